@@ -5,9 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
 	"parley/shared/domain"
 	"parley/shared/store"
@@ -78,7 +76,7 @@ func TestSignupsAreBoundedByAddress(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	link := w.do("POST", "/api/organizations/members", `{"email":"eve@example.com","role":"member"}`, ada.auth).want(t, "inviting", 201, "").text(t, "url")
 	_, token, _ := strings.Cut(link, "token=")
-	w.api.SignupsPerAddress, w.api.signups = 3, ratelimit.NewFailures(3, time.Hour, time.Now)
+	w.rebuild(func(d *Deps) { d.SignupsPerAddress = 3 })
 	send := func(client, target, media, body string) answer {
 		req := httptest.NewRequestWithContext(t.Context(), "POST", target, strings.NewReader(body))
 		req.Header.Set("Content-Type", media)

@@ -20,14 +20,14 @@ const (
 )
 
 // getAgents is GET /api/agents: the organization's agents, newest first, or with ?id= one of them.
-func (a *api) getAgents(c *gin.Context) {
+func (h *agentHandler) getAgents(c *gin.Context) {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	if one {
-		a.getAgent(c, agentID)
+		h.getAgent(c, agentID)
 		return
 	}
 	p, err := httpx.ReadPage(c, id.Agent)
@@ -42,48 +42,48 @@ func (a *api) getAgents(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	agents, err := a.Store.Agents(c.Request.Context(), httpx.Caller(c).OrganizationID, q, p.After, p.Limit+1)
+	agents, err := h.Store.Agents(c.Request.Context(), httpx.Caller(c).OrganizationID, q, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	for i := range agents {
-		agents[i] = a.shown(agents[i])
+		agents[i] = h.shown(agents[i])
 	}
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
-func (a *api) getAgent(c *gin.Context, agentID string) {
+func (h *agentHandler) getAgent(c *gin.Context, agentID string) {
 	httpx.About(c, agentID, "", "")
-	agent, err := a.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
+	agent, err := h.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteVersion(c, http.StatusOK, agent.Version, a.shown(agent))
+	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
 }
 
 // createAgent is POST /api/agents: an agent from scratch, or from a template and what differs from it.
-func (a *api) createAgent(c *gin.Context) {
+func (h *agentHandler) createAgent(c *gin.Context) {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := a.toolDocuments(c, found, &body.agentFields, domain.Tools{}); err != nil {
+	if err := h.toolDocuments(c, found, &body.agentFields, domain.Tools{}); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	agent, err := a.newAgent(c.Request.Context(), httpx.Caller(c).OrganizationID, body, found)
+	agent, err := h.newAgent(c.Request.Context(), httpx.Caller(c).OrganizationID, body, found)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	httpx.About(c, agent.ID, "", "")
-	httpx.WriteVersion(c, http.StatusCreated, agent.Version, a.shown(agent))
+	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
 }
 
-func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
+func (h *agentHandler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
 		Widget: domain.Widget{AllowedOrigins: []string{}},
@@ -92,7 +92,7 @@ func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, fo
 		if err := found.Err(); err != nil { // what is wrong by itself, before what depends on the template
 			return agent, err
 		}
-		t, err := a.Store.Template(ctx, body.TemplateID.Value)
+		t, err := h.Store.Template(ctx, body.TemplateID.Value)
 		if apierr.CodeOf(err) == apierr.NotFound {
 			err = apierr.Invalid("templateId", httpx.CodeInvalidValue, "is no template")
 		}
@@ -101,17 +101,17 @@ func (a *api) newAgent(ctx context.Context, org string, body createAgentBody, fo
 		}
 		agent.Name, agent.Description, agent.SystemPrompt, agent.Model, agent.Tools = t.Name, t.Description, t.SystemPrompt, t.Model, t.Tools
 	}
-	body.apply(&agent, a.seals(org, agent.ID), found)
+	body.apply(&agent, h.seals(org, agent.ID), found)
 	if err := found.Err(); err != nil {
 		return agent, err
 	}
-	stored, err := a.Store.CreateAgent(ctx, org, agent)
-	a.forgetWidget(agent)
+	stored, err := h.Store.CreateAgent(ctx, org, agent)
+	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	return stored, err
 }
 
 // updateAgent is PUT /api/agents?id=: fields left out keep their value.
-func (a *api) updateAgent(c *gin.Context) {
+func (h *agentHandler) updateAgent(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -129,11 +129,11 @@ func (a *api) updateAgent(c *gin.Context) {
 		return
 	}
 	org := httpx.Caller(c).OrganizationID
-	if err := a.boundDocuments(c, agentID, &body); err != nil {
+	if err := h.boundDocuments(c, agentID, &body); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+	agent, err := h.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
@@ -141,38 +141,38 @@ func (a *api) updateAgent(c *gin.Context) {
 		if err := httpx.Unchanged(found, body, agent); err != nil {
 			return err
 		}
-		if body.Model.Set && body.Model.Value == a.DefaultModel && agent.Model == "" {
+		if body.Model.Set && body.Model.Value == h.DefaultModel && agent.Model == "" {
 			body.Model.Set = false // sent back as it was shown: the agent goes on with whatever the default is
 		}
-		body.apply(agent, a.seals(org, agentID), found)
+		body.apply(agent, h.seals(org, agentID), found)
 		return found.Err()
 	})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.forgetWidget(agent)
-	httpx.WriteVersion(c, http.StatusOK, agent.Version, a.shown(agent))
+	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
+	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
 }
 
 // boundDocuments checks the documents that a change binds an agent to.
-func (a *api) boundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
+func (h *agentHandler) boundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
 	}
-	agent, err := a.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
+	agent, err := h.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		return err
 	}
 	found := &httpx.Problems{}
-	if err := a.toolDocuments(c, found, &body.agentFields, agent.Tools); err != nil {
+	if err := h.toolDocuments(c, found, &body.agentFields, agent.Tools); err != nil {
 		return err
 	}
 	return found.Err()
 }
 
 // deleteAgent is DELETE /api/agents?id=: its queued runs are cancelled, its finished ones stay.
-func (a *api) deleteAgent(c *gin.Context) {
+func (h *agentHandler) deleteAgent(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -187,7 +187,7 @@ func (a *api) deleteAgent(c *gin.Context) {
 	// Once it has begun it is carried through, whether or not the caller waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTime)
 	defer cancel()
-	if err := a.dropAgent(ctx, httpx.Caller(c).OrganizationID, agentID, condition); err != nil {
+	if err := h.dropAgent(ctx, httpx.Caller(c).OrganizationID, agentID, condition); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -196,45 +196,45 @@ func (a *api) deleteAgent(c *gin.Context) {
 
 // dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
 // cancelling fails and the caller tries again; after, for what was accepted in between.
-func (a *api) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
-	agent, err := a.Store.Agent(ctx, org, agentID)
+func (h *agentHandler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
+	agent, err := h.Store.Agent(ctx, org, agentID)
 	if err == nil {
 		err = condition.Check(agent.Version)
 	}
 	if err != nil {
 		return err
 	}
-	defer a.forgetWidget(agent)
-	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {
+	defer h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
+	if err := h.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
-	if err := a.Store.DeleteAgent(ctx, org, agentID, condition.Check); err != nil {
+	if err := h.Store.DeleteAgent(ctx, org, agentID, condition.Check); err != nil {
 		return err
 	}
-	if err := a.Runs.CancelQueued(ctx, org, agentID); err != nil {
+	if err := h.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
 	return nil
 }
 
 // sealer seals the secrets of one agent: of its tools' headers and signatures.
-func (a *api) sealer(org, agentID string) func(string) string {
+func (h *agentHandler) sealer(org, agentID string) func(string) string {
 	place := secrets.AgentHeaders(org, agentID)
-	return func(secret string) string { return a.Secrets.Seal(secret, place) }
+	return func(secret string) string { return h.Secrets.Seal(secret, place) }
 }
 
 // seals seal what an agent keeps secret, each kind for a place of its own.
 type seals struct{ headers, identity func(string) string }
 
-func (a *api) seals(org, agentID string) seals {
+func (h *agentHandler) seals(org, agentID string) seals {
 	place := secrets.WidgetIdentity(org, agentID)
-	return seals{a.sealer(org, agentID), func(secret string) string { return a.Secrets.Seal(secret, place) }}
+	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, place) }}
 }
 
 // shown is an agent as callers see it: secrets hidden, lists never null, and the default model by name.
-func (a *api) shown(agent domain.Agent) domain.Agent {
+func (h *agentHandler) shown(agent domain.Agent) domain.Agent {
 	if agent.Model == "" {
-		agent.Model = a.DefaultModel
+		agent.Model = h.DefaultModel
 	}
 	if agent.FallbackModels == nil {
 		agent.FallbackModels = []string{}
@@ -268,7 +268,7 @@ func hide(headers map[string]string) {
 }
 
 // toolDocuments checks the documents that a body binds an agent to, which may be those that it was bound to before.
-func (a *api) toolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, before domain.Tools) error {
+func (h *agentHandler) toolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, before domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {
 		return nil
@@ -277,5 +277,5 @@ func (a *api) toolDocuments(c *gin.Context, found *httpx.Problems, f *agentField
 	if before.Knowledge != nil {
 		old = before.Knowledge.DocumentIDs
 	}
-	return a.CheckDocuments(c, found, "tools.knowledge.documentIds", *ids, old)
+	return h.CheckDocuments(c, found, "tools.knowledge.documentIds", *ids, old)
 }

@@ -29,11 +29,6 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// RunCanceller cancels the runs of an agent that nobody has begun.
-type RunCanceller interface {
-	CancelQueued(ctx context.Context, organizationID, agentID string) error
-}
-
 // Deps is what the HTTP face needs of the rest of the ingress.
 type Deps struct {
 	Store    *store.Store
@@ -81,25 +76,23 @@ type api struct {
 	*httpx.Limiter
 	*httpx.References
 	httpx.SessionChecks
-	checks     heldChecks
-	passwords  *auth.Passwords
-	logins     loginLimits
-	signups    *ratelimit.Failures // accounts that were made, by client address; nil: no limit
-	origins    *http.CrossOriginProtection
-	downloads  transfer.Limiter
-	knowledge  *knowledge.Handler
-	deliveries transfer.Limiter // large ones, to hooks
-	large      httpx.LargeAnswers
-	hooks      *liveHooks
-	unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
-	senders    verifiedSenders     // of deliveries
-	provider   *openid.Provider    // nil when none is set
-	templates  templateList
-	usage      usageCache
-	endpoints  int                // of notifications that an organization may have
-	hooksMost  int                // that an organization may have
-	tools      *agenttools.Server // agents as tools
-	https      bool               // browsers come by TLS, whatever the last hop is
+	checks        heldChecks
+	origins       *http.CrossOriginProtection
+	downloads     transfer.Limiter
+	knowledge     *knowledge.Handler
+	account       *accountHandler
+	agents        *agentHandler
+	usage         *usageHandler
+	notifications *notificationHandler
+	deliveries    transfer.Limiter // large ones, to hooks
+	large         httpx.LargeAnswers
+	hooks         *liveHooks
+	unsigned      *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
+	senders       verifiedSenders     // of deliveries
+	templates     *templateList
+	hooksMost     int                // that an organization may have
+	tools         *agenttools.Server // agents as tools
+	https         bool               // browsers come by TLS, whatever the last hop is
 }
 
 // New builds the handler of all routes.
@@ -121,10 +114,10 @@ func newAPI(deps Deps) (*api, error) {
 		return nil, fmt.Errorf("building HTTP face: %w", err)
 	}
 	a := &api{
-		Deps: deps, passwords: passwords, origins: http.NewCrossOriginProtection(), logins: newLoginLimits(time.Now),
+		Deps: deps, origins: http.NewCrossOriginProtection(),
 		downloads:  transfer.Limiter{Policy: transfer.Files},
 		large:      httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
-		deliveries: transfer.Limiter{Policy: incomingDeliveries}, endpoints: store.MaxEndpoints, hooksMost: store.MaxHooks,
+		deliveries: transfer.Limiter{Policy: incomingDeliveries}, hooksMost: store.MaxHooks,
 		unsigned:      ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 		tools:         agenttools.New(openapi.Version()),
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
@@ -135,12 +128,22 @@ func newAPI(deps Deps) (*api, error) {
 		SessionChecks: a.SessionChecks, References: a.References, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
 		Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads, Limits: deps.Documents, Log: deps.Log,
 	})
+	a.templates = &templateList{store: deps.Store}
+	a.agents = newAgents(agentDeps{
+		References: a.References, Store: deps.Store, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
+		Templates: a.templates, DefaultModel: deps.DefaultModel,
+	})
+	a.usage = newUsage(usageDeps{
+		References: a.References, Store: deps.Store, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
+		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline,
+	})
+	a.notifications = newNotifications(notificationDeps{
+		References: a.References, Store: deps.Store, Secrets: deps.Secrets, Changes: deps.Bells, Outside: deps.Outside,
+		MaxEndpoints: store.MaxEndpoints,
+	})
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)
 	}, deps.Secrets)
-	if deps.SignupsPerAddress > 0 {
-		a.signups = ratelimit.NewFailures(deps.SignupsPerAddress, time.Hour, time.Now)
-	}
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
 	if a.PublicURL != "" {
 		public, err := url.Parse(a.PublicURL)
@@ -152,7 +155,10 @@ func newAPI(deps Deps) (*api, error) {
 		}
 		a.https = public.Scheme == "https"
 	}
-	a.provider = newProvider(deps.OpenID, a.PublicURL)
+	a.account = newAccounts(accountDeps{
+		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
+		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
+	})
 	return a, nil
 }
 

@@ -27,13 +27,13 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 }
 
 // getAutomations is GET /api/automations: the names under which runs were triggered, each with its newest run.
-func (a *api) getAutomations(c *gin.Context) {
+func (h *usageHandler) getAutomations(c *gin.Context) {
 	p, err := automationPage(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	all, err := a.Store.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
+	all, err := h.Store.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,17 +13,8 @@ import (
 	"parley/shared/store"
 )
 
-// withinBudget refuses a new run by budget_exceeded when one of the budgets that it would fall under is used up. keyID and
-// automationID are "" for none.
-func (a *api) withinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
-	if org == domain.DemoOrganization { // whose budget is DEMO_DAILY_TOKENS
-		return nil
-	}
-	return a.Store.WithinBudget(ctx, org, agentID, keyID, automationID)
-}
-
 // getBudgets is GET /api/budgets: those of the organization, or the one that the query names.
-func (a *api) getBudgets(c *gin.Context) {
+func (h *usageHandler) getBudgets(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
 	budgetID, given, err := httpx.QueryID(c, id.Budget)
 	if err != nil {
@@ -32,7 +22,7 @@ func (a *api) getBudgets(c *gin.Context) {
 		return
 	}
 	if given {
-		budget, err := a.Store.Budget(c.Request.Context(), org, budgetID)
+		budget, err := h.Store.Budget(c.Request.Context(), org, budgetID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -45,7 +35,7 @@ func (a *api) getBudgets(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budgets, err := a.Store.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
+	budgets, err := h.Store.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -103,13 +93,13 @@ func checkLimit(p *httpx.Problems, limit int64) {
 }
 
 // createBudget is POST /api/budgets. On other ingresses and workers it holds within 5 s.
-func (a *api) createBudget(c *gin.Context) {
+func (h *usageHandler) createBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	budget, err := a.Store.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
+	budget, err := h.Store.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
 		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
 	})
 	if err != nil {
@@ -141,7 +131,7 @@ func (b *budgetChange) Check(p *httpx.Problems) {
 }
 
 // updateBudget is PUT /api/budgets?id=: another limit, at once.
-func (a *api) updateBudget(c *gin.Context) {
+func (h *usageHandler) updateBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetChange](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -153,7 +143,7 @@ func (a *api) updateBudget(c *gin.Context) {
 		return
 	}
 	org := httpx.Caller(c).OrganizationID
-	known, err := a.Store.Budget(c.Request.Context(), org, budgetID)
+	known, err := h.Store.Budget(c.Request.Context(), org, budgetID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -162,7 +152,7 @@ func (a *api) updateBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budget, err := a.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
+	budget, err := h.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -171,13 +161,13 @@ func (a *api) updateBudget(c *gin.Context) {
 }
 
 // deleteBudget is DELETE /api/budgets?id=.
-func (a *api) deleteBudget(c *gin.Context) {
+func (h *usageHandler) deleteBudget(c *gin.Context) {
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := a.Store.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
+	if err := h.Store.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

@@ -32,7 +32,7 @@ func (a *api) dashboardPage(c *gin.Context) {
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
 		httpx.StateOf(c).Ident = ident
-		view, err := a.sessionOf(c.Request.Context(), ident.Caller)
+		view, err := a.account.sessionOf(c.Request.Context(), ident.Caller)
 		if err != nil {
 			httpx.Fail(c, err)
 			return

@@ -17,8 +17,8 @@ import (
 const maxForm = 16 << 10 // bytes
 
 // readForm reads the fields of a form that one of our own pages sends; each may come once.
-func (a *api) readForm(c *gin.Context) (url.Values, error) {
-	if err := a.origins.Check(c.Request); err != nil {
+func (h *accountHandler) readForm(c *gin.Context) (url.Values, error) {
+	if err := h.Origins.Check(c.Request); err != nil {
 		return nil, apierr.Wrap(apierr.PermissionDenied, err, "a page of another origin may not send this request")
 	}
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))

@@ -125,7 +125,7 @@ func (w *world) rebuild(change func(*Deps)) {
 	var err error
 	w.api, err = newAPI(w.deps)
 	must(w.t, err)
-	w.api.passwords, err = auth.NewPasswords(0, cheapPasswords)
+	w.api.account.Passwords, err = auth.NewPasswords(0, cheapPasswords)
 	must(w.t, err)
 	m, err := newMetrics(nil)
 	must(w.t, err)

@@ -96,7 +96,7 @@ var errNothing = errors.New("nothing to import")
 
 // importOpenAPI is POST /api/agents?id=&action=import-openapi: the operations of a document become endpoints of an
 // agent, all of them or none.
-func (a *api) importOpenAPI(c *gin.Context) {
+func (h *agentHandler) importOpenAPI(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -123,7 +123,7 @@ func (a *api) importOpenAPI(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	var before domain.Agent
-	agent, err := a.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+	agent, err := h.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
@@ -131,8 +131,8 @@ func (a *api) importOpenAPI(c *gin.Context) {
 			return errNothing
 		}
 		found := &httpx.Problems{}
-		body.apply(agent, endpoints, a.sealer(org, agentID), found)
-		if err := a.checkSize(agent, found); err != nil {
+		body.apply(agent, endpoints, h.sealer(org, agentID), found)
+		if err := h.checkSize(agent, found); err != nil {
 			return err
 		}
 		return found.Err()
@@ -144,7 +144,7 @@ func (a *api) importOpenAPI(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	view := importView{Agent: a.shown(agent), Imported: make([]string, len(endpoints)), Skipped: skipped}
+	view := importView{Agent: h.shown(agent), Imported: make([]string, len(endpoints)), Skipped: skipped}
 	for i, e := range endpoints {
 		view.Imported[i] = e.Name
 	}
@@ -214,7 +214,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 }
 
 // checkSize refuses agents that could be read and not be sent back.
-func (a *api) checkSize(agent *domain.Agent, p *httpx.Problems) error {
+func (h *agentHandler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	const spare = 256 // for what changes with each version
 	raw, err := json.Marshal(agent)
 	if err != nil {
@@ -224,7 +224,7 @@ func (a *api) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	if err := json.Unmarshal(raw, &copied); err != nil {
 		return fmt.Errorf("copying agent: %w", err)
 	}
-	if raw, err = json.Marshal(a.shown(copied)); err != nil {
+	if raw, err = json.Marshal(h.shown(copied)); err != nil {
 		return fmt.Errorf("rendering agent: %w", err)
 	}
 	if n := len(raw); n > httpx.MaxBody-spare {

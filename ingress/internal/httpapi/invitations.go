@@ -24,13 +24,13 @@ func viewOfInvitation(i store.OwnInvitation) ownInvitation {
 }
 
 // listInvitations is GET /api/auth/invitations: the open invitations to the caller's proven address, newest first.
-func (a *api) listInvitations(c *gin.Context) {
+func (h *accountHandler) listInvitations(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	invitations, err := a.Store.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
+	invitations, err := h.Store.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -40,8 +40,8 @@ func (a *api) listInvitations(c *gin.Context) {
 	}))
 }
 
-func (a *api) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
-	found, err := a.Store.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
+func (h *accountHandler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
+	found, err := h.Store.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return viewOfInvitation(found), err
 }
 
@@ -57,7 +57,7 @@ type answeredInvitation struct {
 }
 
 // answerInvitation is POST /api/auth/invitations?id=&action=accept|decline, for the person whose proven address is invited.
-func (a *api) answerInvitation(c *gin.Context) {
+func (h *accountHandler) answerInvitation(c *gin.Context) {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -73,14 +73,14 @@ func (a *api) answerInvitation(c *gin.Context) {
 		return
 	}
 	who, accept := httpx.Caller(c), action == actionAccept
-	answered, err := a.Store.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
+	answered, err := h.Store.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	status := "declined"
 	if accept {
-		a.Auth.ForgetUser(who.UserID)
+		h.Auth.ForgetUser(who.UserID)
 		status = "accepted"
 	}
 	httpx.WriteJSON(c, http.StatusOK, answeredInvitation{viewOfInvitation(answered), status})

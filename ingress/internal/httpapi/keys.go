@@ -15,7 +15,7 @@ import (
 )
 
 // listKeys is GET /api/keys: the caller's own keys, and for admins their organization's.
-func (a *api) listKeys(c *gin.Context) {
+func (h *accountHandler) listKeys(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -23,7 +23,7 @@ func (a *api) listKeys(c *gin.Context) {
 	}
 	filter := keysOf(c)
 	filter.After = p.After
-	keys, err := a.Store.Keys(c.Request.Context(), filter, p.Limit+1)
+	keys, err := h.Store.Keys(c.Request.Context(), filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -74,7 +74,7 @@ type newKeyView struct {
 }
 
 // createKey is POST /api/keys: an organization's key, by its admins, or one of the caller's own.
-func (a *api) createKey(c *gin.Context) {
+func (h *accountHandler) createKey(c *gin.Context) {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -86,7 +86,7 @@ func (a *api) createKey(c *gin.Context) {
 		return
 	}
 	k := secrets.NewAPIKey()
-	stored, err := a.Store.CreateKey(c.Request.Context(), who, store.NewKey{
+	stored, err := h.Store.CreateKey(c.Request.Context(), who, store.NewKey{
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
 	})
 	if err != nil {
@@ -97,17 +97,17 @@ func (a *api) createKey(c *gin.Context) {
 }
 
 // revokeKey is DELETE /api/keys?id=: on this ingress it holds at once, on others within 5 s.
-func (a *api) revokeKey(c *gin.Context) {
+func (h *accountHandler) revokeKey(c *gin.Context) {
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := a.Store.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
+	if err := h.Store.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.Auth.ForgetKey(keyID)
+	h.Auth.ForgetKey(keyID)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
@@ -129,7 +129,7 @@ func (b *rotateBody) Check(p *httpx.Problems) {
 
 // rotateKey is POST /api/keys?id=&action=rotate: a new key like the old one, which ends after the overlap. Whoever
 // may make such a key may rotate it. The body may be left out.
-func (a *api) rotateKey(c *gin.Context) {
+func (h *accountHandler) rotateKey(c *gin.Context) {
 	var body rotateBody
 	var err error
 	if c.Request.ContentLength != 0 {
@@ -147,12 +147,12 @@ func (a *api) rotateKey(c *gin.Context) {
 	k := secrets.NewAPIKey()
 	made := store.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
 	overlap := time.Duration(body.OverlapSeconds.Or(overlapDefault)) * time.Second
-	stored, err := a.Store.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
+	stored, err := h.Store.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.Auth.ForgetKey(keyID) // its end has changed
+	h.Auth.ForgetKey(keyID) // its end has changed
 	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 

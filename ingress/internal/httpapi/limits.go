@@ -43,21 +43,21 @@ type documentUsageView struct {
 }
 
 // getLimits is GET /api/organizations/limits.
-func (a *api) getLimits(c *gin.Context) {
-	used, err := a.Store.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
+func (h *usageHandler) getLimits(c *gin.Context) {
+	used, err := h.Store.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	view := limitsView{Documents: documentUsageView{
-		Count: used.Documents, Most: unlessZero(a.Documents.Documents), Bytes: used.Bytes, BytesMost: unlessZero(a.Documents.Bytes),
+		Count: used.Documents, Most: unlessZero(h.Documents.Documents), Bytes: used.Bytes, BytesMost: unlessZero(h.Documents.Bytes),
 	}}
-	for _, rate := range a.Limits.Rates() {
+	for _, rate := range h.Rates.Rates() {
 		view.Rates = append(view.Rates, rateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
 	}
-	view.Streams.PerCredential, view.Streams.PerOrganization = a.StreamsPerCredential, a.StreamsPerOrganization
-	view.Voice.PerOrganization = a.VoicePerOrganization
-	view.Run.DeadlineSeconds = int(a.RunDeadline / time.Second)
+	view.Streams.PerCredential, view.Streams.PerOrganization = h.Streams.StreamsPerCredential, h.Streams.StreamsPerOrganization
+	view.Voice.PerOrganization = h.VoicePerOrganization
+	view.Run.DeadlineSeconds = int(h.RunDeadline / time.Second)
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 

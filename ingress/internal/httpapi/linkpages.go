@@ -16,28 +16,28 @@ import (
 )
 
 // loginForm is POST /login, from the login page.
-func (a *api) loginForm(c *gin.Context) {
-	fields, err := a.readForm(c)
+func (h *accountHandler) loginForm(c *gin.Context) {
+	fields, err := h.readForm(c)
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { a.showLogin(c, status, web.Login{Problem: problem}) })
+		httpx.FailOn(c, err, func(status int, problem string) { h.showLogin(c, status, web.Login{Problem: problem}) })
 		return
 	}
 	next := returnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
-		_, token, login, failed := a.logIn(c, body)
-		err = a.enter(c, next, token, login, failed)
+		_, token, login, failed := h.logIn(c, body)
+		err = h.enter(c, next, token, login, failed)
 	}
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) {
-			a.showLogin(c, status, web.Login{Problem: problem, Email: body.Email, Next: next})
+			h.showLogin(c, status, web.Login{Problem: problem, Email: body.Email, Next: next})
 		})
 	}
 }
 
 // signupForm is POST /signup, from the page for new accounts.
-func (a *api) signupForm(c *gin.Context) {
-	fields, err := a.readForm(c)
+func (h *accountHandler) signupForm(c *gin.Context) {
+	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
 		return
@@ -46,8 +46,8 @@ func (a *api) signupForm(c *gin.Context) {
 	body := signupBody{Email: shown.Email, Password: fields.Get("password")}
 	body.Name.Value, body.Name.Set = shown.Name, shown.Name != ""
 	if err = httpx.CheckedBody(&body); err == nil {
-		_, token, login, failed := a.signUp(c, body)
-		err = a.enter(c, shown.Next, token, login, failed)
+		_, token, login, failed := h.signUp(c, body)
+		err = h.enter(c, shown.Next, token, login, failed)
 	}
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) {
@@ -59,21 +59,21 @@ func (a *api) signupForm(c *gin.Context) {
 
 // enter sends a browser in its new session to the page it asked for, the dashboard's first if none, or hands on the error that
 // kept it from having one.
-func (a *api) enter(c *gin.Context, next, token string, login store.NewLogin, err error) error {
+func (h *accountHandler) enter(c *gin.Context, next, token string, login store.NewLogin, err error) error {
 	if err != nil {
 		return err
 	}
-	a.setCookie(c, token, login)
+	h.setCookie(c, token, login)
 	c.Redirect(http.StatusSeeOther, cmp.Or(next, dashboardPath))
 	return nil
 }
 
 // acceptPage is GET /accept?token=: what an invitation offers, and what it takes to accept it.
-func (a *api) acceptPage(c *gin.Context) { a.showAccept(c, oneToken(c), http.StatusOK, "") }
+func (h *accountHandler) acceptPage(c *gin.Context) { h.showAccept(c, oneToken(c), http.StatusOK, "") }
 
 // acceptForm is POST /accept, from that page.
-func (a *api) acceptForm(c *gin.Context) {
-	fields, err := a.readForm(c)
+func (h *accountHandler) acceptForm(c *gin.Context) {
+	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
 		return
@@ -82,23 +82,23 @@ func (a *api) acceptForm(c *gin.Context) {
 	body.Name.Value, body.Password.Value = strings.TrimSpace(fields.Get("name")), fields.Get("password")
 	body.Name.Set, body.Password.Set = body.Name.Value != "", body.Password.Value != ""
 	if fields.Has("decline") {
-		a.declineForm(c, body.Token)
+		h.declineForm(c, body.Token)
 		return
 	}
 	if err = httpx.CheckedBody(&body); err == nil {
-		_, token, login, failed := a.acceptInvitation(c, body, fields.Has("new"))
-		err = a.enter(c, "", token, login, failed)
+		_, token, login, failed := h.acceptInvitation(c, body, fields.Has("new"))
+		err = h.enter(c, "", token, login, failed)
 	}
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { a.showAccept(c, body.Token, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { h.showAccept(c, body.Token, status, problem) })
 	}
 }
 
 // declineForm takes an invitation back for the holder of its link.
-func (a *api) declineForm(c *gin.Context, token string) {
-	invited, _, err := a.invitationOf(c, token)
+func (h *accountHandler) declineForm(c *gin.Context, token string) {
+	invited, _, err := h.invitationOf(c, token)
 	if err == nil {
-		err = a.Store.DeclineByLink(c.Request.Context(), secrets.Hash(token))
+		err = h.Store.DeclineByLink(c.Request.Context(), secrets.Hash(token))
 	}
 	if err != nil {
 		showLinkGone(c, err, invitationGone)
@@ -114,8 +114,8 @@ const invitationGone = "This invitation does not hold any more, or the link is n
 
 // showAccept shows the forms of an invitation: one button for somebody who is signed in as its address, else one form for
 // those who have an account and one for those who have none. The page does not say whether the address has an account.
-func (a *api) showAccept(c *gin.Context, token string, status int, problem string) {
-	invited, person, err := a.invitationOf(c, token)
+func (h *accountHandler) showAccept(c *gin.Context, token string, status int, problem string) {
+	invited, person, err := h.invitationOf(c, token)
 	if err != nil {
 		showLinkGone(c, err, invitationGone)
 		return
@@ -129,27 +129,27 @@ func (a *api) showAccept(c *gin.Context, token string, status int, problem strin
 }
 
 // resetPage is GET /reset?token=: a form for a new password.
-func (a *api) resetPage(c *gin.Context) { a.showReset(c, oneToken(c), http.StatusOK, "") }
+func (h *accountHandler) resetPage(c *gin.Context) { h.showReset(c, oneToken(c), http.StatusOK, "") }
 
 // resetForm is POST /reset, from that page.
-func (a *api) resetForm(c *gin.Context) {
-	fields, err := a.readForm(c)
+func (h *accountHandler) resetForm(c *gin.Context) {
+	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
 		return
 	}
 	body := resetBody{Token: fields.Get("token"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
-		_, token, login, failed := a.resetPassword(c, body)
-		err = a.enter(c, "", token, login, failed)
+		_, token, login, failed := h.resetPassword(c, body)
+		err = h.enter(c, "", token, login, failed)
 	}
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { a.showReset(c, body.Token, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { h.showReset(c, body.Token, status, problem) })
 	}
 }
 
-func (a *api) showReset(c *gin.Context, token string, status int, problem string) {
-	user, err := a.resetOf(c, token)
+func (h *accountHandler) showReset(c *gin.Context, token string, status int, problem string) {
+	user, err := h.resetOf(c, token)
 	if err != nil {
 		showLinkGone(c, err, "This link was used already, is too old, or is not complete. Ask for a new one.")
 		return

@@ -37,104 +37,104 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 }
 
 // accept is POST /api/auth/accept: an invitation's link makes its address a member, and logs them in.
-func (a *api) accept(c *gin.Context) {
+func (h *accountHandler) accept(c *gin.Context) {
 	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	account, token, login, err := a.acceptInvitation(c, body, true)
+	account, token, login, err := h.acceptInvitation(c, body, true)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.startSession(c, http.StatusCreated, account, token, login)
+	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
 // acceptInvitation spends an invitation's link: for the person who is logged in at its address, or the account of the address
 // that the password opens. Otherwise, and if anew allows it, the password is a new one, of an account that takes the address
 // over from any account that has not proven it.
-func (a *api) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (store.Account, string, store.NewLogin, error) {
+func (h *accountHandler) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (store.Account, string, store.NewLogin, error) {
 	none := func(err error) (store.Account, string, store.NewLogin, error) {
 		return store.Account{}, "", store.NewLogin{}, err
 	}
-	invited, person, err := a.invitationOf(c, body.Token)
+	invited, person, err := h.invitationOf(c, body.Token)
 	if err != nil {
 		return none(err)
 	}
-	token, login := a.newLogin(c)
+	token, login := h.newLogin(c)
 	userID := person.UserID
 	login.LoginID = person.Credential
 	if userID == "" {
 		if !body.Password.Set {
 			return none(apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address"))
 		}
-		known, free, err := a.accountsOf(c.Request.Context(), invited.Email)
+		known, free, err := h.accountsOf(c.Request.Context(), invited.Email)
 		if err != nil {
 			return none(err)
 		}
 		if known || !anew {
-			userID, login.PasswordHash, err = a.authenticate(c, invited.Email, body.Password.Value)
+			userID, login.PasswordHash, err = h.authenticate(c, invited.Email, body.Password.Value)
 		}
 		switch {
 		case apierr.CodeOf(err) == apierr.Unauthenticated && anew && free, !known && anew:
-			account, err := a.acceptAnew(c, invited, body, login)
+			account, err := h.acceptAnew(c, invited, body, login)
 			return account, token, login, err
 		case err != nil:
 			return none(err)
 		}
 	}
-	account, err := a.Store.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
+	account, err := h.Store.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
-		a.Auth.ForgetUser(userID)
+		h.Auth.ForgetUser(userID)
 	}
 	return account, token, login, err
 }
 
 // accountsOf reports whether an address has accounts, and whether the holder of a link may take it over from them.
-func (a *api) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
-	accounts, err := a.Store.AccountsAt(ctx, email)
+func (h *accountHandler) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
+	accounts, err := h.Store.AccountsAt(ctx, email)
 	return len(accounts) > 0, !slices.ContainsFunc(accounts, func(account store.AddressAccount) bool { return account.Proven }), err
 }
 
 // acceptAnew makes an account of the invited address.
-func (a *api) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
+func (h *accountHandler) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	if err := found.Err(); err != nil {
 		return store.Account{}, err
 	}
 	var account store.Account
-	err := a.countSignup(c, func() error {
-		hash, err := a.passwords.Hash(c.Request.Context(), body.Password.Value)
+	err := h.countSignup(c, func() error {
+		hash, err := h.Passwords.Hash(c.Request.Context(), body.Password.Value)
 		if err != nil {
 			return err
 		}
 		name := body.Name.Or(localPart(invited.Email))
-		account, err = a.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
+		account, err = h.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
 		return err
 	})
 	if err == nil && account.Before != "" {
-		a.Auth.ForgetUser(account.Before)
+		h.Auth.ForgetUser(account.Before)
 	}
 	return account, err
 }
 
 // invitationOf reads what a token stands for, and who accepts it: the caller when the request comes with the
 // session of the invited address, else nobody.
-func (a *api) invitationOf(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
+func (h *accountHandler) invitationOf(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
 	}
-	ident, err := a.Auth.Person(c.Request)
+	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		return invited, person, err
 	}
 	ctx := c.Request.Context()
-	if invited, err = a.Store.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
+	if invited, err = h.Store.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
 	}
-	user, err := a.Store.User(ctx, ident.Caller.UserID)
+	user, err := h.Store.User(ctx, ident.Caller.UserID)
 	if err != nil {
 		return invited, person, err
 	}
@@ -152,43 +152,43 @@ type resetBody struct {
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
 // reset is POST /api/auth/reset: a link sets a new password, ends all login sessions and begins one.
-func (a *api) reset(c *gin.Context) {
+func (h *accountHandler) reset(c *gin.Context) {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	account, token, login, err := a.resetPassword(c, body)
+	account, token, login, err := h.resetPassword(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.startSession(c, http.StatusOK, account, token, login)
+	h.startSession(c, http.StatusOK, account, token, login)
 }
 
 // resetPassword spends a reset link. It is looked up first: an invented one costs no hash.
-func (a *api) resetPassword(c *gin.Context, body resetBody) (store.Account, string, store.NewLogin, error) {
-	token, login := a.newLogin(c)
-	user, err := a.resetOf(c, body.Token)
+func (h *accountHandler) resetPassword(c *gin.Context, body resetBody) (store.Account, string, store.NewLogin, error) {
+	token, login := h.newLogin(c)
+	user, err := h.resetOf(c, body.Token)
 	if err != nil {
 		return store.Account{}, "", login, err
 	}
 	ctx := c.Request.Context()
-	hash, err := a.passwords.Hash(ctx, body.Password)
+	hash, err := h.Passwords.Hash(ctx, body.Password)
 	if err != nil {
 		return store.Account{}, "", login, err
 	}
-	account, err := a.Store.UseReset(ctx, secrets.Hash(body.Token), hash, login)
+	account, err := h.Store.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
-		a.Auth.ForgetUser(user.ID)
+		h.Auth.ForgetUser(user.ID)
 	}
 	return account, token, login, err
 }
 
 // resetOf gives the user whose password a token may set.
-func (a *api) resetOf(c *gin.Context, token string) (domain.User, error) {
+func (h *accountHandler) resetOf(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")
 	}
-	return a.Store.ResetOf(c.Request.Context(), secrets.Hash(token))
+	return h.Store.ResetOf(c.Request.Context(), secrets.Hash(token))
 }

@@ -78,13 +78,13 @@ type loggedIn struct {
 const userAgentMost = 256
 
 // newLogin makes a session token, and the session to store in place of the browser's present one.
-func (a *api) newLogin(c *gin.Context) (token string, login store.NewLogin) {
+func (h *accountHandler) newLogin(c *gin.Context) (token string, login store.NewLogin) {
 	token = secrets.NewSessionToken()
 	login = store.NewLogin{
 		TokenHash: secrets.Hash(token), ExpiresAt: domain.At(time.Now().Add(auth.SessionLife)).Time,
 		UserAgent: shownText(c.Request.UserAgent(), userAgentMost),
 	}
-	if address := a.Auth.ClientAddr(c.Request); address.IsValid() {
+	if address := h.Auth.ClientAddr(c.Request); address.IsValid() {
 		login.Address = address.String()
 	}
 	if old := auth.CookieToken(c.Request); old != "" {
@@ -110,16 +110,16 @@ func shownText(text string, most int) string {
 }
 
 // startSession answers with the session's token, in the body and as cookie.
-func (a *api) startSession(c *gin.Context, status int, account store.Account, token string, login store.NewLogin) {
-	a.setCookie(c, token, login)
+func (h *accountHandler) startSession(c *gin.Context, status int, account store.Account, token string, login store.NewLogin) {
+	h.setCookie(c, token, login)
 	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-func (a *api) setCookie(c *gin.Context, token string, login store.NewLogin) {
+func (h *accountHandler) setCookie(c *gin.Context, token string, login store.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
-		a.Auth.ForgetToken(old)
+		h.Auth.ForgetToken(old)
 	}
-	auth.SetCookie(c.Writer, token, login.ExpiresAt, a.secure(c))
+	auth.SetCookie(c.Writer, token, login.ExpiresAt, h.Secure(c))
 }
 
 // checkPassword checks a password to set, which is hashed in its normalized form.
@@ -155,30 +155,30 @@ func (b *signupBody) Check(p *httpx.Problems) {
 }
 
 // signup is POST /api/auth/signup: it makes a user and, as they are logged in by it, their organization.
-func (a *api) signup(c *gin.Context) {
+func (h *accountHandler) signup(c *gin.Context) {
 	body, err := httpx.Bind[signupBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	account, token, login, err := a.signUp(c, body)
+	account, token, login, err := h.signUp(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.startSession(c, http.StatusCreated, account, token, login)
+	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
 // signUp makes a user of a checked body, and a session of theirs.
-func (a *api) signUp(c *gin.Context, body signupBody) (account store.Account, token string, login store.NewLogin, err error) {
-	err = a.countSignup(c, func() error {
-		hash, err := a.passwords.Hash(c.Request.Context(), body.Password)
+func (h *accountHandler) signUp(c *gin.Context, body signupBody) (account store.Account, token string, login store.NewLogin, err error) {
+	err = h.countSignup(c, func() error {
+		hash, err := h.Passwords.Hash(c.Request.Context(), body.Password)
 		if err != nil {
 			return err
 		}
-		token, login = a.newLogin(c)
+		token, login = h.newLogin(c)
 		user := store.NewUser{Email: body.Email, Name: body.Name.Or(localPart(body.Email)), PasswordHash: hash}
-		account, err = a.Store.SignUp(c.Request.Context(), user, login)
+		account, err = h.Store.SignUp(c.Request.Context(), user, login)
 		return err
 	})
 	return account, token, login, err
@@ -186,17 +186,17 @@ func (a *api) signUp(c *gin.Context, body signupBody) (account store.Account, to
 
 // countSignup makes an account unless the client's address has made too many of late. An address that has an account
 // already counts as one made: otherwise nothing would bound asking which addresses have one.
-func (a *api) countSignup(c *gin.Context, signUp func() error) error {
-	if a.signups == nil {
+func (h *accountHandler) countSignup(c *gin.Context, signUp func() error) error {
+	if h.signups == nil {
 		return signUp()
 	}
-	client := a.Auth.DemoClient(c.Request)
-	if wait := a.signups.Begin(client); wait > 0 {
-		return httpx.RateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", a.SignupsPerAddress))
+	client := h.Auth.DemoClient(c.Request)
+	if wait := h.signups.Begin(client); wait > 0 {
+		return httpx.RateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", h.SignupsPerAddress))
 	}
 	err := signUp()
 	if err != nil && apierr.CodeOf(err) != apierr.EmailTaken {
-		a.signups.Undo(client)
+		h.signups.Undo(client)
 	}
 	return err
 }
@@ -222,44 +222,44 @@ func (b *loginBody) Check(p *httpx.Problems) {
 
 // login is POST /api/auth/login. It takes as long, and says the same, whether the account or only the
 // password is wrong.
-func (a *api) login(c *gin.Context) {
+func (h *accountHandler) login(c *gin.Context) {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	account, token, login, err := a.logIn(c, body)
+	account, token, login, err := h.logIn(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.startSession(c, http.StatusOK, account, token, login)
+	h.startSession(c, http.StatusOK, account, token, login)
 }
 
 // logIn begins a session for whoever knows the password.
-func (a *api) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
-	userID, hash, err := a.authenticate(c, body.Email, body.Password)
+func (h *accountHandler) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
+	userID, hash, err := h.authenticate(c, body.Email, body.Password)
 	if err != nil {
 		return store.Account{}, "", store.NewLogin{}, err
 	}
-	token, login := a.newLogin(c)
+	token, login := h.newLogin(c)
 	login.PasswordHash = hash
-	account, err := a.Store.LogIn(c.Request.Context(), userID, login)
+	account, err := h.Store.LogIn(c.Request.Context(), userID, login)
 	return account, token, login, err
 }
 
 // authenticate gives the user of an address if the password is theirs, and the hash that it matches: whatever
 // follows must check that this is still theirs. Wrong ones are counted.
-func (a *api) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
+func (h *accountHandler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx := c.Request.Context()
-	good, err := a.logins.begin(email, a.Auth.DemoClient(c.Request), func() bool {
-		known, err := a.Store.LoggedInFrom(ctx, email, a.Auth.ClientAddr(c.Request).String())
+	good, err := h.logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
+		known, err := h.Store.LoggedInFrom(ctx, email, h.Auth.ClientAddr(c.Request).String())
 		return err == nil && known
 	})
 	if err != nil {
 		return "", "", err
 	}
-	userID, hash, err = a.matching(ctx, email, password)
+	userID, hash, err = h.matching(ctx, email, password)
 	if apierr.CodeOf(err) != apierr.Unauthenticated {
 		good()
 	}
@@ -268,8 +268,8 @@ func (a *api) authenticate(c *gin.Context, email, password string) (userID, hash
 
 // matching gives the account of an address that the password opens, of those that have it or had it. An address without an
 // account costs as much as one with an account.
-func (a *api) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
-	accounts, err := a.Store.AccountsAt(ctx, email)
+func (h *accountHandler) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
+	accounts, err := h.Store.AccountsAt(ctx, email)
 	if err != nil {
 		return "", "", err
 	}
@@ -277,7 +277,7 @@ func (a *api) matching(ctx context.Context, email, password string) (userID, has
 		accounts = []store.AddressAccount{{}}
 	}
 	for _, account := range accounts {
-		matches, err := a.passwords.Matches(ctx, password, account.PasswordHash)
+		matches, err := h.Passwords.Matches(ctx, password, account.PasswordHash)
 		if err != nil {
 			return "", "", err
 		}
@@ -290,7 +290,7 @@ func (a *api) matching(ctx context.Context, email, password string) (userID, has
 
 // logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with
 // ?everywhere=1 all sessions of its user.
-func (a *api) logout(c *gin.Context) {
+func (h *accountHandler) logout(c *gin.Context) {
 	ident := httpx.Identity(c)
 	found := &httpx.Problems{}
 	value, everywhere := httpx.QueryValue(c, "everywhere", found)
@@ -303,16 +303,16 @@ func (a *api) logout(c *gin.Context) {
 	}
 	var err error
 	if everywhere {
-		err = a.Store.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
-		a.Auth.ForgetUser(ident.Caller.UserID)
+		err = h.Store.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
+		h.Auth.ForgetUser(ident.Caller.UserID)
 	} else {
-		err = a.Store.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
-		a.Auth.ForgetToken(ident.Token)
+		err = h.Store.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
+		h.Auth.ForgetToken(ident.Token)
 	}
 	if err != nil {
 		httpx.Fail(c, fmt.Errorf("ending session: %w", err))
 		return
 	}
-	auth.ClearCookie(c.Writer, a.secure(c))
+	auth.ClearCookie(c.Writer, h.Secure(c))
 	c.Status(http.StatusNoContent)
 }

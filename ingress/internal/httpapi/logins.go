@@ -14,14 +14,14 @@ import (
 )
 
 // listLogins is GET /api/auth/sessions: where the caller is logged in, newest first.
-func (a *api) listLogins(c *gin.Context) {
+func (h *accountHandler) listLogins(c *gin.Context) {
 	ident := httpx.Identity(c)
 	p, err := httpx.ReadTimePage(c, id.Login)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	logins, err := a.Store.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
+	logins, err := h.Store.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -32,21 +32,21 @@ func (a *api) listLogins(c *gin.Context) {
 }
 
 // endLogin is DELETE /api/auth/sessions?id=: one of the caller's own, here at once and elsewhere within 5 s.
-func (a *api) endLogin(c *gin.Context) {
+func (h *accountHandler) endLogin(c *gin.Context) {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	hash, err := a.Store.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
+	hash, err := h.Store.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.Auth.ForgetLogin(hash)
+	h.Auth.ForgetLogin(hash)
 	if ident.Via == auth.ViaCookie && string(hash) == string(secrets.Hash(ident.Token)) {
-		auth.ClearCookie(c.Writer, a.secure(c))
+		auth.ClearCookie(c.Writer, h.Secure(c))
 	}
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(loginID))
 }

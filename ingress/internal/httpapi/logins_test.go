@@ -120,7 +120,7 @@ func TestAFloodOfLogins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	var err error
-	w.api.passwords, err = auth.NewPasswords(1, auth.PasswordCost)
+	w.api.account.Passwords, err = auth.NewPasswords(1, auth.PasswordCost)
 	must(t, err)
 	const callers = 200
 	answers := make(chan answer, callers)

@@ -22,13 +22,13 @@ const (
 
 // listMembers is GET /api/organizations/members: people and open invitations of the organization that the
 // request acts in, newest first.
-func (a *api) listMembers(c *gin.Context) {
+func (h *accountHandler) listMembers(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.User, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	members, err := a.Store.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
+	members, err := h.Store.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -59,7 +59,7 @@ type invitedView struct {
 
 // addMember is POST /api/organizations/members: it invites an address by a link, whether or not it has an account, and
 // changes the role of a member.
-func (a *api) addMember(c *gin.Context) {
+func (h *accountHandler) addMember(c *gin.Context) {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -67,31 +67,31 @@ func (a *api) addMember(c *gin.Context) {
 	}
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
 	link := store.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: ends.Time}
-	added, err := a.Store.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
+	added, err := h.Store.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
 	case added.Status == domain.MemberInvited:
-		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, a.PublicURL + acceptPath + "?token=" + token, ends})
+		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, h.PublicURL + acceptPath + "?token=" + token, ends})
 	default:
-		a.Auth.ForgetUser(added.ID)
+		h.Auth.ForgetUser(added.ID)
 		httpx.WriteJSON(c, http.StatusOK, added.Member)
 	}
 }
 
 // removeMember is DELETE /api/organizations/members?id=: owners remove people and take back invitations, and
 // everybody may leave.
-func (a *api) removeMember(c *gin.Context) {
+func (h *accountHandler) removeMember(c *gin.Context) {
 	entry, err := memberOf(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := a.Store.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
+	if err := h.Store.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.Auth.ForgetUser(entry)
+	h.Auth.ForgetUser(entry)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
@@ -110,16 +110,16 @@ type resetView struct {
 }
 
 // resetMember is POST /api/organizations/members?id=&action=reset: a link by which a member sets a new password.
-func (a *api) resetMember(c *gin.Context) {
+func (h *accountHandler) resetMember(c *gin.Context) {
 	userID, err := httpx.RequiredID(c, id.User)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
-	if err := a.Store.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
+	if err := h.Store.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusCreated, resetView{a.PublicURL + resetPath + "?token=" + token, ends})
+	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + resetPath + "?token=" + token, ends})
 }

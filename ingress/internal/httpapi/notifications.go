@@ -108,17 +108,17 @@ func (b *endpointChangeBody) Check(p *httpx.Problems) {
 }
 
 // checkReach has an address that is well formed judged by the outbound rules.
-func (a *api) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
+func (h *notificationHandler) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
 	if !address.Set || found.Has("url") {
 		return
 	}
-	if err := a.Outside.Check(address.Value); err != nil {
+	if err := h.Outside.Check(address.Value); err != nil {
 		found.Add("url", httpx.CodeInvalidValue, "%s", outbound.AsError(err).Message)
 	}
 }
 
 // getNotifications is GET /api/notifications: the organization's endpoints, or with id one.
-func (a *api) getNotifications(c *gin.Context) {
+func (h *notificationHandler) getNotifications(c *gin.Context) {
 	endpointID, one, err := httpx.QueryID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -126,8 +126,8 @@ func (a *api) getNotifications(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if one {
-		found, err := a.Store.Endpoint(c.Request.Context(), org, endpointID)
-		a.writeEndpoint(c, found, err)
+		found, err := h.Store.Endpoint(c.Request.Context(), org, endpointID)
+		h.writeEndpoint(c, found, err)
 		return
 	}
 	p, err := httpx.ReadPage(c, id.Endpoint)
@@ -135,7 +135,7 @@ func (a *api) getNotifications(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	endpoints, err := a.Store.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
+	endpoints, err := h.Store.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -144,7 +144,7 @@ func (a *api) getNotifications(c *gin.Context) {
 }
 
 // writeEndpoint answers with an endpoint, unless there is an error.
-func (a *api) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) {
+func (h *notificationHandler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) {
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -153,43 +153,43 @@ func (a *api) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err e
 }
 
 // told says that an organization's notifications have changed, to whoever watches it.
-func (a *api) notificationsChanged(c *gin.Context) {
-	a.Bells.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
+func (h *notificationHandler) notificationsChanged(c *gin.Context) {
+	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }
 
 // createEndpoint is POST /api/notifications. The secret is shown in the answer, and never again.
-func (a *api) createEndpoint(c *gin.Context) {
+func (h *notificationHandler) createEndpoint(c *gin.Context) {
 	body, found, err := httpx.Collect[newEndpointBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if a.checkReach(found, body.URL); found.Err() != nil {
+	if h.checkReach(found, body.URL); found.Err() != nil {
 		httpx.Fail(c, found.Err())
 		return
 	}
 	org, made := httpx.Caller(c).OrganizationID, id.New(id.Endpoint)
-	secret, sealed := a.newEndpointSecret(org, made)
-	e, err := a.Store.CreateEndpoint(c.Request.Context(), store.NewEndpoint{
+	secret, sealed := h.newEndpointSecret(org, made)
+	e, err := h.Store.CreateEndpoint(c.Request.Context(), store.NewEndpoint{
 		OrganizationID: org, ID: made, URL: body.URL.Value, Description: body.Description.Value, Events: body.Events.Value,
 		AgentID: body.AgentID.Value, Enabled: body.Enabled.Or(true), SealedSecret: sealed,
-	}, a.endpoints)
+	}, h.MaxEndpoints)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	e.Secret = secret
-	a.notificationsChanged(c)
+	h.notificationsChanged(c)
 	httpx.WriteJSON(c, http.StatusCreated, e)
 }
 
-func (a *api) newEndpointSecret(org, endpointID string) (secret, sealed string) {
+func (h *notificationHandler) newEndpointSecret(org, endpointID string) (secret, sealed string) {
 	secret = webhookin.NewSecret(domain.HookStandard)
-	return secret, a.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))
+	return secret, h.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))
 }
 
 // updateEndpoint is PUT /api/notifications?id=: what is left out stays. Enabling one lets what has waited for it go on.
-func (a *api) updateEndpoint(c *gin.Context) {
+func (h *notificationHandler) updateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -200,11 +200,11 @@ func (a *api) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if a.checkReach(found, body.URL); found.Err() != nil {
+	if h.checkReach(found, body.URL); found.Err() != nil {
 		httpx.Fail(c, found.Err())
 		return
 	}
-	known, err := a.Store.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
+	known, err := h.Store.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	if err == nil {
 		err = httpx.Unchanged(found, body, known)
 	}
@@ -216,67 +216,67 @@ func (a *api) updateEndpoint(c *gin.Context) {
 		URL: body.URL.Pointer(), Description: body.Description.Pointer(), Events: body.Events.Value,
 		AgentID: body.AgentID.Pointer(), Enabled: body.Enabled.Pointer(),
 	}
-	e, err := a.Store.UpdateEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID, change)
+	e, err := h.Store.UpdateEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID, change)
 	if err == nil {
-		a.notificationsChanged(c)
+		h.notificationsChanged(c)
 	}
-	a.writeEndpoint(c, e, err)
+	h.writeEndpoint(c, e, err)
 }
 
 // rotateEndpoint is POST /api/notifications?id=&action=rotate: a new secret, shown once; the one before signs beside it for a day.
-func (a *api) rotateEndpoint(c *gin.Context) {
+func (h *notificationHandler) rotateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	org := httpx.Caller(c).OrganizationID
-	secret, sealed := a.newEndpointSecret(org, endpointID)
-	e, err := a.Store.UpdateEndpoint(c.Request.Context(), org, endpointID, store.EndpointChange{
+	secret, sealed := h.newEndpointSecret(org, endpointID)
+	e, err := h.Store.UpdateEndpoint(c.Request.Context(), org, endpointID, store.EndpointChange{
 		SealedSecret: &sealed, KeepPrevious: previousSecretHolds,
 	})
 	e.Secret = secret
-	a.writeEndpoint(c, e, err)
+	h.writeEndpoint(c, e, err)
 }
 
 // testEndpoint is POST /api/notifications?id=&action=test: a ping, whether the endpoint is enabled or not.
-func (a *api) testEndpoint(c *gin.Context) {
+func (h *notificationHandler) testEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	n, err := a.Store.TestEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
-	a.writeQueued(c, n, err)
+	n, err := h.Store.TestEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
+	h.writeQueued(c, n, err)
 }
 
 // writeQueued answers with a notification that is sent soon.
-func (a *api) writeQueued(c *gin.Context, n domain.Notification, err error) {
+func (h *notificationHandler) writeQueued(c *gin.Context, n domain.Notification, err error) {
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.notificationsChanged(c)
+	h.notificationsChanged(c)
 	httpx.WriteJSON(c, http.StatusAccepted, n)
 }
 
 // deleteEndpoint is DELETE /api/notifications?id=: what waits for it is not sent any more.
-func (a *api) deleteEndpoint(c *gin.Context) {
+func (h *notificationHandler) deleteEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := a.Store.DeleteEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID); err != nil {
+	if err := h.Store.DeleteEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.notificationsChanged(c)
+	h.notificationsChanged(c)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(endpointID))
 }
 
 // getMessages is GET /api/notifications/messages: what was told and is to be, newest first, or with id one with its payload.
-func (a *api) getMessages(c *gin.Context) {
+func (h *notificationHandler) getMessages(c *gin.Context) {
 	messageID, one, err := httpx.QueryID(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -284,7 +284,7 @@ func (a *api) getMessages(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if one {
-		n, err := a.Store.Notification(c.Request.Context(), org, messageID)
+		n, err := h.Store.Notification(c.Request.Context(), org, messageID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -297,12 +297,12 @@ func (a *api) getMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	filter, err := a.messageFilter(c)
+	filter, err := h.messageFilter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	messages, err := a.Store.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
+	messages, err := h.Store.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -310,9 +310,9 @@ func (a *api) getMessages(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
-func (a *api) messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
+func (h *notificationHandler) messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
 	found := &httpx.Problems{}
-	if err := a.CheckReferences(c, found, "endpointId"); err != nil {
+	if err := h.CheckReferences(c, found, "endpointId"); err != nil {
 		return f, err
 	}
 	f.EndpointID, _ = httpx.QueryValue(c, "endpointId", found)
@@ -324,7 +324,7 @@ func (a *api) messageFilter(c *gin.Context) (f store.NotificationFilter, err err
 }
 
 // postMessages is POST /api/notifications/messages?id=&action=resend: once more, under the same id.
-func (a *api) postMessages(c *gin.Context) {
+func (h *notificationHandler) postMessages(c *gin.Context) {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -338,6 +338,6 @@ func (a *api) postMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	n, err := a.Store.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
-	a.writeQueued(c, n, err)
+	n, err := h.Store.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
+	h.writeQueued(c, n, err)
 }

@@ -37,8 +37,8 @@ type attempt struct {
 
 // beginOIDC is GET /api/auth/oidc?next=: to the provider, and back to that path of this site. With takeover=1 the person
 // gets an account of their own even if an account in use holds their address without proof.
-func (a *api) beginOIDC(c *gin.Context) {
-	if a.provider == nil {
+func (h *accountHandler) beginOIDC(c *gin.Context) {
+	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
@@ -47,9 +47,9 @@ func (a *api) beginOIDC(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	address, made, err := a.provider.Begin(c.Request.Context())
+	address, made, err := h.provider.Begin(c.Request.Context())
 	if err != nil {
-		a.failLogin(c, err)
+		h.failLogin(c, err)
 		return
 	}
 	raw, err := json.Marshal(attempt{made, next, takeOver, time.Now().Add(attemptLife)})
@@ -57,7 +57,7 @@ func (a *api) beginOIDC(c *gin.Context) {
 		httpx.Fail(c, fmt.Errorf("encoding attempt: %w", err))
 		return
 	}
-	a.setAttempt(c, a.Secrets.Seal(string(raw), attemptSeal), int(attemptLife/time.Second))
+	h.setAttempt(c, h.Secrets.Seal(string(raw), attemptSeal), int(attemptLife/time.Second))
 	seeOther(c, address)
 }
 
@@ -91,15 +91,15 @@ func nextOf(c *gin.Context, found *httpx.Problems) string {
 	return next
 }
 
-func (a *api) setAttempt(c *gin.Context, value string, maxAge int) {
+func (h *accountHandler) setAttempt(c *gin.Context, value string, maxAge int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
 		Name: attemptName, Value: value, Path: oidcPath, MaxAge: maxAge,
-		HttpOnly: true, Secure: a.secure(c), SameSite: http.SameSiteLaxMode,
+		HttpOnly: true, Secure: h.Secure(c), SameSite: http.SameSiteLaxMode,
 	})
 }
 
 // attemptOf reads the attempt that the browser began, when it is still good and the state is its.
-func (a *api) attemptOf(c *gin.Context) (attempt, error) {
+func (h *accountHandler) attemptOf(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue, "is not that of a login that this browser began in the last %d minutes; begin again",
 		int(attemptLife/time.Minute))
@@ -110,7 +110,7 @@ func (a *api) attemptOf(c *gin.Context) (attempt, error) {
 	if len(states) != 1 || len(cookies) != 1 {
 		return begun, wrong
 	}
-	raw, err := a.Secrets.Open(cookies[0].Value, attemptSeal)
+	raw, err := h.Secrets.Open(cookies[0].Value, attemptSeal)
 	if err != nil {
 		return begun, wrong
 	}
@@ -124,51 +124,51 @@ func (a *api) attemptOf(c *gin.Context) (attempt, error) {
 }
 
 // finishOIDC is GET /api/auth/oidc/callback: the browser comes back, once, and is logged in.
-func (a *api) finishOIDC(c *gin.Context) {
-	if a.provider == nil {
+func (h *accountHandler) finishOIDC(c *gin.Context) {
+	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
-	begun, err := a.attemptOf(c)
+	begun, err := h.attemptOf(c)
 	if err != nil {
-		a.failLogin(c, err)
+		h.failLogin(c, err)
 		return
 	}
-	person, err := a.personOf(c, begun)
+	person, err := h.personOf(c, begun)
 	if err != nil {
-		a.failLogin(c, err)
+		h.failLogin(c, err)
 		return
 	}
-	ident, err := a.Auth.Person(c.Request)
+	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
-		a.failLogin(c, err)
+		h.failLogin(c, err)
 		return
 	}
-	token, login := a.newLogin(c)
+	token, login := h.newLogin(c)
 	login.LoginID = ident.Caller.Credential
-	account, err := a.logInByIdentity(c, person, ident.Caller.UserID, begun.TakeOver, login)
+	account, err := h.logInByIdentity(c, person, ident.Caller.UserID, begun.TakeOver, login)
 	if err != nil {
-		a.failLogin(c, err)
+		h.failLogin(c, err)
 		return
 	}
 	if account.Before != "" {
-		a.Auth.ForgetUser(account.Before)
+		h.Auth.ForgetUser(account.Before)
 	}
-	a.setCookie(c, token, login)
-	a.setAttempt(c, "", -1)
+	h.setCookie(c, token, login)
+	h.setAttempt(c, "", -1)
 	seeOther(c, begun.Next)
 }
 
 // logInByIdentity logs a person in. The first login of an identity makes an account, which counts as a sign-up, unless it is linked to
 // the account of loggedIn.
-func (a *api) logInByIdentity(
+func (h *accountHandler) logInByIdentity(
 	c *gin.Context, person store.Identity, loggedIn string, takeOver bool, login store.NewLogin,
 ) (account store.Account, err error) {
 	logIn := func() error {
-		account, err = a.Store.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
+		account, err = h.Store.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
 		return err
 	}
-	known, err := a.Store.IdentityKnown(c.Request.Context(), person)
+	known, err := h.Store.IdentityKnown(c.Request.Context(), person)
 	if err != nil {
 		return account, err
 	}
@@ -176,9 +176,9 @@ func (a *api) logInByIdentity(
 		err = logIn()
 		return account, err
 	}
-	err = a.countSignup(c, logIn)
-	if err == nil && account.User.ID == loggedIn && a.signups != nil {
-		a.signups.Undo(a.Auth.DemoClient(c.Request))
+	err = h.countSignup(c, logIn)
+	if err == nil && account.User.ID == loggedIn && h.signups != nil {
+		h.signups.Undo(h.Auth.DemoClient(c.Request))
 	}
 	return account, err
 }
@@ -190,7 +190,7 @@ func seeOther(c *gin.Context, address string) {
 }
 
 // personOf has the provider say who came back.
-func (a *api) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
+func (h *accountHandler) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
 		return store.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")
@@ -198,7 +198,7 @@ func (a *api) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
 	if len(codes) != 1 || codes[0] == "" {
 		return store.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")
 	}
-	p, err := a.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])
+	p, err := h.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])
 	if err != nil {
 		return store.Identity{}, err
 	}
@@ -213,13 +213,13 @@ func (a *api) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
 
 // failLogin is fail for requests that browsers send by following a link: people get the login page with the
 // problem on it.
-func (a *api) failLogin(c *gin.Context, err error) {
+func (h *accountHandler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)
 		return
 	}
 	httpx.FailOn(c, err, func(status int, problem string) {
-		a.showLogin(c, status, web.Login{Problem: problem, TakeOver: errors.Is(err, store.ErrMayTakeOver)})
+		h.showLogin(c, status, web.Login{Problem: problem, TakeOver: errors.Is(err, store.ErrMayTakeOver)})
 	})
 }
 

@@ -6,12 +6,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/openid"
-	"parley/ingress/internal/ratelimit"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -27,7 +25,9 @@ type browser struct {
 }
 
 func (w *world) useProvider(p *openIDProvider) {
-	w.api.provider = newProvider(openid.Settings{Issuer: p.URL, ClientID: "parley", ClientSecret: clientSecret}, w.api.PublicURL)
+	w.rebuild(func(d *Deps) {
+		d.OpenID = openid.Settings{Issuer: p.URL, ClientID: "parley", ClientSecret: clientSecret}
+	})
 }
 
 func newBrowser(t *testing.T, email string) *browser {
@@ -328,7 +328,7 @@ func TestOpenIDSignupsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "ada@example.com")
 	ada := b.w.signUp("ada@example.com")
-	b.w.api.SignupsPerAddress, b.w.api.signups = 1, ratelimit.NewFailures(1, time.Hour, time.Now)
+	b.w.rebuild(func(d *Deps) { d.SignupsPerAddress = 1 })
 	logIn := func(what string, want int) {
 		t.Helper()
 		if a := b.back(b.begin(t, "")); a.status != want {

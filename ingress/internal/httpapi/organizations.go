@@ -24,7 +24,7 @@ func viewOf(m domain.Membership) membershipView {
 }
 
 // getOrganizations is GET /api/organizations: those that the caller belongs to, newest first, or with ?id= one.
-func (a *api) getOrganizations(c *gin.Context) {
+func (h *accountHandler) getOrganizations(c *gin.Context) {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -38,7 +38,7 @@ func (a *api) getOrganizations(c *gin.Context) {
 	if one {
 		p = httpx.Page{Limit: httpx.MaxPage}
 	}
-	all, err := a.organizationsOf(c, p, org)
+	all, err := h.organizationsOf(c, p, org)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
@@ -57,17 +57,17 @@ func (a *api) getOrganizations(c *gin.Context) {
 
 // organizationsOf reads a page of the caller's organizations, or the one that is named. An organization's key is
 // good in its own only.
-func (a *api) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
+func (h *accountHandler) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
 	case who.UserID != "" && only != "":
-		return a.Store.MembershipIn(ctx, who.UserID, only)
+		return h.Store.MembershipIn(ctx, who.UserID, only)
 	case who.UserID != "":
-		return a.Store.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
+		return h.Store.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
-	org, err := a.Store.Organization(ctx, who.OrganizationID)
+	org, err := h.Store.Organization(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, err
 	}
@@ -81,19 +81,19 @@ type createOrganizationBody struct {
 func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, nameMost) }
 
 // createOrganization is POST /api/organizations: a person makes one and owns it.
-func (a *api) createOrganization(c *gin.Context) {
+func (h *accountHandler) createOrganization(c *gin.Context) {
 	body, err := httpx.Bind[createOrganizationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	who := httpx.Caller(c)
-	made, err := a.Store.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
+	made, err := h.Store.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.Auth.ForgetUser(who.UserID)
+	h.Auth.ForgetUser(who.UserID)
 	httpx.WriteJSON(c, http.StatusCreated, viewOf(made))
 }
 
@@ -112,13 +112,13 @@ func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 }
 
 // renameOrganization is PUT /api/organizations?id=, for owners of that organization, whichever the request acts in.
-func (a *api) renameOrganization(c *gin.Context) {
+func (h *accountHandler) renameOrganization(c *gin.Context) {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	known, err := a.organizationsOf(c, httpx.Page{Limit: 1}, org)
+	known, err := h.organizationsOf(c, httpx.Page{Limit: 1}, org)
 	switch {
 	case err != nil:
 	case len(known) == 0:
@@ -140,7 +140,7 @@ func (a *api) renameOrganization(c *gin.Context) {
 	}
 	who := actor(c)
 	who.OrganizationID = org
-	renamed, err := a.Store.RenameOrganization(c.Request.Context(), who, body.Name.Or(known[0].Name))
+	renamed, err := h.Store.RenameOrganization(c.Request.Context(), who, body.Name.Or(known[0].Name))
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -28,18 +28,18 @@ const (
 
 // loginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
 // page to sign in by.
-func (a *api) loginPage(c *gin.Context) {
+func (h *accountHandler) loginPage(c *gin.Context) {
 	tokens, given := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: returnTo(c.Request.URL.Query()["next"])}
 	if !given {
-		if !a.passes(c, shown.Next) {
-			a.showLogin(c, http.StatusOK, shown)
+		if !h.passes(c, shown.Next) {
+			h.showLogin(c, http.StatusOK, shown)
 		}
 		return
 	}
 	refuse := func(status int, problem string) {
 		shown.Problem = problem
-		a.showLogin(c, status, shown)
+		h.showLogin(c, status, shown)
 	}
 	if len(tokens) != 1 || !secrets.IsLinkToken(tokens[0]) {
 		refuse(http.StatusBadRequest, "This is not a complete login link. Copy the whole of it.")
@@ -49,11 +49,11 @@ func (a *api) loginPage(c *gin.Context) {
 		c.Status(http.StatusNoContent) // a program looks at the link, or the browser expects its user to follow it: it works once
 		return
 	}
-	token, login := a.newLogin(c)
-	_, err := a.Store.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
+	token, login := h.newLogin(c)
+	_, err := h.Store.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, store.ErrLinkSpent):
-		if a.passes(c, shown.Next) { // by this very link, most likely
+		if h.passes(c, shown.Next) { // by this very link, most likely
 			return
 		}
 		refuse(http.StatusGone, "This login link was used already, or is too old. Get a new one.")
@@ -62,21 +62,21 @@ func (a *api) loginPage(c *gin.Context) {
 	case err != nil:
 		httpx.Fail(c, err)
 	default:
-		a.setCookie(c, token, login)
+		h.setCookie(c, token, login)
 		c.Redirect(http.StatusSeeOther, cmp.Or(shown.Next, dashboardPath))
 	}
 }
 
 // showLogin shows the login page.
-func (a *api) showLogin(c *gin.Context, status int, shown web.Login) {
-	shown.OpenID = a.provider != nil
+func (h *accountHandler) showLogin(c *gin.Context, status int, shown web.Login) {
+	shown.OpenID = h.provider != nil
 	page, err := web.RenderLogin(shown)
 	showRendered(c, status, page, err)
 }
 
 // passes sends somebody who is signed in already to the page that they asked for, the dashboard's first if none.
-func (a *api) passes(c *gin.Context, next string) bool {
-	ident, err := a.Auth.Person(c.Request)
+func (h *accountHandler) passes(c *gin.Context, next string) bool {
+	ident, err := h.Auth.Person(c.Request)
 	if err != nil || ident.Via != auth.ViaCookie {
 		return false
 	}
@@ -86,8 +86,8 @@ func (a *api) passes(c *gin.Context, next string) bool {
 }
 
 // signupPage is GET /signup.
-func (a *api) signupPage(c *gin.Context) {
-	if next := returnTo(c.Request.URL.Query()["next"]); !a.passes(c, next) {
+func (h *accountHandler) signupPage(c *gin.Context) {
+	if next := returnTo(c.Request.URL.Query()["next"]); !h.passes(c, next) {
 		showSignup(c, http.StatusOK, web.Signup{Next: next})
 	}
 }

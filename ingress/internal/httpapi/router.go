@@ -11,48 +11,28 @@ import (
 	"parley/ingress/web"
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/id"
 )
 
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
 	const member = domain.RoleMember
-	return slices.Concat(a.loginRoutes(), a.accountRoutes(), a.agentRoutes(), a.runRoutes(), a.knowledge.Routes(), a.deliveryRoutes(), []httpx.Route{
+	return slices.Concat(a.account.routes(), a.agents.routes(), a.chatRoutes(), a.runRoutes(), a.usage.routes(), a.knowledge.Routes(), a.hookRoutes(), a.notifications.routes(), []httpx.Route{
 		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: a.runAutomation},
 		{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: member, Handle: a.mcp},
 	}, a.v1Routes())
 }
 
-// agentRoutes are agents, templates and chats.
-func (a *api) agentRoutes() []httpx.Route {
+// chatRoutes are chats and their sessions.
+func (a *api) chatRoutes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	of := a.finders()
 	return []httpx.Route{
-		{
-			Method: "GET", Path: "/api/agents/templates", Need: auth.NeedPublic,
-			Find: of.template, List: httpx.Paged, One: httpx.ReadOne(a.readTemplate, id.Template),
-			Handle: a.listTemplates,
-		},
-		{
-			Method: "GET", Path: "/api/agents", Need: auth.NeedUser, Role: member,
-			Find: of.agent, List: httpx.Params{"q", "limit", "cursor"},
-			Handle: a.getAgents,
-		},
-		{Method: "POST", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Handle: a.createAgent},
 		{
 			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
 			Find: of.target, List: httpx.Params{"template", "format"}, Beside: httpx.Params{"template", "format"},
 			Handle: a.chat,
 		},
-		{
-			Method: "POST", Path: "/api/agents", Action: "import-openapi", Need: auth.NeedUser, Role: admin,
-			Find:   of.agent,
-			Handle: a.importOpenAPI,
-		},
 		{Method: "POST", Path: widgetSessionsPath, Need: auth.NeedPage, Handle: a.widgetSession},
-		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: of.agent, Handle: a.updateAgent},
-		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: of.agent, Handle: a.deleteAgent},
-
 		{
 			Method: "GET", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
 			Find: of.session, List: httpx.Params{"principal", "limit", "cursor"}, Beside: httpx.Params{"agentId", "templateId", "principal", "limit", "cursor"},
@@ -82,21 +62,6 @@ func (a *api) runRoutes() []httpx.Route {
 			Find: of.run, Beside: httpx.Params{"toolCallId"},
 			Handle: a.postRuns,
 		},
-		{
-			Method: "GET", Path: "/api/automations", Need: auth.NeedUser, Role: admin,
-			Find: of.automation, List: httpx.Paged, One: httpx.ReadOne(a.readAutomation),
-			Handle: a.getAutomations,
-		},
-		{
-			Method: "GET", Path: "/api/usage", Need: auth.NeedUser, Role: admin,
-			List:   httpx.Params{"days", "agentId", "keyId", "automationId", "by"},
-			Handle: a.getUsage,
-		},
-		{Method: "GET", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: of.budget, List: httpx.Paged, Handle: a.getBudgets},
-		{Method: "POST", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Handle: a.createBudget},
-		{Method: "PUT", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: of.budget, Handle: a.updateBudget},
-		{Method: "DELETE", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: of.budget, Handle: a.deleteBudget},
-
 		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: a.streamChanges},
 
 		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: of.source, Handle: a.getSource},
@@ -104,8 +69,8 @@ func (a *api) runRoutes() []httpx.Route {
 	}
 }
 
-// deliveryRoutes are webhooks, in and out.
-func (a *api) deliveryRoutes() []httpx.Route {
+// hookRoutes are webhooks that come in.
+func (a *api) hookRoutes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	of := a.finders()
 	return []httpx.Route{
@@ -125,120 +90,6 @@ func (a *api) deliveryRoutes() []httpx.Route {
 			Find: of.delivery, Beside: httpx.Params{"hookId"},
 			Handle: a.postDeliveries,
 		},
-
-		{
-			Method: "GET", Path: "/api/notifications", Need: auth.NeedUser, Role: admin,
-			Find: of.endpoint, List: httpx.Paged,
-			Handle: a.getNotifications,
-		},
-		{Method: "POST", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Handle: a.createEndpoint},
-		{
-			Method: "POST", Path: "/api/notifications", Action: "rotate", Need: auth.NeedUser, Role: admin,
-			Find:   of.endpoint,
-			Handle: a.rotateEndpoint,
-		},
-		{
-			Method: "POST", Path: "/api/notifications", Action: "test", Need: auth.NeedUser, Role: admin,
-			Find:   of.endpoint,
-			Handle: a.testEndpoint,
-		},
-		{Method: "PUT", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: of.endpoint, Handle: a.updateEndpoint},
-		{Method: "DELETE", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: of.endpoint, Handle: a.deleteEndpoint},
-		{
-			Method: "GET", Path: "/api/notifications/messages", Need: auth.NeedUser, Role: admin,
-			Find: of.message, List: httpx.Params{"endpointId", "status", "limit", "cursor"},
-			Handle: a.getMessages,
-		},
-		{
-			Method: "POST", Path: "/api/notifications/messages", Action: "*", Need: auth.NeedUser, Role: admin,
-			Find:   of.message,
-			Handle: a.postMessages,
-		},
-	}
-}
-
-// loginRoutes are what people have before they have an organization.
-func (a *api) loginRoutes() []httpx.Route {
-	const member = domain.RoleMember
-	of := a.finders()
-	return []httpx.Route{
-		{Method: "POST", Path: "/api/auth/signup", Need: auth.NeedNobody, Handle: a.signup},
-		{Method: "POST", Path: "/api/auth/login", Need: auth.NeedNobody, Handle: a.login},
-		{
-			Method: "POST", Path: "/api/auth/logout", Need: auth.NeedUser, Role: member, Login: true,
-			List:   httpx.Params{"everywhere"},
-			Handle: a.logout,
-		},
-		{Method: "GET", Path: "/api/auth/session", Need: auth.NeedUser, Role: member, Handle: a.session},
-		{
-			Method: "GET", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
-			Find: of.login, List: httpx.Paged, One: httpx.ReadOne(a.readLogin, id.Login),
-			Handle: a.listLogins,
-		},
-		{
-			Method: "DELETE", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
-			Find:   of.login,
-			Handle: a.endLogin,
-		},
-		{Method: "POST", Path: "/api/auth/accept", Need: auth.NeedNobody, Handle: a.accept},
-		{
-			Method: "GET", Path: "/api/auth/invitations", Need: auth.NeedUser, Role: member, Login: true,
-			Find: of.invitation, List: httpx.Paged, One: httpx.ReadOne(a.readInvitation, id.Invitation),
-			Handle: a.listInvitations,
-		},
-		{
-			Method: "POST", Path: "/api/auth/invitations", Action: "*", Need: auth.NeedUser, Role: member, Login: true,
-			Find:   of.invitation,
-			Handle: a.answerInvitation,
-		},
-		{Method: "POST", Path: "/api/auth/reset", Need: auth.NeedNobody, Handle: a.reset},
-		{Method: "GET", Path: "/api/auth/oidc", Need: auth.NeedNobody, List: httpx.Params{"next", "takeover"}, Handle: a.beginOIDC},
-		{Method: "GET", Path: "/api/auth/oidc/callback", Need: auth.NeedNobody, Open: true, Handle: a.finishOIDC},
-	}
-}
-
-// accountRoutes are organizations, their members and keys.
-func (a *api) accountRoutes() []httpx.Route {
-	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
-	of := a.finders()
-	return []httpx.Route{
-		{
-			Method: "GET", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
-			Find: of.organization, List: httpx.Paged,
-			Handle: a.getOrganizations,
-		},
-		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: a.createOrganization},
-		{
-			Method: "PUT", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
-			Find:   of.organization,
-			Handle: a.renameOrganization,
-		},
-		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: a.getLimits},
-		{
-			Method: "GET", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
-			Find: of.member, List: httpx.Paged, One: httpx.ReadOne(a.readMember, id.User, id.Invitation),
-			Handle: a.listMembers,
-		},
-		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: a.addMember},
-		{
-			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
-			Find:   of.member,
-			Handle: a.resetMember,
-		},
-		{
-			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
-			Find:   of.member,
-			Handle: a.removeMember,
-		},
-
-		{
-			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
-			Find: of.key, List: httpx.Paged, One: httpx.ReadOne(a.readKey, id.Key),
-			Handle: a.listKeys,
-		},
-		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: a.createKey},
-		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: of.key, Handle: a.rotateKey},
-		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: of.key, Handle: a.revokeKey},
 	}
 }
 
@@ -250,14 +101,14 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
 		{Method: "POST", Path: receivePath + ":id", Handle: a.receiveDelivery}, // what counts is the signature
 		{Method: "GET", Path: "/", Handle: toDashboard},
-		{Method: "GET", Path: "/login", Handle: a.loginPage},
-		{Method: "POST", Path: "/login", Handle: a.loginForm},
-		{Method: "GET", Path: acceptPath, Handle: a.acceptPage},
-		{Method: "POST", Path: acceptPath, Handle: a.acceptForm},
-		{Method: "GET", Path: resetPath, Handle: a.resetPage},
-		{Method: "POST", Path: resetPath, Handle: a.resetForm},
-		{Method: "GET", Path: "/signup", Handle: a.signupPage},
-		{Method: "POST", Path: "/signup", Handle: a.signupForm},
+		{Method: "GET", Path: "/login", Handle: a.account.loginPage},
+		{Method: "POST", Path: "/login", Handle: a.account.loginForm},
+		{Method: "GET", Path: acceptPath, Handle: a.account.acceptPage},
+		{Method: "POST", Path: acceptPath, Handle: a.account.acceptForm},
+		{Method: "GET", Path: resetPath, Handle: a.account.resetPage},
+		{Method: "POST", Path: resetPath, Handle: a.account.resetForm},
+		{Method: "GET", Path: "/signup", Handle: a.account.signupPage},
+		{Method: "POST", Path: "/signup", Handle: a.account.signupForm},
 		{Method: "GET", Path: dashboardPath, Handle: a.dashboardPage},
 		{Method: "GET", Path: dashboardPath + "/*page", Handle: a.dashboardPage},
 		{Method: "GET", Path: "/assets/:name", Handle: asset},

@@ -28,8 +28,8 @@ type sessionView struct {
 }
 
 // session is GET /api/auth/session: who the service takes the caller for, and where they may act.
-func (a *api) session(c *gin.Context) {
-	view, err := a.sessionOf(c.Request.Context(), httpx.Caller(c))
+func (h *accountHandler) session(c *gin.Context) {
+	view, err := h.sessionOf(c.Request.Context(), httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -37,25 +37,25 @@ func (a *api) session(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-func (a *api) sessionOf(ctx context.Context, who domain.Caller) (sessionView, error) {
+func (h *accountHandler) sessionOf(ctx context.Context, who domain.Caller) (sessionView, error) {
 	view := sessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error
-	if view.Organization, err = a.Store.Organization(ctx, who.OrganizationID); err != nil {
+	if view.Organization, err = h.Store.Organization(ctx, who.OrganizationID); err != nil {
 		return view, err
 	}
 	if who.UserID == "" { // an organization's key is good there and nowhere else
 		view.Organizations = []domain.Membership{{Organization: view.Organization, Role: who.Role}}
 		return view, nil
 	}
-	user, err := a.Store.User(ctx, who.UserID)
+	user, err := h.Store.User(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
-	proven, err := a.Store.HoldsAddress(ctx, who.UserID)
+	proven, err := h.Store.HoldsAddress(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
 	view.User, view.EmailProven = &user, &proven
-	view.Organizations, err = a.Store.Memberships(ctx, who.UserID)
+	view.Organizations, err = h.Store.Memberships(ctx, who.UserID)
 	return view, err
 }

@@ -351,3 +351,12 @@ func (s *submission) asTarget(err error) error {
 	}
 	return err
 }
+
+// withinBudget refuses a new run by budget_exceeded when one of the budgets that it would fall under is used up. keyID and
+// automationID are "" for none.
+func (a *api) withinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
+	if org == domain.DemoOrganization { // whose budget is DEMO_DAILY_TOKENS
+		return nil
+	}
+	return a.Store.WithinBudget(ctx, org, agentID, keyID, automationID)
+}

@@ -20,12 +20,14 @@ const templatesKept = 5 * time.Second
 
 // templateList remembers the templates for a moment: anybody may ask for them as often as they like.
 type templateList struct {
+	store *store.Store
+
 	mu    sync.Mutex
 	all   []domain.Template
 	until time.Time
 }
 
-func (l *templateList) get(ctx context.Context, s *store.Store) ([]domain.Template, error) {
+func (l *templateList) get(ctx context.Context) ([]domain.Template, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -35,7 +37,7 @@ func (l *templateList) get(ctx context.Context, s *store.Store) ([]domain.Templa
 	// Whoever asked first may go away, and the others waiting here still want an answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	all, err := s.Templates(ctx)
+	all, err := l.store.Templates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,14 +45,28 @@ func (l *templateList) get(ctx context.Context, s *store.Store) ([]domain.Templa
 	return all, nil
 }
 
+// byID returns a template, or not_found.
+func (l *templateList) byID(ctx context.Context, templateID string) (domain.Template, error) {
+	all, err := l.get(ctx)
+	if err != nil {
+		return domain.Template{}, err
+	}
+	for _, t := range all {
+		if t.ID == templateID {
+			return t, nil
+		}
+	}
+	return domain.Template{}, httpx.NotFound()
+}
+
 // listTemplates is GET /api/agents/templates, for everybody, in the templates' own order.
-func (a *api) listTemplates(c *gin.Context) {
+func (h *agentHandler) listTemplates(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	all, err := a.templates.get(c.Request.Context(), a.Store)
+	all, err := h.Templates.get(c.Request.Context())
 	if err != nil {
 		httpx.Fail(c, err)
 		return

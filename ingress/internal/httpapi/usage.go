@@ -69,7 +69,7 @@ func (u *usageCache) get(
 }
 
 // getUsage is GET /api/usage: what the organization's runs came to, interval by interval.
-func (a *api) getUsage(c *gin.Context) {
+func (h *usageHandler) getUsage(c *gin.Context) {
 	found := &httpx.Problems{}
 	filter := store.UsageFilter{Days: usageDays}
 	if text, given := httpx.QueryValue(c, "days", found); given {
@@ -81,7 +81,7 @@ func (a *api) getUsage(c *gin.Context) {
 	}
 	filter.AgentID, _ = httpx.QueryValue(c, "agentId", found)
 	filter.KeyID, _ = httpx.QueryValue(c, "keyId", found)
-	if err := a.CheckReferences(c, found, "agentId", "keyId"); err != nil {
+	if err := h.CheckReferences(c, found, "agentId", "keyId"); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -97,8 +97,8 @@ func (a *api) getUsage(c *gin.Context) {
 		return
 	}
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
-	report, err := a.usage.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
-		return a.Store.Usage(ctx, key.org, filter, now)
+	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
+		return h.Store.Usage(ctx, key.org, filter, now)
 	})
 	if err != nil {
 		httpx.Fail(c, err)

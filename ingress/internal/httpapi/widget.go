@@ -158,8 +158,3 @@ func (a *api) visitorOf(widget *store.Widget, body *widgetSessionBody) (visitorI
 	visitorID, name = widgets.NewVisitor(widget)
 	return visitorID, name, nil
 }
-
-// forgetWidget has a change of an agent's widget hold here at once.
-func (a *api) forgetWidget(agent domain.Agent) {
-	a.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
-}

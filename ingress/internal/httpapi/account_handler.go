@@ -1,0 +1,147 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openid"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// accountDeps is what the handler of accounts needs.
+type accountDeps struct {
+	Store             *store.Store
+	Auth              *auth.Resolver
+	Secrets           *secrets.Box
+	Passwords         *auth.Passwords
+	Origins           *http.CrossOriginProtection
+	OpenID            openid.Settings           // without a redirect address; the zero value is none
+	PublicURL         string                    // where browsers reach the service
+	Secure            func(c *gin.Context) bool // whether cookies of a request's browser may be sent over TLS only
+	SignupsPerAddress int                       // an hour at this ingress; 0: no limit
+}
+
+// accountHandler answers what people and their organizations are: logins, invitations, members and keys.
+type accountHandler struct {
+	accountDeps
+	logins   loginLimits
+	signups  *ratelimit.Failures // accounts that were made, by client address; nil: no limit
+	provider *openid.Provider    // nil when none is set
+}
+
+// newAccounts makes the handler of accounts.
+func newAccounts(deps accountDeps) *accountHandler {
+	h := &accountHandler{accountDeps: deps, logins: newLoginLimits(time.Now), provider: newProvider(deps.OpenID, deps.PublicURL)}
+	if deps.SignupsPerAddress > 0 {
+		h.signups = ratelimit.NewFailures(deps.SignupsPerAddress, time.Hour, time.Now)
+	}
+	return h
+}
+
+// routes are logins, organizations, members and keys.
+func (h *accountHandler) routes() []httpx.Route {
+	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
+	return []httpx.Route{
+		{Method: "POST", Path: "/api/auth/signup", Need: auth.NeedNobody, Handle: h.signup},
+		{Method: "POST", Path: "/api/auth/login", Need: auth.NeedNobody, Handle: h.login},
+		{
+			Method: "POST", Path: "/api/auth/logout", Need: auth.NeedUser, Role: member, Login: true,
+			List:   httpx.Params{"everywhere"},
+			Handle: h.logout,
+		},
+		{Method: "GET", Path: "/api/auth/session", Need: auth.NeedUser, Role: member, Handle: h.session},
+		{
+			Method: "GET", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
+			Find: httpx.ByID(httpx.OnlyError(h.readLogin), id.Login), List: httpx.Paged, One: httpx.ReadOne(h.readLogin, id.Login),
+			Handle: h.listLogins,
+		},
+		{
+			Method: "DELETE", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
+			Find:   httpx.ByID(httpx.OnlyError(h.readLogin), id.Login),
+			Handle: h.endLogin,
+		},
+		{Method: "POST", Path: "/api/auth/accept", Need: auth.NeedNobody, Handle: h.accept},
+		{
+			Method: "GET", Path: "/api/auth/invitations", Need: auth.NeedUser, Role: member, Login: true,
+			Find: httpx.ByID(httpx.OnlyError(h.readInvitation), id.Invitation), List: httpx.Paged, One: httpx.ReadOne(h.readInvitation, id.Invitation),
+			Handle: h.listInvitations,
+		},
+		{
+			Method: "POST", Path: "/api/auth/invitations", Action: "*", Need: auth.NeedUser, Role: member, Login: true,
+			Find:   httpx.ByID(httpx.OnlyError(h.readInvitation), id.Invitation),
+			Handle: h.answerInvitation,
+		},
+		{Method: "POST", Path: "/api/auth/reset", Need: auth.NeedNobody, Handle: h.reset},
+		{Method: "GET", Path: "/api/auth/oidc", Need: auth.NeedNobody, List: httpx.Params{"next", "takeover"}, Handle: h.beginOIDC},
+		{Method: "GET", Path: "/api/auth/oidc/callback", Need: auth.NeedNobody, Open: true, Handle: h.finishOIDC},
+
+		{
+			Method: "GET", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
+			Find: httpx.ByID(h.findOrganization, id.Organization), List: httpx.Paged,
+			Handle: h.getOrganizations,
+		},
+		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: h.createOrganization},
+		{
+			Method: "PUT", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
+			Find:   httpx.ByID(h.findOrganization, id.Organization),
+			Handle: h.renameOrganization,
+		},
+		{
+			Method: "GET", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
+			Find: httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation), List: httpx.Paged, One: httpx.ReadOne(h.readMember, id.User, id.Invitation),
+			Handle: h.listMembers,
+		},
+		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: h.addMember},
+		{
+			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
+			Find:   httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation),
+			Handle: h.resetMember,
+		},
+		{
+			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
+			Find:   httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation),
+			Handle: h.removeMember,
+		},
+
+		{
+			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
+			Find: httpx.ByID(httpx.OnlyError(h.readKey), id.Key), List: httpx.Paged, One: httpx.ReadOne(h.readKey, id.Key),
+			Handle: h.listKeys,
+		},
+		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: h.createKey},
+		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: httpx.ByID(httpx.OnlyError(h.readKey), id.Key), Handle: h.rotateKey},
+		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: httpx.ByID(httpx.OnlyError(h.readKey), id.Key), Handle: h.revokeKey},
+	}
+}
+
+func (h *accountHandler) findOrganization(c *gin.Context, org string) error {
+	found, err := h.organizationsOf(c, httpx.Page{Limit: 1}, org)
+	if err == nil && len(found) == 0 {
+		err = httpx.NotFound()
+	}
+	return err
+}
+
+// readKey reads an API key that the caller may list.
+func (h *accountHandler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
+	return h.Store.Key(c.Request.Context(), keysOf(c), keyID)
+}
+
+// readLogin reads a login session of the caller's.
+func (h *accountHandler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
+	ident := httpx.Identity(c)
+	return h.Store.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
+}
+
+func (h *accountHandler) readMember(c *gin.Context, entry string) (domain.Member, error) {
+	member, err := h.Store.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
+	return member.Member, err
+}

@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// agentDeps is what the handler of agents needs.
+type agentDeps struct {
+	*httpx.References
+	Store        *store.Store
+	Secrets      *secrets.Box
+	Runs         RunCanceller
+	Auth         *auth.Resolver // forgets what it knows of a changed agent's widget
+	Templates    *templateList
+	DefaultModel string // shown for agents that name none
+}
+
+// RunCanceller cancels the runs of an agent that nobody has begun.
+type RunCanceller interface {
+	CancelQueued(ctx context.Context, organizationID, agentID string) error
+}
+
+// agentHandler answers /api/agents, but for chats.
+type agentHandler struct{ agentDeps }
+
+// newAgents makes the handler of agents.
+func newAgents(deps agentDeps) *agentHandler { return &agentHandler{deps} }
+
+// routes are agents and templates.
+func (h *agentHandler) routes() []httpx.Route {
+	const admin, member = domain.RoleAdmin, domain.RoleMember
+	agent := httpx.InOrganization(h.Store, (*store.Store).Agent, id.Agent)
+	return []httpx.Route{
+		{
+			Method: "GET", Path: "/api/agents/templates", Need: auth.NeedPublic,
+			Find: httpx.ByID(httpx.OnlyError(h.readTemplate), id.Template), List: httpx.Paged, One: httpx.ReadOne(h.readTemplate, id.Template),
+			Handle: h.listTemplates,
+		},
+		{
+			Method: "GET", Path: "/api/agents", Need: auth.NeedUser, Role: member,
+			Find: agent, List: httpx.Params{"q", "limit", "cursor"},
+			Handle: h.getAgents,
+		},
+		{Method: "POST", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Handle: h.createAgent},
+		{
+			Method: "POST", Path: "/api/agents", Action: "import-openapi", Need: auth.NeedUser, Role: admin,
+			Find:   agent,
+			Handle: h.importOpenAPI,
+		},
+		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Handle: h.updateAgent},
+		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Handle: h.deleteAgent},
+	}
+}
+
+func (h *agentHandler) readTemplate(c *gin.Context, templateID string) (domain.Template, error) {
+	return h.Templates.byID(c.Request.Context(), templateID)
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// ChangeNotifier reports that something of an organization has changed.
+type ChangeNotifier interface {
+	Changed(kind domain.ChangeKind, organizationID string)
+}
+
+// notificationDeps is what the handler of notifications needs.
+type notificationDeps struct {
+	*httpx.References
+	Store        *store.Store
+	Secrets      *secrets.Box
+	Changes      ChangeNotifier
+	Outside      AddressChecker // of addresses that are told of events
+	MaxEndpoints int            // that an organization may have
+}
+
+// notificationHandler answers /api/notifications.
+type notificationHandler struct{ notificationDeps }
+
+// newNotifications makes the handler of notifications.
+func newNotifications(deps notificationDeps) *notificationHandler { return &notificationHandler{deps} }
+
+// routes are endpoints that are told of events, and the messages to them.
+func (h *notificationHandler) routes() []httpx.Route {
+	const admin = domain.RoleAdmin
+	endpoint := httpx.InOrganization(h.Store, (*store.Store).Endpoint, id.Endpoint)
+	message := httpx.InOrganization(h.Store, (*store.Store).Notification, id.Notification)
+	return []httpx.Route{
+		{
+			Method: "GET", Path: "/api/notifications", Need: auth.NeedUser, Role: admin,
+			Find: endpoint, List: httpx.Paged,
+			Handle: h.getNotifications,
+		},
+		{Method: "POST", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Handle: h.createEndpoint},
+		{
+			Method: "POST", Path: "/api/notifications", Action: "rotate", Need: auth.NeedUser, Role: admin,
+			Find:   endpoint,
+			Handle: h.rotateEndpoint,
+		},
+		{
+			Method: "POST", Path: "/api/notifications", Action: "test", Need: auth.NeedUser, Role: admin,
+			Find:   endpoint,
+			Handle: h.testEndpoint,
+		},
+		{Method: "PUT", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: endpoint, Handle: h.updateEndpoint},
+		{Method: "DELETE", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: endpoint, Handle: h.deleteEndpoint},
+		{
+			Method: "GET", Path: "/api/notifications/messages", Need: auth.NeedUser, Role: admin,
+			Find: message, List: httpx.Params{"endpointId", "status", "limit", "cursor"},
+			Handle: h.getMessages,
+		},
+		{
+			Method: "POST", Path: "/api/notifications/messages", Action: "*", Need: auth.NeedUser, Role: admin,
+			Find:   message,
+			Handle: h.postMessages,
+		},
+	}
+}

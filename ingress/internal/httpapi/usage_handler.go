@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// usageDeps is what the handler of usage needs.
+type usageDeps struct {
+	*httpx.References
+	Store                *store.Store
+	Rates                *ratelimit.Limits
+	Streams              *httpx.StreamLimits
+	VoicePerOrganization int
+	Documents            store.DocumentLimits
+	RunDeadline          time.Duration
+}
+
+// usageHandler answers what an organization has used and may use: usage, budgets, automations and limits.
+type usageHandler struct {
+	usageDeps
+	counts usageCache
+}
+
+// newUsage makes the handler of usage.
+func newUsage(deps usageDeps) *usageHandler { return &usageHandler{usageDeps: deps} }
+
+// routes are usage, budgets, automations and limits.
+func (h *usageHandler) routes() []httpx.Route {
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	budget := httpx.InOrganization(h.Store, (*store.Store).Budget, id.Budget)
+	return []httpx.Route{
+		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: h.getLimits},
+		{
+			Method: "GET", Path: "/api/automations", Need: auth.NeedUser, Role: admin,
+			Find: httpx.ByID(httpx.OnlyError(h.readAutomation)), List: httpx.Paged, One: httpx.ReadOne(h.readAutomation),
+			Handle: h.getAutomations,
+		},
+		{
+			Method: "GET", Path: "/api/usage", Need: auth.NeedUser, Role: admin,
+			List:   httpx.Params{"days", "agentId", "keyId", "automationId", "by"},
+			Handle: h.getUsage,
+		},
+		{Method: "GET", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, List: httpx.Paged, Handle: h.getBudgets},
+		{Method: "POST", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Handle: h.createBudget},
+		{Method: "PUT", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, Handle: h.updateBudget},
+		{Method: "DELETE", Path: "/api/budgets", Need: auth.NeedUser, Role: admin, Find: budget, Handle: h.deleteBudget},
+	}
+}
+
+func (h *usageHandler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
+	return h.Store.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
+}
