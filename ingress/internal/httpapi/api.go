@@ -16,9 +16,13 @@ import (
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/account"
+	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/knowledge"
+	"parley/ingress/internal/httpapi/notification"
 	"parley/ingress/internal/httpapi/transfer"
+	"parley/ingress/internal/httpapi/usage"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
@@ -35,14 +39,14 @@ type Deps struct {
 	Auth     *auth.Resolver
 	Limits   *ratelimit.Limits
 	Secrets  *secrets.Box
-	Runs     RunCanceller
+	Runs     agent.RunCanceller
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
 	Changes  *changes.Hub
 	Bells    knowledge.Doorbells
 	Searches knowledge.SearchCaller
 	Signer   knowledge.ClaimSigner
-	Outside  AddressChecker // of addresses that are told of events
+	Outside  notification.AddressChecker // of addresses that are told of events
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer      // nil: requests are not traced
@@ -80,16 +84,16 @@ type api struct {
 	origins       *http.CrossOriginProtection
 	downloads     transfer.Limiter
 	knowledge     *knowledge.Handler
-	account       *accountHandler
-	agents        *agentHandler
-	usage         *usageHandler
-	notifications *notificationHandler
+	account       *account.Handler
+	agents        *agent.Handler
+	usage         *usage.Handler
+	notifications *notification.Handler
 	deliveries    transfer.Limiter // large ones, to hooks
 	large         httpx.LargeAnswers
 	hooks         *liveHooks
 	unsigned      *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
 	senders       verifiedSenders     // of deliveries
-	templates     *templateList
+	templates     *agent.Templates
 	hooksMost     int                // that an organization may have
 	tools         *agenttools.Server // agents as tools
 	https         bool               // browsers come by TLS, whatever the last hop is
@@ -128,16 +132,16 @@ func newAPI(deps Deps) (*api, error) {
 		SessionChecks: a.SessionChecks, References: a.References, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
 		Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads, Limits: deps.Documents, Log: deps.Log,
 	})
-	a.templates = &templateList{store: deps.Store}
-	a.agents = newAgents(agentDeps{
+	a.templates = &agent.Templates{Store: deps.Store}
+	a.agents = agent.New(agent.Deps{
 		References: a.References, Store: deps.Store, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
 		Templates: a.templates, DefaultModel: deps.DefaultModel,
 	})
-	a.usage = newUsage(usageDeps{
+	a.usage = usage.New(usage.Deps{
 		References: a.References, Store: deps.Store, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
 		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline,
 	})
-	a.notifications = newNotifications(notificationDeps{
+	a.notifications = notification.New(notification.Deps{
 		References: a.References, Store: deps.Store, Secrets: deps.Secrets, Changes: deps.Bells, Outside: deps.Outside,
 		MaxEndpoints: store.MaxEndpoints,
 	})
@@ -155,7 +159,7 @@ func newAPI(deps Deps) (*api, error) {
 		}
 		a.https = public.Scheme == "https"
 	}
-	a.account = newAccounts(accountDeps{
+	a.account = account.New(account.Deps{
 		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
 		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
 	})

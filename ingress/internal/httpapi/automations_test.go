@@ -128,7 +128,7 @@ func TestAutomationsHaveNamesThatCanBeRead(t *testing.T) {
 		"": false, strings.Repeat("ü", 129): false, "a\tb": false, "\u2028": false, "\u202e\u200b": false, "\u00ad": false, "\ue000": false, "\u0378": false, "\xff": false,
 	} {
 		found := &httpx.Problems{}
-		checkAutomationID(found, "x-automation-id", name)
+		httpx.CheckAutomationID(found, "x-automation-id", name)
 		if (found.Err() == nil) != want {
 			t.Errorf("%q: %v", name, found.Err())
 		}

@@ -63,7 +63,7 @@ func unshare(c *gin.Context) {
 // pageOrigin gives the origin of the page that sends a request, if that says one: "null" is none.
 func pageOrigin(req *http.Request) (string, bool) {
 	values := req.Header[headerOrigin]
-	if len(values) != 1 || !isOrigin(values[0]) {
+	if len(values) != 1 || !httpx.IsOrigin(values[0]) {
 		return "", false
 	}
 	return values[0], true

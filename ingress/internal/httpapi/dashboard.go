@@ -9,6 +9,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/apierr"
@@ -32,7 +33,7 @@ func (a *api) dashboardPage(c *gin.Context) {
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
 		httpx.StateOf(c).Ident = ident
-		view, err := a.account.sessionOf(c.Request.Context(), ident.Caller)
+		view, err := a.account.SessionOf(c.Request.Context(), ident.Caller)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -47,19 +48,19 @@ func (a *api) dashboardPage(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	showPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
+	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }
 
 // opensDemo reports whether an address of the dashboard is for visitors without an account.
 func opensDemo(address *url.URL) bool {
-	under := strings.TrimPrefix(address.Path, dashboardPath+"/templates")
+	under := strings.TrimPrefix(address.Path, account.DashboardPath+"/templates")
 	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"
 }
 
 // loginFor is the login page, which leads back to the page that was asked for.
 func loginFor(asked *url.URL) string {
-	next := returnTo([]string{asked.RequestURI()})
-	if next == "" || next == dashboardPath {
+	next := account.ReturnTo([]string{asked.RequestURI()})
+	if next == "" || next == account.DashboardPath {
 		return "/login"
 	}
 	return "/login?" + url.Values{"next": {next}}.Encode()
@@ -136,7 +137,7 @@ func takesGzip(header http.Header) bool {
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {
-		showNotice(c, http.StatusBadRequest, "The address must name an agent, such as /widget/preview?agent=ag_….")
+		account.ShowNotice(c, http.StatusBadRequest, "The address must name an agent, such as /widget/preview?agent=ag_….")
 		return
 	}
 	page, err := web.RenderPreview(web.Preview{AgentID: agents[0]})
@@ -144,5 +145,5 @@ func previewPage(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	showPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
+	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }

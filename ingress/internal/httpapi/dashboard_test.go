@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/account"
 	"parley/shared/domain"
 	"parley/shared/secrets"
 )
@@ -63,13 +64,13 @@ func TestNextIsWithinTheDashboard(t *testing.T) {
 		"/dashboard": "/dashboard", "/dashboard/runs?status=failed&q=a%20b": "/dashboard/runs?status=failed&q=a%20b", "/dashboard/a%2Fb": "/dashboard/a%2Fb",
 		"": "", "/": "", "//evil.example/dashboard": "", "https://evil.example/dashboard": "", "/dashboardx": "", "/dashboard/../api/auth/logout": "",
 		"/\\evil.example": "", "/dashboard/\\x": "", "dashboard": "", "javascript:alert(1)": "", "/dashboard//x": "", "%2Fdashboard": "", "/%64ashboard": "", "%2Fdashboard/runs": "", "/dashboard\r\nX: y": "", "/dashboard/%zz": "",
-		"/dashboard/" + strings.Repeat("x", nextPageMost): "",
+		"/dashboard/" + strings.Repeat("x", account.MaxNextPage): "",
 	} {
-		if got := returnTo([]string{given}); got != want {
+		if got := account.ReturnTo([]string{given}); got != want {
 			t.Errorf("%q leads to %q, want %q", given, got, want)
 		}
 	}
-	if got := returnTo([]string{"/dashboard", "/dashboard"}); got != "" {
+	if got := account.ReturnTo([]string{"/dashboard", "/dashboard"}); got != "" {
 		t.Errorf("two pages lead to %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi"
 	"parley/ingress/web"
@@ -33,7 +34,7 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 			return
 		}
 		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
-		c.Writer.Header().Set("Permissions-Policy", noMicrophone)
+		c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
 		serve(c, made, "no-cache") // keep it, and ask whether it is still the one
 	}
 }

@@ -93,7 +93,7 @@ func (a *api) createHook(c *gin.Context) {
 // withSecret is a hook as it is shown once, with the secret that was made for it.
 func (a *api) withSecret(h domain.Hook, secret string, made bool) domain.Hook {
 	h = a.shownHook(h)
-	if h.Secret = hiddenSecret; made {
+	if h.Secret = httpx.HiddenSecret; made {
 		h.Secret = secret
 	}
 	return h
@@ -197,7 +197,7 @@ func (a *api) rotateHook(c *gin.Context) {
 	}
 	sealed := a.Secrets.Seal(secret, secrets.Hook(org, hookID))
 	changed, err := a.Store.UpdateHook(ctx, org, hookID, store.HookChange{
-		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(overlapDefault)) * time.Second,
+		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
 	})
 	if err != nil {
 		httpx.Fail(c, err)

@@ -16,7 +16,7 @@ const (
 	hookSecretMost  = 512
 	windowMost      = 3600 // seconds
 	keyTextMost     = 1000 // characters
-	hiddenSecret    = "***"
+
 )
 
 // Headers of sources that sign in their own way, unless the hook names others.
@@ -95,7 +95,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
-	if b.Secret.Set && b.Secret.Value != hiddenSecret {
+	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
 		p.Add("secret", httpx.CodeInvalidValue, "is changed by action=rotate, which lets the one before hold for a while")
 	}
 }
@@ -103,7 +103,7 @@ func (b *hookChangeBody) Check(p *httpx.Problems) {
 // Check finds what is wrong with fields by themselves, whatever the hook is.
 func (f *hookFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
-		p.Name("name", f.Name.Value, nameMost)
+		p.Name("name", f.Name.Value, httpx.MaxName)
 	}
 	if f.MessageTemplate.Set {
 		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.TemplateMost)
@@ -136,7 +136,7 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 		case !of.given.Set || of.given.Null || of.given.Value == "" && of.empty:
 		case !named:
 			p.Add(of.name, httpx.CodeInvalidValue, "is for the sources hmac and token: %s names its own headers", source)
-		case !headerName.MatchString(of.given.Value):
+		case !httpx.HeaderName.MatchString(of.given.Value):
 			p.Add(of.name, httpx.CodeInvalidValue, "must be the name of a header, of 1 to 128 characters")
 		}
 	}
@@ -199,8 +199,8 @@ type rotateHookBody struct {
 }
 
 func (b *rotateHookBody) Check(p *httpx.Problems) {
-	if n := b.KeepSeconds.Value; n < 0 || n > overlapMost {
-		p.Add("keepSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", overlapMost)
+	if n := b.KeepSeconds.Value; n < 0 || n > httpx.MaxOverlap {
+		p.Add("keepSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
 	}
 }
 
@@ -211,6 +211,6 @@ type testHookBody struct {
 
 func (b *testHookBody) Check(p *httpx.Problems) {
 	if b.Event.Set {
-		p.Name("event", b.Event.Value, nameMost)
+		p.Name("event", b.Event.Value, httpx.MaxName)
 	}
 }

@@ -426,7 +426,7 @@ func detailOf(err error) string {
 
 // shortType is a Content-Type as it is kept.
 func shortType(contentType string) string {
-	if len(contentType) > contentMost || !isVisible(strings.ReplaceAll(contentType, " ", "")) {
+	if len(contentType) > contentMost || !httpx.IsVisible(strings.ReplaceAll(contentType, " ", "")) {
 		return ""
 	}
 	return contentType

@@ -77,7 +77,7 @@ func TestImportOpenAPI(t *testing.T) {
 	}
 	agent, err := w.store.Agent(t.Context(), ada.org, agentID)
 	must(t, err)
-	for _, endpoint := range agent.Tools.HTTPRequest.Endpoints {
+	for _, endpoint := range changed.Tools.HTTPRequest.Endpoints {
 		plain, err := w.api.Secrets.Open(endpoint.Headers["Authorization"], secrets.AgentHeaders(ada.org, agentID))
 		must(t, err)
 		if plain != "Bearer hunter2" || !strings.HasPrefix(endpoint.URL, "https://pets.example.com/v1/pets") {
@@ -114,7 +114,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 	endpoints := func(what, body string) []domain.Endpoint {
 		t.Helper()
 		w.importInto(agentID, body, ada.auth).want(t, what, 200, "")
-		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		changed, err := w.store.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		if tool := agent.Tools.HTTPRequest; !tool.Enabled || tool.Approval != domain.ApprovalAlways || len(tool.Endpoints) != 2 ||
 			tool.Endpoints[0].Name != "getPet" || tool.Endpoints[1].Name != "mine" || open(tool.Endpoints[1].Headers["X-Mine"]) != "two" {
@@ -179,11 +179,11 @@ func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 	sent := func(what, body, want string) {
 		t.Helper()
 		w.importInto(agentID, body, ada.auth).want(t, what, 200, "")
-		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		changed, err := w.store.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		got := []string{}
-		for _, e := range agent.Tools.HTTPRequest.Endpoints {
-			got = append(got, fmt.Sprint(e.Name, " ", origin(e.URL), " ", len(e.Headers)))
+		for _, e := range changed.Tools.HTTPRequest.Endpoints {
+			got = append(got, fmt.Sprint(e.Name, " ", agent.Origin(e.URL), " ", len(e.Headers)))
 		}
 		if slices.Sort(got); strings.Join(got, ", ") != want {
 			t.Errorf("%s: %s", what, strings.Join(got, ", "))

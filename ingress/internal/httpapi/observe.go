@@ -98,14 +98,10 @@ func stoppedHere(err error) bool {
 // requestIDOf keeps the caller's request id if it is 1 to 128 visible ASCII characters, else makes one.
 func requestIDOf(req *http.Request) string {
 	given := req.Header[headerRequestID]
-	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && isVisible(given[0]) {
+	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && httpx.IsVisible(given[0]) {
 		return given[0]
 	}
 	return rand.Text()
-}
-
-func isVisible(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
 // traceparentOf gives a well-formed W3C traceparent of version 00: 00-<32 hex>-<16 hex>-<2 hex>.

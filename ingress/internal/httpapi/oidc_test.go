@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/openid"
 	"parley/shared/apierr"
@@ -48,7 +49,7 @@ func (b *browser) is(subject, email string) {
 // begin goes to the provider, and gives the address that it sends the browser back to.
 func (b *browser) begin(t *testing.T, next string) string {
 	t.Helper()
-	target := oidcPath
+	target := account.OIDCPath
 	if next != "" {
 		target += "?next=" + url.QueryEscape(next)
 	} else if b.takeOver {
@@ -59,7 +60,7 @@ func (b *browser) begin(t *testing.T, next string) string {
 		t.Fatalf("beginning: %d %s %s", a.status, a.header, a.body)
 	}
 	cookie := a.header.Get("Set-Cookie")
-	for _, part := range []string{"HttpOnly", "SameSite=Lax", "Path=" + oidcPath, "Max-Age=600"} {
+	for _, part := range []string{"HttpOnly", "SameSite=Lax", "Path=" + account.OIDCPath, "Max-Age=600"} {
 		if !strings.Contains(cookie, part) {
 			t.Errorf("attempt's cookie lacks %s: %s", part, cookie)
 		}
@@ -82,7 +83,7 @@ func (b *browser) visit(t *testing.T, address string) string {
 	must(t, res.Body.Close())
 	back := res.Header.Get("Location")
 	path, ours := strings.CutPrefix(back, b.w.api.PublicURL)
-	if !ours || !strings.HasPrefix(path, oidcPath+"/callback?") {
+	if !ours || !strings.HasPrefix(path, account.OIDCPath+"/callback?") {
 		t.Fatalf("the provider sends the browser to %q", back)
 	}
 	return path
@@ -137,7 +138,7 @@ func TestOpenIDMakesPeople(t *testing.T) {
 	if a.status != http.StatusSeeOther || a.header.Get("Location") != "/dashboard?tab=keys" || a.session() == "" {
 		t.Fatalf("coming back: %d %v %s", a.status, a.header, a.body)
 	}
-	if cookies := strings.Join(a.header["Set-Cookie"], "\n"); !strings.Contains(cookies, attemptName+"=; Path="+oidcPath+"; Max-Age=0") {
+	if cookies := strings.Join(a.header["Set-Cookie"], "\n"); !strings.Contains(cookies, account.AttemptName+"=; Path="+account.OIDCPath+"; Max-Age=0") {
 		t.Errorf("the attempt's cookie stays: %s", cookies)
 	}
 	s := b.w.do("GET", "/api/auth/session", "", a.session()).want(t, "session", 200, "")
@@ -198,7 +199,7 @@ func TestOpenIDRefuses(t *testing.T) {
 		"no address":               {bend: claim("email", "not an address"), problems: "permission_denied", status: 403},
 		"wrong state":              {path: func(s string) string { return s + "x" }, problems: "invalid_request state:invalid_value", status: 400},
 		"two states":               {path: func(s string) string { return s + "&state=x" }, problems: "invalid_request state:invalid_value", status: 400},
-		"no state":                 {path: func(string) string { return oidcPath + "/callback?code=x" }, problems: "invalid_request state:invalid_value", status: 400},
+		"no state":                 {path: func(string) string { return account.OIDCPath + "/callback?code=x" }, problems: "invalid_request state:invalid_value", status: 400},
 		"no code":                  {path: func(s string) string { return strings.Replace(s, "code=", "cod=", 1) }, problems: "invalid_request code:required", status: 400},
 		"invented code":            {path: func(s string) string { return strings.Replace(s, "code=", "code=x", 1) }, problems: "unauthenticated", status: 401, cause: "invalid_grant"},
 		"the provider says no":     {path: func(s string) string { return s + "&error=access_denied" }, problems: "unauthenticated", status: 401},
@@ -243,12 +244,12 @@ func TestOpenIDAttemptsAreOfOneBrowser(t *testing.T) {
 	_, state, _ := strings.Cut(victim, "&")
 	code, _, _ := strings.Cut(attackers, "&")
 	b.back(code+"&"+state).want(t, "another browser's code", 401, "unauthenticated")
-	b.cookie = attemptName + "=" + b.w.api.Secrets.Seal(`{"state":"s"}`, "another place")
-	b.back(oidcPath+"/callback?code=x&state=s").want(t, "a cookie sealed for another place", 400, "invalid_request state:invalid_value")
-	b.cookie = attemptName + "=" + b.w.api.Secrets.Seal(`{"state":"s","until":"2020-01-01T00:00:00Z"}`, attemptSeal)
-	b.back(oidcPath+"/callback?code=x&state=s").want(t, "an attempt of long ago", 400, "invalid_request state:invalid_value")
-	b.cookie = attemptName + "=" + b.w.api.Secrets.Seal(`{"state":"","until":"2999-01-01T00:00:00Z"}`, attemptSeal)
-	b.back(oidcPath+"/callback?code=x&state=").want(t, "an empty state", 400, "invalid_request state:invalid_value")
+	b.cookie = account.AttemptName + "=" + b.w.api.Secrets.Seal(`{"state":"s"}`, "another place")
+	b.back(account.OIDCPath+"/callback?code=x&state=s").want(t, "a cookie sealed for another place", 400, "invalid_request state:invalid_value")
+	b.cookie = account.AttemptName + "=" + b.w.api.Secrets.Seal(`{"state":"s","until":"2020-01-01T00:00:00Z"}`, account.AttemptSeal)
+	b.back(account.OIDCPath+"/callback?code=x&state=s").want(t, "an attempt of long ago", 400, "invalid_request state:invalid_value")
+	b.cookie = account.AttemptName + "=" + b.w.api.Secrets.Seal(`{"state":"","until":"2999-01-01T00:00:00Z"}`, account.AttemptSeal)
+	b.back(account.OIDCPath+"/callback?code=x&state=").want(t, "an empty state", 400, "invalid_request state:invalid_value")
 }
 
 func TestOpenIDAndAccounts(t *testing.T) {
@@ -310,8 +311,8 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 	b.is("sub-2", "dan@example.com")
 	b.back(b.begin(t, "")).want(t, "without saying so", 409, "email_taken")
 	b.takeOver = true
-	b.w.do("GET", oidcPath+"?takeover=1", "", "Sec-Fetch-Site: cross-site").want(t, "another site says so", 403, "permission_denied")
-	b.w.do("GET", oidcPath+"?takeover=yes", "").want(t, "a wrong value", 400, "invalid_request takeover:invalid_value")
+	b.w.do("GET", account.OIDCPath+"?takeover=1", "", "Sec-Fetch-Site: cross-site").want(t, "another site says so", 403, "permission_denied")
+	b.w.do("GET", account.OIDCPath+"?takeover=yes", "").want(t, "a wrong value", 400, "invalid_request takeover:invalid_value")
 	second := b.back(b.begin(t, ""))
 	if second.status != http.StatusSeeOther {
 		t.Fatalf("taking over an account in use: %d %s", second.status, second.body)
@@ -363,15 +364,15 @@ func TestOpenIDAsksForTheAddress(t *testing.T) {
 func TestOpenIDProviderMayBeAway(t *testing.T) {
 	t.Parallel()
 	w, p := newWorld(t, manyRequests), newOpenIDProvider(t)
-	w.do("GET", oidcPath, "").want(t, "not set up", 404, "not_found")
-	w.do("GET", oidcPath+"/callback?code=x&state=y", "").want(t, "not set up, callback", 404, "not_found")
+	w.do("GET", account.OIDCPath, "").want(t, "not set up", 404, "not_found")
+	w.do("GET", account.OIDCPath+"/callback?code=x&state=y", "").want(t, "not set up, callback", 404, "not_found")
 	p.set(func() { p.down = true })
 	w.useProvider(p)
-	a := w.do("GET", oidcPath, "").want(t, "away", 503, "unavailable")
+	a := w.do("GET", account.OIDCPath, "").want(t, "away", 503, "unavailable")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
-	page := w.page(t, oidcPath)
+	page := w.page(t, account.OIDCPath)
 	if page.status != 503 || page.header.Get("Retry-After") == "" || !strings.Contains(string(page.body), "cannot be reached") {
 		t.Errorf("to a browser: %d %s", page.status, page.body)
 	}
@@ -380,7 +381,7 @@ func TestOpenIDProviderMayBeAway(t *testing.T) {
 	}
 	p.set(func() { p.down = false })
 	w.useProvider(p) // as after the pause, which openid's own test waits for
-	if a := w.do("GET", oidcPath, ""); a.status != http.StatusSeeOther {
+	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}
 }
@@ -394,13 +395,13 @@ func TestWhereOpenIDMaySendBrowsers(t *testing.T) {
 		"https://evil.example/": false, "javascript:alert(1)": false, "/\tx": false, "/%0d%0aSet-Cookie:x": true, "/a b": false,
 		"///evil.example": false, "/" + strings.Repeat("x", 600): false, "http:/evil.example": false, "/ä": false,
 	} {
-		a := b.w.do("GET", oidcPath+"?next="+url.QueryEscape(next), "")
+		a := b.w.do("GET", account.OIDCPath+"?next="+url.QueryEscape(next), "")
 		if ok != (a.status == http.StatusSeeOther) || !ok && a.problems(t) != "invalid_request next:invalid_value" {
 			t.Errorf("%q: %d %s", next, a.status, a.body)
 		}
 	}
-	b.w.do("GET", oidcPath+"?next=/&next=/", "").want(t, "two", 400, "invalid_request next:duplicate")
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, oidcPath, nil)
+	b.w.do("GET", account.OIDCPath+"?next=/&next=/", "").want(t, "two", 400, "invalid_request next:duplicate")
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, account.OIDCPath, nil)
 	req.RemoteAddr = "10.0.0.1:99"
 	req.Header.Set("X-Forwarded-Proto", "https")
 	if cookie := b.w.send(req).header.Get("Set-Cookie"); !strings.Contains(cookie, "; Secure") {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/ingress/internal/httpapi/usage"
 	"parley/shared/domain"
 	"parley/shared/store"
 )
@@ -18,23 +19,23 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	})
 	ada, bob := a.signUp("ada@example.com"), a.signUp("bob@example.com")
 	a.join(bob, ada.org, domain.RoleMember)
-	read := func(what string, headers ...string) (got limitsView) {
+	read := func(what string, headers ...string) (got usage.LimitsView) {
 		t.Helper()
 		must(t, json.Unmarshal(a.do("GET", "/api/organizations/limits", "", headers...).want(t, what, 200, "").body, &got))
 		return got
 	}
 	got := read("before", ada.auth)
-	rates := map[string]rateView{}
+	rates := map[string]usage.RateView{}
 	for _, r := range got.Rates {
 		rates[r.Name] = r
 	}
-	if rates["user"] != (rateView{"user", unlimited.User, 60, "credential"}) || rates["system"] != (rateView{"system", unlimited.System, 60, "organization"}) ||
-		rates["demo"] != (rateView{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" ||
-		rates["widget-tokens"] != (rateView{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 8 ||
-		rates["user-total"] != (rateView{"user-total", 2 * unlimited.User, 60, "user"}) {
+	if rates["user"] != (usage.RateView{"user", unlimited.User, 60, "credential"}) || rates["system"] != (usage.RateView{"system", unlimited.System, 60, "organization"}) ||
+		rates["demo"] != (usage.RateView{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" ||
+		rates["widget-tokens"] != (usage.RateView{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 8 ||
+		rates["user-total"] != (usage.RateView{"user-total", 2 * unlimited.User, 60, "user"}) {
 		t.Errorf("rates %+v", got.Rates)
 	}
-	if got.Documents != (documentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Voice.PerOrganization != 17 ||
+	if got.Documents != (usage.DocumentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Voice.PerOrganization != 17 ||
 		got.Run.DeadlineSeconds != 90 {
 		t.Errorf("%+v", got)
 	}

@@ -45,7 +45,7 @@ func TestAnAccountIsLimitedOverAllAddresses(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	w.loginFrom(ada.email, password, home).want(t, "logging in", 200, "")
 	for range 1000 {
-		w.api.account.logins.account.Begin(ada.email)
+		w.api.account.Logins.Account.Begin(ada.email)
 	}
 	w.loginFrom(ada.email, password, elsewhere).want(t, "an address without a session of the account", 429, "rate_limited")
 	w.loginFrom(ada.email, password, home).want(t, "an address with one", 200, "")
@@ -57,7 +57,7 @@ func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for range 300 {
-		w.api.account.logins.address.Begin(elsewhere)
+		w.api.account.Logins.Address.Begin(elsewhere)
 	}
 	w.loginFrom(ada.email, password, elsewhere).want(t, "the address", 429, "rate_limited")
 	w.loginFrom(ada.email, password, home).want(t, "another address", 200, "")

@@ -196,7 +196,7 @@ func (a *api) toolsOf(ctx context.Context, org, model string) (domain.Tools, err
 		}
 		return agent.Tools, err
 	}
-	all, err := a.templates.get(ctx)
+	all, err := a.templates.Get(ctx)
 	if err != nil {
 		return domain.Tools{}, err
 	}

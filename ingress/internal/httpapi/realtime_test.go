@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -280,18 +281,18 @@ func TestTheDashboardMayListen(t *testing.T) {
 	w := newWorld(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for path, want := range map[string]string{
-		dashboardPath: ownMicrophone, dashboardPath + "/agents": ownMicrophone, "/login": noMicrophone, "/signup": noMicrophone,
-		"/widget/preview?agent=" + id.New(id.Agent): noMicrophone, "/docs": noMicrophone, "/docs/errors": noMicrophone,
+		account.DashboardPath: account.OwnMicrophone, account.DashboardPath + "/agents": account.OwnMicrophone, "/login": account.NoMicrophone, "/signup": account.NoMicrophone,
+		"/widget/preview?agent=" + id.New(id.Agent): account.NoMicrophone, "/docs": account.NoMicrophone, "/docs/errors": account.NoMicrophone,
 	} {
 		headers := []string{ada.cookie}
-		if want == noMicrophone {
+		if want == account.NoMicrophone {
 			headers = nil
 		}
 		a := w.do("GET", path, "", headers...)
 		if got := a.header.Get("Permissions-Policy"); a.status != 200 || got != want {
 			t.Errorf("%s: %d %q, want %q", path, a.status, got, want)
 		}
-		if policy := a.header.Get("Content-Security-Policy"); strings.HasPrefix(path, dashboardPath) && !strings.Contains(policy, "connect-src 'self'") {
+		if policy := a.header.Get("Content-Security-Policy"); strings.HasPrefix(path, account.DashboardPath) && !strings.Contains(policy, "connect-src 'self'") {
 			t.Errorf("%s: %s", path, policy)
 		}
 	}

@@ -52,7 +52,7 @@ func (a *api) findTarget(c *gin.Context) error {
 		_, err := a.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agents[0])
 		return err
 	case len(templates) == 1 && len(agents) == 0 && templates[0] != "":
-		_, err := a.templates.byID(c.Request.Context(), templates[0])
+		_, err := a.templates.ByID(c.Request.Context(), templates[0])
 		return err
 	}
 	return nil

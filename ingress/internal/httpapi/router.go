@@ -7,6 +7,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/apierr"
@@ -16,7 +17,7 @@ import (
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
 	const member = domain.RoleMember
-	return slices.Concat(a.account.routes(), a.agents.routes(), a.chatRoutes(), a.runRoutes(), a.usage.routes(), a.knowledge.Routes(), a.hookRoutes(), a.notifications.routes(), []httpx.Route{
+	return slices.Concat(a.account.Routes(), a.agents.Routes(), a.chatRoutes(), a.runRoutes(), a.usage.Routes(), a.knowledge.Routes(), a.hookRoutes(), a.notifications.Routes(), []httpx.Route{
 		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: a.runAutomation},
 		{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: member, Handle: a.mcp},
 	}, a.v1Routes())
@@ -101,16 +102,16 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
 		{Method: "POST", Path: receivePath + ":id", Handle: a.receiveDelivery}, // what counts is the signature
 		{Method: "GET", Path: "/", Handle: toDashboard},
-		{Method: "GET", Path: "/login", Handle: a.account.loginPage},
-		{Method: "POST", Path: "/login", Handle: a.account.loginForm},
-		{Method: "GET", Path: acceptPath, Handle: a.account.acceptPage},
-		{Method: "POST", Path: acceptPath, Handle: a.account.acceptForm},
-		{Method: "GET", Path: resetPath, Handle: a.account.resetPage},
-		{Method: "POST", Path: resetPath, Handle: a.account.resetForm},
-		{Method: "GET", Path: "/signup", Handle: a.account.signupPage},
-		{Method: "POST", Path: "/signup", Handle: a.account.signupForm},
-		{Method: "GET", Path: dashboardPath, Handle: a.dashboardPage},
-		{Method: "GET", Path: dashboardPath + "/*page", Handle: a.dashboardPage},
+		{Method: "GET", Path: "/login", Handle: a.account.LoginPage},
+		{Method: "POST", Path: "/login", Handle: a.account.LoginForm},
+		{Method: "GET", Path: account.AcceptPath, Handle: a.account.AcceptPage},
+		{Method: "POST", Path: account.AcceptPath, Handle: a.account.AcceptForm},
+		{Method: "GET", Path: account.ResetPath, Handle: a.account.ResetPage},
+		{Method: "POST", Path: account.ResetPath, Handle: a.account.ResetForm},
+		{Method: "GET", Path: "/signup", Handle: a.account.SignupPage},
+		{Method: "POST", Path: "/signup", Handle: a.account.SignupForm},
+		{Method: "GET", Path: account.DashboardPath, Handle: a.dashboardPage},
+		{Method: "GET", Path: account.DashboardPath + "/*page", Handle: a.dashboardPage},
 		{Method: "GET", Path: "/assets/:name", Handle: asset},
 		{Method: "GET", Path: "/widget.js", Handle: widgetScript},
 		{Method: "GET", Path: "/widget/preview", Handle: previewPage},
@@ -227,4 +228,4 @@ func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
 	}
 }
 
-func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, dashboardPath) }
+func toDashboard(c *gin.Context) { c.Redirect(http.StatusSeeOther, account.DashboardPath) }

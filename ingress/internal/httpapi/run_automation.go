@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"regexp"
 	"time"
-	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -14,9 +13,9 @@ import (
 )
 
 const (
-	messageMax     = 32_000 // characters
-	sessionIDMax   = 128
-	automationMax  = 128
+	messageMax   = 32_000 // characters
+	sessionIDMax = 128
+
 	keyMax         = 255
 	ttlOverrideMax = 2_592_000 // seconds: 30 days
 )
@@ -169,14 +168,6 @@ func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	if len(values) > 1 {
 		automation = "" // which none is
 	}
-	checkAutomationID(found, "x-automation-id", automation)
+	httpx.CheckAutomationID(found, "x-automation-id", automation)
 	return kind, automation
-}
-
-// checkAutomationID checks the name of an automation.
-func checkAutomationID(found *httpx.Problems, field, name string) {
-	n := utf8.RuneCountInString(name)
-	if n < 1 || n > automationMax || !utf8.ValidString(name) || domain.HiddenRune(name) != utf8.RuneError {
-		found.Add(field, httpx.CodeInvalidValue, "must be 1 to %d printable characters", automationMax)
-	}
 }

@@ -85,7 +85,7 @@ func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
 	}
 	found.Text("sessionId", f.SessionID, 0, sessionIDMax)
 	if f.AutomationID != "" {
-		checkAutomationID(found, "automationId", f.AutomationID)
+		httpx.CheckAutomationID(found, "automationId", f.AutomationID)
 	}
 	return f, found.Err()
 }

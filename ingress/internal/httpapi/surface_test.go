@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/knowledge"
 	"parley/shared/domain"
@@ -111,7 +112,7 @@ func (r bodyRow) open() bool { return strings.HasPrefix(r.path, v1Prefix) }
 // most is how large a row's body may be.
 func (r bodyRow) most() int {
 	if strings.HasPrefix(r.query, "action=import-openapi") {
-		return importMost
+		return agent.MaxImport
 	}
 	if r.path == "/api/knowledge" {
 		return knowledge.DocumentBodyMost

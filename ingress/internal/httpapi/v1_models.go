@@ -60,7 +60,7 @@ func (a *api) findModel(c *gin.Context, modelID string) (openaiapi.Model, error)
 }
 
 func (a *api) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
-	all, err := a.templates.get(c.Request.Context())
+	all, err := a.templates.Get(c.Request.Context())
 	if err != nil {
 		return openaiapi.Model{}, err
 	}

@@ -135,7 +135,7 @@ func TestOrigins(t *testing.T) {
 		"https://[::1": false, "https://::1": false, "http://[fe80::1%25eth0]": false, "http://[0:0::1]": false, "http://[::FFFF:1]": false, "http://[::ffff:192.0.2.1]": false,
 		"http://[1.2.3.4]": false, "http://[]": false, "https://" + long + "a.example": false, "https://" + strings.Repeat("a.", 124) + "example": false,
 	} {
-		if isOrigin(origin) != want {
+		if httpx.IsOrigin(origin) != want {
 			t.Errorf("%q: %v", origin, !want)
 		}
 	}

@@ -142,3 +142,45 @@ func CheckMetadata(p *Problems, at string, metadata map[string]string) {
 	}
 	p.Count(at, len(metadata), MaxMetadata) // last: its own problem would hide those of its entries
 }
+
+const MaxDescription = 2_000
+
+// OneOf checks that a value is one of those that are possible.
+func OneOf[T ~string](p *Problems, field string, value T, possible ...T) {
+	if !slices.Contains(possible, value) {
+		p.Add(field, CodeInvalidValue, "must be one of %s", Enumerated(possible))
+	}
+}
+
+// Enumerated writes values as a sentence has them.
+func Enumerated[T ~string](values []T) string {
+	words := make([]string, len(values))
+	for i, value := range values {
+		words[i] = string(value)
+	}
+	return strings.Join(words, ", ")
+}
+
+const HiddenSecret = "***"
+
+const DefaultOverlap = 24 * 60 * 60
+
+const MaxOverlap = 7 * DefaultOverlap
+
+const MaxName = 120
+
+func IsVisible(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
+const MaxAutomationID = 128
+
+// CheckAutomationID checks the name of an automation.
+func CheckAutomationID(found *Problems, field, name string) {
+	n := utf8.RuneCountInString(name)
+	if n < 1 || n > MaxAutomationID || !utf8.ValidString(name) || domain.HiddenRune(name) != utf8.RuneError {
+		found.Add(field, CodeInvalidValue, "must be 1 to %d printable characters", MaxAutomationID)
+	}
+}
+
+var HeaderName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")

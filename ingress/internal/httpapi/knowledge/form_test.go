@@ -5,12 +5,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"testing"
+
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/store"
-	"strings"
-	"testing"
 )
 
 func TestNamesOfFiles(t *testing.T) {

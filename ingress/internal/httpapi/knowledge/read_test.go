@@ -1,8 +1,9 @@
 package knowledge
 
 import (
-	"parley/shared/domain"
 	"testing"
+
+	"parley/shared/domain"
 )
 
 func TestTextOfPassages(t *testing.T) {

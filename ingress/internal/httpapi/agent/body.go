@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"regexp"
@@ -10,9 +10,9 @@ import (
 
 // Bounds of an agent's fields, in characters and entries.
 const (
-	promptMost      = 32_000
-	descriptionMost = 2_000
-	fallbacksMost   = 3
+	promptMost = 32_000
+
+	fallbacksMost = 3
 )
 
 // modelName is what model names look like: the offline models, or those of a provider, whether this service has a
@@ -71,10 +71,10 @@ func (b *updateAgentBody) Check(p *httpx.Problems) {
 // Check finds what is wrong with fields by themselves, whatever the agent was before.
 func (f *agentFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
-		p.Name("name", f.Name.Value, nameMost)
+		p.Name("name", f.Name.Value, httpx.MaxName)
 	}
 	if f.Description.Set {
-		p.Text("description", f.Description.Value, 0, descriptionMost)
+		p.Text("description", f.Description.Value, 0, httpx.MaxDescription)
 	}
 	if f.SystemPrompt.Set {
 		p.Text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)

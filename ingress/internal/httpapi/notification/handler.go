@@ -1,4 +1,4 @@
-package httpapi
+package notification
 
 import (
 	"parley/ingress/internal/auth"
@@ -14,8 +14,8 @@ type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, organizationID string)
 }
 
-// notificationDeps is what the handler of notifications needs.
-type notificationDeps struct {
+// Deps is what the handler of notifications needs.
+type Deps struct {
 	*httpx.References
 	Store        *store.Store
 	Secrets      *secrets.Box
@@ -24,14 +24,14 @@ type notificationDeps struct {
 	MaxEndpoints int            // that an organization may have
 }
 
-// notificationHandler answers /api/notifications.
-type notificationHandler struct{ notificationDeps }
+// Handler answers /api/notifications.
+type Handler struct{ Deps }
 
-// newNotifications makes the handler of notifications.
-func newNotifications(deps notificationDeps) *notificationHandler { return &notificationHandler{deps} }
+// New makes the handler of notifications.
+func New(deps Deps) *Handler { return &Handler{deps} }
 
-// routes are endpoints that are told of events, and the messages to them.
-func (h *notificationHandler) routes() []httpx.Route {
+// Routes are endpoints that are told of events, and the messages to them.
+func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	endpoint := httpx.InOrganization(h.Store, (*store.Store).Endpoint, id.Endpoint)
 	message := httpx.InOrganization(h.Store, (*store.Store).Notification, id.Notification)

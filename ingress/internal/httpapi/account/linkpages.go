@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 	"parley/shared/store"
 )
 
-// loginForm is POST /login, from the login page.
-func (h *accountHandler) loginForm(c *gin.Context) {
+// LoginForm is POST /login, from the login page.
+func (h *Handler) LoginForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showLogin(c, status, web.Login{Problem: problem}) })
 		return
 	}
-	next := returnTo(fields["next"])
+	next := ReturnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := h.logIn(c, body)
@@ -35,14 +35,14 @@ func (h *accountHandler) loginForm(c *gin.Context) {
 	}
 }
 
-// signupForm is POST /signup, from the page for new accounts.
-func (h *accountHandler) signupForm(c *gin.Context) {
+// SignupForm is POST /signup, from the page for new accounts.
+func (h *Handler) SignupForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
 		return
 	}
-	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: returnTo(fields["next"])}
+	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: ReturnTo(fields["next"])}
 	body := signupBody{Email: shown.Email, Password: fields.Get("password")}
 	body.Name.Value, body.Name.Set = shown.Name, shown.Name != ""
 	if err = httpx.CheckedBody(&body); err == nil {
@@ -59,23 +59,23 @@ func (h *accountHandler) signupForm(c *gin.Context) {
 
 // enter sends a browser in its new session to the page it asked for, the dashboard's first if none, or hands on the error that
 // kept it from having one.
-func (h *accountHandler) enter(c *gin.Context, next, token string, login store.NewLogin, err error) error {
+func (h *Handler) enter(c *gin.Context, next, token string, login store.NewLogin, err error) error {
 	if err != nil {
 		return err
 	}
 	h.setCookie(c, token, login)
-	c.Redirect(http.StatusSeeOther, cmp.Or(next, dashboardPath))
+	c.Redirect(http.StatusSeeOther, cmp.Or(next, DashboardPath))
 	return nil
 }
 
-// acceptPage is GET /accept?token=: what an invitation offers, and what it takes to accept it.
-func (h *accountHandler) acceptPage(c *gin.Context) { h.showAccept(c, oneToken(c), http.StatusOK, "") }
+// AcceptPage is GET /accept?token=: what an invitation offers, and what it takes to accept it.
+func (h *Handler) AcceptPage(c *gin.Context) { h.showAccept(c, oneToken(c), http.StatusOK, "") }
 
-// acceptForm is POST /accept, from that page.
-func (h *accountHandler) acceptForm(c *gin.Context) {
+// AcceptForm is POST /accept, from that page.
+func (h *Handler) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
 	body := acceptBody{Token: fields.Get("token")}
@@ -95,7 +95,7 @@ func (h *accountHandler) acceptForm(c *gin.Context) {
 }
 
 // declineForm takes an invitation back for the holder of its link.
-func (h *accountHandler) declineForm(c *gin.Context, token string) {
+func (h *Handler) declineForm(c *gin.Context, token string) {
 	invited, _, err := h.invitationOf(c, token)
 	if err == nil {
 		err = h.Store.DeclineByLink(c.Request.Context(), secrets.Hash(token))
@@ -114,7 +114,7 @@ const invitationGone = "This invitation does not hold any more, or the link is n
 
 // showAccept shows the forms of an invitation: one button for somebody who is signed in as its address, else one form for
 // those who have an account and one for those who have none. The page does not say whether the address has an account.
-func (h *accountHandler) showAccept(c *gin.Context, token string, status int, problem string) {
+func (h *Handler) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationOf(c, token)
 	if err != nil {
 		showLinkGone(c, err, invitationGone)
@@ -128,14 +128,14 @@ func (h *accountHandler) showAccept(c *gin.Context, token string, status int, pr
 	showRendered(c, status, page, err)
 }
 
-// resetPage is GET /reset?token=: a form for a new password.
-func (h *accountHandler) resetPage(c *gin.Context) { h.showReset(c, oneToken(c), http.StatusOK, "") }
+// ResetPage is GET /reset?token=: a form for a new password.
+func (h *Handler) ResetPage(c *gin.Context) { h.showReset(c, oneToken(c), http.StatusOK, "") }
 
-// resetForm is POST /reset, from that page.
-func (h *accountHandler) resetForm(c *gin.Context) {
+// ResetForm is POST /reset, from that page.
+func (h *Handler) ResetForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
-		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
 	body := resetBody{Token: fields.Get("token"), Password: fields.Get("password")}
@@ -148,7 +148,7 @@ func (h *accountHandler) resetForm(c *gin.Context) {
 	}
 }
 
-func (h *accountHandler) showReset(c *gin.Context, token string, status int, problem string) {
+func (h *Handler) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetOf(c, token)
 	if err != nil {
 		showLinkGone(c, err, "This link was used already, is too old, or is not complete. Ask for a new one.")
@@ -169,14 +169,14 @@ func oneToken(c *gin.Context) string {
 // showLinkGone says that a link is no good any more, unless something else went wrong.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeOf(err) != apierr.NotFound {
-		httpx.FailOn(c, err, func(status int, problem string) { showNotice(c, status, problem) })
+		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
 	httpx.StateOf(c).Err = err
-	showNotice(c, http.StatusNotFound, words)
+	ShowNotice(c, http.StatusNotFound, words)
 }
 
-func showNotice(c *gin.Context, status int, words string) {
+func ShowNotice(c *gin.Context, status int, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "That did not work", Words: words, Problem: true})
 	showRendered(c, status, page, err)
 }
@@ -186,5 +186,5 @@ func showRendered(c *gin.Context, status int, page []byte, err error) {
 		httpx.Fail(c, err)
 		return
 	}
-	showPage(c, status, page, web.ContentSecurityPolicy)
+	ShowPage(c, status, page, web.ContentSecurityPolicy)
 }

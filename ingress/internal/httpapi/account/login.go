@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"context"
@@ -26,19 +26,18 @@ const (
 	passwordLeast = 8
 	passwordMost  = 256
 	emailMost     = 254
-	nameMost      = 120
 )
 
 // loginLimits bound wrong passwords. A pair of account and address is bound tightly, so that a stranger elsewhere cannot lock
 // the right person out. An address is bound over all accounts, against trying one password on many, and an account over all
 // addresses, against guessing from many. Right passwords are free.
-type loginLimits struct{ pair, address, account *ratelimit.Failures }
+type loginLimits struct{ pair, Address, Account *ratelimit.Failures }
 
 func newLoginLimits(now func() time.Time) loginLimits {
 	return loginLimits{
 		pair:    ratelimit.NewFailures(30, 15*time.Minute, now),
-		address: ratelimit.NewFailures(300, 15*time.Minute, now),
-		account: ratelimit.NewFailures(1000, time.Hour, now),
+		Address: ratelimit.NewFailures(300, 15*time.Minute, now),
+		Account: ratelimit.NewFailures(1000, time.Hour, now),
 	}
 }
 
@@ -47,19 +46,19 @@ func newLoginLimits(now func() time.Time) loginLimits {
 func (l loginLimits) begin(email, address string, familiar func() bool) (good func(), err error) {
 	email = strings.ToLower(email)
 	pair := email + "\x00" + address
-	if wait := l.address.Begin(address); wait > 0 {
+	if wait := l.Address.Begin(address); wait > 0 {
 		return nil, tooManyPasswords(wait)
 	}
 	if wait := l.pair.Begin(pair); wait > 0 {
-		l.address.Undo(address)
+		l.Address.Undo(address)
 		return nil, tooManyPasswords(wait)
 	}
-	if wait := l.account.Begin(email); wait > 0 && !familiar() {
-		l.address.Undo(address)
+	if wait := l.Account.Begin(email); wait > 0 && !familiar() {
+		l.Address.Undo(address)
 		l.pair.Undo(pair)
 		return nil, tooManyPasswords(wait)
 	}
-	return func() { l.address.Undo(address); l.pair.Undo(pair); l.account.Undo(email) }, nil
+	return func() { l.Address.Undo(address); l.pair.Undo(pair); l.Account.Undo(email) }, nil
 }
 
 func tooManyPasswords(wait time.Duration) error {
@@ -78,7 +77,7 @@ type loggedIn struct {
 const userAgentMost = 256
 
 // newLogin makes a session token, and the session to store in place of the browser's present one.
-func (h *accountHandler) newLogin(c *gin.Context) (token string, login store.NewLogin) {
+func (h *Handler) newLogin(c *gin.Context) (token string, login store.NewLogin) {
 	token = secrets.NewSessionToken()
 	login = store.NewLogin{
 		TokenHash: secrets.Hash(token), ExpiresAt: domain.At(time.Now().Add(auth.SessionLife)).Time,
@@ -110,12 +109,12 @@ func shownText(text string, most int) string {
 }
 
 // startSession answers with the session's token, in the body and as cookie.
-func (h *accountHandler) startSession(c *gin.Context, status int, account store.Account, token string, login store.NewLogin) {
+func (h *Handler) startSession(c *gin.Context, status int, account store.Account, token string, login store.NewLogin) {
 	h.setCookie(c, token, login)
 	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-func (h *accountHandler) setCookie(c *gin.Context, token string, login store.NewLogin) {
+func (h *Handler) setCookie(c *gin.Context, token string, login store.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
 	}
@@ -150,12 +149,12 @@ func (b *signupBody) Check(p *httpx.Problems) {
 	checkEmail(p, b.Email)
 	checkPassword(p, "password", b.Password)
 	if b.Name.Set {
-		p.Name("name", b.Name.Value, nameMost)
+		p.Name("name", b.Name.Value, httpx.MaxName)
 	}
 }
 
 // signup is POST /api/auth/signup: it makes a user and, as they are logged in by it, their organization.
-func (h *accountHandler) signup(c *gin.Context) {
+func (h *Handler) signup(c *gin.Context) {
 	body, err := httpx.Bind[signupBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -170,7 +169,7 @@ func (h *accountHandler) signup(c *gin.Context) {
 }
 
 // signUp makes a user of a checked body, and a session of theirs.
-func (h *accountHandler) signUp(c *gin.Context, body signupBody) (account store.Account, token string, login store.NewLogin, err error) {
+func (h *Handler) signUp(c *gin.Context, body signupBody) (account store.Account, token string, login store.NewLogin, err error) {
 	err = h.countSignup(c, func() error {
 		hash, err := h.Passwords.Hash(c.Request.Context(), body.Password)
 		if err != nil {
@@ -186,7 +185,7 @@ func (h *accountHandler) signUp(c *gin.Context, body signupBody) (account store.
 
 // countSignup makes an account unless the client's address has made too many of late. An address that has an account
 // already counts as one made: otherwise nothing would bound asking which addresses have one.
-func (h *accountHandler) countSignup(c *gin.Context, signUp func() error) error {
+func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	if h.signups == nil {
 		return signUp()
 	}
@@ -204,8 +203,8 @@ func (h *accountHandler) countSignup(c *gin.Context, signUp func() error) error 
 // localPart is what people who give no name are called: their address up to the @.
 func localPart(email string) string {
 	local, _, _ := strings.Cut(email, "@")
-	if runes := []rune(local); len(runes) > nameMost {
-		return string(runes[:nameMost])
+	if runes := []rune(local); len(runes) > httpx.MaxName {
+		return string(runes[:httpx.MaxName])
 	}
 	return local
 }
@@ -222,7 +221,7 @@ func (b *loginBody) Check(p *httpx.Problems) {
 
 // login is POST /api/auth/login. It takes as long, and says the same, whether the account or only the
 // password is wrong.
-func (h *accountHandler) login(c *gin.Context) {
+func (h *Handler) login(c *gin.Context) {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -237,7 +236,7 @@ func (h *accountHandler) login(c *gin.Context) {
 }
 
 // logIn begins a session for whoever knows the password.
-func (h *accountHandler) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
+func (h *Handler) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
 	userID, hash, err := h.authenticate(c, body.Email, body.Password)
 	if err != nil {
 		return store.Account{}, "", store.NewLogin{}, err
@@ -250,9 +249,9 @@ func (h *accountHandler) logIn(c *gin.Context, body loginBody) (store.Account, s
 
 // authenticate gives the user of an address if the password is theirs, and the hash that it matches: whatever
 // follows must check that this is still theirs. Wrong ones are counted.
-func (h *accountHandler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
+func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx := c.Request.Context()
-	good, err := h.logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
+	good, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
 		known, err := h.Store.LoggedInFrom(ctx, email, h.Auth.ClientAddr(c.Request).String())
 		return err == nil && known
 	})
@@ -268,7 +267,7 @@ func (h *accountHandler) authenticate(c *gin.Context, email, password string) (u
 
 // matching gives the account of an address that the password opens, of those that have it or had it. An address without an
 // account costs as much as one with an account.
-func (h *accountHandler) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
+func (h *Handler) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
 	accounts, err := h.Store.AccountsAt(ctx, email)
 	if err != nil {
 		return "", "", err
@@ -290,7 +289,7 @@ func (h *accountHandler) matching(ctx context.Context, email, password string) (
 
 // logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with
 // ?everywhere=1 all sessions of its user.
-func (h *accountHandler) logout(c *gin.Context) {
+func (h *Handler) logout(c *gin.Context) {
 	ident := httpx.Identity(c)
 	found := &httpx.Problems{}
 	value, everywhere := httpx.QueryValue(c, "everywhere", found)

@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"parley/shared/store"
 )
 
-// agentDeps is what the handler of agents needs.
-type agentDeps struct {
+// Deps is what the handler of agents needs.
+type Deps struct {
 	*httpx.References
 	Store        *store.Store
 	Secrets      *secrets.Box
 	Runs         RunCanceller
 	Auth         *auth.Resolver // forgets what it knows of a changed agent's widget
-	Templates    *templateList
+	Templates    *Templates
 	DefaultModel string // shown for agents that name none
 }
 
@@ -29,14 +29,14 @@ type RunCanceller interface {
 	CancelQueued(ctx context.Context, organizationID, agentID string) error
 }
 
-// agentHandler answers /api/agents, but for chats.
-type agentHandler struct{ agentDeps }
+// Handler answers /api/agents, but for chats.
+type Handler struct{ Deps }
 
-// newAgents makes the handler of agents.
-func newAgents(deps agentDeps) *agentHandler { return &agentHandler{deps} }
+// New makes the handler of agents.
+func New(deps Deps) *Handler { return &Handler{deps} }
 
-// routes are agents and templates.
-func (h *agentHandler) routes() []httpx.Route {
+// Routes are agents and templates.
+func (h *Handler) Routes() []httpx.Route {
 	const admin, member = domain.RoleAdmin, domain.RoleMember
 	agent := httpx.InOrganization(h.Store, (*store.Store).Agent, id.Agent)
 	return []httpx.Route{
@@ -61,6 +61,6 @@ func (h *agentHandler) routes() []httpx.Route {
 	}
 }
 
-func (h *agentHandler) readTemplate(c *gin.Context, templateID string) (domain.Template, error) {
-	return h.Templates.byID(c.Request.Context(), templateID)
+func (h *Handler) readTemplate(c *gin.Context, templateID string) (domain.Template, error) {
+	return h.Templates.ByID(c.Request.Context(), templateID)
 }

@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"context"
@@ -18,16 +18,16 @@ import (
 
 const templatesKept = 5 * time.Second
 
-// templateList remembers the templates for a moment: anybody may ask for them as often as they like.
-type templateList struct {
-	store *store.Store
+// Templates remembers the templates for a moment: anybody may ask for them as often as they like.
+type Templates struct {
+	Store *store.Store
 
 	mu    sync.Mutex
 	all   []domain.Template
 	until time.Time
 }
 
-func (l *templateList) get(ctx context.Context) ([]domain.Template, error) {
+func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -37,7 +37,7 @@ func (l *templateList) get(ctx context.Context) ([]domain.Template, error) {
 	// Whoever asked first may go away, and the others waiting here still want an answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	all, err := l.store.Templates(ctx)
+	all, err := l.Store.Templates(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,9 @@ func (l *templateList) get(ctx context.Context) ([]domain.Template, error) {
 	return all, nil
 }
 
-// byID returns a template, or not_found.
-func (l *templateList) byID(ctx context.Context, templateID string) (domain.Template, error) {
-	all, err := l.get(ctx)
+// ByID returns a template, or not_found.
+func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Template, error) {
+	all, err := l.Get(ctx)
 	if err != nil {
 		return domain.Template{}, err
 	}
@@ -60,13 +60,13 @@ func (l *templateList) byID(ctx context.Context, templateID string) (domain.Temp
 }
 
 // listTemplates is GET /api/agents/templates, for everybody, in the templates' own order.
-func (h *agentHandler) listTemplates(c *gin.Context) {
+func (h *Handler) listTemplates(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	all, err := h.Templates.get(c.Request.Context())
+	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {
 		httpx.Fail(c, err)
 		return

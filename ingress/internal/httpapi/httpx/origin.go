@@ -1,4 +1,4 @@
-package httpapi
+package httpx
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ var originShape = regexp.MustCompile(`^(https?)://([a-z0-9-]{1,63}(?:\.[a-z0-9-]
 // numericHost is what browsers read as an IPv4 address, in whatever notation.
 var numericHost = regexp.MustCompile(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
-// isOrigin reports whether s is an origin exactly as browsers send it. They write names of other letters as xn--…, an address
+// IsOrigin reports whether s is an origin exactly as browsers send it. They write names of other letters as xn--…, an address
 // in one way only, and leave out the port that the scheme has anyway.
-func isOrigin(s string) bool {
+func IsOrigin(s string) bool {
 	parts := originShape.FindStringSubmatch(s)
-	if parts == nil || len(s) > originMost {
+	if parts == nil || len(s) > MaxOrigin {
 		return false
 	}
 	scheme, host, port := parts[1], parts[2], parts[3]
@@ -47,3 +47,5 @@ func isHost(s string) bool {
 	}
 	return written == inner
 }
+
+const MaxOrigin = 255

@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 
 // Where the pages of links are.
 const (
-	acceptPath = "/accept"
-	resetPath  = "/reset"
+	AcceptPath = "/accept"
+	ResetPath  = "/reset"
 )
 
 type acceptBody struct {
@@ -29,7 +29,7 @@ type acceptBody struct {
 
 func (b *acceptBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
-		p.Name("name", b.Name.Value, nameMost)
+		p.Name("name", b.Name.Value, httpx.MaxName)
 	}
 	if b.Password.Set {
 		p.Text("password", b.Password.Value, 1, passwordMost)
@@ -37,7 +37,7 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 }
 
 // accept is POST /api/auth/accept: an invitation's link makes its address a member, and logs them in.
-func (h *accountHandler) accept(c *gin.Context) {
+func (h *Handler) accept(c *gin.Context) {
 	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -54,7 +54,7 @@ func (h *accountHandler) accept(c *gin.Context) {
 // acceptInvitation spends an invitation's link: for the person who is logged in at its address, or the account of the address
 // that the password opens. Otherwise, and if anew allows it, the password is a new one, of an account that takes the address
 // over from any account that has not proven it.
-func (h *accountHandler) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (store.Account, string, store.NewLogin, error) {
+func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (store.Account, string, store.NewLogin, error) {
 	none := func(err error) (store.Account, string, store.NewLogin, error) {
 		return store.Account{}, "", store.NewLogin{}, err
 	}
@@ -92,13 +92,13 @@ func (h *accountHandler) acceptInvitation(c *gin.Context, body acceptBody, anew 
 }
 
 // accountsOf reports whether an address has accounts, and whether the holder of a link may take it over from them.
-func (h *accountHandler) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
+func (h *Handler) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
 	accounts, err := h.Store.AccountsAt(ctx, email)
 	return len(accounts) > 0, !slices.ContainsFunc(accounts, func(account store.AddressAccount) bool { return account.Proven }), err
 }
 
 // acceptAnew makes an account of the invited address.
-func (h *accountHandler) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
+func (h *Handler) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	if err := found.Err(); err != nil {
@@ -122,7 +122,7 @@ func (h *accountHandler) acceptAnew(c *gin.Context, invited domain.Invitation, b
 
 // invitationOf reads what a token stands for, and who accepts it: the caller when the request comes with the
 // session of the invited address, else nobody.
-func (h *accountHandler) invitationOf(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
+func (h *Handler) invitationOf(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
 	}
@@ -152,7 +152,7 @@ type resetBody struct {
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
 // reset is POST /api/auth/reset: a link sets a new password, ends all login sessions and begins one.
-func (h *accountHandler) reset(c *gin.Context) {
+func (h *Handler) reset(c *gin.Context) {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -167,7 +167,7 @@ func (h *accountHandler) reset(c *gin.Context) {
 }
 
 // resetPassword spends a reset link. It is looked up first: an invented one costs no hash.
-func (h *accountHandler) resetPassword(c *gin.Context, body resetBody) (store.Account, string, store.NewLogin, error) {
+func (h *Handler) resetPassword(c *gin.Context, body resetBody) (store.Account, string, store.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetOf(c, body.Token)
 	if err != nil {
@@ -186,7 +186,7 @@ func (h *accountHandler) resetPassword(c *gin.Context, body resetBody) (store.Ac
 }
 
 // resetOf gives the user whose password a token may set.
-func (h *accountHandler) resetOf(c *gin.Context, token string) (domain.User, error) {
+func (h *Handler) resetOf(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package usage
 
 import (
 	"encoding/base64"
@@ -19,7 +19,7 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 	if text, given := httpx.QueryValue(c, "cursor", found); given {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		p.After = string(last)
-		if err != nil || p.After == "" || !utf8.Valid(last) || strings.ContainsRune(p.After, 0) || utf8.RuneCount(last) > automationMax {
+		if err != nil || p.After == "" || !utf8.Valid(last) || strings.ContainsRune(p.After, 0) || utf8.RuneCount(last) > httpx.MaxAutomationID {
 			found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 		}
 	}
@@ -27,7 +27,7 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 }
 
 // getAutomations is GET /api/automations: the names under which runs were triggered, each with its newest run.
-func (h *usageHandler) getAutomations(c *gin.Context) {
+func (h *Handler) getAutomations(c *gin.Context) {
 	p, err := automationPage(c)
 	if err != nil {
 		httpx.Fail(c, err)

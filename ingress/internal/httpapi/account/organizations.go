@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"net/http"
@@ -24,7 +24,7 @@ func viewOf(m domain.Membership) membershipView {
 }
 
 // getOrganizations is GET /api/organizations: those that the caller belongs to, newest first, or with ?id= one.
-func (h *accountHandler) getOrganizations(c *gin.Context) {
+func (h *Handler) getOrganizations(c *gin.Context) {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -57,7 +57,7 @@ func (h *accountHandler) getOrganizations(c *gin.Context) {
 
 // organizationsOf reads a page of the caller's organizations, or the one that is named. An organization's key is
 // good in its own only.
-func (h *accountHandler) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
+func (h *Handler) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
 	case who.UserID != "" && only != "":
@@ -78,10 +78,10 @@ type createOrganizationBody struct {
 	Name string `json:"name" need:"yes"`
 }
 
-func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, nameMost) }
+func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, httpx.MaxName) }
 
 // createOrganization is POST /api/organizations: a person makes one and owns it.
-func (h *accountHandler) createOrganization(c *gin.Context) {
+func (h *Handler) createOrganization(c *gin.Context) {
 	body, err := httpx.Bind[createOrganizationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -107,12 +107,12 @@ type renameOrganizationBody struct {
 
 func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	if b.Name.Set {
-		p.Name("name", b.Name.Value, nameMost)
+		p.Name("name", b.Name.Value, httpx.MaxName)
 	}
 }
 
 // renameOrganization is PUT /api/organizations?id=, for owners of that organization, whichever the request acts in.
-func (h *accountHandler) renameOrganization(c *gin.Context) {
+func (h *Handler) renameOrganization(c *gin.Context) {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)

@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"slices"
@@ -9,10 +9,10 @@ import (
 
 // Bounds of a widget's fields, in entries and characters.
 const (
-	originsMost    = 50
-	identityLeast  = 16
-	identityMost   = 256
-	originMost     = 255
+	originsMost   = 50
+	identityLeast = 16
+	identityMost  = 256
+
 	identitySecret = "widget.identitySecret"
 )
 
@@ -50,7 +50,7 @@ func checkOrigins(p *httpx.Problems, origins []string) {
 	for i, origin := range origins {
 		at := httpx.Element(path, i)
 		switch {
-		case !isOrigin(origin):
+		case !httpx.IsOrigin(origin):
 			p.Add(at, httpx.CodeInvalidValue, "must be the scheme and host of one site as browsers send them, such as https://www.example.com: "+
 				"in lower case, names of other letters as xn--…; there are no patterns")
 		case slices.Contains(origins[:i], origin):

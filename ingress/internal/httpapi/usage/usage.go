@@ -1,4 +1,4 @@
-package httpapi
+package usage
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func (u *usageCache) get(
 }
 
 // getUsage is GET /api/usage: what the organization's runs came to, interval by interval.
-func (h *usageHandler) getUsage(c *gin.Context) {
+func (h *Handler) getUsage(c *gin.Context) {
 	found := &httpx.Problems{}
 	filter := store.UsageFilter{Days: usageDays}
 	if text, given := httpx.QueryValue(c, "days", found); given {
@@ -86,11 +86,11 @@ func (h *usageHandler) getUsage(c *gin.Context) {
 		return
 	}
 	if filter.AutomationID, _ = httpx.QueryValue(c, "automationId", found); filter.AutomationID != "" {
-		checkAutomationID(found, "automationId", filter.AutomationID)
+		httpx.CheckAutomationID(found, "automationId", filter.AutomationID)
 	}
 	if by, given := httpx.QueryValue(c, "by", found); given {
 		filter.By = store.UsageBy(by)
-		oneOf(found, "by", filter.By, store.UsageByAgent, store.UsageByKey, store.UsageByAutomation)
+		httpx.OneOf(found, "by", filter.By, store.UsageByAgent, store.UsageByKey, store.UsageByAutomation)
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)

@@ -1,4 +1,4 @@
-package httpapi
+package notification
 
 import (
 	"net/http"
@@ -38,7 +38,7 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
 	}
-	p.Text("description", b.Description.Value, 0, descriptionMost)
+	p.Text("description", b.Description.Value, 0, httpx.MaxDescription)
 	if b.Events.Set {
 		checkEvents(p, b.Events.Value)
 	}
@@ -66,7 +66,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 	for i, event := range events[:min(len(events), len(domain.NotificationEvents))] {
 		switch {
 		case !slices.Contains(domain.NotificationEvents, event):
-			p.Add(httpx.Element("events", i), httpx.CodeInvalidValue, "must be one of %s", enumerated(domain.NotificationEvents))
+			p.Add(httpx.Element("events", i), httpx.CodeInvalidValue, "must be one of %s", httpx.Enumerated(domain.NotificationEvents))
 		case slices.Contains(events[:i], event):
 			p.Add(httpx.Element("events", i), httpx.CodeDuplicate, "is given twice")
 		}
@@ -102,13 +102,13 @@ type endpointChangeBody struct {
 
 func (b *endpointChangeBody) Check(p *httpx.Problems) {
 	b.endpointFields.Check(p)
-	if b.Secret.Set && b.Secret.Value != hiddenSecret {
+	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
 		p.Add("secret", httpx.CodeInvalidValue, "cannot be set: POST with action=rotate makes a new one")
 	}
 }
 
 // checkReach has an address that is well formed judged by the outbound rules.
-func (h *notificationHandler) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
+func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
 	if !address.Set || found.Has("url") {
 		return
 	}
@@ -118,7 +118,7 @@ func (h *notificationHandler) checkReach(found *httpx.Problems, address httpx.Op
 }
 
 // getNotifications is GET /api/notifications: the organization's endpoints, or with id one.
-func (h *notificationHandler) getNotifications(c *gin.Context) {
+func (h *Handler) getNotifications(c *gin.Context) {
 	endpointID, one, err := httpx.QueryID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -144,7 +144,7 @@ func (h *notificationHandler) getNotifications(c *gin.Context) {
 }
 
 // writeEndpoint answers with an endpoint, unless there is an error.
-func (h *notificationHandler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) {
+func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) {
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -153,12 +153,12 @@ func (h *notificationHandler) writeEndpoint(c *gin.Context, e domain.Notificatio
 }
 
 // told says that an organization's notifications have changed, to whoever watches it.
-func (h *notificationHandler) notificationsChanged(c *gin.Context) {
+func (h *Handler) notificationsChanged(c *gin.Context) {
 	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }
 
 // createEndpoint is POST /api/notifications. The secret is shown in the answer, and never again.
-func (h *notificationHandler) createEndpoint(c *gin.Context) {
+func (h *Handler) createEndpoint(c *gin.Context) {
 	body, found, err := httpx.Collect[newEndpointBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -183,13 +183,13 @@ func (h *notificationHandler) createEndpoint(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, e)
 }
 
-func (h *notificationHandler) newEndpointSecret(org, endpointID string) (secret, sealed string) {
+func (h *Handler) newEndpointSecret(org, endpointID string) (secret, sealed string) {
 	secret = webhookin.NewSecret(domain.HookStandard)
 	return secret, h.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))
 }
 
 // updateEndpoint is PUT /api/notifications?id=: what is left out stays. Enabling one lets what has waited for it go on.
-func (h *notificationHandler) updateEndpoint(c *gin.Context) {
+func (h *Handler) updateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -224,7 +224,7 @@ func (h *notificationHandler) updateEndpoint(c *gin.Context) {
 }
 
 // rotateEndpoint is POST /api/notifications?id=&action=rotate: a new secret, shown once; the one before signs beside it for a day.
-func (h *notificationHandler) rotateEndpoint(c *gin.Context) {
+func (h *Handler) rotateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -240,7 +240,7 @@ func (h *notificationHandler) rotateEndpoint(c *gin.Context) {
 }
 
 // testEndpoint is POST /api/notifications?id=&action=test: a ping, whether the endpoint is enabled or not.
-func (h *notificationHandler) testEndpoint(c *gin.Context) {
+func (h *Handler) testEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -251,7 +251,7 @@ func (h *notificationHandler) testEndpoint(c *gin.Context) {
 }
 
 // writeQueued answers with a notification that is sent soon.
-func (h *notificationHandler) writeQueued(c *gin.Context, n domain.Notification, err error) {
+func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) {
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -261,7 +261,7 @@ func (h *notificationHandler) writeQueued(c *gin.Context, n domain.Notification,
 }
 
 // deleteEndpoint is DELETE /api/notifications?id=: what waits for it is not sent any more.
-func (h *notificationHandler) deleteEndpoint(c *gin.Context) {
+func (h *Handler) deleteEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -276,7 +276,7 @@ func (h *notificationHandler) deleteEndpoint(c *gin.Context) {
 }
 
 // getMessages is GET /api/notifications/messages: what was told and is to be, newest first, or with id one with its payload.
-func (h *notificationHandler) getMessages(c *gin.Context) {
+func (h *Handler) getMessages(c *gin.Context) {
 	messageID, one, err := httpx.QueryID(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -310,7 +310,7 @@ func (h *notificationHandler) getMessages(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
-func (h *notificationHandler) messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
+func (h *Handler) messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "endpointId"); err != nil {
 		return f, err
@@ -318,13 +318,13 @@ func (h *notificationHandler) messageFilter(c *gin.Context) (f store.Notificatio
 	f.EndpointID, _ = httpx.QueryValue(c, "endpointId", found)
 	status, given := httpx.QueryValue(c, "status", found)
 	if f.Status = domain.NotificationStatus(status); given {
-		oneOf(found, "status", f.Status, domain.NotificationPending, domain.NotificationDelivered, domain.NotificationFailed)
+		httpx.OneOf(found, "status", f.Status, domain.NotificationPending, domain.NotificationDelivered, domain.NotificationFailed)
 	}
 	return f, found.Err()
 }
 
 // postMessages is POST /api/notifications/messages?id=&action=resend: once more, under the same id.
-func (h *notificationHandler) postMessages(c *gin.Context) {
+func (h *Handler) postMessages(c *gin.Context) {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)

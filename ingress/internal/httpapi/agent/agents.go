@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 )
 
 // getAgents is GET /api/agents: the organization's agents, newest first, or with ?id= one of them.
-func (h *agentHandler) getAgents(c *gin.Context) {
+func (h *Handler) getAgents(c *gin.Context) {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -53,7 +53,7 @@ func (h *agentHandler) getAgents(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
-func (h *agentHandler) getAgent(c *gin.Context, agentID string) {
+func (h *Handler) getAgent(c *gin.Context, agentID string) {
 	httpx.About(c, agentID, "", "")
 	agent, err := h.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
@@ -64,7 +64,7 @@ func (h *agentHandler) getAgent(c *gin.Context, agentID string) {
 }
 
 // createAgent is POST /api/agents: an agent from scratch, or from a template and what differs from it.
-func (h *agentHandler) createAgent(c *gin.Context) {
+func (h *Handler) createAgent(c *gin.Context) {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -83,7 +83,7 @@ func (h *agentHandler) createAgent(c *gin.Context) {
 	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
 }
 
-func (h *agentHandler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
+func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
 		Widget: domain.Widget{AllowedOrigins: []string{}},
@@ -111,7 +111,7 @@ func (h *agentHandler) newAgent(ctx context.Context, org string, body createAgen
 }
 
 // updateAgent is PUT /api/agents?id=: fields left out keep their value.
-func (h *agentHandler) updateAgent(c *gin.Context) {
+func (h *Handler) updateAgent(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -156,7 +156,7 @@ func (h *agentHandler) updateAgent(c *gin.Context) {
 }
 
 // boundDocuments checks the documents that a change binds an agent to.
-func (h *agentHandler) boundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
+func (h *Handler) boundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (h *agentHandler) boundDocuments(c *gin.Context, agentID string, body *upda
 }
 
 // deleteAgent is DELETE /api/agents?id=: its queued runs are cancelled, its finished ones stay.
-func (h *agentHandler) deleteAgent(c *gin.Context) {
+func (h *Handler) deleteAgent(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -196,7 +196,7 @@ func (h *agentHandler) deleteAgent(c *gin.Context) {
 
 // dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
 // cancelling fails and the caller tries again; after, for what was accepted in between.
-func (h *agentHandler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
+func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
 	agent, err := h.Store.Agent(ctx, org, agentID)
 	if err == nil {
 		err = condition.Check(agent.Version)
@@ -218,7 +218,7 @@ func (h *agentHandler) dropAgent(ctx context.Context, org, agentID string, condi
 }
 
 // sealer seals the secrets of one agent: of its tools' headers and signatures.
-func (h *agentHandler) sealer(org, agentID string) func(string) string {
+func (h *Handler) sealer(org, agentID string) func(string) string {
 	place := secrets.AgentHeaders(org, agentID)
 	return func(secret string) string { return h.Secrets.Seal(secret, place) }
 }
@@ -226,13 +226,13 @@ func (h *agentHandler) sealer(org, agentID string) func(string) string {
 // seals seal what an agent keeps secret, each kind for a place of its own.
 type seals struct{ headers, identity func(string) string }
 
-func (h *agentHandler) seals(org, agentID string) seals {
+func (h *Handler) seals(org, agentID string) seals {
 	place := secrets.WidgetIdentity(org, agentID)
 	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, place) }}
 }
 
 // shown is an agent as callers see it: secrets hidden, lists never null, and the default model by name.
-func (h *agentHandler) shown(agent domain.Agent) domain.Agent {
+func (h *Handler) shown(agent domain.Agent) domain.Agent {
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
 	}
@@ -268,7 +268,7 @@ func hide(headers map[string]string) {
 }
 
 // toolDocuments checks the documents that a body binds an agent to, which may be those that it was bound to before.
-func (h *agentHandler) toolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, before domain.Tools) error {
+func (h *Handler) toolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, before domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {
 		return nil

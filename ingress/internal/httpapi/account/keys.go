@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"net/http"
@@ -15,7 +15,7 @@ import (
 )
 
 // listKeys is GET /api/keys: the caller's own keys, and for admins their organization's.
-func (h *accountHandler) listKeys(c *gin.Context) {
+func (h *Handler) listKeys(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -49,7 +49,7 @@ type keyBody struct {
 }
 
 func (b *keyBody) Check(p *httpx.Problems) {
-	p.Name("name", b.Name, nameMost)
+	p.Name("name", b.Name, httpx.MaxName)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
 		p.Add("scope", httpx.CodeInvalidValue, "must be %s or %s", domain.KeyScopeOrganization, domain.KeyScopeUser)
 	}
@@ -74,7 +74,7 @@ type newKeyView struct {
 }
 
 // createKey is POST /api/keys: an organization's key, by its admins, or one of the caller's own.
-func (h *accountHandler) createKey(c *gin.Context) {
+func (h *Handler) createKey(c *gin.Context) {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -97,7 +97,7 @@ func (h *accountHandler) createKey(c *gin.Context) {
 }
 
 // revokeKey is DELETE /api/keys?id=: on this ingress it holds at once, on others within 5 s.
-func (h *accountHandler) revokeKey(c *gin.Context) {
+func (h *Handler) revokeKey(c *gin.Context) {
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -112,24 +112,21 @@ func (h *accountHandler) revokeKey(c *gin.Context) {
 }
 
 // How long a rotated key may work on beside the one that takes its place, in seconds.
-const (
-	overlapDefault = 24 * 60 * 60
-	overlapMost    = 7 * overlapDefault
-)
+const ()
 
 type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
 
 func (b *rotateBody) Check(p *httpx.Problems) {
-	if n := b.OverlapSeconds.Value; n < 0 || n > overlapMost {
-		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", overlapMost)
+	if n := b.OverlapSeconds.Value; n < 0 || n > httpx.MaxOverlap {
+		p.Add("overlapSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
 	}
 }
 
 // rotateKey is POST /api/keys?id=&action=rotate: a new key like the old one, which ends after the overlap. Whoever
 // may make such a key may rotate it. The body may be left out.
-func (h *accountHandler) rotateKey(c *gin.Context) {
+func (h *Handler) rotateKey(c *gin.Context) {
 	var body rotateBody
 	var err error
 	if c.Request.ContentLength != 0 {
@@ -146,7 +143,7 @@ func (h *accountHandler) rotateKey(c *gin.Context) {
 	}
 	k := secrets.NewAPIKey()
 	made := store.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
-	overlap := time.Duration(body.OverlapSeconds.Or(overlapDefault)) * time.Second
+	overlap := time.Duration(body.OverlapSeconds.Or(httpx.DefaultOverlap)) * time.Second
 	stored, err := h.Store.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
 	if err != nil {
 		httpx.Fail(c, err)

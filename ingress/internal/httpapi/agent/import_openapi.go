@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	importMost    = 2 << 20 // bytes of a body that has a document
+	MaxImport     = 2 << 20 // bytes of a body that has a document
 	operationMost = 2_048   // characters of an operation's name
 )
 
@@ -96,14 +96,14 @@ var errNothing = errors.New("nothing to import")
 
 // importOpenAPI is POST /api/agents?id=&action=import-openapi: the operations of a document become endpoints of an
 // agent, all of them or none.
-func (h *agentHandler) importOpenAPI(c *gin.Context) {
+func (h *Handler) importOpenAPI(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	httpx.About(c, agentID, "", "")
-	body, err := httpx.BindUpTo[importBody](c, importMost)
+	body, err := httpx.BindUpTo[importBody](c, MaxImport)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -175,7 +175,7 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 // secured gives an endpoint the headers of the request, or the secrets of the one that it replaces, if they go to the
 // same origin.
 func (b *importBody) secured(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
-	same := origin(e.URL) == origin(old.URL)
+	same := Origin(e.URL) == Origin(old.URL)
 	if same {
 		e.SigningSecret = old.SigningSecret
 	}
@@ -195,7 +195,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	}
 	var origins []string
 	for _, e := range endpoints {
-		if o := origin(e.URL); !slices.Contains(origins, o) {
+		if o := Origin(e.URL); !slices.Contains(origins, o) {
 			origins = append(origins, o)
 		}
 	}
@@ -214,7 +214,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 }
 
 // checkSize refuses agents that could be read and not be sent back.
-func (h *agentHandler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
+func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	const spare = 256 // for what changes with each version
 	raw, err := json.Marshal(agent)
 	if err != nil {

@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"net/http"
@@ -22,7 +22,7 @@ const (
 
 // listMembers is GET /api/organizations/members: people and open invitations of the organization that the
 // request acts in, newest first.
-func (h *accountHandler) listMembers(c *gin.Context) {
+func (h *Handler) listMembers(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.User, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -59,7 +59,7 @@ type invitedView struct {
 
 // addMember is POST /api/organizations/members: it invites an address by a link, whether or not it has an account, and
 // changes the role of a member.
-func (h *accountHandler) addMember(c *gin.Context) {
+func (h *Handler) addMember(c *gin.Context) {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -72,7 +72,7 @@ func (h *accountHandler) addMember(c *gin.Context) {
 	case err != nil:
 		httpx.Fail(c, err)
 	case added.Status == domain.MemberInvited:
-		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, h.PublicURL + acceptPath + "?token=" + token, ends})
+		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, h.PublicURL + AcceptPath + "?token=" + token, ends})
 	default:
 		h.Auth.ForgetUser(added.ID)
 		httpx.WriteJSON(c, http.StatusOK, added.Member)
@@ -81,7 +81,7 @@ func (h *accountHandler) addMember(c *gin.Context) {
 
 // removeMember is DELETE /api/organizations/members?id=: owners remove people and take back invitations, and
 // everybody may leave.
-func (h *accountHandler) removeMember(c *gin.Context) {
+func (h *Handler) removeMember(c *gin.Context) {
 	entry, err := memberOf(c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -110,7 +110,7 @@ type resetView struct {
 }
 
 // resetMember is POST /api/organizations/members?id=&action=reset: a link by which a member sets a new password.
-func (h *accountHandler) resetMember(c *gin.Context) {
+func (h *Handler) resetMember(c *gin.Context) {
 	userID, err := httpx.RequiredID(c, id.User)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -121,5 +121,5 @@ func (h *accountHandler) resetMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + resetPath + "?token=" + token, ends})
+	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + ResetPath + "?token=" + token, ends})
 }

@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"net/http"
@@ -24,7 +24,7 @@ func viewOfInvitation(i store.OwnInvitation) ownInvitation {
 }
 
 // listInvitations is GET /api/auth/invitations: the open invitations to the caller's proven address, newest first.
-func (h *accountHandler) listInvitations(c *gin.Context) {
+func (h *Handler) listInvitations(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -40,7 +40,7 @@ func (h *accountHandler) listInvitations(c *gin.Context) {
 	}))
 }
 
-func (h *accountHandler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
+func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
 	found, err := h.Store.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return viewOfInvitation(found), err
 }
@@ -57,7 +57,7 @@ type answeredInvitation struct {
 }
 
 // answerInvitation is POST /api/auth/invitations?id=&action=accept|decline, for the person whose proven address is invited.
-func (h *accountHandler) answerInvitation(c *gin.Context) {
+func (h *Handler) answerInvitation(c *gin.Context) {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)

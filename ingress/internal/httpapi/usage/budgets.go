@@ -1,9 +1,7 @@
-package httpapi
+package usage
 
 import (
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -14,7 +12,7 @@ import (
 )
 
 // getBudgets is GET /api/budgets: those of the organization, or the one that the query names.
-func (h *usageHandler) getBudgets(c *gin.Context) {
+func (h *Handler) getBudgets(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
 	budgetID, given, err := httpx.QueryID(c, id.Budget)
 	if err != nil {
@@ -52,10 +50,10 @@ type budgetBody struct {
 }
 
 func (b *budgetBody) Check(p *httpx.Problems) {
-	oneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
-	oneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
+	httpx.OneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
+	httpx.OneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
 	checkLimit(p, b.Limit)
-	oneOf(p, "scope", b.Scope, domain.BudgetOrganization, domain.BudgetAgent, domain.BudgetKey, domain.BudgetAutomation)
+	httpx.OneOf(p, "scope", b.Scope, domain.BudgetOrganization, domain.BudgetAgent, domain.BudgetKey, domain.BudgetAutomation)
 	switch {
 	case p.Has("scope"):
 	case b.Scope == domain.BudgetOrganization && b.SubjectID != nil:
@@ -64,26 +62,10 @@ func (b *budgetBody) Check(p *httpx.Problems) {
 	case b.SubjectID == nil:
 		p.Add("subjectId", httpx.CodeRequired, "must name whose runs the budget counts")
 	case b.Scope == domain.BudgetAutomation:
-		checkAutomationID(p, "subjectId", *b.SubjectID)
+		httpx.CheckAutomationID(p, "subjectId", *b.SubjectID)
 	default:
-		p.Text("subjectId", *b.SubjectID, 1, automationMax)
+		p.Text("subjectId", *b.SubjectID, 1, httpx.MaxAutomationID)
 	}
-}
-
-// oneOf checks that a value is one of those that are possible.
-func oneOf[T ~string](p *httpx.Problems, field string, value T, possible ...T) {
-	if !slices.Contains(possible, value) {
-		p.Add(field, httpx.CodeInvalidValue, "must be one of %s", enumerated(possible))
-	}
-}
-
-// enumerated writes values as a sentence has them.
-func enumerated[T ~string](values []T) string {
-	words := make([]string, len(values))
-	for i, value := range values {
-		words[i] = string(value)
-	}
-	return strings.Join(words, ", ")
 }
 
 func checkLimit(p *httpx.Problems, limit int64) {
@@ -93,7 +75,7 @@ func checkLimit(p *httpx.Problems, limit int64) {
 }
 
 // createBudget is POST /api/budgets. On other ingresses and workers it holds within 5 s.
-func (h *usageHandler) createBudget(c *gin.Context) {
+func (h *Handler) createBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -131,7 +113,7 @@ func (b *budgetChange) Check(p *httpx.Problems) {
 }
 
 // updateBudget is PUT /api/budgets?id=: another limit, at once.
-func (h *usageHandler) updateBudget(c *gin.Context) {
+func (h *Handler) updateBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetChange](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -161,7 +143,7 @@ func (h *usageHandler) updateBudget(c *gin.Context) {
 }
 
 // deleteBudget is DELETE /api/budgets?id=.
-func (h *usageHandler) deleteBudget(c *gin.Context) {
+func (h *Handler) deleteBudget(c *gin.Context) {
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)

@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"encoding/json"
@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	oidcPath    = "/api/auth/oidc"
-	attemptName = "parley_oidc" // of the cookie
+	OIDCPath    = "/api/auth/oidc"
+	AttemptName = "parley_oidc" // of the cookie
 	attemptLife = 10 * time.Minute
-	attemptSeal = "oidc attempt"
-	nextDefault = dashboardPath
+	AttemptSeal = "oidc attempt"
+	nextDefault = DashboardPath
 	nextMost    = 512 // bytes
 )
 
@@ -37,7 +37,7 @@ type attempt struct {
 
 // beginOIDC is GET /api/auth/oidc?next=: to the provider, and back to that path of this site. With takeover=1 the person
 // gets an account of their own even if an account in use holds their address without proof.
-func (h *accountHandler) beginOIDC(c *gin.Context) {
+func (h *Handler) beginOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
@@ -57,7 +57,7 @@ func (h *accountHandler) beginOIDC(c *gin.Context) {
 		httpx.Fail(c, fmt.Errorf("encoding attempt: %w", err))
 		return
 	}
-	h.setAttempt(c, h.Secrets.Seal(string(raw), attemptSeal), int(attemptLife/time.Second))
+	h.setAttempt(c, h.Secrets.Seal(string(raw), AttemptSeal), int(attemptLife/time.Second))
 	seeOther(c, address)
 }
 
@@ -84,33 +84,33 @@ func nextOf(c *gin.Context, found *httpx.Problems) string {
 	}
 	address, err := url.Parse(next)
 	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
-		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && isVisible(next) && !strings.ContainsRune(next, '\\')
+		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && httpx.IsVisible(next) && !strings.ContainsRune(next, '\\')
 	if !own || len(next) > nextMost {
 		found.Add("next", httpx.CodeInvalidValue, "must be a path of this site, such as %s", nextDefault)
 	}
 	return next
 }
 
-func (h *accountHandler) setAttempt(c *gin.Context, value string, maxAge int) {
+func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 	http.SetCookie(c.Writer, &http.Cookie{ //nolint:gosec // G124: Secure follows the scheme, for development has no TLS
-		Name: attemptName, Value: value, Path: oidcPath, MaxAge: maxAge,
+		Name: AttemptName, Value: value, Path: OIDCPath, MaxAge: maxAge,
 		HttpOnly: true, Secure: h.Secure(c), SameSite: http.SameSiteLaxMode,
 	})
 }
 
 // attemptOf reads the attempt that the browser began, when it is still good and the state is its.
-func (h *accountHandler) attemptOf(c *gin.Context) (attempt, error) {
+func (h *Handler) attemptOf(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue, "is not that of a login that this browser began in the last %d minutes; begin again",
 		int(attemptLife/time.Minute))
 	if c.Request.Method == http.MethodHead { // which never logs anybody in
 		return begun, wrong
 	}
-	states, cookies := httpx.Query(c)["state"], c.Request.CookiesNamed(attemptName)
+	states, cookies := httpx.Query(c)["state"], c.Request.CookiesNamed(AttemptName)
 	if len(states) != 1 || len(cookies) != 1 {
 		return begun, wrong
 	}
-	raw, err := h.Secrets.Open(cookies[0].Value, attemptSeal)
+	raw, err := h.Secrets.Open(cookies[0].Value, AttemptSeal)
 	if err != nil {
 		return begun, wrong
 	}
@@ -124,7 +124,7 @@ func (h *accountHandler) attemptOf(c *gin.Context) (attempt, error) {
 }
 
 // finishOIDC is GET /api/auth/oidc/callback: the browser comes back, once, and is logged in.
-func (h *accountHandler) finishOIDC(c *gin.Context) {
+func (h *Handler) finishOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
@@ -161,7 +161,7 @@ func (h *accountHandler) finishOIDC(c *gin.Context) {
 
 // logInByIdentity logs a person in. The first login of an identity makes an account, which counts as a sign-up, unless it is linked to
 // the account of loggedIn.
-func (h *accountHandler) logInByIdentity(
+func (h *Handler) logInByIdentity(
 	c *gin.Context, person store.Identity, loggedIn string, takeOver bool, login store.NewLogin,
 ) (account store.Account, err error) {
 	logIn := func() error {
@@ -190,7 +190,7 @@ func seeOther(c *gin.Context, address string) {
 }
 
 // personOf has the provider say who came back.
-func (h *accountHandler) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
+func (h *Handler) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
 		return store.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")
@@ -205,7 +205,7 @@ func (h *accountHandler) personOf(c *gin.Context, begun attempt) (store.Identity
 	found := &httpx.Problems{}
 	checkEmail(found, p.Email)
 	who := store.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
-	if who.Name = strings.TrimSpace(shownText(p.Name, nameMost)); who.Name == "" {
+	if who.Name = strings.TrimSpace(shownText(p.Name, httpx.MaxName)); who.Name == "" {
 		who.Name = localPart(p.Email)
 	}
 	return who, nil
@@ -213,7 +213,7 @@ func (h *accountHandler) personOf(c *gin.Context, begun attempt) (store.Identity
 
 // failLogin is fail for requests that browsers send by following a link: people get the login page with the
 // problem on it.
-func (h *accountHandler) failLogin(c *gin.Context, err error) {
+func (h *Handler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)
 		return
@@ -228,6 +228,6 @@ func newProvider(s openid.Settings, publicURL string) *openid.Provider {
 	if s.Issuer == "" {
 		return nil
 	}
-	s.RedirectURL = publicURL + oidcPath + "/callback"
+	s.RedirectURL = publicURL + OIDCPath + "/callback"
 	return openid.New(s)
 }

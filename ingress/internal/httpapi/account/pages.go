@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"cmp"
@@ -18,19 +18,19 @@ import (
 )
 
 const (
-	dashboardPath = "/dashboard"
-	nextPageMost  = 1024 // bytes of an address within the dashboard
+	DashboardPath = "/dashboard"
+	MaxNextPage   = 1024 // bytes of an address within the dashboard
 
 	// People talk with agents in the dashboard alone, and no page of ours needs more of the device than that.
-	noMicrophone  = "camera=(), geolocation=(), microphone=()"
-	ownMicrophone = "camera=(), geolocation=(), microphone=(self)"
+	NoMicrophone  = "camera=(), geolocation=(), microphone=()"
+	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
-// loginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
+// LoginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
 // page to sign in by.
-func (h *accountHandler) loginPage(c *gin.Context) {
+func (h *Handler) LoginPage(c *gin.Context) {
 	tokens, given := c.Request.URL.Query()["token"]
-	shown := web.Login{Next: returnTo(c.Request.URL.Query()["next"])}
+	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
 	if !given {
 		if !h.passes(c, shown.Next) {
 			h.showLogin(c, http.StatusOK, shown)
@@ -63,31 +63,31 @@ func (h *accountHandler) loginPage(c *gin.Context) {
 		httpx.Fail(c, err)
 	default:
 		h.setCookie(c, token, login)
-		c.Redirect(http.StatusSeeOther, cmp.Or(shown.Next, dashboardPath))
+		c.Redirect(http.StatusSeeOther, cmp.Or(shown.Next, DashboardPath))
 	}
 }
 
 // showLogin shows the login page.
-func (h *accountHandler) showLogin(c *gin.Context, status int, shown web.Login) {
+func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 	shown.OpenID = h.provider != nil
 	page, err := web.RenderLogin(shown)
 	showRendered(c, status, page, err)
 }
 
 // passes sends somebody who is signed in already to the page that they asked for, the dashboard's first if none.
-func (h *accountHandler) passes(c *gin.Context, next string) bool {
+func (h *Handler) passes(c *gin.Context, next string) bool {
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil || ident.Via != auth.ViaCookie {
 		return false
 	}
 	httpx.StateOf(c).Ident = ident
-	c.Redirect(http.StatusSeeOther, cmp.Or(next, dashboardPath))
+	c.Redirect(http.StatusSeeOther, cmp.Or(next, DashboardPath))
 	return true
 }
 
-// signupPage is GET /signup.
-func (h *accountHandler) signupPage(c *gin.Context) {
-	if next := returnTo(c.Request.URL.Query()["next"]); !h.passes(c, next) {
+// SignupPage is GET /signup.
+func (h *Handler) SignupPage(c *gin.Context) {
+	if next := ReturnTo(c.Request.URL.Query()["next"]); !h.passes(c, next) {
 		showSignup(c, http.StatusOK, web.Signup{Next: next})
 	}
 }
@@ -97,30 +97,30 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 	showRendered(c, status, page, err)
 }
 
-// returnTo is the page that somebody asked for before they had to sign in: one of the dashboard's, or the first of them. Any
+// ReturnTo is the page that somebody asked for before they had to sign in: one of the dashboard's, or the first of them. Any
 // other address would let a link to us lead elsewhere.
-func returnTo(values []string) string {
-	if len(values) != 1 || len(values[0]) > nextPageMost || !strings.HasPrefix(values[0], dashboardPath) { // as it is written, too
+func ReturnTo(values []string) string {
+	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // as it is written, too
 		return ""
 	}
 	next, err := url.Parse(values[0])
 	if err != nil || next.Scheme != "" || next.Host != "" || next.User != nil || strings.ContainsAny(values[0], "\\\t\r\n") ||
-		next.Path != dashboardPath && !strings.HasPrefix(next.Path, dashboardPath+"/") || path.Clean(next.Path) != next.Path {
+		next.Path != DashboardPath && !strings.HasPrefix(next.Path, DashboardPath+"/") || path.Clean(next.Path) != next.Path {
 		return ""
 	}
 	return next.RequestURI()
 }
 
-func showPage(c *gin.Context, status int, page []byte, policy string) {
+func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("Cache-Control", "no-store") // it says who is signed in, and names bundles that the next release has others of
 	// An address may hold a token, which is no other site's business. With no-referrer browsers would send the
 	// pages' own forms as if from another origin.
 	header.Set("Referrer-Policy", "same-origin")
-	header.Set("Permissions-Policy", noMicrophone)
-	if strings.HasPrefix(c.Request.URL.Path, dashboardPath) {
-		header.Set("Permissions-Policy", ownMicrophone)
+	header.Set("Permissions-Policy", NoMicrophone)
+	if strings.HasPrefix(c.Request.URL.Path, DashboardPath) {
+		header.Set("Permissions-Policy", OwnMicrophone)
 	}
 	c.Data(status, "text/html; charset=utf-8", page)
 }

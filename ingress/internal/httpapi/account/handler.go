@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"net/http"
@@ -16,8 +16,8 @@ import (
 	"parley/shared/store"
 )
 
-// accountDeps is what the handler of accounts needs.
-type accountDeps struct {
+// Deps is what the handler of accounts needs.
+type Deps struct {
 	Store             *store.Store
 	Auth              *auth.Resolver
 	Secrets           *secrets.Box
@@ -29,25 +29,25 @@ type accountDeps struct {
 	SignupsPerAddress int                       // an hour at this ingress; 0: no limit
 }
 
-// accountHandler answers what people and their organizations are: logins, invitations, members and keys.
-type accountHandler struct {
-	accountDeps
-	logins   loginLimits
+// Handler answers what people and their organizations are: logins, invitations, members and keys.
+type Handler struct {
+	Deps
+	Logins   loginLimits
 	signups  *ratelimit.Failures // accounts that were made, by client address; nil: no limit
 	provider *openid.Provider    // nil when none is set
 }
 
-// newAccounts makes the handler of accounts.
-func newAccounts(deps accountDeps) *accountHandler {
-	h := &accountHandler{accountDeps: deps, logins: newLoginLimits(time.Now), provider: newProvider(deps.OpenID, deps.PublicURL)}
+// New makes the handler of accounts.
+func New(deps Deps) *Handler {
+	h := &Handler{Deps: deps, Logins: newLoginLimits(time.Now), provider: newProvider(deps.OpenID, deps.PublicURL)}
 	if deps.SignupsPerAddress > 0 {
 		h.signups = ratelimit.NewFailures(deps.SignupsPerAddress, time.Hour, time.Now)
 	}
 	return h
 }
 
-// routes are logins, organizations, members and keys.
-func (h *accountHandler) routes() []httpx.Route {
+// Routes are logins, organizations, members and keys.
+func (h *Handler) Routes() []httpx.Route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	return []httpx.Route{
 		{Method: "POST", Path: "/api/auth/signup", Need: auth.NeedNobody, Handle: h.signup},
@@ -122,7 +122,7 @@ func (h *accountHandler) routes() []httpx.Route {
 	}
 }
 
-func (h *accountHandler) findOrganization(c *gin.Context, org string) error {
+func (h *Handler) findOrganization(c *gin.Context, org string) error {
 	found, err := h.organizationsOf(c, httpx.Page{Limit: 1}, org)
 	if err == nil && len(found) == 0 {
 		err = httpx.NotFound()
@@ -131,17 +131,17 @@ func (h *accountHandler) findOrganization(c *gin.Context, org string) error {
 }
 
 // readKey reads an API key that the caller may list.
-func (h *accountHandler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
+func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
 	return h.Store.Key(c.Request.Context(), keysOf(c), keyID)
 }
 
 // readLogin reads a login session of the caller's.
-func (h *accountHandler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
+func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
 	ident := httpx.Identity(c)
 	return h.Store.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
 }
 
-func (h *accountHandler) readMember(c *gin.Context, entry string) (domain.Member, error) {
+func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
 	member, err := h.Store.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
 	return member.Member, err
 }

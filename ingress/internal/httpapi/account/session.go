@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"context"
@@ -28,8 +28,8 @@ type sessionView struct {
 }
 
 // session is GET /api/auth/session: who the service takes the caller for, and where they may act.
-func (h *accountHandler) session(c *gin.Context) {
-	view, err := h.sessionOf(c.Request.Context(), httpx.Caller(c))
+func (h *Handler) session(c *gin.Context) {
+	view, err := h.SessionOf(c.Request.Context(), httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -37,7 +37,7 @@ func (h *accountHandler) session(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-func (h *accountHandler) sessionOf(ctx context.Context, who domain.Caller) (sessionView, error) {
+func (h *Handler) SessionOf(ctx context.Context, who domain.Caller) (sessionView, error) {
 	view := sessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error
 	if view.Organization, err = h.Store.Organization(ctx, who.OrganizationID); err != nil {

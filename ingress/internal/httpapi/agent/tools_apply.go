@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"maps"
@@ -188,7 +188,7 @@ func (s secretsOf) keep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
 		p.Add(at, httpx.CodeInvalidValue, "there is no secret to keep: \"***\" stands for one that was set before")
-	case origin(s.url) != origin(address):
+	case Origin(s.url) != Origin(address):
 		p.Add(at, httpx.CodeInvalidValue, "must be given again, for the address has another origin now")
 	}
 }
@@ -202,8 +202,8 @@ func (s secretsOf) find(name string) (string, bool) {
 	return "", false
 }
 
-// origin is the part of an address that says who gets the request.
-func origin(address string) string {
+// Origin is the part of an address that says who gets the request.
+func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return ""

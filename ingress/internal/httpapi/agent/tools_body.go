@@ -1,4 +1,4 @@
-package httpapi
+package agent
 
 import (
 	"encoding/json"
@@ -96,9 +96,9 @@ type voiceBody struct {
 }
 
 var (
-	toolName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // what model providers take as a function's name
-	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
-	methods    = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
+	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // what model providers take as a function's name
+
+	methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
 	// Headers that the HTTP client sets; others' values would break the request or smuggle a second one.
 	ownHeaders = []string{
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
@@ -278,7 +278,7 @@ func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) { // the same request always gets the same answer
 		value, lower, here := headers[name], strings.ToLower(name), at+"."+name
 		switch {
-		case !headerName.MatchString(name):
+		case !httpx.HeaderName.MatchString(name):
 			p.Add(at, httpx.CodeInvalidValue, "holds what is no name of a header")
 		case slices.Contains(ownHeaders, lower):
 			p.Add(here, httpx.CodeInvalidValue, "is set by the service")

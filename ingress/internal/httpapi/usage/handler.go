@@ -1,4 +1,4 @@
-package httpapi
+package usage
 
 import (
 	"time"
@@ -13,8 +13,8 @@ import (
 	"parley/shared/store"
 )
 
-// usageDeps is what the handler of usage needs.
-type usageDeps struct {
+// Deps is what the handler of usage needs.
+type Deps struct {
 	*httpx.References
 	Store                *store.Store
 	Rates                *ratelimit.Limits
@@ -24,17 +24,17 @@ type usageDeps struct {
 	RunDeadline          time.Duration
 }
 
-// usageHandler answers what an organization has used and may use: usage, budgets, automations and limits.
-type usageHandler struct {
-	usageDeps
+// Handler answers what an organization has used and may use: usage, budgets, automations and limits.
+type Handler struct {
+	Deps
 	counts usageCache
 }
 
-// newUsage makes the handler of usage.
-func newUsage(deps usageDeps) *usageHandler { return &usageHandler{usageDeps: deps} }
+// New makes the handler of usage.
+func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 
-// routes are usage, budgets, automations and limits.
-func (h *usageHandler) routes() []httpx.Route {
+// Routes are usage, budgets, automations and limits.
+func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	budget := httpx.InOrganization(h.Store, (*store.Store).Budget, id.Budget)
 	return []httpx.Route{
@@ -56,6 +56,6 @@ func (h *usageHandler) routes() []httpx.Route {
 	}
 }
 
-func (h *usageHandler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
+func (h *Handler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
 	return h.Store.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
 }

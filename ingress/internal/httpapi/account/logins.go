@@ -1,4 +1,4 @@
-package httpapi
+package account
 
 import (
 	"net/http"
@@ -14,7 +14,7 @@ import (
 )
 
 // listLogins is GET /api/auth/sessions: where the caller is logged in, newest first.
-func (h *accountHandler) listLogins(c *gin.Context) {
+func (h *Handler) listLogins(c *gin.Context) {
 	ident := httpx.Identity(c)
 	p, err := httpx.ReadTimePage(c, id.Login)
 	if err != nil {
@@ -32,7 +32,7 @@ func (h *accountHandler) listLogins(c *gin.Context) {
 }
 
 // endLogin is DELETE /api/auth/sessions?id=: one of the caller's own, here at once and elsewhere within 5 s.
-func (h *accountHandler) endLogin(c *gin.Context) {
+func (h *Handler) endLogin(c *gin.Context) {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)
 	if err != nil {
