@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/secrets"
@@ -77,7 +78,7 @@ func TestImportOpenAPI(t *testing.T) {
 	}
 	agent, err := w.store.Agent(t.Context(), ada.org, agentID)
 	must(t, err)
-	for _, endpoint := range changed.Tools.HTTPRequest.Endpoints {
+	for _, endpoint := range agent.Tools.HTTPRequest.Endpoints {
 		plain, err := w.api.Secrets.Open(endpoint.Headers["Authorization"], secrets.AgentHeaders(ada.org, agentID))
 		must(t, err)
 		if plain != "Bearer hunter2" || !strings.HasPrefix(endpoint.URL, "https://pets.example.com/v1/pets") {
@@ -114,7 +115,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 	endpoints := func(what, body string) []domain.Endpoint {
 		t.Helper()
 		w.importInto(agentID, body, ada.auth).want(t, what, 200, "")
-		changed, err := w.store.Agent(t.Context(), ada.org, agentID)
+		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		if tool := agent.Tools.HTTPRequest; !tool.Enabled || tool.Approval != domain.ApprovalAlways || len(tool.Endpoints) != 2 ||
 			tool.Endpoints[0].Name != "getPet" || tool.Endpoints[1].Name != "mine" || open(tool.Endpoints[1].Headers["X-Mine"]) != "two" {

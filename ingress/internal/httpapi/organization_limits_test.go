@@ -5,10 +5,30 @@ import (
 	"testing"
 	"time"
 
-	"parley/ingress/internal/httpapi/usage"
 	"parley/shared/domain"
 	"parley/shared/store"
 )
+
+type rateShown struct {
+	Name          string
+	Requests      int
+	WindowSeconds int
+	Per           string
+}
+
+type documentsShown struct {
+	Count, Bytes    int64
+	Most, BytesMost *int64
+}
+
+// limitsShown is the answer as its readers decode it.
+type limitsShown struct {
+	Rates     []rateShown
+	Documents documentsShown
+	Streams   struct{ PerCredential, PerOrganization int }
+	Voice     struct{ PerOrganization int }
+	Run       struct{ DeadlineSeconds int }
+}
 
 func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	t.Parallel()
@@ -19,23 +39,23 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	})
 	ada, bob := a.signUp("ada@example.com"), a.signUp("bob@example.com")
 	a.join(bob, ada.org, domain.RoleMember)
-	read := func(what string, headers ...string) (got usage.LimitsView) {
+	read := func(what string, headers ...string) (got limitsShown) {
 		t.Helper()
 		must(t, json.Unmarshal(a.do("GET", "/api/organizations/limits", "", headers...).want(t, what, 200, "").body, &got))
 		return got
 	}
 	got := read("before", ada.auth)
-	rates := map[string]usage.RateView{}
+	rates := map[string]rateShown{}
 	for _, r := range got.Rates {
 		rates[r.Name] = r
 	}
-	if rates["user"] != (usage.RateView{"user", unlimited.User, 60, "credential"}) || rates["system"] != (usage.RateView{"system", unlimited.System, 60, "organization"}) ||
-		rates["demo"] != (usage.RateView{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" ||
-		rates["widget-tokens"] != (usage.RateView{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 8 ||
-		rates["user-total"] != (usage.RateView{"user-total", 2 * unlimited.User, 60, "user"}) {
+	if rates["user"] != (rateShown{"user", unlimited.User, 60, "credential"}) || rates["system"] != (rateShown{"system", unlimited.System, 60, "organization"}) ||
+		rates["demo"] != (rateShown{"demo", unlimited.Demo, 60, "address"}) || rates["widget-agent"].Per != "agent" ||
+		rates["widget-tokens"] != (rateShown{"widget-tokens", unlimited.Widget.Agent, 60, "agent"}) || len(rates) != 8 ||
+		rates["user-total"] != (rateShown{"user-total", 2 * unlimited.User, 60, "user"}) {
 		t.Errorf("rates %+v", got.Rates)
 	}
-	if got.Documents != (usage.DocumentUsageView{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Voice.PerOrganization != 17 ||
+	if got.Documents != (documentsShown{}) || got.Streams.PerCredential != 7 || got.Streams.PerOrganization != 70 || got.Voice.PerOrganization != 17 ||
 		got.Run.DeadlineSeconds != 90 {
 		t.Errorf("%+v", got)
 	}

@@ -10,10 +10,10 @@ import (
 	"parley/ingress/internal/ratelimit"
 )
 
-// LimitsView is what an organization may use, and what of it is used.
-type LimitsView struct {
-	Rates     []RateView        `json:"rates"`
-	Documents DocumentUsageView `json:"documents"`
+// limitsView is what an organization may use, and what of it is used.
+type limitsView struct {
+	Rates     []rateView        `json:"rates"`
+	Documents documentUsageView `json:"documents"`
 	Streams   struct {
 		PerCredential   int `json:"perCredential"`
 		PerOrganization int `json:"perOrganization"`
@@ -26,16 +26,16 @@ type LimitsView struct {
 	} `json:"run"`
 }
 
-// RateView is a limit of requests.
-type RateView struct {
+// rateView is a limit of requests.
+type rateView struct {
 	Name          string `json:"name"`
 	Requests      int    `json:"requests"`
 	WindowSeconds int    `json:"windowSeconds"`
 	Per           string `json:"per"`
 }
 
-// DocumentUsageView says how many documents there are and may be; without a limit most is null.
-type DocumentUsageView struct {
+// documentUsageView says how many documents there are and may be; without a limit most is null.
+type documentUsageView struct {
 	Count     int    `json:"count"`
 	Most      *int   `json:"most"`
 	Bytes     int64  `json:"bytes"`
@@ -49,11 +49,11 @@ func (h *Handler) getLimits(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	view := LimitsView{Documents: DocumentUsageView{
+	view := limitsView{Documents: documentUsageView{
 		Count: used.Documents, Most: unlessZero(h.Documents.Documents), Bytes: used.Bytes, BytesMost: unlessZero(h.Documents.Bytes),
 	}}
 	for _, rate := range h.Rates.Rates() {
-		view.Rates = append(view.Rates, RateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
+		view.Rates = append(view.Rates, rateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
 	}
 	view.Streams.PerCredential, view.Streams.PerOrganization = h.Streams.StreamsPerCredential, h.Streams.StreamsPerOrganization
 	view.Voice.PerOrganization = h.VoicePerOrganization
