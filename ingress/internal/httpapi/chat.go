@@ -29,45 +29,45 @@ func (b *chatBody) Check(found *httpx.Problems) {
 // chat runs an agent or template for a person, and answers with the run or, as it goes on, with its events.
 // What reads the request has returned before the wait: its frames would be kept for each of thousands who wait.
 func (a *api) chat(c *gin.Context) {
-	s, err := chatSubmission(c)
+	s, to, err := chatSubmission(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	httpx.StateOf(c).Find = nil // from here on the request is counted, or is a replay
-	switch {
-	case s.streamed:
-		a.submitStream(c, s)
-	default:
-		a.submit(c, s)
+	if to != nil {
+		a.submitStream(c, s, *to)
+		return
 	}
+	a.submit(c, s)
 }
 
-func chatSubmission(c *gin.Context) (*submission, error) {
+// chatSubmission reads a chat. It returns the reader of the run's events, or nil if the result is wanted instead.
+func chatSubmission(c *gin.Context) (*submission, *uistream.Reader, error) {
 	reader, body, found, err := chatAsked(c)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	who := httpx.Caller(c)
 	s := &submission{
 		endpoint: contract.EndpointChat, lane: domain.LaneChat, caller: who, principal: who.Principal(),
 		triggerType: domain.TriggerChat, sessionID: body.SessionID, message: body.Message,
-		key:      idempotencyKey(found, c, httpx.Optional[string]{}),
-		streamed: body.Stream.Or(httpx.WantsEvents(c.Request.Header)) || reader.Format != "",
+		key: idempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 	s.agentID, s.templateID = chatTarget(found, c)
 	s.keyScope = s.target() + "\x00" + s.principal
-	switch {
-	case reader.Format != "": // whose encoder must see the whole log
-		reader.Last = httpx.ReadLastEventID(found, c)
-		s.reader = reader
-	case s.streamed:
-		s.last = httpx.ReadLastEventID(found, c)
-	}
 	if who.Kind == domain.CallerDemo {
 		s.retention = demoRetention
 	}
-	return s, found.Err()
+	switch {
+	case reader.Format != "": // whose encoder must see the whole log
+		reader.Last = httpx.ReadLastEventID(found, c)
+	case body.Stream.Or(httpx.WantsEvents(c.Request.Header)):
+		s.last = httpx.ReadLastEventID(found, c)
+	default:
+		return s, nil, found.Err()
+	}
+	return s, &reader, found.Err()
 }
 
 // chatAsked reads the body, and who the run's events are to be told to in a format other than ours.

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -10,11 +9,10 @@ import (
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/uistream"
 	"parley/shared/domain"
-	"parley/shared/store"
 )
 
 // submitStream is submit for callers that want to see the run's events instead of waiting for its end.
-func (a *api) submitStream(c *gin.Context, s *submission) {
+func (a *api) submitStream(c *gin.Context, s *submission, to uistream.Reader) {
 	seats, err := a.TakeSeats(s.caller) // before anything is accepted that could not be shown
 	if err != nil {
 		httpx.Fail(c, err)
@@ -27,8 +25,8 @@ func (a *api) submitStream(c *gin.Context, s *submission) {
 		return
 	}
 	defer reader.Close()
-	if s.reader.Format != "" {
-		a.sendFormatted(c, reader.RunID(), reader, s.reader)
+	if to.Format != "" {
+		a.sendFormatted(c, reader.RunID(), reader, to)
 		return
 	}
 	sendEvents(c, reader.RunID(), reader, a.Permit(c))
@@ -48,30 +46,6 @@ func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, erro
 	}
 	c.Header("Location", "/api/runs?id="+run.Run.ID)
 	return reader, nil
-}
-
-// follow gives the events of a submission's run, which was begun for it or holds its key. The run is given with an error,
-// too, once it is known.
-func (a *api) follow(ctx context.Context, s *submission, t toll) (*stream.Reader, *store.StoredRun, error) {
-	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
-	sub, err := a.begin(ctx, s, t, func(runID string) { reader = a.Streams.Follow(runID) })
-	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
-		reader.Close()
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	a.Dispatch.Release(sub) // nobody awaits its result
-	run := &sub.Run
-	switch {
-	case run.Erased:
-		return nil, run, erasedKey()
-	case !sub.Existing: // it is accepted: whatever fails from here on, its id is answered
-		reader.Begin(run, s.last)
-		return reader, run, nil
-	}
-	reader, err = a.Streams.Open(ctx, run.OrganizationID, run.Run.ID, s.last)
-	return reader, run, err
 }
 
 // streamRun gives the events of a run that the caller may read, behind the last that the reader has.

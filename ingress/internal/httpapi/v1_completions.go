@@ -14,26 +14,25 @@ import (
 // createCompletion is POST /v1/chat/completions: an agent's answer to a conversation. What reads the request has
 // returned before the wait.
 func (a *api) createCompletion(c *gin.Context) {
-	s, usage, err := completionAsked(c)
+	s, streamed, usage, err := completionAsked(c)
 	switch {
 	case err != nil:
 		a.refuse(c, err)
-	case s.streamed:
+	case streamed:
 		a.streamAs(c, s, func(runID string) encoder { return openaiapi.NewCompletionStream(runID, usage) })
 	default:
 		a.complete(c, s)
 	}
 }
 
-// completionAsked reads the request, and whether its stream is to tell what was used.
-func completionAsked(c *gin.Context) (s *submission, usage bool, err error) {
+// completionAsked reads the request, whether its answer is streamed, and whether the stream is to tell what was used.
+func completionAsked(c *gin.Context) (s *submission, streamed, usage bool, err error) {
 	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, v1Body)
 	if err != nil {
-		return nil, false, err
+		return nil, false, false, err
 	}
 	s = v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
-	s.streamed = body.Streamed()
-	return s, body.WantsUsage(), found.Err()
+	return s, body.Streamed(), body.WantsUsage(), found.Err()
 }
 
 func (a *api) complete(c *gin.Context, s *submission) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"parley/shared/contract"
 )
 
 // ReadOnly is a field of a PUT that only the service sets. It may come back as it was read: see [Unchanged].
@@ -53,7 +55,7 @@ func Unchanged(found *Problems, body, shown any) error {
 		}
 		given, _ := reflect.TypeAssert[ReadOnly](fields.FieldByIndex(f.Index))
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if given.Set && !bytes.Equal(Canonical(given.Value), Canonical(known[name])) {
+		if given.Set && !bytes.Equal(contract.Canonical(given.Value), contract.Canonical(known[name])) {
 			found.Add(name, CodeInvalidValue, "is read-only: leave it out, or send it as it was read")
 		}
 	}

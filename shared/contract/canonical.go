@@ -1,4 +1,4 @@
-package httpx
+package contract
 
 import (
 	"bytes"
