@@ -35,7 +35,7 @@ type quietly struct {
 	who domain.Caller
 }
 
-func (t quietly) pay() error {
+func (t quietly) Pay() error {
 	d, err := t.a.Limits.Check(t.ctx, t.who)
 	if err != nil {
 		return err
@@ -43,8 +43,8 @@ func (t quietly) pay() error {
 	return httpx.Refusal(d)
 }
 
-func (t quietly) refund()       { t.a.Limits.Refund(t.who) }
-func (t quietly) returns() bool { return false }
+func (t quietly) Refund()       { t.a.Limits.Refund(t.who) }
+func (t quietly) Returns() bool { return false }
 
 // Begin submits a turn as the run of a chat, by its caller as they stand now.
 func (r *voiceRuns) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, error) {

@@ -55,14 +55,14 @@ type counting struct {
 	c *gin.Context
 }
 
-func (t counting) pay() error { return t.a.Spend(t.c) }
+func (t counting) Pay() error { return t.a.Spend(t.c) }
 
-func (t counting) refund() {
+func (t counting) Refund() {
 	t.a.Limits.Refund(httpx.Caller(t.c))
 	t.a.ShowLimit(t.c)
 }
 
-func (t counting) returns() bool { return t.a.Limits.Plenty(httpx.Caller(t.c)) }
+func (t counting) Returns() bool { return t.a.Limits.Plenty(httpx.Caller(t.c)) }
 
 // findOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
 func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID string)) (*dispatch.Submitted, error) {

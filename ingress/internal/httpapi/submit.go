@@ -102,17 +102,17 @@ func (s *submission) newRun(deadline time.Duration) (store.NewRun, error) {
 
 // toll is what a request pays for beginning a run: a replay costs nothing.
 type toll interface {
-	pay() error
-	refund()       // another request with the key has paid
-	returns() bool // refund would give all back that pay took, and nobody would have missed it meanwhile
+	Pay() error
+	Refund()       // another request with the key has paid
+	Returns() bool // Refund would give all back that Pay took, and nobody would have missed it meanwhile
 }
 
 // paid is the toll of requests that were counted before.
 type paid struct{}
 
-func (paid) pay() error    { return nil }
-func (paid) refund()       {}
-func (paid) returns() bool { return true }
+func (paid) Pay() error    { return nil }
+func (paid) Refund()       {}
+func (paid) Returns() bool { return true }
 
 // submitter carries submissions from their key to their run.
 type submitter struct {
@@ -134,13 +134,13 @@ func newSubmitter(s *store.Store, d *dispatch.Dispatcher, streams *stream.Hub, r
 func (r *submitter) begin(ctx context.Context, s *submission, t toll, accepting func(runID string)) (*dispatch.Submitted, error) {
 	hash := s.keyHash()
 	lookedUp := hash == nil
-	if !lookedUp && (!t.returns() || r.dispatch.Seen(hash) || s.rescoped()) {
+	if !lookedUp && (!t.Returns() || r.dispatch.Seen(hash) || s.rescoped()) {
 		lookedUp = true
 		if sub, held, err := r.held(ctx, s, hash); held || err != nil {
 			return sub, err
 		}
 	}
-	unpaid := t.pay()
+	unpaid := t.Pay()
 	sub, err := (*dispatch.Submitted)(nil), unpaid
 	if unpaid == nil {
 		sub, err = r.beginNew(ctx, s, accepting)
@@ -149,7 +149,7 @@ func (r *submitter) begin(ctx context.Context, s *submission, t toll, accepting 
 	case err == nil && !sub.Existing:
 		return sub, nil
 	case err == nil:
-		t.refund()
+		t.Refund()
 		return attach(ctx, s, &sub.Run)
 	case lookedUp:
 		return nil, err
@@ -159,7 +159,7 @@ func (r *submitter) begin(ctx context.Context, s *submission, t toll, accepting 
 		return nil, err
 	}
 	if unpaid == nil {
-		t.refund()
+		t.Refund()
 	}
 	return holder, holderErr
 }
