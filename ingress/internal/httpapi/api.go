@@ -79,7 +79,7 @@ type api struct {
 	Deps
 	*httpx.Limiter
 	*httpx.References
-	*submitter
+	*dispatch.Submitter
 	httpx.SessionChecks
 	checks        heldChecks
 	origins       *http.CrossOriginProtection
@@ -127,7 +127,7 @@ func newAPI(deps Deps) (*api, error) {
 		tools:         agenttools.New(openapi.Version()),
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
 		References:    httpx.NewReferences(deps.Store),
-		submitter:     newSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline),
+		Submitter:     dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
 	a.knowledge = knowledge.New(knowledge.Deps{

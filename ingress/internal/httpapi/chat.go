@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/uistream"
 	"parley/shared/contract"
@@ -43,27 +44,27 @@ func (a *api) chat(c *gin.Context) {
 }
 
 // chatSubmission reads a chat. It returns the reader of the run's events, or nil if the result is wanted instead.
-func chatSubmission(c *gin.Context) (*submission, *uistream.Reader, error) {
+func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
 	reader, body, found, err := chatAsked(c)
 	if err != nil {
 		return nil, nil, err
 	}
 	who := httpx.Caller(c)
-	s := &submission{
-		endpoint: contract.EndpointChat, lane: domain.LaneChat, caller: who, principal: who.Principal(),
-		triggerType: domain.TriggerChat, sessionID: body.SessionID, message: body.Message,
-		key: idempotencyKey(found, c, httpx.Optional[string]{}),
+	s := &dispatch.Submission{
+		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
+		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message,
+		Key: idempotencyKey(found, c, httpx.Optional[string]{}),
 	}
-	s.agentID, s.templateID = chatTarget(found, c)
-	s.keyScope = s.target() + "\x00" + s.principal
+	s.AgentID, s.TemplateID = chatTarget(found, c)
+	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if who.Kind == domain.CallerDemo {
-		s.retention = demoRetention
+		s.Retention = demoRetention
 	}
 	switch {
 	case reader.Format != "": // whose encoder must see the whole log
 		reader.Last = httpx.ReadLastEventID(found, c)
 	case body.Stream.Or(httpx.WantsEvents(c.Request.Header)):
-		s.last = httpx.ReadLastEventID(found, c)
+		s.Last = httpx.ReadLastEventID(found, c)
 	default:
 		return s, nil, found.Err()
 	}

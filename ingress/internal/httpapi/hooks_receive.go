@@ -349,7 +349,7 @@ func (a *api) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of
 		return d, nil
 	}
 	who := hook.caller()
-	switch err := a.withinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
+	switch err := a.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
 	case out.Key != "" && errors.Is(err, store.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
 	case apierr.CodeOf(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detailOf(err))
@@ -385,10 +385,10 @@ func (a *api) deliveryRun(hook *liveHook, e *webhookin.Event, message, tracepare
 		return store.NewRun{}, fmt.Errorf("rendering delivery: %w", err)
 	}
 	s := a.automation(hook.caller(), hook.AgentID)
-	s.message, s.data, s.traceparent = message, data, traceparent
-	s.key, s.keyScope = e.ID, "hook:"+hook.ID
-	s.triggerType, s.automationID = triggerWebhook, hook.Name
-	return s.newRun(a.RunDeadline)
+	s.Message, s.Data, s.Traceparent = message, data, traceparent
+	s.Key, s.KeyScope = e.ID, "hook:"+hook.ID
+	s.TriggerType, s.AutomationID = triggerWebhook, hook.Name
+	return s.NewRun(a.RunDeadline)
 }
 
 type deliveryHead struct {

@@ -261,9 +261,9 @@ func running(t *testing.T, a *arena) *dispatch.Dispatcher {
 func TestASubmissionIsPreparedOnce(t *testing.T) {
 	t.Parallel()
 	asked, gone := 0, errors.New("gone")
-	s := &submission{before: func(context.Context) error { asked++; return gone }}
+	s := &dispatch.Submission{Before: func(context.Context) error { asked++; return gone }}
 	for range 2 {
-		if err := s.prepare(t.Context()); !errors.Is(err, gone) {
+		if err := s.Prepare(t.Context()); !errors.Is(err, gone) {
 			t.Errorf("prepared: %v", err)
 		}
 	}

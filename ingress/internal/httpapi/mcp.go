@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/agenttools"
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
@@ -125,7 +126,7 @@ func (t *callable) Run(_ context.Context, call agenttools.Call, progress func(st
 	return run, nil
 }
 
-func (t *callable) submission(call agenttools.Call) (*submission, error) {
+func (t *callable) submission(call agenttools.Call) (*dispatch.Submission, error) {
 	found, said := &httpx.Problems{}, toolArguments{}
 	if call.Arguments == nil {
 		call.Arguments = json.RawMessage("{}")
@@ -135,31 +136,31 @@ func (t *callable) submission(call agenttools.Call) (*submission, error) {
 	}
 	checkMessage(found, "message", said.Message)
 	who := httpx.Caller(t.c)
-	s := &submission{
-		endpoint: contract.EndpointMCP, lane: domain.LaneChat, caller: who, principal: who.Principal(), agentID: call.AgentID,
-		sessionID: said.SessionID.Value, message: said.Message, triggerType: domain.TriggerChat, traceparent: httpx.Traceparent(t.c),
+	s := &dispatch.Submission{
+		Endpoint: contract.EndpointMCP, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), AgentID: call.AgentID,
+		SessionID: said.SessionID.Value, Message: said.Message, TriggerType: domain.TriggerChat, Traceparent: httpx.Traceparent(t.c),
 	}
 	if said.SessionID.Set {
-		checkSession(found, s.sessionID)
+		checkSession(found, s.SessionID)
 	} else {
-		s.retention = unnamedRetention
+		s.Retention = unnamedRetention
 	}
 	key := httpx.Optional[string]{Set: call.Key != nil}
 	if key.Set {
 		key.Value = *call.Key
 	}
-	s.key = idempotencyKey(found, t.c, key)
-	s.keyScope = s.target() + "\x00" + s.principal
+	s.Key = idempotencyKey(found, t.c, key)
+	s.KeyScope = s.Target() + "\x00" + s.Principal
 	return s, found.Err()
 }
 
-func (t *callable) run(s *submission, progress func(string)) (*domain.Run, error) {
-	seats, err := t.a.TakeSeats(s.caller)
+func (t *callable) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
+	seats, err := t.a.TakeSeats(s.Caller)
 	if err != nil {
 		return nil, err
 	}
 	defer t.a.LeaveSeats(seats)
-	reader, run, err := t.a.follow(t.c.Request.Context(), s, paid{}) // the message was counted
+	reader, run, err := t.a.Follow(t.c.Request.Context(), s, dispatch.Consumed{}) // the message was counted
 	if run != nil {
 		httpx.About(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/realtime"
 	"parley/ingress/internal/stream"
@@ -52,7 +53,7 @@ func (r *voiceRuns) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Ru
 	if err != nil {
 		return nil, err
 	}
-	reader, run, err := r.a.follow(ctx, s, quietly{r.a, ctx, s.caller})
+	reader, run, err := r.a.Follow(ctx, s, quietly{r.a, ctx, s.Caller})
 	if err != nil {
 		return nil, asModel(err)
 	}
@@ -63,29 +64,29 @@ func (r *voiceRuns) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Ru
 	return voiceRun{reader}, nil
 }
 
-func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*submission, error) {
+func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Submission, error) {
 	ident, err := r.a.Auth.VoiceAgain(r.request.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
 	who, found := ident.Caller, &httpx.Problems{}
 	checkMessage(found, "message", turn.Message)
-	s := &submission{
-		endpoint: contract.EndpointRealtime, lane: domain.LaneChat, caller: who, principal: who.Principal(), triggerType: domain.TriggerChat,
-		sessionID: r.call.sessionID, message: turn.Message, history: turn.History, instructions: turn.Instructions, traceparent: r.traceparent,
-		before: func(ctx context.Context) error { // it may have been disabled since
+	s := &dispatch.Submission{
+		Endpoint: contract.EndpointRealtime, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
+		SessionID: r.call.sessionID, Message: turn.Message, History: turn.History, Instructions: turn.Instructions, Traceparent: r.traceparent,
+		Before: func(ctx context.Context) error { // it may have been disabled since
 			now := r.call
 			return r.a.findVoice(ctx, who.OrganizationID, &now)
 		},
 	}
 	if strings.HasPrefix(r.call.model, templatePrefix) {
-		s.templateID = r.call.model
+		s.TemplateID = r.call.model
 	} else {
-		s.agentID = r.call.model
+		s.AgentID = r.call.model
 	}
-	s.keyScope = s.target() + "\x00" + s.principal
+	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if !r.call.named {
-		s.retention = unnamedRetention
+		s.Retention = unnamedRetention
 	}
 	return s, found.Err()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -24,13 +25,10 @@ const (
 // together, or the user whose key calls.
 func automationScope(who domain.Caller) string {
 	if who.UserID == "" {
-		return organizationScope
+		return dispatch.OrganizationScope
 	}
 	return "user:" + who.UserID
 }
-
-// organizationScope is also the scope that the release before gave to all automations' keys.
-const organizationScope = ""
 
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
@@ -52,7 +50,7 @@ func (a *api) runAutomation(c *gin.Context) {
 
 // automationOf reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
 // place on the stack for it: thousands may wait.
-func (a *api) automationOf(c *gin.Context) *submission {
+func (a *api) automationOf(c *gin.Context) *dispatch.Submission {
 	body, found, err := httpx.Collect[automationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -61,13 +59,13 @@ func (a *api) automationOf(c *gin.Context) *submission {
 	who := httpx.Caller(c)
 	s := a.automation(who, body.Target)
 	if !who.MayRead(domain.SystemPrincipal) { // what a member triggers is the member's own
-		s.principal = who.AutomationPrincipal()
+		s.Principal = who.AutomationPrincipal()
 	}
-	s.keyScope = automationScope(who)
-	s.key, s.sessionID = idempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
-	s.retention = retention(found, body.TTLOverride, a.RetentionDefault)
-	s.message, s.data = automationInput(found, body.Input)
-	s.triggerType, s.automationID = trigger(found, c)
+	s.KeyScope = automationScope(who)
+	s.Key, s.SessionID = idempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
+	s.Retention = retention(found, body.TTLOverride, a.RetentionDefault)
+	s.Message, s.Data = automationInput(found, body.Input)
+	s.TriggerType, s.AutomationID = trigger(found, c)
 	if body.SessionID.Set {
 		checkSession(found, body.SessionID.Value)
 	}
@@ -79,10 +77,10 @@ func (a *api) automationOf(c *gin.Context) *submission {
 }
 
 // automation is what every system caller submits: by run-automation, or by the deliveries of a hook.
-func (a *api) automation(who domain.Caller, agentID string) submission {
-	return submission{
-		endpoint: contract.EndpointAutomation, lane: domain.LaneAutomation, caller: who, principal: domain.SystemPrincipal,
-		agentID: agentID, retention: a.RetentionDefault,
+func (a *api) automation(who domain.Caller, agentID string) dispatch.Submission {
+	return dispatch.Submission{
+		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,
+		AgentID: agentID, Retention: a.RetentionDefault,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/uistream"
@@ -12,8 +13,8 @@ import (
 )
 
 // submitStream is submit for callers that want to see the run's events instead of waiting for its end.
-func (a *api) submitStream(c *gin.Context, s *submission, to uistream.Reader) {
-	seats, err := a.TakeSeats(s.caller) // before anything is accepted that could not be shown
+func (a *api) submitStream(c *gin.Context, s *dispatch.Submission, to uistream.Reader) {
+	seats, err := a.TakeSeats(s.Caller) // before anything is accepted that could not be shown
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -32,9 +33,9 @@ func (a *api) submitStream(c *gin.Context, s *submission, to uistream.Reader) {
 	sendEvents(c, reader.RunID(), reader, a.Permit(c))
 }
 
-func (a *api) openSubmitted(c *gin.Context, s *submission) (*stream.Reader, error) {
-	s.traceparent = httpx.Traceparent(c)
-	reader, run, err := a.follow(c.Request.Context(), s, counting{a, c})
+func (a *api) openSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
+	s.Traceparent = httpx.Traceparent(c)
+	reader, run, err := a.Follow(c.Request.Context(), s, counting{a, c})
 	if run != nil {
 		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}

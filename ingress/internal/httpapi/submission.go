@@ -19,7 +19,7 @@ import (
 
 // submit carries a submission from its key to the answer. The key counts before limits, agent and permission: a replay
 // costs nothing and stays what it was.
-func (a *api) submit(c *gin.Context, s *submission) {
+func (a *api) submit(c *gin.Context, s *dispatch.Submission) {
 	wait := a.preferredWait(c.Request.Header)
 	sub, err := a.findOrAccept(c, s, func(string) {})
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *api) submit(c *gin.Context, s *submission) {
 	case err != nil:
 		httpx.Fail(c, err)
 	case result.Erased:
-		httpx.Fail(c, erasedKey())
+		httpx.Fail(c, dispatch.ErasedKey())
 	case !result.Ended:
 		a.unfinished(c, &sub.Run)
 	default:
@@ -65,9 +65,9 @@ func (t counting) Refund() {
 func (t counting) Returns() bool { return t.a.Limits.Plenty(httpx.Caller(t.c)) }
 
 // findOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
-func (a *api) findOrAccept(c *gin.Context, s *submission, accepting func(runID string)) (*dispatch.Submitted, error) {
-	s.traceparent = httpx.Traceparent(c)
-	return a.begin(c.Request.Context(), s, counting{a, c}, accepting)
+func (a *api) findOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
+	s.Traceparent = httpx.Traceparent(c)
+	return a.Begin(c.Request.Context(), s, counting{a, c}, accepting)
 }
 
 // accepted answers 202 with the run as it was accepted.
@@ -127,8 +127,8 @@ func (a *api) preferredWait(header http.Header) time.Duration {
 }
 
 // asTarget names the target of run-automation when it is not found: a reference in a body.
-func asTarget(s *submission, err error) error {
-	if s.endpoint == contract.EndpointAutomation && apierr.CodeOf(err) == apierr.NotFound {
+func asTarget(s *dispatch.Submission, err error) error {
+	if s.Endpoint == contract.EndpointAutomation && apierr.CodeOf(err) == apierr.NotFound {
 		return apierr.Invalid("target", httpx.CodeInvalidValue, "is no agent of this organization")
 	}
 	return err

@@ -52,21 +52,21 @@ func (a *api) v1Routes() []httpx.Route {
 // session is one of its own when it names none.
 func v1Submission(
 	c *gin.Context, found *httpx.Problems, endpoint contract.Endpoint, model, sessionID string, said openaiapi.Conversation,
-) *submission {
+) *dispatch.Submission {
 	who := httpx.Caller(c)
-	s := &submission{
-		endpoint: endpoint, lane: domain.LaneChat, caller: who, principal: who.Principal(), triggerType: domain.TriggerChat,
-		sessionID: sessionID, message: said.Message, history: said.History, instructions: said.Instructions,
-		key: idempotencyKey(found, c, httpx.Optional[string]{}),
+	s := &dispatch.Submission{
+		Endpoint: endpoint, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
+		SessionID: sessionID, Message: said.Message, History: said.History, Instructions: said.Instructions,
+		Key: idempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 	if model = clipped(model); strings.HasPrefix(model, templatePrefix) {
-		s.templateID = model
+		s.TemplateID = model
 	} else {
-		s.agentID = model
+		s.AgentID = model
 	}
-	s.keyScope = s.target() + "\x00" + s.principal
+	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if sessionID == "" {
-		s.retention = unnamedRetention
+		s.Retention = unnamedRetention
 	}
 	return s
 }
@@ -75,7 +75,7 @@ func v1Submission(
 func clipped(model string) string { return strings.ToValidUTF8(model[:min(len(model), idMost)], "") }
 
 // begun gives the run of a submission, of which the response tells from then on. It must be released.
-func (a *api) begun(c *gin.Context, s *submission) (*dispatch.Submitted, error) {
+func (a *api) begun(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
 	sub, err := a.findOrAccept(c, s, func(string) {})
 	if err != nil {
 		return nil, asModel(err)
@@ -98,8 +98,8 @@ func (a *api) refuse(c *gin.Context, err error) {
 
 // submitAndWait begins a submission's run and gives it as it stands once it has ended, or waits for a person. Whoever
 // waits takes seats, as streams do: it holds a connection for as long.
-func (a *api) submitAndWait(c *gin.Context, s *submission) (*domain.Run, error) {
-	seats, err := a.TakeSeats(s.caller)
+func (a *api) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
+	seats, err := a.TakeSeats(s.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (a *api) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, er
 		body = now.Result
 	}
 	if erased {
-		return nil, erasedKey()
+		return nil, dispatch.ErasedKey()
 	}
 	run := &domain.Run{}
 	if err := json.Unmarshal(body, run); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/contract"
@@ -26,7 +27,7 @@ func (a *api) createCompletion(c *gin.Context) {
 }
 
 // completionAsked reads the request, whether its answer is streamed, and whether the stream is to tell what was used.
-func completionAsked(c *gin.Context) (s *submission, streamed, usage bool, err error) {
+func completionAsked(c *gin.Context) (s *dispatch.Submission, streamed, usage bool, err error) {
 	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, v1Body)
 	if err != nil {
 		return nil, false, false, err
@@ -35,7 +36,7 @@ func completionAsked(c *gin.Context) (s *submission, streamed, usage bool, err e
 	return s, body.Streamed(), body.WantsUsage(), found.Err()
 }
 
-func (a *api) complete(c *gin.Context, s *submission) {
+func (a *api) complete(c *gin.Context, s *dispatch.Submission) {
 	run, err := a.submitAndWait(c, s)
 	switch {
 	case err != nil:

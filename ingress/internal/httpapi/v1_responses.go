@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/apierr"
@@ -34,7 +35,7 @@ func (a *api) createResponse(c *gin.Context) {
 	}
 }
 
-func (a *api) responseSubmission(c *gin.Context) (*submission, *openaiapi.ResponseAsk, error) {
+func (a *api) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
 	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, v1Body)
 	if err != nil {
 		return nil, nil, err
@@ -42,32 +43,32 @@ func (a *api) responseSubmission(c *gin.Context) (*submission, *openaiapi.Respon
 	ask := openaiapi.ParseResponse(&body, found.Add)
 	s := v1Submission(c, found, contract.EndpointResponses, ask.Model, ask.SessionID, ask.Conversation)
 	if ask.Previous != "" {
-		s.before = func(ctx context.Context) error { return a.goOnFrom(ctx, s, ask.Previous) }
+		s.Before = func(ctx context.Context) error { return a.goOnFrom(ctx, s, ask.Previous) }
 	}
 	return s, &ask, found.Err()
 }
 
 // goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
 // template: sessions are theirs.
-func (a *api) goOnFrom(ctx context.Context, s *submission, runID string) error {
-	run, err := a.Store.RunByID(ctx, s.caller.OrganizationID, s.principal, runID)
+func (a *api) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
+	run, err := a.Store.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
 	if err != nil && !missing {
 		return err
 	}
-	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.target() {
+	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
-	s.sessionID = run.Run.SessionID
-	if strings.HasPrefix(s.sessionID, "auto_") {
-		s.retention = unnamedRetention
+	s.SessionID = run.Run.SessionID
+	if strings.HasPrefix(s.SessionID, "auto_") {
+		s.Retention = unnamedRetention
 	}
 	return nil
 }
 
 // awaitResponse answers at the run's end. A run that failed has a place in the protocol; one that waits for a person has none.
-func (a *api) awaitResponse(c *gin.Context, s *submission, echo openaiapi.ResponseEcho) {
+func (a *api) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	run, err := a.submitAndWait(c, s)
 	switch {
 	case err != nil:
@@ -80,7 +81,7 @@ func (a *api) awaitResponse(c *gin.Context, s *submission, echo openaiapi.Respon
 }
 
 // beginResponse answers as soon as the run exists.
-func (a *api) beginResponse(c *gin.Context, s *submission, echo openaiapi.ResponseEcho) {
+func (a *api) beginResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	sub, err := a.begun(c, s)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -88,7 +89,7 @@ func (a *api) beginResponse(c *gin.Context, s *submission, echo openaiapi.Respon
 	}
 	a.Dispatch.Release(sub)
 	if sub.Run.Erased {
-		httpx.Fail(c, erasedKey())
+		httpx.Fail(c, dispatch.ErasedKey())
 		return
 	}
 	writeResponse(c, &sub.Run, echo)

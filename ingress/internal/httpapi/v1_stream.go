@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 )
@@ -21,8 +22,8 @@ type encoder interface {
 }
 
 // streamAs is submitStream in another protocol's words. The encoder is given all of the run's events, from the first.
-func (a *api) streamAs(c *gin.Context, s *submission, encoderOf func(runID string) encoder) {
-	seats, err := a.TakeSeats(s.caller)
+func (a *api) streamAs(c *gin.Context, s *dispatch.Submission, encoderOf func(runID string) encoder) {
+	seats, err := a.TakeSeats(s.Caller)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -1,0 +1,275 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"parley/ingress/internal/stream"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// Submission is a checked request to run an agent or template, however it came in.
+type Submission struct {
+	Endpoint     contract.Endpoint
+	Lane         domain.Lane
+	Caller       domain.Caller
+	Principal    string
+	AgentID      string // exactly one of agentID and templateID is set
+	TemplateID   string
+	SessionID    string // empty: a session of its own
+	Message      string
+	Data         json.RawMessage   // further input; nil for none
+	History      []domain.Exchange // what came before the message, when the request brings its conversation along
+	Instructions string            // to the agent, beside its own
+	Key          string            // idempotency key; empty for none
+	KeyScope     string            // what the key is unique in, beside organization and endpoint
+	TriggerType  string
+	AutomationID string
+	Traceparent  string         // of the request
+	Retention    time.Duration  // 0: until the session is erased
+	Last         domain.EventID // follow gives the events after this one
+
+	// Before looks up what the run needs besides: once the request is counted, and not at all for one that cannot be
+	// afforded. nil for nothing.
+	Before    func(context.Context) error
+	beforeErr error // of before, once it was called
+}
+
+func (s *Submission) Target() string { return s.AgentID + s.TemplateID }
+
+// keyHash is what the database knows the idempotency key by; nil without one.
+func (s *Submission) keyHash() []byte {
+	if s.Key == "" {
+		return nil
+	}
+	return s.keyHashIn(s.KeyScope)
+}
+
+func (s *Submission) keyHashIn(scope string) []byte {
+	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), scope, s.Key)
+}
+
+// rescoped reports whether the release before kept the submission's idempotency key in another scope, where its runs are still found.
+// Once those have expired, this can go.
+func (s *Submission) rescoped() bool {
+	return s.Key != "" && s.Endpoint == contract.EndpointAutomation && s.KeyScope != OrganizationScope
+}
+
+// fingerprint tells a retry from another request under the same key.
+func (s *Submission) fingerprint() []byte {
+	asked := []string{s.Target(), s.SessionID, s.Message, string(contract.Canonical(s.Data))}
+	if len(s.History) > 0 || s.Instructions != "" { // others have the fingerprint that they always had
+		for _, e := range s.History {
+			asked = append(asked, e.Message, e.Answer)
+		}
+		asked = append(asked, s.Instructions)
+	}
+	return contract.Hash(asked...)
+}
+
+// NewRun gives the submission its id and the shape that is stored, but for the fingerprint, which is for requests that can share a key.
+func (s *Submission) NewRun(deadline time.Duration) (store.NewRun, error) {
+	input, err := json.Marshal(domain.Input{Message: s.Message, Data: s.Data, History: s.History, Instructions: s.Instructions})
+	if err != nil {
+		return store.NewRun{}, err
+	}
+	runID := id.New(id.Run)
+	run := store.NewRun{
+		ID: runID, OrganizationID: s.Caller.OrganizationID, AgentID: s.AgentID, TemplateID: s.TemplateID,
+		CallerKind: s.Caller.Kind, Principal: s.Principal, SessionID: s.SessionID, TriggerType: s.TriggerType,
+		AutomationID: s.AutomationID, IdempotencyKey: s.Key, KeyHash: s.keyHash(),
+		Input: input, Lane: s.Lane, Traceparent: s.Traceparent, Retention: s.Retention, Deadline: deadline,
+		KeyID: s.Caller.KeyID,
+	}
+	if run.SessionID == "" {
+		run.SessionID, run.OwnSession = "auto_"+id.Suffix(runID), true
+	}
+	run.SessionKey = contract.Hash(run.OrganizationID, s.Target(), s.Principal, run.SessionID)
+	unique := s.KeyScope + "\x00" + s.Key
+	if s.Key == "" {
+		unique = runID
+	}
+	run.Dedupe = contract.Dedupe(run.OrganizationID, s.Endpoint, unique)
+	return run, nil
+}
+
+// Charge is what a request pays for beginning a run: a replay costs nothing.
+type Charge interface {
+	Pay() error
+	Refund()       // another request with the key has paid
+	Returns() bool // Refund would give all back that Pay took, and nobody would have missed it meanwhile
+}
+
+// Consumed is the toll of requests that were counted before.
+type Consumed struct{}
+
+func (Consumed) Pay() error    { return nil }
+func (Consumed) Refund()       {}
+func (Consumed) Returns() bool { return true }
+
+// Submitter carries submissions from their key to their run.
+type Submitter struct {
+	store       *store.Store
+	dispatch    *Dispatcher
+	streams     *stream.Hub
+	runDeadline time.Duration // from acceptance
+}
+
+// NewSubmitter makes a submitter.
+func NewSubmitter(s *store.Store, d *Dispatcher, streams *stream.Hub, runDeadline time.Duration) *Submitter {
+	return &Submitter{s, d, streams, runDeadline}
+}
+
+// Begin is findOrAccept for requests that are answered in other ways. What it gives must be released.
+//
+// The key counts first, but most are new, and accepting tells in any case. So where being counted costs nobody anything, only a key
+// that was seen here before is looked up before all else; another one is when it was refused as if it were new.
+func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
+	hash := s.keyHash()
+	lookedUp := hash == nil
+	if !lookedUp && (!t.Returns() || r.dispatch.Seen(hash) || s.rescoped()) {
+		lookedUp = true
+		if sub, held, err := r.held(ctx, s, hash); held || err != nil {
+			return sub, err
+		}
+	}
+	unpaid := t.Pay()
+	sub, err := (*Submitted)(nil), unpaid
+	if unpaid == nil {
+		sub, err = r.beginNew(ctx, s, accepting)
+	}
+	switch {
+	case err == nil && !sub.Existing:
+		return sub, nil
+	case err == nil:
+		t.Refund()
+		return attach(ctx, s, &sub.Run)
+	case lookedUp:
+		return nil, err
+	}
+	holder, held, holderErr := r.held(ctx, s, hash)
+	if !held && holderErr == nil {
+		return nil, err
+	}
+	if unpaid == nil {
+		t.Refund()
+	}
+	return holder, holderErr
+}
+
+// held gives the run that holds the submission's key, if one does.
+func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *Submitted, held bool, err error) {
+	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, hash)
+	if err == nil && run == nil && s.rescoped() {
+		run, err = r.heldBefore(ctx, s)
+	}
+	if err != nil || run == nil {
+		return nil, false, err
+	}
+	sub, err = attach(ctx, s, run)
+	return sub, true, err
+}
+
+// heldBefore gives the run that the release before accepted under the submission's key, if a key of the same user began it.
+func (r *Submitter) heldBefore(ctx context.Context, s *Submission) (*store.StoredRun, error) {
+	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, s.keyHashIn(OrganizationScope))
+	if err != nil || run == nil {
+		return nil, err
+	}
+	theirs, err := r.store.TriggeredBy(ctx, s.Caller.OrganizationID, s.Caller.UserID, run.Run.ID)
+	if err != nil || !theirs {
+		return nil, err
+	}
+	return run, nil
+}
+
+// beginNew accepts a run for the submission, or gives the one that holds its key.
+func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
+	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	run, err := s.NewRun(r.runDeadline)
+	if err != nil {
+		return nil, err
+	}
+	run.Fingerprint = s.fingerprint()
+	accepting(run.ID)
+	return r.dispatch.Submit(ctx, run)
+}
+
+// Prepare does what is to be done before the run: once.
+func (s *Submission) Prepare(ctx context.Context) error {
+	if s.Before == nil {
+		return s.beforeErr
+	}
+	before := s.Before
+	s.Before = nil
+	s.beforeErr = before(ctx)
+	return s.beforeErr
+}
+
+// attach gives the run that holds the key, if the caller may read it and asked the same. A user who was an admin when it began may not
+// read it any more.
+func attach(ctx context.Context, s *Submission, run *store.StoredRun) (*Submitted, error) {
+	if !s.Caller.MayRead(run.Principal) {
+		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key is not yours to read; use another key")
+	}
+	if err := s.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	if !run.Erased && !bytes.Equal(run.Fingerprint, s.fingerprint()) {
+		return nil, apierr.New(apierr.IdempotencyKeyReused, "this idempotency key was used for another request")
+	}
+	return Attach(*run), nil
+}
+
+// ErasedKey is the refusal of a request whose key's run is gone; [erasedRun] is that of the run by its id.
+func ErasedKey() error {
+	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
+}
+
+// Follow gives the events of a submission's run, which was begun for it or holds its key. The run is given with an error,
+// too, once it is known.
+func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge) (*stream.Reader, *store.StoredRun, error) {
+	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
+	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
+	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
+		reader.Close()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.dispatch.Release(sub) // nobody awaits its result
+	run := &sub.Run
+	switch {
+	case run.Erased:
+		return nil, run, ErasedKey()
+	case !sub.Existing: // it is accepted: whatever fails from here on, its id is answered
+		reader.Begin(run, s.Last)
+		return reader, run, nil
+	}
+	reader, err = r.streams.Open(ctx, run.OrganizationID, run.Run.ID, s.Last)
+	return reader, run, err
+}
+
+// WithinBudget refuses a new run by budget_exceeded when one of the budgets that it would fall under is used up. keyID and
+// automationID are "" for none.
+func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
+	if org == domain.DemoOrganization { // whose budget is DEMO_DAILY_TOKENS
+		return nil
+	}
+	return r.store.WithinBudget(ctx, org, agentID, keyID, automationID)
+}
+
+// OrganizationScope is also the scope that the release before gave to all automations' keys.
+const OrganizationScope = ""
