@@ -15,7 +15,6 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/outbound"
-	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
@@ -42,6 +41,11 @@ type Store interface {
 	DropNotification(ctx context.Context, held store.HeldNotification) error
 }
 
+// Secrets opens the stored secrets of endpoints, and reports those that no key opens.
+type Secrets interface {
+	OpenText(kind store.SealedKind, org, id, sealed string) (string, error)
+}
+
 // Changes is told that an organization's notifications have changed.
 type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
@@ -52,7 +56,7 @@ type Notifier struct {
 	store   Store
 	changes Changes
 	outside *outbound.Client
-	box     *secrets.Box
+	secrets Secrets
 	metrics *metrics
 	log     zerolog.Logger
 
@@ -64,10 +68,10 @@ type Notifier struct {
 
 // New makes a notifier that sends by the one client for what lies outside.
 func New(
-	st Store, changes Changes, outside *outbound.Client, box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger,
+	st Store, changes Changes, outside *outbound.Client, secrets Secrets, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Notifier, error) {
 	n := &Notifier{
-		store: st, changes: changes, outside: outside, box: box, log: log,
+		store: st, changes: changes, outside: outside, secrets: secrets, log: log,
 		settling: make(chan struct{}, settlers), wake: make(chan struct{}, 1),
 	}
 	var err error
