@@ -10,7 +10,7 @@ import (
 )
 
 // pageSize is how many values are listed at a time.
-const pageSize = 10_000
+const pageSize = 1000
 
 // Values lists what the database holds sealed; the store does.
 type Values interface {
