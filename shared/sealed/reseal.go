@@ -2,7 +2,6 @@ package sealed
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -189,7 +188,7 @@ func (r resealer) ResealText(kind store.SealedKind, org, id, sealed string) (str
 	at := place(kind, org, id)
 	plain, err := r.box.Open(sealed, at)
 	if err != nil {
-		return "", errors.Join(store.ErrUnopened, err)
+		return "", store.ErrUnopened
 	}
 	return r.box.Seal(plain, at), nil
 }
@@ -200,7 +199,7 @@ func (r resealer) ResealBytes(sealed, associated []byte) ([]byte, error) {
 	}
 	plain, err := r.box.OpenBytes(sealed, associated)
 	if err != nil {
-		return nil, errors.Join(store.ErrUnopened, err)
+		return nil, store.ErrUnopened
 	}
 	return r.box.SealBytes(plain, associated), nil
 }

@@ -68,7 +68,7 @@ func (w *Watch) OpenText(kind store.SealedKind, org, id, sealed string) (string,
 	plain, err := w.box.Open(sealed, place(kind, org, id))
 	if err != nil {
 		w.Unopened(store.SealedValue{Kind: kind, Keys: secrets.KeyID(sealed), OrganizationID: org, ID: id})
-		return "", errors.Join(store.ErrUnopened, err)
+		return "", store.ErrUnopened
 	}
 	return plain, nil
 }

@@ -92,14 +92,20 @@ func newWorld(tb testing.TB, limits ratelimit.Settings) *world {
 // newWorldOver is newWorld over a store that the test has made.
 func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *world {
 	tb.Helper()
+	return newWorldWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
+}
+
+// newWorldWithKeys is newWorldOver with a setting of SECRETS_KEY.
+func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *world {
+	tb.Helper()
 	owner, err := store.OpenOwner(dsn, 1)
 	must(tb, err)
 	must(tb, errors.Join(owner.SyncTemplates(tb.Context(), templates.All()), owner.Close()))
 	l, err := ratelimit.New(s, limits)
 	must(tb, err)
-	box, err := secrets.NewBox(strings.Repeat("ab", 32))
+	box, err := secrets.NewBox(keys)
 	must(tb, err)
-	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
+	signer, err := secrets.NewSigner(keys)
 	must(tb, err)
 	outside, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.1:8080"}})
 	must(tb, err)
