@@ -151,4 +151,3 @@ func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	a.api.hooks.forget(hookID)
 	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery to one that is disabled", 404, "not_found")
 }
-

@@ -496,7 +496,9 @@ func TestASecretThatCannotBeOpenedIsSaid(t *testing.T) {
 	r.fail()
 	var notificationID string
 	must(t, r.db.QueryRowContext(t.Context(), `SELECT id FROM notifications`).Scan(&notificationID))
-	r.until(notificationID, func(n domain.Notification) bool { return n.Error != nil && strings.Contains(*n.Error, "rotate the secret") })
+	r.until(notificationID, func(n domain.Notification) bool {
+		return n.Error != nil && strings.Contains(*n.Error, "rotate the secret")
+	})
 	if len(r.got) > 0 {
 		t.Error("sent without a signature")
 	}

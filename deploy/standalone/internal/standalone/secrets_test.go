@@ -23,16 +23,22 @@ func command(t *testing.T, run func(sealedIn) func(context.Context, *console.Con
 	return outBuffer.String(), notesBuffer.String(), err
 }
 
-func status(in sealedIn) func(context.Context, *console.Console) error { return (&SecretsStatus{in}).Run }
+func status(in sealedIn) func(context.Context, *console.Console) error {
+	return (&SecretsStatus{in}).Run
+}
 
-func reseal(in sealedIn) func(context.Context, *console.Console) error { return (&SecretsReseal{in}).Run }
+func reseal(in sealedIn) func(context.Context, *console.Console) error {
+	return (&SecretsReseal{in}).Run
+}
 
 // A key is retired: its values are counted, resealed, and then it can be removed.
 func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
-	in := func(setting string) sealedIn { return sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn} }
+	in := func(setting string) sealedIn {
+		return sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
+	}
 	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
 	const needed = "tool 1, tool_version 2, widget 1, hook 1, notification 1, delivery 1, content 2"
 
