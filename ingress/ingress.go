@@ -96,12 +96,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.EncryptContents {
-		deps.Store.SealContents(box)
-	} else {
-		deps.Store.OpenContents(box) // that were kept while it was set
-	}
-	watch, err := watchSecrets(box, deps)
+	watch, err := openSecrets(cfg, box, deps)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +156,13 @@ func accountLimits(cfg Config) store.AccountLimits {
 	}
 }
 
-// watchSecrets reports stored secrets and contents that this process cannot open.
-func watchSecrets(box *secrets.Box, deps Deps) (*sealed.Watch, error) {
+// openSecrets has stored secrets and contents opened with box, and those reported that it cannot open.
+func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
+	if cfg.EncryptContents {
+		deps.Store.SealContents(box)
+	} else {
+		deps.Store.OpenContents(box) // that were kept while it was set
+	}
 	registry := deps.Metrics
 	if registry == nil {
 		registry = prometheus.NewRegistry()

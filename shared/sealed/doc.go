@@ -5,5 +5,5 @@
 //
 //	new,old everywhere ── Reseal: every value has the new key ── Count: old 0 ── new alone
 //
-// Reseal keeps no state of its own. The schema lists values by the keys that they need, so a run that was interrupted is continued by the next.
+// Reseal keeps no state of its own. The schema lists values by the keys that they need, so the next run continues one that was interrupted.
 package sealed

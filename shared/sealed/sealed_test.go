@@ -158,6 +158,23 @@ func TestResealPairs(t *testing.T) {
 	}
 }
 
+// Secrets of a deleted agent are dropped, whatever their key: nothing uses them.
+func TestResealDropsWhatIsDeleted(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	lost := sealedtest.New(t, dsn, strings.Repeat("0c", 32), "lost@example.com")
+	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
+	if err := s.DeleteAgent(t.Context(), lost.Organization, lost.Agent); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustReseal(t, s, both); got != (sealed.Outcome{Resealed: 1, Unopened: all - 2}) {
+		t.Errorf("resealed %+v", got)
+	}
+	if got, want := counted(t, s, both), "current, old, missing "+strings.NewReplacer("tool:1 ", "", "widget:1 ", "").Replace(eachKind); got != want {
+		t.Errorf("counted %s, want %s", got, want)
+	}
+}
+
 func mustExec(t *testing.T, dsn, statement string, args ...any) {
 	t.Helper()
 	if _, err := testkit.SQL(t, dsn).ExecContext(t.Context(), statement, args...); err != nil {

@@ -86,24 +86,25 @@ func (w *Watch) Unopened(v store.SealedValue) {
 	if slices.Contains(w.box.KeyIDs(), v.Keys) {
 		why = "it was changed, or belongs elsewhere"
 	}
-	e := w.log.Error().Str("kind", string(v.Kind)).Str("key_id", v.Keys).Str("org_id", v.OrganizationID)
+	name := "agent_id"
 	switch v.Kind {
-	case store.SealedHook:
-		e = e.Str("hook_id", v.ID)
+	case store.SealedHook, store.SealedDelivery:
+		name = "hook_id"
 	case store.SealedNotification:
-		e = e.Str("endpoint_id", v.ID)
-	case store.SealedDelivery:
-		e = e.Str("hook_id", v.ID).Str("delivery_id", v.Part)
+		name = "endpoint_id"
 	case store.SealedContent:
-		e = e.Str("hash", v.ID)
-	default:
-		e = e.Str("agent_id", v.ID)
+		name = "hash"
 	}
-	e.Str("reason", why).Msg("sealed value cannot be opened")
+	log := w.log
+	if v.Kind == store.SealedDelivery {
+		log = log.With().Str("delivery_id", v.Part).Logger()
+	}
+	log.Error().Str("kind", string(v.Kind)).Str("key_id", v.Keys).Str("org_id", v.OrganizationID).Str(name, v.ID).Str("reason", why).
+		Msg("sealed value cannot be opened")
 }
 
-// Run checks at the start, and then from time to time, whether the database needs keys that SECRETS_KEY does not have. It reads a few entries
-// of indexes. A missing key is logged and counted, and the process goes on: everything that needs no such key works.
+// Run checks at the start, and then every ten minutes, whether the database needs keys that SECRETS_KEY does not have. It reads a few
+// entries of indexes. A missing key is logged and counted, and the process goes on: everything that does not need the key works.
 func (w *Watch) Run(ctx context.Context, values Values) error {
 	if w.second {
 		<-ctx.Done()

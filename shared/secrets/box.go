@@ -80,7 +80,7 @@ func readKey(text string) ([]byte, error) {
 // KeyIDs gives the ids of the keys in the order of the setting. The first one seals.
 func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
 
-// KeyID gives the id of the key that Seal sealed a value with, or "malformed". An id is no secret: nothing of the key can be derived from it.
+// KeyID gives the id of the key that Seal sealed a value with, or Malformed. An id is no secret: the key cannot be derived from it.
 func KeyID(sealed string) string {
 	rest, ok := strings.CutPrefix(sealed, version)
 	keyID, _, found := strings.Cut(rest, ".")

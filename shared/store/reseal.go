@@ -55,6 +55,11 @@ func (s *Store) Reseal(ctx context.Context, org string, values []SealedValue, by
 func reseal(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
 	// The secret before the present one is dropped once nobody may use it.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
+	if v.Kind == SealedTool || v.Kind == SealedWidget {
+		if cleared, err := clearDeleted(ctx, tx, v); cleared || err != nil {
+			return err
+		}
+	}
 	switch v.Kind {
 	case SealedTool:
 		return resealTools(ctx, tx, v, by)
@@ -76,6 +81,12 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error 
 	default:
 		return fmt.Errorf("no such kind of sealed value: %q", v.Kind)
 	}
+}
+
+// clearDeleted drops the secrets of an agent that was deleted: its row stays for its runs, and nothing uses them.
+func clearDeleted(ctx context.Context, tx *sqlx.Tx, v SealedValue) (cleared bool, err error) {
+	return anyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
+		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
 }
 
 // resealTexts gives the texts with the current key. Those that no key opens stay as they are, with the error ErrUnopened.

@@ -139,22 +139,24 @@ func (w *Widgets) NewVisitor(of *store.Widget) (visitorID, name string) {
 // keep from now on: it is sealed with the current key, so that browsers that come back need the keys before it no more. An error says that
 // the agent's secret cannot be opened, and nothing about the name.
 func (w *Widgets) Returning(of *store.Widget, name string) (visitorID, fresh string, ok bool, err error) {
-	plain, err := w.box.OpenVisitorToken(name, visitorPlace(of))
-	if err != nil {
-		return "", "", false, nil
-	}
-	var v visitorName
-	if err := json.Unmarshal(plain, &v); err != nil {
-		return "", "", false, nil
-	}
-	if v.Signature == "" {
-		return v.ID, w.seal(of, v), strings.HasPrefix(v.ID, domain.VisitorAnonymous), nil
+	v, ok := w.readName(of, name)
+	if !ok || v.Signature == "" {
+		return v.ID, w.seal(of, v), ok && strings.HasPrefix(v.ID, domain.VisitorAnonymous), nil
 	}
 	visitorID, fresh, err = w.Identify(of, Signed(v))
 	if errors.Is(err, store.ErrUnopened) {
 		return "", "", false, err
 	}
 	return visitorID, fresh, err == nil, nil
+}
+
+// readName reads a name that was sealed for the widget; false when it was not.
+func (w *Widgets) readName(of *store.Widget, name string) (v visitorName, ok bool) {
+	plain, err := w.box.OpenVisitorToken(name, visitorPlace(of))
+	if err != nil || json.Unmarshal(plain, &v) != nil {
+		return visitorName{}, false
+	}
+	return v, true
 }
 
 // Identify checks who a visitor is said to be, and gives the name that the browser keeps. Its errors are coded.

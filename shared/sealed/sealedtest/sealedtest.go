@@ -4,6 +4,7 @@ package sealedtest
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -15,10 +16,9 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
-	"parley/shared/testkit"
 )
 
-// Keys for SECRETS_KEY, and what opens nothing that they seal.
+// Keys for SECRETS_KEY.
 var (
 	KeyA = strings.Repeat("0a", 32)
 	KeyB = strings.Repeat("0b", 32)
@@ -95,7 +95,9 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 	login := store.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
 	account, err := s.SignUp(ctx, store.NewUser{Email: email, Name: "Ada", PasswordHash: "hash"}, login)
 	must(tb, err)
-	h := &House{DSN: dsn, Organization: account.Organization.ID, Agent: id.New(id.Agent), HookID: id.New(id.Hook), EndpointID: id.New(id.Endpoint)}
+	h := &House{
+		DSN: dsn, Organization: account.Organization.ID, Agent: id.New(id.Agent), HookID: id.New(id.Hook), EndpointID: id.New(id.Endpoint),
+	}
 	org := h.Organization
 	_, err = s.CreateAgent(ctx, org, domain.Agent{
 		ID: h.Agent, Name: "a", SystemPrompt: `says "v1.0a0a0a0a.x"`, AllowedCallers: []domain.CallerKind{domain.CallerSystem},
@@ -217,7 +219,10 @@ func (h *House) read(ctx context.Context, s *store.Store) error {
 // endpointSecret reads what is stored of the endpoint's secret: the service only reads it to send something.
 func (h *House) endpointSecret(tb testing.TB) (sealed string) {
 	tb.Helper()
-	row := testkit.SQL(tb, h.DSN).QueryRowContext(tb.Context(), `SELECT secret FROM notification_endpoints WHERE id = $1`, h.EndpointID)
+	db, err := sql.Open("postgres", h.DSN)
+	must(tb, err)
+	defer func() { _ = db.Close() }() // it only reads
+	row := db.QueryRowContext(tb.Context(), `SELECT secret FROM notification_endpoints WHERE id = $1`, h.EndpointID)
 	must(tb, row.Scan(&sealed))
 	return sealed
 }

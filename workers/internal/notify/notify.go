@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -184,6 +185,11 @@ func (n *Notifier) drop(ctx context.Context, c *store.ClaimedNotification, log *
 // attempt sends a notification and judges what comes back.
 func (n *Notifier) attempt(ctx context.Context, c *store.ClaimedNotification) store.Attempt {
 	resp, err := n.send(ctx, c)
+	if errors.Is(err, store.ErrUnopened) { // which is no fault of the endpoint's
+		return failed(c, store.Attempt{
+			Error: "The service cannot open the endpoint's secret: its operator must restore the key, or rotate the secret.", Unsent: true,
+		}, 0)
+	}
 	if err != nil {
 		return failed(c, store.Attempt{Error: err.Error()}, 0)
 	}

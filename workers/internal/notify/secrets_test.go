@@ -26,6 +26,9 @@ func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	if !strings.HasPrefix(*waits.Error, "The service cannot open the endpoint's secret") || waits.Status != domain.NotificationPending || len(r.got) > 0 {
 		t.Errorf("without the key: %+v", waits)
 	}
+	if e, err := r.store.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 0 {
+		t.Errorf("the endpoint is blamed: %+v, %v", e, err)
+	}
 	stop()
 	keyA := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0]
 	if n := strings.Count(r.log.String(), "\n"); n != 1 {

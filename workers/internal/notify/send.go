@@ -27,7 +27,7 @@ type answer struct {
 	retryAfter time.Duration // 0: it does not say
 }
 
-// send makes the request. Its errors are in words made for the organization.
+// send makes the request. Its errors are in words made for the organization, but for store.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answer, error) {
 	if err := n.outside.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
@@ -45,7 +45,7 @@ func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answ
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if err := n.sign(req.Header, c, body, time.Now()); errors.Is(err, store.ErrUnopened) {
-		return answer{}, errors.New("The service cannot open the endpoint's secret: its operator must restore the key, or rotate the secret.") //nolint:revive,staticcheck // a sentence for people
+		return answer{}, err
 	} else if err != nil {
 		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("secret of an endpoint cannot be used")
 		return answer{}, errors.New("The endpoint's secret cannot be read: rotate it.") //nolint:revive,staticcheck // a sentence for people
