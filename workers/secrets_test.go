@@ -52,7 +52,7 @@ next:
 
 // A tool whose secrets need a key that is gone says so to the run, to the log and to the metrics. Once the secrets are resealed it needs
 // that key no more.
-func TestToolsWhoseKeyIsRemoved(t *testing.T) {
+func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step begins where the one before ended
 	t.Parallel()
 	model := httptest.NewServer(openaistub.New())
 	t.Cleanup(model.Close)

@@ -136,18 +136,26 @@ func (w *Widgets) NewVisitor(of *store.Widget) (visitorID, name string) {
 }
 
 // Returning reads the name that a browser has kept; ok is false when it is none, another agent's, or no longer good. fresh is the name to
-// keep from now on: it is sealed with the current key, so that browsers that come back need the keys before it no more. An error says that
-// the agent's secret cannot be opened, and nothing about the name.
+// keep from now on: another one if an older key had sealed it. An error says that the agent's secret cannot be opened, and nothing about
+// the name.
 func (w *Widgets) Returning(of *store.Widget, name string) (visitorID, fresh string, ok bool, err error) {
 	v, ok := w.readName(of, name)
-	if !ok || v.Signature == "" {
-		return v.ID, w.seal(of, v), ok && strings.HasPrefix(v.ID, domain.VisitorAnonymous), nil
+	switch {
+	case !ok:
+		return "", "", false, nil
+	case v.Signature == "":
+		visitorID, ok = v.ID, strings.HasPrefix(v.ID, domain.VisitorAnonymous)
+	default:
+		visitorID, _, err = w.Identify(of, Signed(v))
+		if errors.Is(err, store.ErrUnopened) {
+			return "", "", false, err
+		}
+		ok = err == nil
 	}
-	visitorID, fresh, err = w.Identify(of, Signed(v))
-	if errors.Is(err, store.ErrUnopened) {
-		return "", "", false, err
+	if fresh = name; !w.box.HasCurrentKey(name) {
+		fresh = w.seal(of, v)
 	}
-	return visitorID, fresh, err == nil, nil
+	return visitorID, fresh, ok, nil
 }
 
 // readName reads a name that was sealed for the widget; false when it was not.

@@ -287,6 +287,17 @@ func TestVisitorsOfTheSite(t *testing.T) {
 	if got, _, ok, _ := w.Returning(l.widget, kept); !ok || got != anonymous || !strings.HasPrefix(anonymous, "anonymous:") {
 		t.Errorf("who comes back is %q, not %q", got, anonymous)
 	}
+	if _, fresh, ok, err := w.Returning(l.widget, kept); !ok || err != nil || fresh != kept {
+		t.Errorf("the name became %q, %v", fresh, err)
+	}
+	rotated, err := secrets.NewBox(strings.Repeat("cd", 32) + "," + strings.Repeat("ab", 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := NewWidgets(l.lookup, rotated, watchOf(t, rotated))
+	if got, fresh, ok, err := later.Returning(l.widget, kept); !ok || err != nil || got != anonymous || fresh == kept || !rotated.HasCurrentKey(fresh) {
+		t.Errorf("with a new key %q comes back as %q, %v", got, fresh, err)
+	}
 	for what, change := range map[string]func(*store.Widget){
 		"another agent": func(w *store.Widget) { w.AgentID = id.New(id.Agent) }, "another organization": func(w *store.Widget) { w.OrganizationID = id.New(id.Organization) },
 	} {

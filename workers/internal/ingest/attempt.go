@@ -146,7 +146,8 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		case errors.Is(err, errPanicked): // it would again
 			failure.Retry = false
 		case errors.Is(err, store.ErrContentSealed): // the store's opener has reported it
-			failure.Message, failure.Retry = "The server cannot open the stored document. Its operator must restore the key that encrypted it.", false
+			failure.Message = "The server cannot open the stored document. Its operator must restore the key that encrypted it."
+			failure.Retry = false
 		}
 		if !errors.Is(err, store.ErrContentSealed) {
 			w.log.Error().Err(err).Msg("processing a document went wrong")

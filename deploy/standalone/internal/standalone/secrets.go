@@ -106,11 +106,9 @@ type SecretsReseal struct{ sealedIn }
 
 // Help is the command's description.
 func (*SecretsReseal) Help() string {
-	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service goes on, and changes that people make meanwhile are kept. Each batch is a transaction of its own: the command may be stopped at any time, and goes on from there when it is started again.
+	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service goes on, and changes that people make meanwhile are kept. Each batch is a transaction of its own: the command may be stopped at any time, and goes on from there when it is started again. A value that no key opens is named, stays as it is, and makes the exit status 1. At its end the command prints what parley secrets status prints.
 
-First give SECRETS_KEY with the new key in the first place to every process of the service and restart it: a process that does not have it cannot open what is resealed, and one that has the old key first seals new values with that.
-
-A value that no key opens is named, stays as it is, and makes the exit status 1. At its end the command prints what parley secrets status prints.`
+Before that, give every process of the service SECRETS_KEY with the new key in the first place, and restart it. A process without the new key cannot open what is resealed. A process that has the old key first seals new values with it.`
 }
 
 // Examples shows it in use.
@@ -145,7 +143,8 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	case err != nil:
 		return err
 	case outcome.Unopened > 0:
-		return errors.Join(fmt.Errorf("%d values cannot be opened with the keys of SECRETS_KEY; they stay as they are", outcome.Unopened), missingKeys(keys))
+		err := fmt.Errorf("%d values cannot be opened with the keys of SECRETS_KEY; they stay as they are", outcome.Unopened)
+		return errors.Join(err, missingKeys(keys))
 	case outcome.Busy > 0:
 		return fmt.Errorf("%d values were locked by other transactions; run the command again", outcome.Busy)
 	}

@@ -62,7 +62,9 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 	both.JSON = true
 	out, _, err = command(t, status, both)
-	var got struct{ Keys []keyView }
+	var got struct {
+		Keys []keyView `json:"keys"`
+	}
 	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got.Keys) != 2 {
 		t.Fatalf("status: %v, %s", err, out)
 	}
