@@ -86,7 +86,7 @@ func (w *Watch) Unopened(v store.SealedValue) {
 	if slices.Contains(w.box.KeyIDs(), v.Keys) {
 		why = "it was changed, or belongs elsewhere"
 	}
-	name := "agent_id"
+	name := ""
 	switch v.Kind {
 	case store.SealedHook, store.SealedDelivery:
 		name = "hook_id"
@@ -94,6 +94,8 @@ func (w *Watch) Unopened(v store.SealedValue) {
 		name = "endpoint_id"
 	case store.SealedContent:
 		name = "hash"
+	default:
+		name = "agent_id"
 	}
 	log := w.log
 	if v.Kind == store.SealedDelivery {
