@@ -21,6 +21,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
+	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
@@ -37,6 +38,7 @@ type Deps struct {
 	Auth     *auth.Resolver
 	Limits   *ratelimit.Limits
 	Secrets  *secrets.Box
+	Sealed   *sealed.Watch // of stored secrets
 	Runs     RunCanceller
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
@@ -129,7 +131,7 @@ func newAPI(deps Deps) (*api, error) {
 	}
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)
-	}, deps.Secrets)
+	}, deps.Sealed)
 	if deps.SignupsPerAddress > 0 {
 		a.signups = ratelimit.NewFailures(deps.SignupsPerAddress, time.Hour, time.Now)
 	}

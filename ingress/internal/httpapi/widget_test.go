@@ -541,7 +541,7 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
 	t.Cleanup(func() { _ = away.Close() })
-	a.api.Auth = auth.New(away, auth.NewWidgets(away, a.api.Secrets), nil)
+	a.api.Auth = auth.New(away, auth.NewWidgets(away, a.api.Secrets, a.api.Sealed), nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { a.api.Auth.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
