@@ -31,6 +31,7 @@ import (
 	"parley/shared/config"
 	"parley/shared/lifecycle"
 	"parley/shared/outbound"
+	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
@@ -79,6 +80,7 @@ type Ingress struct {
 	streams  *stream.Hub
 	changes  *changes.Hub
 	auth     *auth.Resolver
+	sealed   *sealed.Watch
 	searches *bus.ToolCaller
 	lines    *bus.VoiceCaller
 	voice    *voicegate.Gate
@@ -95,10 +97,9 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.EncryptContents {
-		deps.Store.SealContents(box)
-	} else {
-		deps.Store.OpenContents(box) // that were kept while it was set
+	watch, err := openSecrets(cfg, box, deps)
+	if err != nil {
+		return nil, err
 	}
 	deps.Store.LimitAccounts(accountLimits(cfg))
 	proxies, outside, err := networks(cfg)
@@ -112,7 +113,9 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up limits: %w", err)
 	}
-	i := &Ingress{cfg: cfg, deps: deps, proxies: proxies, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box), proxies)}
+	i := &Ingress{
+		cfg: cfg, deps: deps, proxies: proxies, sealed: watch, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box, watch), proxies),
+	}
 	i.dispatch = dispatch.New(dispatch.Config{
 		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
@@ -125,7 +128,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, err
 	}
 	i.handler, err = httpapi.New(httpapi.Deps{
-		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Runs: i.dispatch, Dispatch: i.dispatch,
+		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: watch, Runs: i.dispatch, Dispatch: i.dispatch,
 		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: outside,
 		Documents: store.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
@@ -154,6 +157,25 @@ func accountLimits(cfg Config) store.AccountLimits {
 		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: cfg.KeysPerUser,
 		OrganizationsPerUser: cfg.OrganizationsPerUser, MembershipsPerUser: cfg.MembershipsPerUser,
 	}
+}
+
+// openSecrets has stored secrets and contents opened with box, and those reported that it cannot open.
+func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
+	if cfg.EncryptContents {
+		deps.Store.SealContents(box)
+	} else {
+		deps.Store.OpenContents(box) // that were kept while it was set
+	}
+	registry := deps.Metrics
+	if registry == nil {
+		registry = prometheus.NewRegistry()
+	}
+	watch, err := sealed.NewWatch(box, registry, deps.Log)
+	if err != nil {
+		return nil, err
+	}
+	deps.Store.ReportUnopened(watch.UnopenedBytes)
+	return watch, nil
 }
 
 // keys makes what seals and what signs from the one secret.
@@ -240,6 +262,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 		i.auth.Run(ctx)
 		return nil
 	})
+	group.Add("secrets", func(ctx context.Context) error { return i.sealed.Run(ctx, i.deps.Store) })
 	group.Add("http", func(ctx context.Context) error { return i.serve(ctx, server, listener) })
 	i.deps.Log.Info().Str("address", listener.Addr().String()).Msg("ingress ready")
 	return group.Run(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"parley/shared/secrets"
+	"parley/shared/store"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/httprequest"
 	"parley/workers/internal/tool/knowledge"
@@ -16,16 +17,12 @@ import (
 // setUpTools makes the tool worker's part: the tools, and what they are served by.
 func (w *Workers) setUpTools() error {
 	client := w.outside
-	box, err := secrets.NewBox(w.cfg.SecretsKey)
-	if err != nil {
-		return fmt.Errorf("reading SECRETS_KEY: %w", err)
-	}
 	signer, err := secrets.NewSigner(w.cfg.SecretsKey)
 	if err != nil {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 	open := func(sealed, org, target string) (string, error) {
-		return box.Open(sealed, secrets.AgentHeaders(org, target))
+		return w.sealed.OpenText(store.SealedTool, org, target, sealed)
 	}
 	search, err := websearch.New(websearch.Config{
 		SearxngURL: w.cfg.SearxngURL, BraveAPIKey: w.cfg.BraveAPIKey, TavilyAPIKey: w.cfg.TavilyAPIKey, WikipediaURL: w.cfg.WikipediaURL,

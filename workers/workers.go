@@ -19,6 +19,7 @@ import (
 	"parley/shared/config"
 	"parley/shared/lifecycle"
 	"parley/shared/outbound"
+	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
@@ -105,6 +106,7 @@ type Workers struct {
 	extractor *reading         // of the same
 	speech    *voiceParts      // of the role voice, else nil
 	notifier  *notify.Notifier // of the role notify, else nil
+	sealed    *sealed.Watch    // of every role but sweep, else nil
 }
 
 // New checks the settings.
@@ -143,6 +145,9 @@ func New(cfg Config, deps Deps) (*Workers, error) {
 
 // setUpServices makes the roles' parts.
 func (w *Workers) setUpServices() error {
+	if err := w.watchSecrets(); err != nil {
+		return err
+	}
 	if w.has(RoleTool) || w.has(RoleIngest) {
 		if err := w.setUpShared(); err != nil {
 			return err
@@ -218,12 +223,30 @@ func (w *Workers) setUpNotify() error {
 	if err := w.setUpOutside(); err != nil {
 		return err
 	}
+	var err error
+	w.notifier, err = notify.New(w.deps.Store, w.deps.Bus, w.outside, w.sealed, w.deps.Metrics, w.deps.Log)
+	return err
+}
+
+// watchSecrets reports stored secrets and contents that this process cannot open.
+func (w *Workers) watchSecrets() error {
+	if !needsSecrets(w.cfg.Roles) {
+		return nil
+	}
 	box, err := secrets.NewBox(w.cfg.SecretsKey)
 	if err != nil {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
-	w.notifier, err = notify.New(w.deps.Store, w.deps.Bus, w.outside, box, w.deps.Metrics, w.deps.Log)
-	return err
+	if w.sealed, err = sealed.NewWatch(box, w.deps.Metrics, w.deps.Log); err != nil {
+		return err
+	}
+	w.deps.Store.ReportUnopened(w.sealed.UnopenedBytes)
+	return nil
+}
+
+// needsSecrets reports whether any of the roles needs SECRETS_KEY.
+func needsSecrets(roles []Role) bool {
+	return slices.ContainsFunc(roles, func(role Role) bool { return role != RoleSweep })
 }
 
 // close gives back what New has opened.
@@ -259,7 +282,7 @@ func check(cfg Config) error {
 			return fmt.Errorf("no such worker role: %q", role)
 		}
 	}
-	if slices.ContainsFunc(cfg.Roles, func(role Role) bool { return role != RoleSweep }) {
+	if needsSecrets(cfg.Roles) {
 		return cfg.Secrets.Check()
 	}
 	return nil
@@ -304,6 +327,9 @@ func (w *Workers) Run(ctx context.Context) error {
 	group := lifecycle.Group{StopTimeout: stopTime}
 	if err := w.addStatus(ctx, &group); err != nil {
 		return err
+	}
+	if w.sealed != nil {
+		group.Add("secrets", func(ctx context.Context) error { return w.sealed.Run(ctx, w.deps.Store) })
 	}
 	// What is added first stops last: an agent worker's runs may need tools until they are finished.
 	if w.tools != nil {

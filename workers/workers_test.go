@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/shared/bus"
@@ -55,30 +57,48 @@ func newRigOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *rig {
 // newRigThrough has a window of its own.
 func newRigThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *rig {
 	t.Helper()
-	st, err := store.Open(testkit.Postgres(t), 16)
+	return newRigOn(t, ground{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
+}
+
+// ground is what a rig stands on.
+type ground struct {
+	dsn        string
+	org        string // empty: it makes one
+	secretsKey string
+	log        io.Writer
+	metrics    *prometheus.Registry
+}
+
+// newRigOn has a database of its own, which may have an organization.
+func newRigOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...workers.Role) *rig {
+	t.Helper()
+	st, err := store.Open(on.dsn, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
+	log := zerolog.New(on.log).Level(zerolog.WarnLevel)
 	b, err := bus.Dial(testkit.NATS(t), "test", log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com", Name: "a"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
+	if on.org == "" {
+		account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com", Name: "a"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		on.org = account.Organization.ID
 	}
-	r := &rig{T: t, store: st, bus: b, org: account.Organization.ID, inbox: b.NewInbox(), window: window, deadline: time.Minute, replies: map[string]chan domain.Run{}}
+	r := &rig{T: t, store: st, bus: b, org: on.org, inbox: b.NewInbox(), window: window, deadline: time.Minute, replies: map[string]chan domain.Run{}}
 	stop, err := b.OnReplies(r.inbox, r.reply)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
 	w, err := workers.New(workers.Config{
-		Runs: config.Runs{OrgDispatchWindow: window}, Secrets: config.Secrets{SecretsKey: secretsKey}, Workers: cfg, Roles: roles,
-	}, workers.Deps{Store: st, Bus: b, Log: log})
+		Runs: config.Runs{OrgDispatchWindow: window}, Secrets: config.Secrets{SecretsKey: on.secretsKey}, Workers: cfg, Roles: roles,
+	}, workers.Deps{Store: st, Bus: b, Log: log, Metrics: on.metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

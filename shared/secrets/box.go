@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,8 @@ const (
 
 // Box seals values with its first key and opens those sealed with any of its keys.
 type Box struct {
-	sealing string // id of the first key
+	sealing string   // id of the first key
+	ids     []string // of all keys, in their order
 	keys    map[string]cipher.AEAD
 	tokens  map[string][]byte // by id: what the keys of tokens are derived from
 }
@@ -49,6 +51,9 @@ func NewBox(setting string) (*Box, error) {
 		if n == 0 {
 			b.sealing = keyID
 		}
+		if b.keys[keyID] == nil {
+			b.ids = append(b.ids, keyID)
+		}
 		b.keys[keyID] = aead
 		if b.tokens[keyID], err = hkdf.Key(sha256.New, key, nil, tokenPurpose, keySize); err != nil {
 			return nil, fmt.Errorf("deriving token key %d: %w", n+1, err)
@@ -71,6 +76,22 @@ func readKey(text string) ([]byte, error) {
 	}
 	return nil, fmt.Errorf("it is not %d bytes in base64 or hex", keySize) // and is never shown
 }
+
+// KeyIDs gives the ids of the keys in the order of the setting. The first one seals.
+func (b *Box) KeyIDs() []string { return slices.Clone(b.ids) }
+
+// KeyID gives the id of the key that Seal sealed a value with, or Malformed. An id is no secret: the key cannot be derived from it.
+func KeyID(sealed string) string {
+	rest, ok := strings.CutPrefix(sealed, version)
+	keyID, _, found := strings.Cut(rest, ".")
+	if raw, err := hex.DecodeString(keyID); !ok || !found || err != nil || len(raw) != keyIDSize {
+		return Malformed
+	}
+	return keyID
+}
+
+// Malformed takes the place of a key's id for a value that does not have the form of a sealed one.
+const Malformed = "malformed"
 
 // Seal encrypts plaintext for the place that associated names; the same place must be named to open it.
 func (b *Box) Seal(plaintext, associated string) string {

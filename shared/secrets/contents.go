@@ -38,3 +38,11 @@ func (b *Box) OpenBytes(sealed, associated []byte) ([]byte, error) {
 	}
 	return plain, nil
 }
+
+// KeyIDOfBytes is KeyID of what SealBytes gave.
+func KeyIDOfBytes(sealed []byte) string {
+	if len(sealed) < 1+keyIDSize || sealed[0] != bytesVersion {
+		return Malformed
+	}
+	return hex.EncodeToString(sealed[1 : 1+keyIDSize])
+}

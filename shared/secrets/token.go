@@ -52,6 +52,13 @@ func (b *Box) OpenClientSecret(token string) ([]byte, error) {
 	return b.openToken(clientStart, token, "")
 }
 
+// HasCurrentKey reports whether a token that the box opens was sealed with its current key.
+func (b *Box) HasCurrentKey(token string) bool {
+	_, text, _ := strings.Cut(token, "_")
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	return err == nil && len(raw) >= keyIDSize && hex.EncodeToString(raw[:keyIDSize]) == b.sealing
+}
+
 // IsClientSecret reports whether a bearer value means to be a client secret.
 func IsClientSecret(s string) bool { return strings.HasPrefix(s, clientStart) }
 

@@ -227,7 +227,7 @@ func (s *Store) pieceOf(ctx context.Context, org string, hash []byte, n int) ([]
 	if err != nil || found.Sealed == 0 {
 		return found.Data, err
 	}
-	return s.open(found.Data, pieceName(org, hash, n))
+	return s.open(found.Data, pieceName(org, hash, n), contentValue(org, hash, n/each))
 }
 
 // Read reads up to the end of a piece.

@@ -108,12 +108,14 @@ func TestDefinersAreOnThePage(t *testing.T) {
 	}
 }
 
-// definerCalls call the functions that act for an organization: $1, with $2 before the lexemes of its documents, and the documents $3.
+// definerCalls call the functions that act for an organization: $1, with $2 before the lexemes of its documents, the documents $3, and the
+// agent $4.
 var definerCalls = map[string]string{
 	"known_terms":    `known_terms($1, $2, '{secret}') WHERE $3::text[] IS NOT NULL`,
 	"search_terms":   `search_terms($1, $2, '{0}', '{secret}', '{1}', $3, '{}', 10)`,
 	"search_similar": `search_similar($1, $2, '{0}', '{secrets}', '{secrets}', $3, '{}', 10)`,
 	"search_vectors": `search_vectors($1, 'm', '10', '{1,0}', $3, '{}', length($2), 10)`,
+	"reseal_config":  `reseal_config($1, $4, 1, '{}', '{}') WHERE $2::text <> '' AND $3::text[] IS NOT NULL`,
 }
 
 // A transaction that acts for one organization gets nothing by another's ids from the functions that act for an organization. By its own it
@@ -121,13 +123,13 @@ var definerCalls = map[string]string{
 func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
-	type library struct{ org, prefix, document string }
+	type library struct{ org, prefix, document, agent string }
 	newLibrary := func(name string) library {
 		b := newBenchOn(t, s, raw, name+"@example.com")
 		chunk := chunkOf(0, "secret", name)
 		chunk.Vector = []float32{1, 0}
 		document := b.readyDocument(nil, chunk)
-		return library{b.org, b.text(`SELECT min(left(u.lexeme, 4)) FROM document_chunks c, unnest(c.terms) u WHERE c.org_id = $1`, b.org), document}
+		return library{b.org, b.text(`SELECT min(left(u.lexeme, 4)) FROM document_chunks c, unnest(c.terms) u WHERE c.org_id = $1`, b.org), document, b.agent}
 	}
 	ada, bob := newLibrary("ada"), newLibrary("bob")
 	for name, listed := range definersOnThePage(t) {
@@ -139,19 +141,20 @@ func TestDefinersKeepOrganizationsApart(t *testing.T) {
 			continue
 		}
 		for _, c := range []struct {
-			acting, org, prefix string
-			documents           []string
-			want                int
+			acting    string
+			of        library
+			documents []string
+			want      int
 		}{
-			{ada.org, ada.org, ada.prefix, nil, 1},
-			{ada.org, ada.org, ada.prefix, []string{ada.document}, 1},
-			{ada.org + "," + bob.org, bob.org, bob.prefix, []string{bob.document}, 1},
-			{ada.org, bob.org, bob.prefix, nil, 0},
-			{ada.org, bob.org, bob.prefix, []string{bob.document}, 0},
-			{"", bob.org, bob.prefix, []string{bob.document}, 0},
+			{ada.org, ada, nil, 1},
+			{ada.org, ada, []string{ada.document}, 1},
+			{ada.org + "," + bob.org, bob, []string{bob.document}, 1},
+			{ada.org, bob, nil, 0},
+			{ada.org, bob, []string{bob.document}, 0},
+			{"", bob, []string{bob.document}, 0},
 		} {
-			if got := rowsFor(t, s, c.acting, call, c.org, c.prefix, pq.Array(append([]string{}, c.documents...))); got != c.want {
-				t.Errorf("%s(%s, documents %v) gave a transaction that acts for %q %d rows, want %d", name, c.org, c.documents, c.acting, got, c.want)
+			if got := rowsFor(t, s, c.acting, call, c.of.org, c.of.prefix, pq.Array(append([]string{}, c.documents...)), c.of.agent); got != c.want {
+				t.Errorf("%s(%s, documents %v) gave a transaction that acts for %q %d rows, want %d", name, c.of.org, c.documents, c.acting, got, c.want)
 			}
 		}
 	}
@@ -168,7 +171,8 @@ func rowsFor(t *testing.T, s *store.Store, acting, call string, args ...any) (ro
 	if _, err := tx.ExecContext(t.Context(), `SELECT set_config('parley.organizations', $1, true)`, acting); err != nil {
 		t.Fatal(err)
 	}
-	if err := tx.QueryRowContext(t.Context(), `SELECT count(*) FROM `+call, args...).Scan(&rows); err != nil {
+	query := `SELECT count(*) FROM (SELECT FROM ` + call + `) given WHERE $4::text <> ''`
+	if err := tx.QueryRowContext(t.Context(), query, args...).Scan(&rows); err != nil {
 		t.Fatalf("%s: %v", call, err)
 	}
 	return rows

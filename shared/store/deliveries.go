@@ -179,7 +179,8 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 	if !row.Sealed {
 		return row.Body, row.ContentType, nil
 	}
-	body, err = s.open(row.Body, deliveryName(org, hookID, id))
+	body, err = s.open(row.Body, deliveryName(org, hookID, id),
+		SealedValue{Kind: SealedDelivery, OrganizationID: org, ID: hookID, Part: id})
 	return body, row.ContentType, err
 }
 

@@ -2,9 +2,11 @@ package store
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Sealer seals contents before they are stored, and opens them. What it gives for a content in one place it opens in no other,
@@ -27,6 +29,10 @@ func (s *Store) SealContents(box Sealer) {
 // OpenContents makes the store open contents that were sealed, as SealContents does, too; those that it keeps are kept as they
 // are. It is called before the store is used.
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
+
+// ReportUnopened has report called with each content or body of a delivery that is read and that no key opens, and with its sealed bytes.
+// It is called before the store is used.
+func (s *Store) ReportUnopened(report func(v SealedValue, sealed []byte)) { s.unopened = report }
 
 // pieceName is the place of a content's piece, for the sealer: of no other organization, content or number.
 func pieceName(org string, hash []byte, n int) []byte {
@@ -54,7 +60,7 @@ func (s *Store) unseal(org string, c chunk, sealing int) ([]byte, error) {
 	}
 	out, n := make([]byte, 0, len(c.data)), c.n*(chunkSize/pieceSize)
 	for piece := range slices.Chunk(c.data, pieceSize+sealing) {
-		plain, err := s.open(piece, pieceName(org, c.hash, n))
+		plain, err := s.open(piece, pieceName(org, c.hash, n), contentValue(org, c.hash, c.n))
 		if err != nil {
 			return nil, err
 		}
@@ -64,12 +70,21 @@ func (s *Store) unseal(org string, c chunk, sealing int) ([]byte, error) {
 	return out, nil
 }
 
-func (s *Store) open(piece, name []byte) ([]byte, error) {
+// contentValue names a chunk of a content for an operator.
+func contentValue(org string, hash []byte, n int) SealedValue {
+	return SealedValue{Kind: SealedContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
+}
+
+// open opens a piece of the name, which is a part of v.
+func (s *Store) open(piece, name []byte, v SealedValue) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed
 	}
 	plain, err := s.sealer.OpenBytes(piece, name)
 	if err != nil {
+		if s.unopened != nil {
+			s.unopened(v, piece)
+		}
 		return nil, fmt.Errorf("%w: %w", ErrContentSealed, err)
 	}
 	return plain, nil

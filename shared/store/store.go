@@ -35,6 +35,8 @@ type Store struct {
 
 	sealer  Sealer // nil: what is sealed cannot be opened
 	sealing int    // how much longer a piece is that it has sealed; 0: contents are kept as they are
+	// unopened is called with each content that no key of sealer opens; nil: nobody is to know.
+	unopened func(v SealedValue, sealed []byte)
 
 	mu    sync.Mutex
 	stmts map[string]*sqlx.Stmt

@@ -440,6 +440,14 @@ var probes = []probe{
 		body, _, err := s.DeliveryBody(ctx, org, of.hook, "d")
 		return body, err
 	}},
+	{"Reseal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		values := []store.SealedValue{{Kind: store.SealedHook, ID: of.hook}, {Kind: store.SealedNotification, ID: of.endpoint}, {Kind: store.SealedDelivery, ID: of.hook, Part: "d"}}
+		for i := range values {
+			values[i].OrganizationID = org
+		}
+		_, err := s.Reseal(ctx, org, values, overwriting{}) // which gives the ids that it was given
+		return nil, err
+	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		h := (&mailbox{bench: of.bench, key: of.key}).newHook() // of their agent and their key
 		h.OrganizationID = org
@@ -550,6 +558,15 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 		}
 	}
 }
+
+// overwriting puts texts of its own in the place of sealed values.
+type overwriting struct{}
+
+func (overwriting) ResealText(store.SealedKind, string, string, string) (string, error) {
+	return "theirs", nil
+}
+
+func (overwriting) ResealBytes([]byte, []byte) ([]byte, error) { return []byte("theirs"), nil }
 
 // readLater are the probes behind the first ones that read; of those one erases what they look for.
 var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed runs", "Automations of removed runs", "Hooks", "Hook", "Deliveries", "Delivery", "DeliveryBody", "Endpoint", "Endpoints", "Notification", "Notifications"}

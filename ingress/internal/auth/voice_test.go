@@ -28,7 +28,7 @@ func newStudio(t *testing.T) *studio {
 		t.Fatal(err)
 	}
 	s := &studio{box: box, clock: time.Now()}
-	s.world = newWorldWith(t, NewWidgets(&fakeWidgets{}, box), func() time.Time { return s.clock })
+	s.world = newWorldWith(t, NewWidgets(&fakeWidgets{}, box, watchOf(t, box)), func() time.Time { return s.clock })
 	return s
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,14 +36,20 @@ type WidgetLookup interface {
 // Widgets knows which pages may embed which agents, and makes the tokens of their visitors. A Resolver runs it.
 type Widgets struct {
 	box     *secrets.Box
+	secrets Opener
 	now     func() time.Time
 	agents  *cache[string, store.Widget]
 	origins *cache[string, store.Origin]
 }
 
-// NewWidgets makes widgets that are read from l, and whose tokens are sealed with box.
-func NewWidgets(l WidgetLookup, box *secrets.Box) *Widgets {
-	w := &Widgets{box: box, now: time.Now}
+// Opener opens stored secrets, and reports those that no key opens.
+type Opener interface {
+	OpenText(kind store.SealedKind, org, id, sealed string) (string, error)
+}
+
+// NewWidgets makes widgets that are read from l, and whose tokens are sealed with box. opener opens their identity secrets.
+func NewWidgets(l WidgetLookup, box *secrets.Box, opener Opener) *Widgets {
+	w := &Widgets{box: box, secrets: opener, now: time.Now}
 	now := func() time.Time { return w.now() }
 	itself := func(name string) string { return name }
 	w.agents = newCache(now, unlisted, l.Widgets, itself)
@@ -128,21 +135,36 @@ func (w *Widgets) NewVisitor(of *store.Widget) (visitorID, name string) {
 	return visitorID, w.seal(of, visitorName{ID: visitorID})
 }
 
-// Returning reads the name that a browser has kept; ok is false when it is none, another agent's, or no longer good.
-func (w *Widgets) Returning(of *store.Widget, name string) (visitorID string, ok bool) {
+// Returning reads the name that a browser has kept; ok is false when it is none, another agent's, or no longer good. fresh is the name to
+// keep from now on: another one if an older key had sealed it. An error says that the agent's secret cannot be opened, and nothing about
+// the name.
+func (w *Widgets) Returning(of *store.Widget, name string) (visitorID, fresh string, ok bool, err error) {
+	v, ok := w.readName(of, name)
+	switch {
+	case !ok:
+		return "", "", false, nil
+	case v.Signature == "":
+		visitorID, ok = v.ID, strings.HasPrefix(v.ID, domain.VisitorAnonymous)
+	default:
+		visitorID, _, err = w.Identify(of, Signed(v))
+		if errors.Is(err, store.ErrUnopened) {
+			return "", "", false, err
+		}
+		ok = err == nil
+	}
+	if fresh = name; !w.box.HasCurrentKey(name) {
+		fresh = w.seal(of, v)
+	}
+	return visitorID, fresh, ok, nil
+}
+
+// readName reads a name that was sealed for the widget; false when it was not.
+func (w *Widgets) readName(of *store.Widget, name string) (v visitorName, ok bool) {
 	plain, err := w.box.OpenVisitorToken(name, visitorPlace(of))
-	if err != nil {
-		return "", false
+	if err != nil || json.Unmarshal(plain, &v) != nil {
+		return visitorName{}, false
 	}
-	var v visitorName
-	if err := json.Unmarshal(plain, &v); err != nil {
-		return "", false
-	}
-	if v.Signature == "" {
-		return v.ID, strings.HasPrefix(v.ID, domain.VisitorAnonymous)
-	}
-	visitorID, _, err = w.Identify(of, Signed(v))
-	return visitorID, err == nil
+	return v, true
 }
 
 // Identify checks who a visitor is said to be, and gives the name that the browser keeps. Its errors are coded.
@@ -152,7 +174,7 @@ func (w *Widgets) Identify(of *store.Widget, who Signed) (visitorID, name string
 	if err != nil || of.Secret == "" {
 		return "", "", wrong
 	}
-	secret, err := w.box.Open(of.Secret, secrets.WidgetIdentity(of.OrganizationID, of.AgentID))
+	secret, err := w.secrets.OpenText(store.SealedWidget, of.OrganizationID, of.AgentID, of.Secret)
 	if err != nil {
 		return "", "", fmt.Errorf("opening identity secret: %w", err)
 	}

@@ -12,9 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
 )
@@ -67,6 +71,16 @@ type lobby struct {
 	clock  time.Time
 }
 
+// watchOf opens stored secrets with a box, and reports to nobody.
+func watchOf(t *testing.T, box *secrets.Box) *sealed.Watch {
+	t.Helper()
+	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return watch
+}
+
 func newLobby(t *testing.T) *lobby {
 	t.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
@@ -76,7 +90,7 @@ func newLobby(t *testing.T) *lobby {
 	w := &store.Widget{AgentID: id.New(id.Agent), OrganizationID: id.New(id.Organization), Name: "n", Origins: []string{page}}
 	w.Secret = box.Seal("the secret", secrets.WidgetIdentity(w.OrganizationID, w.AgentID))
 	l := &lobby{lookup: &fakeWidgets{agents: map[string]*store.Widget{w.AgentID: w}}, box: box, widget: w, clock: time.Now()}
-	widgets := NewWidgets(l.lookup, box)
+	widgets := NewWidgets(l.lookup, box, watchOf(t, box))
 	l.Resolver = New(&fakeLookup{}, widgets, nil)
 	l.now, widgets.now = func() time.Time { return l.clock }, func() time.Time { return l.clock }
 	var wg sync.WaitGroup
@@ -262,34 +276,45 @@ func TestVisitorsOfTheSite(t *testing.T) {
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
 		}
-		if got, ok := w.Returning(of, name); ok {
+		if got, _, ok, _ := w.Returning(of, name); ok {
 			t.Errorf("%s name: %q", what, got)
 		}
 	}
-	if got, ok := w.Returning(l.widget, name); !ok || got != "id:4711" {
+	if got, _, ok, _ := w.Returning(l.widget, name); !ok || got != "id:4711" {
 		t.Errorf("who comes back is %q", got)
 	}
 	anonymous, kept := w.NewVisitor(l.widget)
-	if got, ok := w.Returning(l.widget, kept); !ok || got != anonymous || !strings.HasPrefix(anonymous, "anonymous:") {
+	if got, _, ok, _ := w.Returning(l.widget, kept); !ok || got != anonymous || !strings.HasPrefix(anonymous, "anonymous:") {
 		t.Errorf("who comes back is %q, not %q", got, anonymous)
+	}
+	if _, fresh, ok, err := w.Returning(l.widget, kept); !ok || err != nil || fresh != kept {
+		t.Errorf("the name became %q, %v", fresh, err)
+	}
+	rotated, err := secrets.NewBox(strings.Repeat("cd", 32) + "," + strings.Repeat("ab", 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := NewWidgets(l.lookup, rotated, watchOf(t, rotated))
+	if got, fresh, ok, err := later.Returning(l.widget, kept); !ok || err != nil || got != anonymous || fresh == kept || !rotated.HasCurrentKey(fresh) {
+		t.Errorf("with a new key %q comes back as %q, %v", got, fresh, err)
 	}
 	for what, change := range map[string]func(*store.Widget){
 		"another agent": func(w *store.Widget) { w.AgentID = id.New(id.Agent) }, "another organization": func(w *store.Widget) { w.OrganizationID = id.New(id.Organization) },
 	} {
 		foreign := *l.widget
 		change(&foreign)
-		if got, ok := w.Returning(&foreign, kept); ok {
+		if got, _, ok, _ := w.Returning(&foreign, kept); ok {
 			t.Errorf("the visitor %s is one of %s, too", got, what)
 		}
 	}
-	if got, ok := w.Returning(&silent, kept); !ok || got != anonymous {
+	if got, _, ok, _ := w.Returning(&silent, kept); !ok || got != anonymous {
 		t.Errorf("without a secret %q comes back", got)
 	}
-	if got, ok := w.Returning(&silent, name); ok {
+	if got, _, ok, _ := w.Returning(&silent, name); ok {
 		t.Errorf("without the secret that signed them %q comes back", got)
 	}
 	for _, sealed := range []string{`{}`, `{"i":"id:4711"}`, `"x"`, ``} {
-		if got, ok := w.Returning(l.widget, l.box.SealVisitorToken([]byte(sealed), visitorPlace(l.widget))); ok {
+		if got, _, ok, _ := w.Returning(l.widget, l.box.SealVisitorToken([]byte(sealed), visitorPlace(l.widget))); ok {
 			t.Errorf("%s is %q", sealed, got)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
 	"parley/ingress/internal/voicegate"
+	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/telemetry/tracing"
@@ -39,6 +40,7 @@ type Deps struct {
 	Auth     *auth.Resolver
 	Limits   *ratelimit.Limits
 	Secrets  *secrets.Box
+	Sealed   *sealed.Watch // of stored secrets
 	Runs     agent.RunCanceller
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
@@ -149,7 +151,7 @@ func newAPI(deps Deps) (*api, error) {
 	})
 	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
 		return a.Store.ReceivingHook(ctx, id)
-	}, deps.Secrets)
+	}, deps.Sealed)
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
 	if a.PublicURL != "" {
 		public, err := url.Parse(a.PublicURL)

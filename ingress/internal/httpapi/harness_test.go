@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/alexedwards/argon2id"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
@@ -25,6 +26,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/outbound"
+	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/templates"
@@ -56,6 +58,7 @@ type world struct {
 	cancels *cancels
 	bells   *bells
 	log     *lockedBuffer
+	sealed  *prometheus.Registry // metrics of sealed values
 }
 
 type lockedBuffer struct {
@@ -91,25 +94,34 @@ func newWorld(tb testing.TB, limits ratelimit.Settings) *world {
 // newWorldOver is newWorld over a store that the test has made.
 func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *world {
 	tb.Helper()
+	return newWorldWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
+}
+
+// newWorldWithKeys is newWorldOver with a setting of SECRETS_KEY.
+func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *world {
+	tb.Helper()
 	owner, err := store.OpenOwner(dsn, 1)
 	must(tb, err)
 	must(tb, errors.Join(owner.SyncTemplates(tb.Context(), templates.All()), owner.Close()))
 	l, err := ratelimit.New(s, limits)
 	must(tb, err)
-	box, err := secrets.NewBox(strings.Repeat("ab", 32))
+	box, err := secrets.NewBox(keys)
 	must(tb, err)
-	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
+	signer, err := secrets.NewSigner(keys)
 	must(tb, err)
 	outside, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.1:8080"}})
 	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
-	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}}
-	resolver := auth.New(s, auth.NewWidgets(s, box), proxies)
+	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
+	watch, err := sealed.NewWatch(box, w.sealed, zerolog.New(w.log))
+	must(tb, err)
+	s.ReportUnopened(watch.UnopenedBytes)
+	resolver := auth.New(s, auth.NewWidgets(s, box, watch), proxies)
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(tb.Context()) })
 	tb.Cleanup(wg.Wait)
 	w.deps = Deps{
-		Store: s, Auth: resolver, Limits: l, Secrets: box, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
+		Store: s, Auth: resolver, Limits: l, Secrets: box, Sealed: watch, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
 		Bells: w.bells, Searches: nobody{}, Signer: signer, Outside: outside,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},

@@ -2,15 +2,16 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
 	"time"
 
+	"parley/ingress/internal/auth"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
@@ -42,7 +43,7 @@ func (h *liveHook) caller() domain.Caller {
 // apart: a flood of them waits for itself.
 type liveHooks struct {
 	read         func(ctx context.Context, id string) (store.ReceivingHook, error)
-	box          *secrets.Box
+	secrets      auth.Opener
 	first, again chan struct{} // reads of ids that are not known, and of hooks that were there a moment ago
 
 	mu      sync.Mutex
@@ -53,12 +54,13 @@ type liveHooks struct {
 
 type knownHook struct {
 	hook  *liveHook // nil: there is none
+	err   error     // why none of its secrets can be opened
 	until time.Time
 }
 
-func newLiveHooks(read func(context.Context, string) (store.ReceivingHook, error), box *secrets.Box) *liveHooks {
+func newLiveHooks(read func(context.Context, string) (store.ReceivingHook, error), opener auth.Opener) *liveHooks {
 	return &liveHooks{
-		read: read, box: box, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
+		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
 		known: map[string]knownHook{}, missing: map[string]time.Time{},
 	}
 }
@@ -74,6 +76,9 @@ func (l *liveHooks) get(ctx context.Context, id string) (*liveHook, error) {
 	}
 	if entry.hook == nil || !entry.hook.Enabled {
 		return nil, apierr.New(apierr.NotFound, "no such resource")
+	}
+	if entry.err != nil {
+		return nil, entry.err
 	}
 	return entry.hook, nil
 }
@@ -120,22 +125,33 @@ func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
 	case err != nil:
 		return knownHook{}, err
 	default:
-		if entry.hook, err = l.open(found); err != nil {
+		entry.hook, err = l.open(found)
+		if err != nil && !errors.Is(err, store.ErrUnopened) {
 			return knownHook{}, err
 		}
+		entry.err = err
 	}
 	l.put(id, entry)
 	return entry, nil
 }
 
+// open opens a hook's secrets. While it is rotated it has two, and one of them is enough. store.ErrUnopened comes with the hook.
 func (l *liveHooks) open(found store.ReceivingHook) (*liveHook, error) {
 	hook := &liveHook{ReceivingHook: found}
+	if !found.Enabled {
+		return hook, nil
+	}
+	var unopened error
 	for _, sealed := range found.SealedSecrets {
-		secret, err := l.box.Open(sealed, secrets.Hook(found.OrganizationID, found.ID))
+		secret, err := l.secrets.OpenText(store.SealedHook, found.OrganizationID, found.ID, sealed)
 		if err != nil {
-			return nil, fmt.Errorf("opening secret of hook: %w", err)
+			unopened = fmt.Errorf("opening secret of hook: %w", err)
+			continue
 		}
 		hook.secrets = append(hook.secrets, secret)
+	}
+	if len(hook.secrets) == 0 && unopened != nil {
+		return hook, unopened
 	}
 	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
 	if len(faults) > 0 {

@@ -152,8 +152,9 @@ func (a *api) visitorOf(widget *store.Widget, body *widgetSessionBody) (visitorI
 	if body.signed != nil {
 		return widgets.Identify(widget, auth.Signed{ID: body.signed.ID, Signature: body.signed.Signature})
 	}
-	if visitorID, ok := widgets.Returning(widget, body.name); ok {
-		return visitorID, body.name, nil
+	visitorID, name, ok, err := widgets.Returning(widget, body.name)
+	if ok || err != nil {
+		return visitorID, name, err
 	}
 	visitorID, name = widgets.NewVisitor(widget)
 	return visitorID, name, nil

@@ -144,7 +144,7 @@ func foreignToken(agentID string) string {
 	if err != nil {
 		panic(err) // it is a key
 	}
-	token, _ := auth.NewWidgets(nobodysWidgets{}, box).NewToken(agentID, widgetPage, domain.VisitorAnonymous+"x")
+	token, _ := auth.NewWidgets(nobodysWidgets{}, box, nil).NewToken(agentID, widgetPage, domain.VisitorAnonymous+"x")
 	return token
 }
 

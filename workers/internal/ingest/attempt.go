@@ -145,10 +145,13 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		switch {
 		case errors.Is(err, errPanicked): // it would again
 			failure.Retry = false
-		case errors.Is(err, store.ErrContentSealed):
-			failure.Message, failure.Retry = "The document was encrypted with a key that is not among SECRETS_KEY any more.", false
+		case errors.Is(err, store.ErrContentSealed): // the store's opener has reported it
+			failure.Message = "The server cannot open the stored document. Its operator must restore the key that encrypted it."
+			failure.Retry = false
 		}
-		w.log.Error().Err(err).Msg("processing a document went wrong")
+		if !errors.Is(err, store.ErrContentSealed) {
+			w.log.Error().Err(err).Msg("processing a document went wrong")
+		}
 	}
 	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
 	i.metrics.failed.WithLabelValues(why.Code).Inc()

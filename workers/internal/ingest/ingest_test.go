@@ -370,7 +370,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	r.start(plain, func(_ *Config, d *Deps) { d.Contents, d.Log = now, zerolog.Nop() })
 	d := r.awaitStatus(sent.Document.ID, domain.DocumentFailed)
 	if attempts := r.count(`SELECT attempts FROM documents WHERE id = $1`, d.ID); attempts != 1 || d.Error == nil ||
-		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "not among SECRETS_KEY any more") {
+		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "cannot open the stored document") {
 		t.Errorf("%+v after %d attempts", d.Error, attempts)
 	}
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -15,7 +16,6 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/outbound"
-	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
@@ -42,6 +42,11 @@ type Store interface {
 	DropNotification(ctx context.Context, held store.HeldNotification) error
 }
 
+// Secrets opens the stored secrets of endpoints, and reports those that no key opens.
+type Secrets interface {
+	OpenText(kind store.SealedKind, org, id, sealed string) (string, error)
+}
+
 // Changes is told that an organization's notifications have changed.
 type Changes interface {
 	Changed(kind domain.ChangeKind, org string)
@@ -52,7 +57,7 @@ type Notifier struct {
 	store   Store
 	changes Changes
 	outside *outbound.Client
-	box     *secrets.Box
+	secrets Secrets
 	metrics *metrics
 	log     zerolog.Logger
 
@@ -64,10 +69,10 @@ type Notifier struct {
 
 // New makes a notifier that sends by the one client for what lies outside.
 func New(
-	st Store, changes Changes, outside *outbound.Client, box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger,
+	st Store, changes Changes, outside *outbound.Client, secrets Secrets, registry prometheus.Registerer, log zerolog.Logger,
 ) (*Notifier, error) {
 	n := &Notifier{
-		store: st, changes: changes, outside: outside, box: box, log: log,
+		store: st, changes: changes, outside: outside, secrets: secrets, log: log,
 		settling: make(chan struct{}, settlers), wake: make(chan struct{}, 1),
 	}
 	var err error
@@ -180,6 +185,11 @@ func (n *Notifier) drop(ctx context.Context, c *store.ClaimedNotification, log *
 // attempt sends a notification and judges what comes back.
 func (n *Notifier) attempt(ctx context.Context, c *store.ClaimedNotification) store.Attempt {
 	resp, err := n.send(ctx, c)
+	if errors.Is(err, store.ErrUnopened) { // which is no fault of the endpoint's
+		return failed(c, store.Attempt{
+			Error: "The service cannot open the endpoint's secret: its operator must restore the key, or rotate the secret.", Unsent: true,
+		}, 0)
+	}
 	if err != nil {
 		return failed(c, store.Attempt{Error: err.Error()}, 0)
 	}

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -22,6 +23,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/outbound"
+	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/testkit"
@@ -46,6 +48,7 @@ type rig struct {
 	got    chan received
 	answer atomic.Pointer[http.HandlerFunc] // nil: 204
 	allow  []string
+	log    bytes.Buffer // of secrets that cannot be opened; read it when the notifier has stopped
 }
 
 func newRig(t *testing.T) *rig {
@@ -155,7 +158,10 @@ func (r *rig) notifier(st Store) (changed heard, stop func()) {
 	outside, err := outbound.New(outbound.Config{Allow: r.allow})
 	must(r.T, err)
 	changed = make(heard, 100)
-	n, err := New(st, changed, outside, r.box, prometheus.NewRegistry(), zerolog.Nop())
+	registry := prometheus.NewRegistry()
+	watch, err := sealed.NewWatch(r.box, registry, zerolog.New(&r.log))
+	must(r.T, err)
+	n, err := New(st, changed, outside, watch, registry, zerolog.Nop())
 	must(r.T, err)
 	ctx, cancel := context.WithCancel(r.Context())
 	var running sync.WaitGroup
@@ -490,7 +496,9 @@ func TestASecretThatCannotBeOpenedIsSaid(t *testing.T) {
 	r.fail()
 	var notificationID string
 	must(t, r.db.QueryRowContext(t.Context(), `SELECT id FROM notifications`).Scan(&notificationID))
-	r.until(notificationID, func(n domain.Notification) bool { return n.Error != nil && strings.Contains(*n.Error, "rotate it") })
+	r.until(notificationID, func(n domain.Notification) bool {
+		return n.Error != nil && strings.Contains(*n.Error, "rotate the secret")
+	})
 	if len(r.got) > 0 {
 		t.Error("sent without a signature")
 	}

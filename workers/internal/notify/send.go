@@ -15,7 +15,6 @@ import (
 
 	"parley/shared/endpoint"
 	"parley/shared/outbound"
-	"parley/shared/secrets"
 	"parley/shared/store"
 )
 
@@ -28,7 +27,7 @@ type answer struct {
 	retryAfter time.Duration // 0: it does not say
 }
 
-// send makes the request. Its errors are in words made for the organization.
+// send makes the request. Its errors are in words made for the organization, but for store.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answer, error) {
 	if err := n.outside.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
@@ -45,7 +44,9 @@ func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answ
 		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // a sentence for people
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if err := n.sign(req.Header, c, body, time.Now()); err != nil {
+	if err := n.sign(req.Header, c, body, time.Now()); errors.Is(err, store.ErrUnopened) {
+		return answer{}, err
+	} else if err != nil {
 		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("secret of an endpoint cannot be used")
 		return answer{}, errors.New("The endpoint's secret cannot be read: rotate it.") //nolint:revive,staticcheck // a sentence for people
 	}
@@ -59,13 +60,15 @@ func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answ
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
 }
 
-// sign adds the headers of Standard Webhooks, with a signature for each secret.
+// sign adds the headers of Standard Webhooks, with a signature for each secret that can be opened; store.ErrUnopened when none can.
 func (n *Notifier) sign(header http.Header, c *store.ClaimedNotification, body []byte, at time.Time) error {
 	signatures := make([]string, 0, len(c.SealedSecrets))
+	var unopened error
 	for _, sealed := range c.SealedSecrets {
-		secret, err := n.box.Open(sealed, secrets.NotificationEndpoint(c.OrganizationID, c.EndpointID))
+		secret, err := n.secrets.OpenText(store.SealedNotification, c.OrganizationID, c.EndpointID, sealed)
 		if err != nil {
-			return fmt.Errorf("opening secret: %w", err)
+			unopened = fmt.Errorf("opening secret: %w", err)
+			continue
 		}
 		webhook, err := standardwebhooks.NewWebhook(secret)
 		if err != nil {
@@ -76,6 +79,9 @@ func (n *Notifier) sign(header http.Header, c *store.ClaimedNotification, body [
 			return fmt.Errorf("signing: %w", err)
 		}
 		signatures = append(signatures, signature)
+	}
+	if len(signatures) == 0 && unopened != nil {
+		return unopened
 	}
 	header.Set(standardwebhooks.HeaderWebhookID, c.ID)
 	header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(at.Unix(), 10))

@@ -55,6 +55,14 @@ type Error struct {
 	Output json.RawMessage
 }
 
+// Unopened is the error of a call that needs a stored secret which the service cannot open: the cause was reported to the operator.
+func Unopened(cause error) error {
+	return &Error{
+		Message: "The server cannot open this tool's secret. Its operator must restore the key, or the secret must be set again.",
+		NotSent: true, Err: cause,
+	}
+}
+
 // Error gives the public message.
 func (e *Error) Error() string { return e.Message }
 

@@ -37,6 +37,7 @@ type commands struct {
 
 	Migrate       standalone.Migrate       `cmd:"" group:"keep" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
 	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a link by which the person of an address sets a new password, once and within a day."`
+	Secrets       standalone.Secrets       `cmd:"" group:"keep" help:"Say which keys of SECRETS_KEY the database needs, and retire old ones."`
 	Reset         standalone.Reset         `cmd:"" group:"keep" help:"Delete DATA_DIR with everything in it, after asking."`
 
 	Completion cli.Completion `cmd:"" group:"learn" help:"Print the script by which a shell completes commands."`

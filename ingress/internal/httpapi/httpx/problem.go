@@ -131,12 +131,23 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 	if errors.As(err, &coded) || errors.As(store.Unavailable(err), &coded) {
 		return coded
 	}
+	if errors.Is(err, store.ErrUnopened) || errors.Is(err, store.ErrContentSealed) {
+		return unopened(err)
+	}
 	if c.Request.Context().Err() != nil { // whatever the error is, PostgreSQL's words for a cancelled statement among them
 		gone := apierr.New(apierr.Unavailable, "the request was given up") // nobody is left to read it
 		gone.RetryAfter = time.Second
 		return gone
 	}
 	return internal()
+}
+
+// unopened says that the service lacks a key. Its log, not its answer, says which one and for what.
+func unopened(err error) *apierr.Error {
+	missing := apierr.Wrap(apierr.Unavailable, err,
+		"the service cannot open stored data that this request needs; its operator finds the reason in the log (parley secrets status)")
+	missing.RetryAfter = time.Minute
+	return missing
 }
 
 func internal() *apierr.Error {

@@ -103,7 +103,7 @@ func (b *Backend) headers(e domain.Endpoint, req tool.Request, secrets *redact.S
 	for _, name := range slices.Sorted(maps.Keys(e.Headers)) {
 		value, err := b.open(e.Headers[name], req.OrganizationID, req.TargetID)
 		if err != nil {
-			return nil, setUpWrongly(fmt.Errorf("opening header: %w", err))
+			return nil, tool.Unopened(fmt.Errorf("opening header: %w", err))
 		}
 		header.Set(name, value)
 		secrets.Header(http.CanonicalHeaderKey(name), value)
@@ -121,7 +121,7 @@ func (b *Backend) sign(e domain.Endpoint, req tool.Request, body []byte, header 
 	}
 	secret, err := b.open(e.SigningSecret, req.OrganizationID, req.TargetID)
 	if err != nil {
-		return setUpWrongly(fmt.Errorf("opening signing secret: %w", err))
+		return tool.Unopened(fmt.Errorf("opening signing secret: %w", err))
 	}
 	if err := endpoint.CheckSecret(secret); err != nil {
 		return setUpWrongly(fmt.Errorf("reading signing secret: it %w", err))

@@ -151,7 +151,7 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 	foreign := request(server)
 	foreign.TargetID = "ag_2"
 	got, err = b.Call(t.Context(), calling(foreign, "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != "not sent: The headers of the server cannot be read; they must be set again." {
+	if said := said(got, err); said != "not sent: The server cannot open this tool's secret. Its operator must restore the key, or the secret must be set again." {
 		t.Error(said)
 	}
 }

@@ -94,7 +94,7 @@ func (b *Backend) headers(req tool.Request, server domain.MCPServer) (map[string
 	for name, sealed := range server.Headers {
 		value, err := b.unseal(sealed, req.OrganizationID, req.TargetID)
 		if err != nil {
-			return nil, &tool.Error{Message: "The headers of the server cannot be read; they must be set again.", NotSent: true, Err: err}
+			return nil, tool.Unopened(fmt.Errorf("opening header: %w", err))
 		}
 		opened[name] = value
 	}

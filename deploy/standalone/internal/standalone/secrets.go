@@ -1,0 +1,234 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/config"
+	"parley/shared/sealed"
+	"parley/shared/secrets"
+	"parley/shared/store"
+	"parley/shared/store/pgserver"
+)
+
+// noteEvery is how often progress is noted where no terminal shows it.
+const noteEvery = 10 * time.Second
+
+// Secrets says which keys of SECRETS_KEY the database needs, and gives all values the first one.
+type Secrets struct {
+	Status SecretsStatus `cmd:"" help:"Say how many stored values need each key of SECRETS_KEY, and which keys can be removed."`
+	Reseal SecretsReseal `cmd:"" help:"Encrypt stored values of older keys with the first key of SECRETS_KEY, while the service runs."`
+}
+
+// sealedIn is where the values are, and what opens them.
+type sealedIn struct {
+	config.Secrets
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
+	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
+	JSON        bool   `name:"json" help:"Print JSON, and no progress."`
+}
+
+// open gives the database and the keys. What is not said is taken from the parley that runs on the data directory.
+func (s *sealedIn) open() (*store.Store, *secrets.Box, error) {
+	key, dsn := s.SecretsKey, s.DatabaseURL
+	if key == "" {
+		path := filepath.Join(s.DataDir, "secrets.key")
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("SECRETS_KEY is not set, and parley up has left no key: %w", err)
+		}
+		key = string(raw)
+	}
+	box, err := secrets.NewBox(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading SECRETS_KEY: %w", err)
+	}
+	if dsn == "" {
+		if dsn, err = pgserver.RunningDSN(filepath.Join(s.DataDir, "postgres"), databaseName); err != nil {
+			return nil, nil, err
+		}
+	}
+	st, err := store.Open(dsn, 2)
+	return st, box, err
+}
+
+// SecretsStatus says what needs each key.
+type SecretsStatus struct{ sealedIn }
+
+// Help is the command's description.
+func (*SecretsStatus) Help() string {
+	return `Counts the stored values that each key seals: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS bodies of deliveries and contents of documents and files, by chunks of 1 MiB (content). A key is named by its id, the first digits of a hash, and by its place in SECRETS_KEY. An old key that no value needs can be removed.
+
+The exit status is 1 if values need a key that SECRETS_KEY does not have. The command needs the database and SECRETS_KEY, not the service.`
+}
+
+// Examples shows it in use.
+func (*SecretsStatus) Examples() string {
+	return `parley secrets status
+export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
+parley secrets status --json`
+}
+
+// Run counts, and prints what was counted.
+func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
+	st, box, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }() // the process ends
+	keys, err := countSealed(ctx, con, st, box, s.JSON)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		err = con.JSON(map[string]any{"keys": keysView(keys)})
+	} else {
+		err = printKeys(con, keys)
+	}
+	return errors.Join(err, missingKeys(keys))
+}
+
+func countSealed(ctx context.Context, con *console.Console, st *store.Store, box *secrets.Box, quiet bool) ([]sealed.Key, error) {
+	progress := con.Progress(quiet, "counting")
+	defer progress.Done()
+	return sealed.Count(ctx, st, box, func(read int) { progress.Sayf("counting: %d values", read) })
+}
+
+// SecretsReseal gives all values the first key.
+type SecretsReseal struct{ sealedIn }
+
+// Help is the command's description.
+func (*SecretsReseal) Help() string {
+	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service goes on, and changes that people make meanwhile are kept. Each batch is a transaction of its own: the command may be stopped at any time, and goes on from there when it is started again. A value that no key opens is named, stays as it is, and makes the exit status 1. At its end the command prints what parley secrets status prints.
+
+Before that, give every process of the service SECRETS_KEY with the new key in the first place, and restart it. A process without the new key cannot open what is resealed. A process that has the old key first seals new values with it.`
+}
+
+// Examples shows it in use.
+func (*SecretsReseal) Examples() string {
+	return `export SECRETS_KEY=new,old DATABASE_URL=postgres://parley@db/parley
+parley secrets reseal`
+}
+
+// Run reseals, and prints what needs which key after that.
+func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
+	st, box, err := s.open()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = st.Close() }() // the process ends
+	outcome, err := resealAll(ctx, con, st, box, s.JSON)
+	if err != nil {
+		return fmt.Errorf("stopped after %d resealed values; the command goes on when it is started again: %w", outcome.Resealed, err)
+	}
+	keys, err := countSealed(ctx, con, st, box, s.JSON)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		err = con.JSON(map[string]any{
+			"resealed": outcome.Resealed, "unopened": outcome.Unopened, "busy": outcome.Busy, "keys": keysView(keys),
+		})
+	} else {
+		err = errors.Join(con.Printf("%d values resealed\n\n", outcome.Resealed), printKeys(con, keys))
+	}
+	switch {
+	case err != nil:
+		return err
+	case outcome.Unopened > 0:
+		err := fmt.Errorf("%d values cannot be opened with the keys of SECRETS_KEY; they stay as they are", outcome.Unopened)
+		return errors.Join(err, missingKeys(keys))
+	case outcome.Busy > 0:
+		return fmt.Errorf("%d values were locked by other transactions; run the command again", outcome.Busy)
+	}
+	return missingKeys(keys)
+}
+
+func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *secrets.Box, quiet bool) (sealed.Outcome, error) {
+	progress := con.Progress(quiet, "resealing")
+	defer progress.Done()
+	noted := time.Now()
+	return sealed.Reseal(ctx, st, box, func(v store.SealedValue) {
+		con.Notef("cannot be opened: %s (key %s)", v, v.Keys)
+	}, func(o sealed.Outcome) {
+		progress.Sayf("resealing: %d values", o.Resealed)
+		if !quiet && !con.Watched() && time.Since(noted) > noteEvery {
+			noted = time.Now()
+			con.Notef("resealed %d values so far", o.Resealed)
+		}
+	})
+}
+
+// keyView is a key as JSON shows it.
+type keyView struct {
+	ID        string                   `json:"id"`
+	Place     int                      `json:"place,omitempty"` // in SECRETS_KEY, from 1
+	State     sealed.State             `json:"state"`
+	Values    map[store.SealedKind]int `json:"values"`
+	Total     int                      `json:"total"`
+	Removable bool                     `json:"removable"`
+}
+
+func keysView(keys []sealed.Key) []keyView {
+	out := make([]keyView, len(keys))
+	for n, key := range keys {
+		out[n] = keyView{ID: key.ID, State: key.State, Values: key.Values, Total: key.Total(), Removable: key.Removable()}
+		if key.State != sealed.Missing {
+			out[n].Place = n + 1
+		}
+	}
+	return out
+}
+
+func printKeys(con *console.Console, keys []sealed.Key) error {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a Builder never fails
+	for _, view := range keysView(keys) {
+		var needed []string
+		for _, kind := range store.SealedKinds {
+			if n := view.Values[kind]; n > 0 {
+				needed = append(needed, fmt.Sprintf("%s %d", kind, n))
+			}
+		}
+		place, removable := "-", "no"
+		if view.Place > 0 {
+			place = fmt.Sprint(view.Place)
+		}
+		if view.Removable {
+			removable = "yes"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", view.ID, place, view.State, view.Total, removable, strings.Join(needed, ", "))
+	}
+	_ = table.Flush()
+	for line := range strings.Lines(text.String()) {
+		if err := con.Printf("%s\n", strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// missingKeys is the error of values that no key of SECRETS_KEY opens.
+func missingKeys(keys []sealed.Key) error {
+	var ids []string
+	values := 0
+	for _, key := range keys {
+		if key.State == sealed.Missing {
+			ids = append(ids, key.ID)
+			values += key.Total()
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d values need a key that SECRETS_KEY does not have (%s); add it after the first key, then run parley secrets reseal",
+		values, strings.Join(ids, ", "))
+}

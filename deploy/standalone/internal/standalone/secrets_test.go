@@ -1,0 +1,117 @@
+package standalone
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/deploy/standalone/internal/console"
+	"parley/shared/config"
+	"parley/shared/sealed/sealedtest"
+	"parley/shared/testkit"
+)
+
+// command runs one with a setting of SECRETS_KEY, and gives what it printed to both outputs.
+func command(t *testing.T, run func(sealedIn) func(context.Context, *console.Console) error, in sealedIn) (out, notes string, err error) {
+	t.Helper()
+	var outBuffer, notesBuffer bytes.Buffer
+	err = run(in)(t.Context(), &console.Console{In: strings.NewReader(""), Out: &outBuffer, Err: &notesBuffer})
+	return outBuffer.String(), notesBuffer.String(), err
+}
+
+func status(in sealedIn) func(context.Context, *console.Console) error {
+	return (&SecretsStatus{in}).Run
+}
+
+func reseal(in sealedIn) func(context.Context, *console.Console) error {
+	return (&SecretsReseal{in}).Run
+}
+
+// A key is retired: its values are counted, resealed, and then it can be removed.
+func TestSecretsRetireAKey(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	in := func(setting string) sealedIn {
+		return sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
+	}
+	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
+	const needed = "tool 1, tool_version 2, widget 1, hook 1, notification 1, delivery 1, content 2"
+
+	out, _, err := command(t, status, in(sealedtest.KeyB))
+	if err == nil || !strings.Contains(err.Error(), "9 values need a key that SECRETS_KEY does not have ("+a+")") {
+		t.Errorf("without the old key: %v", err)
+	}
+	want := "KEY       PLACE  STATE    VALUES  REMOVABLE  NEEDED BY\n" +
+		b + "  1      current  0       no\n" +
+		a + "  -      missing  9       no         " + needed + "\n"
+	if out != want {
+		t.Errorf("printed\n%swant\n%s", out, want)
+	}
+	if out, notes, err := command(t, reseal, in(sealedtest.KeyB)); err == nil || !strings.Contains(err.Error(), "9 values cannot be opened") ||
+		!strings.Contains(notes, "cannot be opened: hook "+house.HookID+" of "+house.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
+		t.Errorf("resealing without the old key: %v, %s, %s", err, notes, out)
+	}
+	both := in(sealedtest.KeyB + "," + sealedtest.KeyA)
+	if out, notes, err := command(t, reseal, both); err != nil || notes != "" || !strings.HasPrefix(out, "9 values resealed\n") {
+		t.Errorf("resealing: %v, %s, %s", err, notes, out)
+	}
+	both.JSON = true
+	out, _, err = command(t, status, both)
+	var got struct {
+		Keys []keyView `json:"keys"`
+	}
+	if err != nil || json.Unmarshal([]byte(out), &got) != nil || len(got.Keys) != 2 {
+		t.Fatalf("status: %v, %s", err, out)
+	}
+	if k := got.Keys[0]; k.ID != b || k.Place != 1 || k.State != "current" || k.Total != 9 || k.Removable {
+		t.Errorf("the new key: %+v", k)
+	}
+	if k := got.Keys[1]; k.ID != a || k.Place != 2 || k.State != "old" || k.Total != 0 || !k.Removable {
+		t.Errorf("the old key: %+v", k)
+	}
+	if out, _, err := command(t, reseal, both); err != nil || !strings.Contains(out, `"resealed":0,"unopened":0`) {
+		t.Errorf("resealing again: %v, %s", err, out)
+	}
+	if _, _, err := command(t, status, in(sealedtest.KeyB)); err != nil {
+		t.Errorf("with the new key alone: %v", err)
+	}
+	if failed := house.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
+		t.Errorf("with the new key alone: %v", failed)
+	}
+}
+
+// Without SECRETS_KEY the key is the one that parley up keeps in its data directory.
+func TestSecretsOfTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	dsn, dir := testkit.Postgres(t), t.TempDir()
+	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	in := sealedIn{DatabaseURL: dsn, DataDir: dir}
+	if _, _, err := command(t, status, in); err == nil || !strings.Contains(err.Error(), "SECRETS_KEY is not set") {
+		t.Errorf("without a key: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "secrets.key"), []byte(sealedtest.KeyB+","+sealedtest.KeyA+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := command(t, reseal, in); err != nil || !strings.HasPrefix(out, "9 values resealed\n") {
+		t.Errorf("with the file: %v, %s", err, out)
+	}
+}
+
+// A command that is interrupted says how far it came.
+func TestSecretsResealInterrupted(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	in := sealedIn{Secrets: config.Secrets{SecretsKey: sealedtest.KeyB + "," + sealedtest.KeyA}, DatabaseURL: dsn}
+	err := reseal(in)(ctx, &console.Console{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	if err == nil || !strings.Contains(err.Error(), "stopped after 0 resealed values") {
+		t.Errorf("interrupted: %v", err)
+	}
+}

@@ -1,0 +1,89 @@
+package sealed
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// pageSize is how many values are listed at a time.
+const pageSize = 1000
+
+// Values lists what the database holds sealed; the store does.
+type Values interface {
+	SealedValues(ctx context.Context, kind store.SealedKind, after store.SealedValue, limit int) ([]store.SealedValue, error)
+	SealedKeys(ctx context.Context, kind store.SealedKind) ([]string, error)
+}
+
+// Key says what needs a key.
+type Key struct {
+	ID    string
+	State State
+	// Values counts the values that need the key, by their kinds; kinds without any are absent.
+	Values map[store.SealedKind]int
+}
+
+// State is what SECRETS_KEY says of a key.
+type State string
+
+// States of keys.
+const (
+	Current State = "current" // the first one, which seals
+	Old     State = "old"     // opens what it sealed before
+	Missing State = "missing" // values need it, and SECRETS_KEY does not have it
+)
+
+// Total is how many values need the key.
+func (k Key) Total() int {
+	total := 0
+	for _, n := range k.Values {
+		total += n
+	}
+	return total
+}
+
+// Removable reports whether SECRETS_KEY can do without the key.
+func (k Key) Removable() bool { return k.State == Old && k.Total() == 0 }
+
+// Count counts the values that need each key: those of SECRETS_KEY in their order, then those that are missing there. A value that needs
+// two keys counts for both. It reads an entry of an index for each value; progress, which may be nil, is called with how many it has read.
+func Count(ctx context.Context, values Values, box *secrets.Box, progress func(int)) ([]Key, error) {
+	var keys []Key
+	for n, keyID := range box.KeyIDs() {
+		state := Old
+		if n == 0 {
+			state = Current
+		}
+		keys = append(keys, Key{ID: keyID, State: state, Values: map[store.SealedKind]int{}})
+	}
+	configured, read := len(keys), 0
+	for _, kind := range store.SealedKinds {
+		for at := (store.SealedValue{}); ; {
+			page, err := values.SealedValues(ctx, kind, at, pageSize)
+			if err != nil {
+				return nil, err
+			}
+			for _, value := range page {
+				for keyID := range strings.SplitSeq(value.Keys, ",") {
+					n := slices.IndexFunc(keys, func(k Key) bool { return k.ID == keyID })
+					if n < 0 {
+						n, keys = len(keys), append(keys, Key{ID: keyID, State: Missing, Values: map[store.SealedKind]int{}})
+					}
+					keys[n].Values[kind]++
+				}
+			}
+			if read += len(page); progress != nil {
+				progress(read)
+			}
+			if len(page) < pageSize {
+				break
+			}
+			at = page[len(page)-1]
+		}
+	}
+	slices.SortFunc(keys[configured:], func(a, b Key) int { return strings.Compare(a.ID, b.ID) })
+	return keys, nil
+}

@@ -1,0 +1,205 @@
+package sealed
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+const (
+	batchRows  = 16 // values that one transaction reseals: deliveries hold up to 1 MiB each
+	listedRows = 500
+	maxPasses  = 20 // over a kind; each but the first is for values that were busy or came in between
+)
+
+// Resealing is where values are resealed; the store is.
+type Resealing interface {
+	Values
+	Reseal(ctx context.Context, org string, values []store.SealedValue, by store.Resealer) ([]store.Resealed, error)
+}
+
+// Outcome counts what Reseal did.
+type Outcome struct {
+	Resealed int
+	Unopened int // values that no key opens; they stay as they are
+	Busy     int // values that another transaction has locked each time
+}
+
+// Reseal gives every value of the database the box's current key, while the service runs. Each batch is a transaction of its own, so it may
+// end at any time, and be started again. unopened is called for each value that no key opens, and progress after each batch.
+func Reseal(
+	ctx context.Context, values Resealing, box *secrets.Box, unopened func(store.SealedValue), progress func(Outcome),
+) (Outcome, error) {
+	r := &resealing{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
+	for _, kind := range store.SealedKinds {
+		if err := r.kind(ctx, kind); err != nil {
+			return r.outcome, err
+		}
+	}
+	return r.outcome, nil
+}
+
+type resealing struct {
+	values   Resealing
+	by       resealer
+	unopened func(store.SealedValue)
+	progress func(Outcome)
+	outcome  Outcome
+	again    bool // the present pass is not the first: what no key opens was counted before
+}
+
+// kind goes over a kind's values until all that can be opened have the current key. Values move in the list as they are resealed, so that
+// a pass meets none twice. Another pass follows for those that were busy or came in between.
+func (r *resealing) kind(ctx context.Context, kind store.SealedKind) error {
+	busy := 0
+	for pass := range maxPasses {
+		keys, err := r.values.SealedKeys(ctx, kind)
+		if err != nil {
+			return err
+		}
+		before := r.outcome.Resealed
+		r.again, busy = pass > 0, 0
+		for _, combination := range keys {
+			if combination == r.by.current || r.again && !r.by.has(combination) {
+				continue
+			}
+			n, err := r.combination(ctx, kind, combination)
+			if err != nil {
+				return err
+			}
+			busy += n
+		}
+		if busy == 0 && r.outcome.Resealed == before {
+			break
+		}
+	}
+	r.outcome.Busy += busy
+	return nil
+}
+
+// combination reseals the values that need a combination of keys, and gives how many others had locked.
+func (r *resealing) combination(ctx context.Context, kind store.SealedKind, keys string) (busy int, err error) {
+	for at := (store.SealedValue{Keys: keys}); ; {
+		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
+		if err != nil {
+			return busy, err
+		}
+		listed := len(page)
+		page = slices.DeleteFunc(page, func(v store.SealedValue) bool { return v.Keys != keys })
+		for batch := range batches(page) {
+			n, err := r.batch(ctx, batch)
+			if err != nil {
+				return busy, err
+			}
+			busy += n
+		}
+		if len(page) < listed || listed < listedRows {
+			return busy, nil
+		}
+		at = page[len(page)-1]
+	}
+}
+
+// batches cuts a page into parts of one organization each, which one transaction may take.
+func batches(page []store.SealedValue) func(yield func([]store.SealedValue) bool) {
+	return func(yield func([]store.SealedValue) bool) {
+		for len(page) > 0 {
+			n := 1
+			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != store.SealedContent {
+				n++
+			}
+			if !yield(page[:n]) {
+				return
+			}
+			page = page[n:]
+		}
+	}
+}
+
+func (r *resealing) batch(ctx context.Context, batch []store.SealedValue) (busy int, err error) {
+	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
+	if store.IsLocked(err) {
+		if len(batch) == 1 {
+			return 1, nil
+		}
+		for i := range batch { // one at a time, so that a locked row does not hold up the others
+			n, err := r.batch(ctx, batch[i:i+1])
+			if err != nil {
+				return busy, err
+			}
+			busy += n
+		}
+		return busy, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, value := range done {
+		switch {
+		case value.Err == nil:
+			r.outcome.Resealed++
+		case !r.again:
+			r.outcome.Unopened++
+			r.unopened(value.SealedValue)
+		}
+	}
+	r.progress(r.outcome)
+	return 0, nil
+}
+
+// resealer seals with the current key of a box.
+type resealer struct {
+	box     *secrets.Box
+	current string
+}
+
+// has reports whether the box has all keys of a combination.
+func (r resealer) has(combination string) bool {
+	known := r.box.KeyIDs()
+	for keyID := range strings.SplitSeq(combination, ",") {
+		if !slices.Contains(known, keyID) {
+			return false
+		}
+	}
+	return true
+}
+
+// place names a value's place, for the box.
+func place(kind store.SealedKind, org, id string) string {
+	switch kind {
+	case store.SealedWidget:
+		return secrets.WidgetIdentity(org, id)
+	case store.SealedHook:
+		return secrets.Hook(org, id)
+	case store.SealedNotification:
+		return secrets.NotificationEndpoint(org, id)
+	default:
+		return secrets.AgentHeaders(org, id)
+	}
+}
+
+func (r resealer) ResealText(kind store.SealedKind, org, id, sealed string) (string, error) {
+	if secrets.KeyID(sealed) == r.current {
+		return sealed, nil
+	}
+	at := place(kind, org, id)
+	plain, err := r.box.Open(sealed, at)
+	if err != nil {
+		return "", store.ErrUnopened
+	}
+	return r.box.Seal(plain, at), nil
+}
+
+func (r resealer) ResealBytes(sealed, associated []byte) ([]byte, error) {
+	if secrets.KeyIDOfBytes(sealed) == r.current {
+		return sealed, nil
+	}
+	plain, err := r.box.OpenBytes(sealed, associated)
+	if err != nil {
+		return nil, store.ErrUnopened
+	}
+	return r.box.SealBytes(plain, associated), nil
+}

@@ -1,0 +1,228 @@
+// Package sealedtest makes organizations that hold a sealed value of every kind, and opens them.
+package sealedtest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// Keys for SECRETS_KEY.
+var (
+	KeyA = strings.Repeat("0a", 32)
+	KeyB = strings.Repeat("0b", 32)
+)
+
+// Plain texts of the organization's secrets.
+const (
+	Header   = "Bearer one"
+	Signing  = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	Server   = "Bearer three"
+	Identity = "the site's secret"
+	Hook     = "the hook's secret"
+	Endpoint = "whsec_plJ3nmyCDGBKInavdOK15jsl"
+	Body     = `{"a":1}`
+)
+
+// contentSize makes two chunks, the second of them with a piece that is not full.
+const contentSize = 1<<20 + 200_000
+
+// House is an organization with a sealed value of every kind.
+type House struct {
+	DSN          string
+	Organization string
+	Agent        string
+	HookID       string
+	EndpointID   string
+	Document     string
+	Content      []byte
+}
+
+// Box reads a setting of SECRETS_KEY.
+func Box(tb testing.TB, setting string) *secrets.Box {
+	tb.Helper()
+	box, err := secrets.NewBox(setting)
+	must(tb, err)
+	return box
+}
+
+// Open opens a database as a service whose SECRETS_KEY is setting, and which encrypts contents.
+func Open(tb testing.TB, dsn, setting string) *store.Store {
+	tb.Helper()
+	s, err := store.Open(dsn, 4)
+	must(tb, err)
+	tb.Cleanup(func() { _ = s.Close() })
+	s.SealContents(Box(tb, setting))
+	return s
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Tools are tools whose secrets are sealed for an agent.
+func Tools(box *secrets.Box, org, agent string) domain.Tools {
+	place := secrets.AgentHeaders(org, agent)
+	return domain.Tools{
+		HTTPRequest: &domain.HTTPRequestTool{Enabled: true, Endpoints: []domain.Endpoint{{
+			Name: "pay", Method: "POST", URL: "https://pay.example.com", SideEffect: domain.SideEffectIdempotent,
+			Headers: map[string]string{"Authorization": box.Seal(Header, place)}, SigningSecret: box.Seal(Signing, place),
+		}}},
+		MCP: &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{{
+			Name: "wiki", URL: "https://wiki.example.com", Headers: map[string]string{"Authorization": box.Seal(Server, place)},
+		}}},
+	}
+}
+
+// New makes an organization whose values are sealed with the first key of a setting. Its agent has two versions.
+func New(tb testing.TB, dsn, setting, email string) *House {
+	tb.Helper()
+	s, box, ctx := Open(tb, dsn, setting), Box(tb, setting), tb.Context()
+	login := store.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
+	account, err := s.SignUp(ctx, store.NewUser{Email: email, Name: "Ada", PasswordHash: "hash"}, login)
+	must(tb, err)
+	h := &House{
+		DSN: dsn, Organization: account.Organization.ID, Agent: id.New(id.Agent), HookID: id.New(id.Hook), EndpointID: id.New(id.Endpoint),
+	}
+	org := h.Organization
+	_, err = s.CreateAgent(ctx, org, domain.Agent{
+		ID: h.Agent, Name: "a", SystemPrompt: `says "v1.0a0a0a0a.x"`, AllowedCallers: []domain.CallerKind{domain.CallerSystem},
+		Tools:  Tools(box, org, h.Agent),
+		Widget: domain.Widget{Enabled: true, IdentitySecret: box.Seal(Identity, secrets.WidgetIdentity(org, h.Agent))},
+	})
+	must(tb, err)
+	_, err = s.UpdateAgent(ctx, org, h.Agent, 0, func(a *domain.Agent) error {
+		a.Name = "b"
+		return nil
+	})
+	must(tb, err)
+	k := secrets.NewAPIKey()
+	key, err := s.CreateKey(ctx, store.Actor{OrganizationID: org, UserID: account.User.ID, Role: domain.RoleAdmin}, store.NewKey{
+		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
+	})
+	must(tb, err)
+	_, err = s.CreateHook(ctx, store.NewHook{
+		Hook: domain.Hook{
+			ID: h.HookID, Name: "pushes", AgentID: h.Agent, KeyID: key.ID, Source: domain.HookGitHub, MessageTemplate: "{{ref}}", Enabled: true,
+		},
+		OrganizationID: org, SealedSecret: box.Seal(Hook, secrets.Hook(org, h.HookID)),
+	})
+	must(tb, err)
+	_, err = s.CreateEndpoint(ctx, store.NewEndpoint{
+		OrganizationID: org, ID: h.EndpointID, URL: "https://example.com", Events: domain.NotificationEvents, Enabled: true,
+		SealedSecret: box.Seal(Endpoint, secrets.NotificationEndpoint(org, h.EndpointID)),
+	}, store.MaxEndpoints)
+	must(tb, err)
+	h.deliver(tb, s, "one")
+	h.Content = bytes.Repeat([]byte(org), contentSize/len(org))
+	up, err := s.Upload(ctx, org, bytes.NewReader(h.Content), 1<<30)
+	must(tb, err)
+	docs, err := s.AddDocuments(ctx, org, []store.NewDocument{
+		{ID: id.New(id.Document), CreatedBy: account.User.ID, Name: "x.txt", Content: &up},
+	}, store.DocumentLimits{})
+	must(tb, err)
+	h.Document = docs[0].Document.ID
+	return h
+}
+
+func (h *House) deliver(tb testing.TB, s *store.Store, deliveryID string) {
+	tb.Helper()
+	out, err := s.AcceptDeliveries(tb.Context(), []store.NewDelivery{{
+		HookID: h.HookID, OrganizationID: h.Organization, ID: deliveryID, Event: "push", ContentType: "application/json",
+		Status: domain.DeliveryFiltered, Bytes: int64(len(Body)), Body: []byte(Body),
+	}}, 1000)
+	must(tb, err)
+	must(tb, out[0].Err)
+}
+
+// Deliver logs more deliveries to the hook, with bodies sealed by the first key of a setting.
+func (h *House) Deliver(tb testing.TB, setting string, n int) {
+	tb.Helper()
+	s := Open(tb, h.DSN, setting)
+	for i := range n {
+		h.deliver(tb, s, fmt.Sprintf("more-%d", i))
+	}
+}
+
+// Unopened opens every value as a service with a setting of SECRETS_KEY does, and gives what went wrong, by kind.
+func (h *House) Unopened(tb testing.TB, setting string) map[store.SealedKind]error {
+	tb.Helper()
+	s, box, ctx, org := Open(tb, h.DSN, setting), Box(tb, setting), tb.Context(), h.Organization
+	failed := map[store.SealedKind]error{}
+	note := func(kind store.SealedKind, err error) {
+		if err != nil {
+			failed[kind] = errors.Join(failed[kind], err)
+		}
+	}
+	text := func(kind store.SealedKind, sealed, place, want string) {
+		got, err := box.Open(sealed, place)
+		if err == nil && got != want {
+			err = fmt.Errorf("opened %q, not %q", got, want)
+		}
+		note(kind, err)
+	}
+	tools := func(kind store.SealedKind, t domain.Tools) {
+		place := secrets.AgentHeaders(org, h.Agent)
+		text(kind, t.HTTPRequest.Endpoints[0].Headers["Authorization"], place, Header)
+		text(kind, t.HTTPRequest.Endpoints[0].SigningSecret, place, Signing)
+		text(kind, t.MCP.Servers[0].Headers["Authorization"], place, Server)
+	}
+	agent, err := s.Agent(ctx, org, h.Agent)
+	must(tb, err)
+	tools(store.SealedTool, agent.Tools)
+	text(store.SealedWidget, agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, h.Agent), Identity)
+	for version := range agent.Version {
+		config, err := s.Config(ctx, org, h.Agent, version+1)
+		must(tb, err)
+		tools(store.SealedToolVersion, config.Tools)
+	}
+	hook, err := s.ReceivingHook(ctx, h.HookID)
+	must(tb, err)
+	text(store.SealedHook, hook.SealedSecrets[0], secrets.Hook(org, h.HookID), Hook)
+	text(store.SealedNotification, h.endpointSecret(tb), secrets.NotificationEndpoint(org, h.EndpointID), Endpoint)
+	body, _, err := s.DeliveryBody(ctx, org, h.HookID, "one")
+	if err == nil && string(body) != Body {
+		err = fmt.Errorf("opened %q", body)
+	}
+	note(store.SealedDelivery, err)
+	note(store.SealedContent, h.read(ctx, s))
+	return failed
+}
+
+func (h *House) read(ctx context.Context, s *store.Store) error {
+	_, r, err := s.OpenDocument(ctx, h.Organization, h.Document)
+	if err != nil {
+		return fmt.Errorf("opening document: %w", err)
+	}
+	defer func() { _ = r.Close() }() // nothing was written
+	got, err := io.ReadAll(r)
+	if err == nil && !bytes.Equal(got, h.Content) {
+		err = errors.New("the document has other bytes")
+	}
+	return err
+}
+
+// endpointSecret reads what is stored of the endpoint's secret: the service only reads it to send something.
+func (h *House) endpointSecret(tb testing.TB) (sealed string) {
+	tb.Helper()
+	db, err := sql.Open("postgres", h.DSN)
+	must(tb, err)
+	defer func() { _ = db.Close() }() // it only reads
+	row := db.QueryRowContext(tb.Context(), `SELECT secret FROM notification_endpoints WHERE id = $1`, h.EndpointID)
+	must(tb, row.Scan(&sealed))
+	return sealed
+}

@@ -1,0 +1,155 @@
+package sealed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+const (
+	checkEvery = 10 * time.Minute
+	checkRetry = 5 * time.Second // after a check that the database did not answer
+)
+
+// Watch reports to the operator the sealed values that this process cannot open.
+type Watch struct {
+	box      *secrets.Box
+	log      zerolog.Logger
+	unopened *prometheus.CounterVec
+	missing  *prometheus.GaugeVec
+	second   bool // another part of this process watches already
+	said     map[store.SealedKind]string
+}
+
+// NewWatch makes the watch of a part of a process. Parts that share a registry share their metrics, and only the first checks the database.
+func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
+	w := &Watch{
+		box: box, log: log, said: map[store.SealedKind]string{},
+		unopened: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "parley_secrets_unopened_total",
+			Help: "Times that a sealed value was needed and no key of SECRETS_KEY opened it, by what it is part of.",
+		}, []string{"kind"}),
+		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "parley_secrets_missing_keys",
+			Help: "Keys that sealed values of the database need and SECRETS_KEY does not have, by what the values are part of.",
+		}, []string{"kind"}),
+	}
+	err := registry.Register(w.unopened)
+	if known, is := errors.AsType[prometheus.AlreadyRegisteredError](err); is {
+		if shared, is := known.ExistingCollector.(*prometheus.CounterVec); is {
+			w.unopened, w.second = shared, true
+			return w, nil
+		}
+	}
+	if err == nil {
+		err = registry.Register(w.missing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("registering metrics of sealed values: %w", err)
+	}
+	for _, kind := range store.SealedKinds {
+		w.unopened.WithLabelValues(string(kind)) // from 0, so that the first one is an increase
+	}
+	return w, nil
+}
+
+// OpenText opens a sealed text. One that no key opens is reported, and the error is store.ErrUnopened.
+func (w *Watch) OpenText(kind store.SealedKind, org, id, sealed string) (string, error) {
+	plain, err := w.box.Open(sealed, place(kind, org, id))
+	if err != nil {
+		w.Unopened(store.SealedValue{Kind: kind, Keys: secrets.KeyID(sealed), OrganizationID: org, ID: id})
+		return "", store.ErrUnopened
+	}
+	return plain, nil
+}
+
+// UnopenedBytes is Unopened for a value whose sealed bytes say which key it needs; see store.Store.ReportUnopened.
+func (w *Watch) UnopenedBytes(v store.SealedValue, sealed []byte) {
+	v.Keys = secrets.KeyIDOfBytes(sealed)
+	w.Unopened(v)
+}
+
+// Unopened reports a sealed value that was needed and could not be opened.
+func (w *Watch) Unopened(v store.SealedValue) {
+	w.unopened.WithLabelValues(string(v.Kind)).Inc()
+	why := "its key is not in SECRETS_KEY"
+	if slices.Contains(w.box.KeyIDs(), v.Keys) {
+		why = "it was changed, or belongs elsewhere"
+	}
+	name := ""
+	switch v.Kind {
+	case store.SealedHook, store.SealedDelivery:
+		name = "hook_id"
+	case store.SealedNotification:
+		name = "endpoint_id"
+	case store.SealedContent:
+		name = "hash"
+	default:
+		name = "agent_id"
+	}
+	log := w.log
+	if v.Kind == store.SealedDelivery {
+		log = log.With().Str("delivery_id", v.Part).Logger()
+	}
+	log.Error().Str("kind", string(v.Kind)).Str("key_id", v.Keys).Str("org_id", v.OrganizationID).Str(name, v.ID).Str("reason", why).
+		Msg("sealed value cannot be opened")
+}
+
+// Run checks at the start, and then every ten minutes, whether the database needs keys that SECRETS_KEY does not have. It reads a few
+// entries of indexes. A missing key is logged and counted, and the process goes on: everything that does not need the key works.
+func (w *Watch) Run(ctx context.Context, values Values) error {
+	if w.second {
+		<-ctx.Done()
+		return nil
+	}
+	for {
+		pause := checkEvery
+		if err := w.check(ctx, values); err != nil && ctx.Err() == nil {
+			w.log.Debug().Err(err).Msg("cannot check yet which keys sealed values need")
+			pause = checkRetry
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+func (w *Watch) check(ctx context.Context, values Values) error {
+	known := w.box.KeyIDs()
+	for _, kind := range store.SealedKinds {
+		combinations, err := values.SealedKeys(ctx, kind)
+		if err != nil {
+			return err
+		}
+		missing := map[string]bool{}
+		for _, combination := range combinations {
+			for keyID := range strings.SplitSeq(combination, ",") {
+				if !slices.Contains(known, keyID) {
+					missing[keyID] = true
+				}
+			}
+		}
+		w.missing.WithLabelValues(string(kind)).Set(float64(len(missing)))
+		ids := strings.Join(slices.Sorted(maps.Keys(missing)), ",")
+		if ids != "" && ids != w.said[kind] {
+			w.log.Error().Str("kind", string(kind)).Str("key_id", ids).
+				Msg("sealed values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")
+		}
+		w.said[kind] = ids
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package store_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// However many values there are, the next one is found by an index of its kind: what is asked at each start must be cheap.
+func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
+	t.Parallel()
+	db := testkit.SQL(t, testkit.Postgres(t))
+	source := strings.Join(texts(t, db, `SELECT prosrc FROM pg_proc WHERE proname = 'sealed_values'`), "")
+	statements := regexp.MustCompile(`(?s)WHEN '(\w+)' THEN RETURN QUERY\s+(SELECT .*?LIMIT most);`).FindAllStringSubmatch(source, -1)
+	if len(statements) != len(store.SealedKinds) {
+		t.Fatalf("%d statements were found for %d kinds", len(statements), len(store.SealedKinds))
+	}
+	indexes := map[store.SealedKind]string{
+		store.SealedTool: "agents_sealed_tools", store.SealedToolVersion: "agent_configs_sealed", store.SealedWidget: "agents_sealed_widget",
+		store.SealedHook: "hooks_sealed", store.SealedNotification: "notification_endpoints_sealed", store.SealedDelivery: "deliveries_sealed",
+		store.SealedContent: "blob_chunks_sealed",
+	}
+	arguments := strings.NewReplacer("after_keys", "'0a'", "after_owner", "'org_x'", "after_id", "'00'", "after_part", "'1'", "LIMIT most", "LIMIT 1")
+	for _, s := range statements {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), `SET LOCAL ROLE parley_system; SET LOCAL enable_seqscan = off`); err != nil {
+			t.Fatal(err)
+		}
+		var plan string
+		if err := tx.QueryRowContext(t.Context(), `EXPLAIN (FORMAT json) `+arguments.Replace(s[2])).Scan(&plan); err != nil {
+			t.Fatal(err)
+		}
+		_ = tx.Rollback() // it only reads
+		if index := indexes[store.SealedKind(s[1])]; !strings.Contains(plan, `"Index Name": "`+index+`"`) || strings.Contains(plan, `"Sort"`) ||
+			!strings.Contains(plan, `"Index Cond": "(ROW(`) {
+			t.Errorf("values of %s are not found by %s: %s", s[1], index, plan)
+		}
+	}
+}
+
+// The service may change nothing of a version of an agent but its sealed values, and these by others only.
+func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const old, fresh = "v1.0a0a0a0a.abc", "v1.0b0b0b0b.def"
+	b.exec(`UPDATE agent_configs SET config = $2 WHERE target_id = $1`, b.agent, `{"systemPrompt":"say \"`+old+`\"","x": "`+old+`"}`)
+	for _, c := range []struct{ olds, news, want string }{
+		{`{` + old + `}`, `{plain}`, "no sealed values"},
+		{`{systemPrompt}`, `{` + fresh + `}`, "no sealed values"},
+		{`{` + old + `}`, `{}`, "no sealed values"},
+		{`{` + old + `}`, `{NULL}`, "no sealed values"},
+		{`{v1.0a0a0a0a.other}`, `{` + fresh + `}`, "0"},
+		{`{` + old + `}`, `{` + fresh + `}`, "1"},
+	} {
+		tx, err := b.s.DB().BeginTx(b.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		_, err = tx.ExecContext(b.Context(), `SELECT set_config('parley.organizations', $1, true)`, b.org)
+		if err == nil {
+			err = tx.QueryRowContext(b.Context(), `SELECT count(*) FROM reseal_config($1, $2, 1, $3, $4)`, b.org, b.agent, c.olds, c.news).Scan(&got)
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if err := tx.Commit(); !strings.Contains(got, c.want) {
+			t.Errorf("%s by %s: %s, %v; want %s", c.olds, c.news, got, err, c.want)
+		}
+	}
+	if got, want := b.text(`SELECT config::text FROM agent_configs WHERE target_id = $1`, b.agent), `{"systemPrompt":"say \"`+old+`\"","x": "`+fresh+`"}`; got != want {
+		t.Errorf("the version became %s, want %s", got, want)
+	}
+	if _, err := b.s.DB().ExecContext(b.Context(), `UPDATE agent_configs SET config = '{}'`); err == nil {
+		t.Error("the service changed versions by itself")
+	}
+}

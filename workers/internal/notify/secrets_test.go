@@ -1,0 +1,50 @@
+package notify
+
+import (
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/sealed"
+	"parley/shared/sealed/sealedtest"
+	"parley/shared/store"
+)
+
+// An endpoint whose secret needs a key that is gone is sent nothing, and both its owner and the operator learn why. Once the secret is
+// resealed what waited is sent, signed.
+func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.box = sealedtest.Box(t, sealedtest.KeyA)
+	endpointID := r.endpoint("/")
+	r.box = sealedtest.Box(t, sealedtest.KeyB)
+	_, stop := r.notifier(r.store)
+	runID := r.fail()
+	list, err := r.store.Notifications(t.Context(), r.org, store.NotificationFilter{}, "", 10)
+	must(t, err)
+	waits := r.until(list[0].ID, func(n domain.Notification) bool { return n.Error != nil })
+	if !strings.HasPrefix(*waits.Error, "The service cannot open the endpoint's secret") || waits.Status != domain.NotificationPending || len(r.got) > 0 {
+		t.Errorf("without the key: %+v", waits)
+	}
+	if e, err := r.store.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 0 {
+		t.Errorf("the endpoint is blamed: %+v, %v", e, err)
+	}
+	stop()
+	keyA := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0]
+	if n := strings.Count(r.log.String(), "\n"); n != 1 {
+		t.Errorf("%d lines of the log: %s", n, &r.log)
+	}
+	for _, want := range []string{`"level":"error"`, `"kind":"notification"`, `"key_id":"` + keyA, `"org_id":"` + r.org, `"endpoint_id":"` + endpointID} {
+		if !strings.Contains(r.log.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, &r.log)
+		}
+	}
+	both := sealedtest.Box(t, sealedtest.KeyB+","+sealedtest.KeyA)
+	_, err = sealed.Reseal(t.Context(), r.store, both, func(v store.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
+	must(t, err)
+	r.notifier(r.store)
+	r.due()
+	if got := r.next(); !r.holds(got, secret) || !strings.Contains(string(got.body), runID) {
+		t.Errorf("sent %v %s", got.header, got.body)
+	}
+}
