@@ -273,3 +273,23 @@ func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, autom
 
 // OrganizationScope is also the scope that the release before gave to all automations' keys.
 const OrganizationScope = ""
+
+// UnnamedRetention is how long a run is kept whose request names no session. Nobody will ask for the session by its name.
+const UnnamedRetention = 30 * 24 * time.Hour
+
+// AutomationScope is what an automation's idempotency key is unique in, beside organization and endpoint: all keys of the organization
+// together, or the user whose key calls.
+func AutomationScope(who domain.Caller) string {
+	if who.UserID == "" {
+		return OrganizationScope
+	}
+	return "user:" + who.UserID
+}
+
+// NewAutomation is what every system caller submits: by run-automation, or by the deliveries of a hook.
+func NewAutomation(who domain.Caller, agentID string, retention time.Duration) Submission {
+	return Submission{
+		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,
+		AgentID: agentID, Retention: retention,
+	}
+}

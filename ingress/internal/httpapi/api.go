@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"parley/ingress/internal/agenttools"
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/changes"
 	"parley/ingress/internal/dispatch"
@@ -23,7 +22,6 @@ import (
 	"parley/ingress/internal/httpapi/notification"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/httpapi/usage"
-	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
@@ -80,8 +78,6 @@ type Deps struct {
 type api struct {
 	Deps
 	*httpx.Limiter
-	*httpx.References
-	*dispatch.Submitter
 	httpx.SessionChecks
 	checks        heldChecks
 	origins       *http.CrossOriginProtection
@@ -91,15 +87,15 @@ type api struct {
 	agents        *agent.Handler
 	usage         *usage.Handler
 	notifications *notification.Handler
-	deliveries    transfer.Limiter // large ones, to hooks
+	runs          *runHandler
+	hooks         *hookHandler
+	openai        *openaiHandler
+	mcp           *mcpHandler
+	voice         *voiceHandler
+	widget        *widgetHandler
 	large         httpx.LargeAnswers
-	hooks         *liveHooks
-	unsigned      *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
-	senders       verifiedSenders     // of deliveries
 	templates     *agent.Templates
-	hooksMost     int                // that an organization may have
-	tools         *agenttools.Server // agents as tools
-	https         bool               // browsers come by TLS, whatever the last hop is
+	https         bool // browsers come by TLS, whatever the last hop is
 }
 
 // New builds the handler of all routes.
@@ -122,36 +118,30 @@ func newAPI(deps Deps) (*api, error) {
 	}
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),
-		downloads:  transfer.Limiter{Policy: transfer.Files},
-		large:      httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
-		deliveries: transfer.Limiter{Policy: incomingDeliveries}, hooksMost: store.MaxHooks,
-		unsigned:      ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
-		tools:         agenttools.New(openapi.Version()),
+		downloads:     transfer.Limiter{Policy: transfer.Files},
+		large:         httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
-		References:    httpx.NewReferences(deps.Store),
-		Submitter:     dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
+	references := httpx.NewReferences(deps.Store)
+	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline)
 	a.knowledge = knowledge.New(knowledge.Deps{
-		SessionChecks: a.SessionChecks, References: a.References, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
+		SessionChecks: a.SessionChecks, References: references, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
 		Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads, Limits: deps.Documents, Log: deps.Log,
 	})
 	a.templates = &agent.Templates{Store: deps.Store}
 	a.agents = agent.New(agent.Deps{
-		References: a.References, Store: deps.Store, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
+		References: references, Store: deps.Store, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
 		Templates: a.templates, DefaultModel: deps.DefaultModel,
 	})
 	a.usage = usage.New(usage.Deps{
-		References: a.References, Store: deps.Store, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
+		References: references, Store: deps.Store, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
 		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline,
 	})
 	a.notifications = notification.New(notification.Deps{
-		References: a.References, Store: deps.Store, Secrets: deps.Secrets, Changes: deps.Bells, Outside: deps.Outside,
+		References: references, Store: deps.Store, Secrets: deps.Secrets, Changes: deps.Bells, Outside: deps.Outside,
 		MaxEndpoints: store.MaxEndpoints,
 	})
-	a.hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
-		return a.Store.ReceivingHook(ctx, id)
-	}, deps.Sealed)
 	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
 	if a.PublicURL != "" {
 		public, err := url.Parse(a.PublicURL)
@@ -166,6 +156,27 @@ func newAPI(deps Deps) (*api, error) {
 	a.account = account.New(account.Deps{
 		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
 		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
+	})
+	a.hooks = newHooks(hookDeps{
+		References: references, Submitter: submitter, Store: deps.Store, Auth: deps.Auth, Limits: deps.Limits, Dispatch: deps.Dispatch,
+		Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL, RunDeadline: deps.RunDeadline,
+		RetentionDefault: deps.RetentionDefault, MaxHooks: store.MaxHooks,
+	})
+	a.runs = newRuns(runDeps{
+		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store,
+		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
+		Downloads: &a.downloads, Log: deps.Log, WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
+	})
+	a.openai = newOpenAI(openaiDeps{
+		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, Store: deps.Store, Dispatch: deps.Dispatch,
+		Templates: a.templates, Log: deps.Log, RunDeadline: deps.RunDeadline,
+	})
+	a.mcp = newMCP(mcpDeps{Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store})
+	a.widget = newWidgets(widgetDeps{Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits})
+	a.voice = newVoice(voiceDeps{
+		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store, Auth: deps.Auth,
+		Dispatch: deps.Dispatch, Voice: deps.Voice, Templates: a.templates, Pages: a.widget, Origins: a.origins, Stopping: a.stopping,
+		VoicePerOrganization: deps.VoicePerOrganization,
 	})
 	return a, nil
 }

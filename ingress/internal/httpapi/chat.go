@@ -23,13 +23,13 @@ type chatBody struct {
 }
 
 func (b *chatBody) Check(found *httpx.Problems) {
-	checkSession(found, b.SessionID)
-	checkMessage(found, "message", b.Message)
+	httpx.CheckSession(found, b.SessionID)
+	httpx.CheckMessage(found, "message", b.Message)
 }
 
 // chat runs an agent or template for a person, and answers with the run or, as it goes on, with its events.
 // What reads the request has returned before the wait: its frames would be kept for each of thousands who wait.
-func (a *api) chat(c *gin.Context) {
+func (h *runHandler) chat(c *gin.Context) {
 	s, to, err := chatSubmission(c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -37,10 +37,10 @@ func (a *api) chat(c *gin.Context) {
 	}
 	httpx.StateOf(c).Find = nil // from here on the request is counted, or is a replay
 	if to != nil {
-		a.submitStream(c, s, *to)
+		h.submitStream(c, s, *to)
 		return
 	}
-	a.submit(c, s)
+	h.submit(c, s)
 }
 
 // chatSubmission reads a chat. It returns the reader of the run's events, or nil if the result is wanted instead.
@@ -53,7 +53,7 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
 		TriggerType: domain.TriggerChat, SessionID: body.SessionID, Message: body.Message,
-		Key: idempotencyKey(found, c, httpx.Optional[string]{}),
+		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 	s.AgentID, s.TemplateID = chatTarget(found, c)
 	s.KeyScope = s.Target() + "\x00" + s.Principal

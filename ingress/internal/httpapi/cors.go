@@ -40,7 +40,7 @@ const (
 
 // share lets a page of a listed origin read the answer of a route that is for such pages, errors included: a page that
 // may not read a refusal cannot tell a limit from a network that is down.
-func (a *api) share(c *gin.Context, r httpx.Route) {
+func (h *widgetHandler) Share(c *gin.Context, r httpx.Route) {
 	if r.Method != http.MethodPost || r.Path != widgetSessionsPath && r.Path != chatPath {
 		return
 	}
@@ -48,7 +48,7 @@ func (a *api) share(c *gin.Context, r httpx.Route) {
 	if r.Path == chatPath && r.Action != chatAction {
 		return
 	}
-	if origin, ok := pageOrigin(c.Request); ok && a.listed(c, origin) {
+	if origin, ok := pageOrigin(c.Request); ok && h.listed(c, origin) {
 		c.Writer.Header()[headerAllowOrigin] = []string{origin}
 		c.Writer.Header()[headerExpose] = []string{exposedHeaders}
 	}
@@ -71,27 +71,27 @@ func pageOrigin(req *http.Request) (string, bool) {
 
 // listed reports whether the origin's pages may call what a request asks for: with a chat the agent that the query names must
 // list it, else any agent. While that cannot be looked up they may not.
-func (a *api) listed(c *gin.Context, origin string) bool {
+func (h *widgetHandler) listed(c *gin.Context, origin string) bool {
 	ctx := c.Request.Context()
 	if c.Request.URL.Path == widgetSessionsPath {
-		known, err := a.Auth.Widgets().Listed(ctx, origin)
+		known, err := h.Auth.Widgets().Listed(ctx, origin)
 		return err == nil && known
 	}
 	agents := c.QueryArray("id")
-	return len(agents) == 1 && a.embeds(ctx, agents[0], origin)
+	return len(agents) == 1 && h.Embeds(ctx, agents[0], origin)
 }
 
-func (a *api) embeds(ctx context.Context, agentID, origin string) bool {
+func (h *widgetHandler) Embeds(ctx context.Context, agentID, origin string) bool {
 	if !id.Valid(id.Agent, agentID) {
 		return false
 	}
-	widget, err := a.Auth.Widgets().Embedded(ctx, agentID, origin)
+	widget, err := h.Auth.Widgets().Embedded(ctx, agentID, origin)
 	return err == nil && widget != nil
 }
 
 // preflight answers browsers that ask whether a page may send what it is about to. Others, and pages that may not, get
 // what every request gets with a method that the path does not have.
-func (a *api) preflight(c *gin.Context) {
+func (h *widgetHandler) Preflight(c *gin.Context) {
 	req := c.Request
 	if req.Method != http.MethodOptions || req.URL.Path != widgetSessionsPath && req.URL.Path != chatPath {
 		return
@@ -102,7 +102,7 @@ func (a *api) preflight(c *gin.Context) {
 	if !ok || !slices.Equal(req.Header[headerAskedMethod], []string{http.MethodPost}) {
 		return
 	}
-	if req.URL.Path == chatPath && !slices.Equal(c.QueryArray("action"), []string{chatAction}) || !a.listed(c, origin) {
+	if req.URL.Path == chatPath && !slices.Equal(c.QueryArray("action"), []string{chatAction}) || !h.listed(c, origin) {
 		return
 	}
 	header.Del("Allow")

@@ -51,7 +51,7 @@ type stage struct {
 
 func newStage(tb testing.TB, a *arena) *stage {
 	tb.Helper()
-	a.api.notifications.MaxEndpoints, a.api.hooksMost = 1<<30, 1<<30
+	a.api.notifications.MaxEndpoints, a.api.hooks.MaxHooks = 1<<30, 1<<30
 	s := &stage{arena: a, home: a.newHouse("home"), away: a.newHouse("away")}
 	s.other = a.person("other")
 	a.enter(s.other, s.home.org, domain.RoleMember)

@@ -53,7 +53,7 @@ func TestAgentsHaveVersions(t *testing.T) {
 func TestPreferredWait(t *testing.T) {
 	t.Parallel()
 	const most = 55 * time.Second
-	a := &api{Deps: Deps{WaitDefault: most}}
+	a := &runHandler{runDeps{WaitDefault: most}}
 	for prefer, want := range map[string]time.Duration{
 		"": most, "wait=10": 10 * time.Second, `wait="7"`: 7 * time.Second, "WAIT = 3 ; x=y": 3 * time.Second, "wait=-1": most, "wait=x": most, "wait=": most, "wait": most,
 		"wait=1e3": most, "wait=99999999999999999999": most, "wait=0": 0, "respond-async": 0, "respond-async, wait=5": 0, "wait=2, wait=9": 2 * time.Second,

@@ -13,16 +13,16 @@ import (
 
 // streamChanges is GET /api/events: that something of the organization has changed, as it happens. What it is, is not told:
 // members may not see all of it.
-func (a *api) streamChanges(c *gin.Context) {
-	seats, err := a.TakeSeats(httpx.Caller(c))
+func (h *runHandler) streamChanges(c *gin.Context) {
+	seats, err := h.TakeSeats(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.LeaveSeats(seats)
-	watcher := a.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
+	defer h.LeaveSeats(seats)
+	watcher := h.Changes.Watch(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	defer watcher.Close()
-	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, a.Permit(c))
+	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.Permit(c))
 }
 
 // changeReady is the event that changes are told of from here on: what was read before may be old.

@@ -20,34 +20,34 @@ const (
 )
 
 // getFile is GET /api/files?id=: the content of a file that a run has made, for whoever may see the run.
-func (a *api) getFile(c *gin.Context) {
+func (h *runHandler) getFile(c *gin.Context) {
 	fileID, err := httpx.RequiredID(c, id.File)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	place, err := a.downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
+	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.downloads.Leave(place)
-	file, content, err := a.openFile(c, fileID)
+	defer h.Downloads.Leave(place)
+	file, content, err := h.openFile(c, fileID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer func() { _ = content.Close() }() // nothing was written to it
-	transfer.SendFile(c, file, fileCaching, content, place, a.Permit(c))
+	transfer.SendFile(c, file, fileCaching, content, place, h.Permit(c))
 }
 
 // openFile opens a file whose run the caller may read. Of others there is none, and none of an erased run.
-func (a *api) openFile(c *gin.Context, fileID string) (file domain.File, content io.ReadSeekCloser, err error) {
-	file, content, err = a.Store.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
+func (h *runHandler) openFile(c *gin.Context, fileID string) (file domain.File, content io.ReadSeekCloser, err error) {
+	file, content, err = h.Store.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
 	if err != nil {
 		return file, nil, err
 	}
-	run, err := a.findRun(c, file.RunID)
+	run, err := h.findRun(c, file.RunID)
 	if err == nil && run.Erased {
 		err = apierr.New(apierr.NotFound, "no such resource")
 	}

@@ -193,7 +193,7 @@ func FuzzPrefer(f *testing.F) {
 	} {
 		f.Add(text)
 	}
-	a := &api{Deps: Deps{WaitDefault: 55 * time.Second}}
+	a := &runHandler{runDeps{WaitDefault: 55 * time.Second}}
 	f.Fuzz(func(t *testing.T, text string) {
 		wait := a.preferredWait(http.Header{"Prefer": strings.Split(text, "\n")})
 		if wait < 0 || wait > 55*time.Second {
@@ -257,7 +257,7 @@ func FuzzRunHeaders(f *testing.F) {
 			return with(req, z.house.key)
 		}
 		automated := z.try(t, set(request("POST", "/api/internal/run-automation", "", `{"target":"`+z.agent+`","input":{"message":"m"}}`)))
-		if automated.status == 202 && (!utf8.ValidString(key) || utf8.RuneCountInString(key) > keyMax) {
+		if automated.status == 202 && (!utf8.ValidString(key) || utf8.RuneCountInString(key) > 255) {
 			t.Errorf("the key %q was taken", key)
 		}
 		if !strings.Contains(accept, "event-stream") {

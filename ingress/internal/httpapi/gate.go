@@ -16,7 +16,7 @@ import (
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		httpx.StateOf(c).Large = &a.large
-		a.share(c, r)
+		a.widget.Share(c, r)
 		if err := a.admit(c, r); err != nil {
 			httpx.Fail(c, err)
 			return

@@ -15,16 +15,16 @@ import (
 )
 
 // shownHook is a hook as callers see it.
-func (a *api) shownHook(h domain.Hook) domain.Hook {
-	h.URL = a.PublicURL + receivePath + h.ID
-	if h.Filter == nil {
-		h.Filter = []domain.HookFilter{}
+func (h *hookHandler) shownHook(hook domain.Hook) domain.Hook {
+	hook.URL = h.PublicURL + receivePath + hook.ID
+	if hook.Filter == nil {
+		hook.Filter = []domain.HookFilter{}
 	}
-	return h
+	return hook
 }
 
 // getHooks is GET /api/hooks: a list, or with id one.
-func (a *api) getHooks(c *gin.Context) {
+func (h *hookHandler) getHooks(c *gin.Context) {
 	hookID, given, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -32,12 +32,12 @@ func (a *api) getHooks(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if given {
-		hook, err := a.Store.Hook(c.Request.Context(), org, hookID)
+		hook, err := h.Store.Hook(c.Request.Context(), org, hookID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
 		}
-		httpx.WriteJSON(c, http.StatusOK, a.shownHook(hook))
+		httpx.WriteJSON(c, http.StatusOK, h.shownHook(hook))
 		return
 	}
 	p, err := httpx.ReadPage(c, id.Hook)
@@ -45,28 +45,28 @@ func (a *api) getHooks(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	hooks, err := a.Store.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
+	hooks, err := h.Store.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	for i := range hooks {
-		hooks[i] = a.shownHook(hooks[i])
+		hooks[i] = h.shownHook(hooks[i])
 	}
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
 }
 
 // createHook is POST /api/hooks. A secret that was made here is shown in the answer, and never again.
-func (a *api) createHook(c *gin.Context) {
+func (h *hookHandler) createHook(c *gin.Context) {
 	body, found, err := httpx.Collect[newHookBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	who := httpx.Caller(c)
-	h := body.hook()
-	if h.KeyID = body.KeyID.Value; !body.KeyID.Set {
-		if h.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
+	hook := body.hook()
+	if hook.KeyID = body.KeyID.Value; !body.KeyID.Set {
+		if hook.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
 			found.Add("keyId", httpx.CodeRequired, "is required: an API key of the organization, as which deliveries enter")
 		}
 	}
@@ -74,33 +74,33 @@ func (a *api) createHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	h.ID = id.New(id.Hook)
+	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {
-		secret = webhookin.NewSecret(h.Source)
+		secret = webhookin.NewSecret(hook.Source)
 	}
-	stored, err := a.Store.CreateHook(c.Request.Context(), store.NewHook{
-		Hook: h, OrganizationID: who.OrganizationID, SealedSecret: a.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, h.ID)),
-		Most: a.hooksMost,
+	stored, err := h.Store.CreateHook(c.Request.Context(), store.NewHook{
+		Hook: hook, OrganizationID: who.OrganizationID, SealedSecret: h.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, hook.ID)),
+		Most: h.MaxHooks,
 	})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusCreated, a.withSecret(stored, secret, !body.Secret.Set))
+	httpx.WriteJSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
 // withSecret is a hook as it is shown once, with the secret that was made for it.
-func (a *api) withSecret(h domain.Hook, secret string, made bool) domain.Hook {
-	h = a.shownHook(h)
-	if h.Secret = httpx.HiddenSecret; made {
-		h.Secret = secret
+func (h *hookHandler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
+	hook = h.shownHook(hook)
+	if hook.Secret = httpx.HiddenSecret; made {
+		hook.Secret = secret
 	}
-	return h
+	return hook
 }
 
 // updateHook is PUT /api/hooks?id=: what is left out stays.
-func (a *api) updateHook(c *gin.Context) {
+func (h *hookHandler) updateHook(c *gin.Context) {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -116,7 +116,7 @@ func (a *api) updateHook(c *gin.Context) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := a.Store.Hook(ctx, org, hookID)
+	known, err := h.Store.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -125,17 +125,17 @@ func (a *api) updateHook(c *gin.Context) {
 	if body.SignatureHeader.Null {
 		body.SignatureHeader.Value = defaultHeader(known.Source)
 	}
-	if err := httpx.Unchanged(found, body, a.shownHook(known)); err != nil {
+	if err := httpx.Unchanged(found, body, h.shownHook(known)); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	changed, err := a.Store.UpdateHook(ctx, org, hookID, body.change())
+	changed, err := h.Store.UpdateHook(ctx, org, hookID, body.change())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.hooks.forget(hookID)
-	httpx.WriteJSON(c, http.StatusOK, a.shownHook(changed))
+	h.hooks.forget(hookID)
+	httpx.WriteJSON(c, http.StatusOK, h.shownHook(changed))
 }
 
 func (b *hookChangeBody) change() store.HookChange {
@@ -155,30 +155,30 @@ func (b *hookChangeBody) change() store.HookChange {
 }
 
 // deleteHook is DELETE /api/hooks?id=: on this ingress it holds at once, on others within 5 s.
-func (a *api) deleteHook(c *gin.Context) {
+func (h *hookHandler) deleteHook(c *gin.Context) {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := a.Store.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
+	if err := h.Store.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.hooks.forget(hookID)
+	h.hooks.forget(hookID)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
 }
 
 // rotateHook is POST /api/hooks?id=&action=rotate: a new secret, beside which the one before holds for a while. The body may be left
 // out.
-func (a *api) rotateHook(c *gin.Context) {
+func (h *hookHandler) rotateHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := a.Store.Hook(ctx, org, hookID)
+	known, err := h.Store.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -195,16 +195,16 @@ func (a *api) rotateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	sealed := a.Secrets.Seal(secret, secrets.Hook(org, hookID))
-	changed, err := a.Store.UpdateHook(ctx, org, hookID, store.HookChange{
+	sealed := h.Secrets.Seal(secret, secrets.Hook(org, hookID))
+	changed, err := h.Store.UpdateHook(ctx, org, hookID, store.HookChange{
 		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
 	})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.hooks.forget(hookID)
-	httpx.WriteJSON(c, http.StatusOK, a.withSecret(changed, secret, !body.Secret.Set))
+	h.hooks.forget(hookID)
+	httpx.WriteJSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
 }
 
 // actionOnHook reads the id and the body of an action; the body may be left out.

@@ -42,7 +42,7 @@ type deliveryView struct {
 }
 
 // getDeliveries is GET /api/hooks/deliveries: the log, or with hookId and id one delivery.
-func (a *api) getDeliveries(c *gin.Context) {
+func (h *hookHandler) getDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
 	hookID, given := httpx.QueryValue(c, "hookId", found)
 	deliveryID, one := httpx.QueryValue(c, "id", found)
@@ -54,35 +54,35 @@ func (a *api) getDeliveries(c *gin.Context) {
 		return
 	}
 	if one {
-		if err := a.ownHook(c, hookID); err != nil {
+		if err := h.ownHook(c, hookID); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
-		a.getDelivery(c, hookID, deliveryID)
+		h.getDelivery(c, hookID, deliveryID)
 		return
 	}
-	a.listDeliveries(c, hookID)
+	h.listDeliveries(c, hookID)
 }
 
 // ownHook is not_found for hooks that are not the organization's.
-func (a *api) ownHook(c *gin.Context, hookID string) error {
+func (h *hookHandler) ownHook(c *gin.Context, hookID string) error {
 	if !id.Valid(id.Hook, hookID) {
 		return apierr.New(apierr.NotFound, "no such resource")
 	}
-	_, err := a.Store.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
+	_, err := h.Store.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
 	return err
 }
 
-func (a *api) getDelivery(c *gin.Context, hookID, deliveryID string) {
+func (h *hookHandler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := a.Store.Delivery(ctx, org, hookID, deliveryID)
+	known, err := h.Store.Delivery(ctx, org, hookID, deliveryID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	view := deliveryView{Delivery: known}
 	if known.Kept {
-		body, contentType, err := a.Store.DeliveryBody(ctx, org, hookID, deliveryID)
+		body, contentType, err := h.Store.DeliveryBody(ctx, org, hookID, deliveryID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -93,9 +93,9 @@ func (a *api) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-func (a *api) listDeliveries(c *gin.Context, hookID string) {
+func (h *hookHandler) listDeliveries(c *gin.Context, hookID string) {
 	found := &httpx.Problems{}
-	if err := a.CheckReferences(c, found, "hookId", "runId"); err != nil {
+	if err := h.CheckReferences(c, found, "hookId", "runId"); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -118,7 +118,7 @@ func (a *api) listDeliveries(c *gin.Context, hookID string) {
 		httpx.Fail(c, err)
 		return
 	}
-	logged, err := a.Store.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
+	logged, err := h.Store.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -133,7 +133,7 @@ func (a *api) listDeliveries(c *gin.Context, hookID string) {
 
 // postDeliveries is POST /api/hooks/deliveries?hookId=&id=&action=redeliver: a new run of what a delivery brought, whatever the hook's
 // filter says.
-func (a *api) postDeliveries(c *gin.Context) {
+func (h *hookHandler) postDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
 	if !within {
@@ -150,12 +150,12 @@ func (a *api) postDeliveries(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	hook, err := a.openHook(c, hookID)
+	hook, err := h.openHook(c, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	taken, err := a.redeliver(c, hook, deliveryID)
+	taken, err := h.redeliver(c, hook, deliveryID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -164,21 +164,21 @@ func (a *api) postDeliveries(c *gin.Context) {
 }
 
 // openHook is a hook of the organization's that takes deliveries, as it is now.
-func (a *api) openHook(c *gin.Context, hookID string) (*liveHook, error) {
-	if err := a.ownHook(c, hookID); err != nil {
+func (h *hookHandler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
+	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
 	}
-	a.hooks.forget(hookID)
-	hook, err := a.hooks.get(c.Request.Context(), hookID)
+	h.hooks.forget(hookID)
+	hook, err := h.hooks.get(c.Request.Context(), hookID)
 	if apierr.CodeOf(err) == apierr.NotFound {
 		return nil, apierr.Invalid("id", httpx.CodeInvalidValue, "the hook takes nothing: it is disabled, or its API key does not hold any more")
 	}
 	return hook, err
 }
 
-func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (receivedView, error) {
+func (h *hookHandler) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (receivedView, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
-	known, err := a.Store.Delivery(ctx, org, hook.ID, deliveryID)
+	known, err := h.Store.Delivery(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return receivedView{}, err
 	}
@@ -186,7 +186,7 @@ func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (rece
 		return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue, "what this delivery brought is not kept: it was filtered, its run was "+
 			"erased or is kept no longer, or it has more than %d bytes", store.DeliveryBodyMax)
 	}
-	body, contentType, err := a.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
+	body, contentType, err := h.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return receivedView{}, err
 	}
@@ -195,14 +195,14 @@ func (a *api) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (rece
 	of := delivered{contentType: contentType, body: body, traceparent: httpx.Traceparent(c), again: true}
 	for n := 1; n <= redeliveredMost; n++ {
 		event.ID = redeliveredID(known.ID, n)
-		free, err := a.unseen(ctx, hook, event.ID)
+		free, err := h.unseen(ctx, hook, event.ID)
 		if err != nil {
 			return receivedView{}, err
 		}
 		if !free {
 			continue
 		}
-		taken, err := a.take(ctx, hook, &event, of)
+		taken, err := h.take(ctx, hook, &event, of)
 		if err != nil || !taken.Duplicate { // else another request was first
 			return taken, err
 		}
@@ -222,8 +222,8 @@ func redeliveredID(of string, n int) string {
 	return out
 }
 
-func (a *api) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bool, error) {
-	_, err := a.Store.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
+func (h *hookHandler) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bool, error) {
+	_, err := h.Store.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeOf(err) == apierr.NotFound {
 		return true, nil
 	}
@@ -232,13 +232,13 @@ func (a *api) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bo
 
 // testHook is POST /api/hooks?id=&action=test: a delivery signed as the source would, which goes the way of all others. The body may
 // be left out.
-func (a *api) testHook(c *gin.Context) {
+func (h *hookHandler) testHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	hook, err := a.openHook(c, hookID)
+	hook, err := h.openHook(c, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -259,7 +259,7 @@ func (a *api) testHook(c *gin.Context) {
 		return
 	}
 	event.ID, event.Name = testID, name // where the source has them in the payload, this one may have none
-	taken, err := a.take(c.Request.Context(), hook, &event, delivered{contentType: httpx.ContentJSON, body: sent.Body, traceparent: httpx.Traceparent(c)})
+	taken, err := h.take(c.Request.Context(), hook, &event, delivered{contentType: httpx.ContentJSON, body: sent.Body, traceparent: httpx.Traceparent(c)})
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -153,9 +153,9 @@ func TestMemoryComesWithTheBody(t *testing.T) {
 	for _, size := range []int{deliverySmall - 20, deliverySmall + 1} {
 		room, places := 0, 0
 		status := a.arrives(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
-			a.api.deliveries.Mu.Lock()
-			defer a.api.deliveries.Mu.Unlock()
-			room, places = n, len(a.api.deliveries.Open)
+			a.api.hooks.deliveries.Mu.Lock()
+			defer a.api.hooks.deliveries.Mu.Unlock()
+			room, places = n, len(a.api.hooks.deliveries.Open)
 		})
 		if status != 202 || room > 2*deliveryBegins || (places == 1) != (size > deliverySmall) {
 			t.Errorf("%d bytes: %d, room for %d bytes at first, %d places", size, status, room, places)

@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/webhookin"
@@ -77,49 +78,49 @@ type receivedView struct {
 }
 
 // receiveDelivery is POST /api/hooks/receive/<id>. No credential counts here but the signature.
-func (a *api) receiveDelivery(c *gin.Context) {
-	hook, err := a.receiving(c)
+func (h *hookHandler) receiveDelivery(c *gin.Context) {
+	hook, err := h.receiving(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	httpx.StateOf(c).Source = hook.Source
-	client := a.Auth.DemoClient(c.Request)
+	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	// Before its body is read. Addresses of these sources are shared by all their customers, any of whom could hold off another's.
-	if wait := a.unsigned.Wait(sender); wait > 0 && !slices.Contains(sharedSources, hook.Source) {
+	if wait := h.unsigned.Wait(sender); wait > 0 && !slices.Contains(sharedSources, hook.Source) {
 		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook that were not signed as they should be"))
 		return
 	}
 	if err := webhookin.VerifyHeaders(hook.Source, hook.SignatureHeader, hook.secrets, c.Request.Header, time.Now()); err != nil {
-		a.unsigned.Begin(sender)
+		h.unsigned.Begin(sender)
 		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
 		return
 	}
-	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Stranger: !a.senders.know(sender)}
-	body, leave, err := a.deliveryBody(c, who)
+	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Stranger: !h.senders.know(sender)}
+	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
 		if who.Stranger { // it counts, whether it was refused, was cut or broke off
-			a.unsigned.Begin(sender)
+			h.unsigned.Begin(sender)
 		}
 		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
-	if hook, err = a.receiving(c); err != nil { // it may have ended while the body came
+	if hook, err = h.receiving(c); err != nil { // it may have ended while the body came
 		httpx.Fail(c, err)
 		return
 	}
 	event, err := readEvent(hook, c.Request.Header, body)
 	if err != nil {
-		a.unsigned.Begin(sender)
+		h.unsigned.Begin(sender)
 		httpx.Fail(c, err)
 		return
 	}
-	a.senders.add(sender)
+	h.senders.add(sender)
 	httpx.StateOf(c).Ident = auth.Identity{Caller: hook.caller()} // for the log: now it is known whose request it is
-	a.Auth.Used(hook.KeyID)
-	taken, err := a.take(c.Request.Context(), hook, &event, delivered{
+	h.Auth.Used(hook.KeyID)
+	taken, err := h.take(c.Request.Context(), hook, &event, delivered{
 		contentType: c.GetHeader("Content-Type"), body: body, traceparent: httpx.Traceparent(c),
 	})
 	if err != nil {
@@ -138,12 +139,12 @@ func (a *api) receiveDelivery(c *gin.Context) {
 }
 
 // receiving is the hook that a request's path names.
-func (a *api) receiving(c *gin.Context) (*liveHook, error) {
+func (h *hookHandler) receiving(c *gin.Context) (*liveHook, error) {
 	hookID := c.Param("id")
 	if !id.Valid(id.Hook, hookID) {
 		return nil, apierr.New(apierr.NotFound, "no such resource")
 	}
-	return a.hooks.get(c.Request.Context(), hookID)
+	return h.hooks.get(c.Request.Context(), hookID)
 }
 
 // readEvent checks a delivery's signature and reads it.
@@ -156,7 +157,7 @@ func readEvent(hook *liveHook, header http.Header, body []byte) (webhookin.Event
 }
 
 // deliveryBody reads a delivery as it came. leave must be called when it is needed no more.
-func (a *api) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, leave func(), err error) {
+func (h *hookHandler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, leave func(), err error) {
 	length := c.Request.ContentLength
 	if length > deliveryMost {
 		return nil, nil, httpx.TooLarge(deliveryMost)
@@ -165,7 +166,7 @@ func (a *api) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, lea
 		body, err = readWhole(c.Request.Body, length)
 		return body, func() {}, err
 	}
-	from, err := a.deliveryPlace(c, who)
+	from, err := h.deliveryPlace(c, who)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -179,14 +180,14 @@ func (a *api) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, lea
 }
 
 // deliveryPlace waits a moment for a place: some sources send nothing a second time, whatever they are answered.
-func (a *api) deliveryPlace(c *gin.Context, who transfer.Owner) (*transfer.Slot, error) {
+func (h *hookHandler) deliveryPlace(c *gin.Context, who transfer.Owner) (*transfer.Slot, error) {
 	conn := http.NewResponseController(c.Writer)
 	ctx, cancel := context.WithTimeout(c.Request.Context(), placeWait)
 	defer cancel()
 	ticker := time.NewTicker(placePace)
 	defer ticker.Stop()
 	for {
-		from, err := a.deliveries.Enter(who, conn)
+		from, err := h.deliveries.Enter(who, conn)
 		if err == nil {
 			return from, nil
 		}
@@ -226,23 +227,23 @@ type delivered struct {
 // take logs a verified delivery, and accepts the run that the hook's rules make of it. One that was seen before gives what came
 // of it then. A delivery that nothing can be run for is no error: sources would give the hook up. Over the limit of requests it is not
 // logged.
-func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (receivedView, error) {
-	limit, err := a.Limits.Check(ctx, hook.caller())
+func (h *hookHandler) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (receivedView, error) {
+	limit, err := h.Limits.Check(ctx, hook.caller())
 	if err != nil {
 		return receivedView{}, fmt.Errorf("checking limit: %w", err)
 	}
-	d, err := a.decide(ctx, hook, e, of)
+	d, err := h.decide(ctx, hook, e, of)
 	if err != nil {
 		return receivedView{}, err
 	}
 	if !limit.Allowed {
-		if err := a.putOff(ctx, hook, &d, limit.RetryAfter); err != nil {
+		if err := h.putOff(ctx, hook, &d, limit.RetryAfter); err != nil {
 			return receivedView{}, err
 		}
 	}
-	deliver := a.deliver
+	deliver := h.deliver
 	if !limit.Allowed && d.Run == nil {
-		deliver = a.unlogged
+		deliver = h.unlogged
 	}
 	accepted, err := deliver(ctx, d)
 	if err != nil {
@@ -250,18 +251,18 @@ func (a *api) take(ctx context.Context, hook *liveHook, e *webhookin.Event, of d
 	}
 	was := accepted.Delivery
 	if limit.Allowed && !costs(&d, &accepted) {
-		a.Limits.Refund(hook.caller())
+		h.Limits.Refund(hook.caller())
 	}
 	return receivedView{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
 // putOff says of a delivery over the limit that its run is to wait: it may not come again. One that no run could come of has none: it is
 // not logged.
-func (a *api) putOff(ctx context.Context, hook *liveHook, d *store.NewDelivery, wait time.Duration) error {
+func (h *hookHandler) putOff(ctx context.Context, hook *liveHook, d *store.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
 	}
-	agent, err := a.Store.Agent(ctx, hook.OrganizationID, hook.AgentID)
+	agent, err := h.Store.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeOf(err) == apierr.NotFound:
 		refuse(d, apierr.NotFound, store.HookWithoutAgent)
@@ -286,8 +287,8 @@ func costs(d *store.NewDelivery, accepted *store.AcceptedDelivery) bool {
 
 // deliver logs a delivery. One for whose run a budget has no room any more, though it had just before, is refused; if it was put off, too,
 // it is not logged.
-func (a *api) deliver(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
-	accepted, err := a.deliverOnce(ctx, d)
+func (h *hookHandler) deliver(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+	accepted, err := h.deliverOnce(ctx, d)
 	if apierr.CodeOf(err) != apierr.BudgetExceeded {
 		return accepted, err
 	}
@@ -295,14 +296,14 @@ func (a *api) deliver(ctx context.Context, d store.NewDelivery) (store.AcceptedD
 	refuse(&d, apierr.BudgetExceeded, detailOf(err))
 	d.Run, d.Collect = nil, nil
 	if over {
-		return a.unlogged(ctx, d)
+		return h.unlogged(ctx, d)
 	}
-	return a.deliverOnce(ctx, d)
+	return h.deliverOnce(ctx, d)
 }
 
 // unlogged gives the run of a delivery that was seen before. Of any other it says what it would have been.
-func (a *api) unlogged(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
-	seen, err := a.Store.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
+func (h *hookHandler) unlogged(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+	seen, err := h.Store.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
 		return store.AcceptedDelivery{}, err
 	}
@@ -312,8 +313,8 @@ func (a *api) unlogged(ctx context.Context, d store.NewDelivery) (store.Accepted
 	return store.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
 }
 
-func (a *api) deliverOnce(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
-	accepted, err := a.Dispatch.Deliver(ctx, d)
+func (h *hookHandler) deliverOnce(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+	accepted, err := h.Dispatch.Deliver(ctx, d)
 	if err == nil {
 		err = accepted.Err
 	}
@@ -321,7 +322,7 @@ func (a *api) deliverOnce(ctx context.Context, d store.NewDelivery) (store.Accep
 }
 
 // decide says of a delivery what is to become of it: answered, filtered, refused, or a run.
-func (a *api) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (store.NewDelivery, error) {
+func (h *hookHandler) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (store.NewDelivery, error) {
 	d := store.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.contentType),
 		Bytes: int64(len(of.body)), Status: domain.DeliveryAnswered,
@@ -349,7 +350,7 @@ func (a *api) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of
 		return d, nil
 	}
 	who := hook.caller()
-	switch err := a.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
+	switch err := h.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
 	case out.Key != "" && errors.Is(err, store.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
 	case apierr.CodeOf(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detailOf(err))
@@ -357,7 +358,7 @@ func (a *api) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of
 	case err != nil:
 		return d, err
 	}
-	run, err := a.deliveryRun(hook, e, out.Message, of.traceparent)
+	run, err := h.deliveryRun(hook, e, out.Message, of.traceparent)
 	if err != nil {
 		return d, err
 	}
@@ -379,16 +380,16 @@ func collected(hook *liveHook, key string) *store.Collect {
 
 // deliveryRun is the run of a delivery, as run-automation would accept it from the hook's key. What the delivery brings comes
 // along as data: the run has read what is not to be trusted.
-func (a *api) deliveryRun(hook *liveHook, e *webhookin.Event, message, traceparent string) (store.NewRun, error) {
+func (h *hookHandler) deliveryRun(hook *liveHook, e *webhookin.Event, message, traceparent string) (store.NewRun, error) {
 	data, err := deliveryData(hook.Source, e)
 	if err != nil {
 		return store.NewRun{}, fmt.Errorf("rendering delivery: %w", err)
 	}
-	s := a.automation(hook.caller(), hook.AgentID)
+	s := dispatch.NewAutomation(hook.caller(), hook.AgentID, h.RetentionDefault)
 	s.Message, s.Data, s.Traceparent = message, data, traceparent
 	s.Key, s.KeyScope = e.ID, "hook:"+hook.ID
 	s.TriggerType, s.AutomationID = triggerWebhook, hook.Name
-	return s.NewRun(a.RunDeadline)
+	return s.NewRun(h.RunDeadline)
 }
 
 type deliveryHead struct {

@@ -165,7 +165,7 @@ func TestHooksAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	h := a.newHouse("home")
-	a.api.hooksMost = 1
+	a.api.hooks.MaxHooks = 1
 	a.newHook(h, "github")
 	a.from("POST", "/api/hooks", hookBody(a.newAgent(h), "github"), h.key).want(t, "one more", 409, "conflict")
 }

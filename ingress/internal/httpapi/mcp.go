@@ -14,8 +14,10 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/agenttools"
+	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openapi"
 	"parley/ingress/internal/stream"
 	"parley/shared/apierr"
 	"parley/shared/contract"
@@ -25,8 +27,30 @@ import (
 
 const toolsMost = 200 // agents that are listed as tools: clients show models all of them
 
+// mcpDeps is what the handler of MCP needs.
+type mcpDeps struct {
+	*httpx.Limiter
+	*dispatch.Submitter
+	httpx.SessionChecks
+	Store *store.Store
+}
+
+// mcpHandler answers /mcp.
+type mcpHandler struct {
+	mcpDeps
+	tools *agenttools.Server // agents as tools
+}
+
+// newMCP makes the handler of MCP.
+func newMCP(deps mcpDeps) *mcpHandler { return &mcpHandler{deps, agenttools.New(openapi.Version())} }
+
+// routes is the one route of the protocol.
+func (h *mcpHandler) routes() []httpx.Route {
+	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
+}
+
 // mcp is POST /mcp: the organization's agents as the tools of an MCP server.
-func (a *api) mcp(c *gin.Context) {
+func (h *mcpHandler) mcp(c *gin.Context) {
 	body, err := messageOf(c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -40,7 +64,7 @@ func (a *api) mcp(c *gin.Context) {
 	out := &mcpWriter{ResponseWriter: c.Writer}
 	// It returns when the calls of the request have: these may use its context until then.
 	defer out.leave()
-	a.tools.Serve(out, c.Request, &callable{a: a, c: c, out: out})
+	h.tools.Serve(out, c.Request, &callable{h: h, c: c, out: out})
 	if err := out.refusal(); err != nil {
 		httpx.Fail(c, err)
 	}
@@ -78,7 +102,7 @@ func messageOf(c *gin.Context) ([]byte, error) {
 // callable are the agents that the caller of a request may call. Its methods are called by other goroutines than the
 // request's, which waits for them.
 type callable struct {
-	a   *api
+	h   *mcpHandler
 	c   *gin.Context
 	out *mcpWriter
 }
@@ -92,7 +116,7 @@ func (t *callable) coded(err error) error {
 // List gives the newest agents of the organization that people may chat with.
 func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
 	//nolint:contextcheck // the request's ends with its client, the SDK's does not
-	known, err := t.a.Store.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
+	known, err := t.h.Store.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
 	if err != nil {
 		t.out.instead = t.coded(err)
 		return nil, t.out.instead
@@ -134,33 +158,33 @@ func (t *callable) submission(call agenttools.Call) (*dispatch.Submission, error
 	if !httpx.DecodeStrict(call.Arguments, &said, found) || found.Has(httpx.BodyPath) {
 		return nil, found.Err()
 	}
-	checkMessage(found, "message", said.Message)
+	httpx.CheckMessage(found, "message", said.Message)
 	who := httpx.Caller(t.c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointMCP, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), AgentID: call.AgentID,
 		SessionID: said.SessionID.Value, Message: said.Message, TriggerType: domain.TriggerChat, Traceparent: httpx.Traceparent(t.c),
 	}
 	if said.SessionID.Set {
-		checkSession(found, s.SessionID)
+		httpx.CheckSession(found, s.SessionID)
 	} else {
-		s.Retention = unnamedRetention
+		s.Retention = dispatch.UnnamedRetention
 	}
 	key := httpx.Optional[string]{Set: call.Key != nil}
 	if key.Set {
 		key.Value = *call.Key
 	}
-	s.Key = idempotencyKey(found, t.c, key)
+	s.Key = httpx.IdempotencyKey(found, t.c, key)
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	return s, found.Err()
 }
 
 func (t *callable) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
-	seats, err := t.a.TakeSeats(s.Caller)
+	seats, err := t.h.TakeSeats(s.Caller)
 	if err != nil {
 		return nil, err
 	}
-	defer t.a.LeaveSeats(seats)
-	reader, run, err := t.a.Follow(t.c.Request.Context(), s, dispatch.Consumed{}) // the message was counted
+	defer t.h.LeaveSeats(seats)
+	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}) // the message was counted
 	if run != nil {
 		httpx.About(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
@@ -174,7 +198,7 @@ func (t *callable) run(s *dispatch.Submission, progress func(string)) (*domain.R
 
 // await follows a run to its end, or until it waits for a person.
 func (t *callable) await(reader *stream.Reader, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
-	may := t.a.Permit(t.c)
+	may := t.h.Permit(t.c)
 	for ping := time.Now().Add(httpx.PingEvery); ; {
 		events, err := reader.Next(t.c.Request.Context(), may.Earlier(ping))
 		if err != nil {
@@ -215,7 +239,7 @@ func (t *callable) take(e domain.Event, run *store.StoredRun, progress func(stri
 			progress(told.ToolCall.Name + ": " + told.ToolCall.Status)
 		}
 	case domain.EventRequiresAction: // it may have been decided since
-		now, err := t.a.Store.RunByID(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+		now, err := t.h.Store.RunByID(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 		if err == nil && now.Run.Status == domain.RunRequiresAction {
 			return &now.Run, nil
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/realtime"
@@ -19,6 +21,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/store"
 )
 
 const (
@@ -41,14 +44,50 @@ type voiceCall struct {
 	tools     domain.VoiceTool
 }
 
+// PageList reports whether an agent's widget lists the pages of an origin.
+type PageList interface {
+	Embeds(ctx context.Context, agentID, origin string) bool
+}
+
+// voiceDeps is what the handler of voice needs.
+type voiceDeps struct {
+	*httpx.Limiter
+	*dispatch.Submitter
+	httpx.SessionChecks
+	Store                *store.Store
+	Auth                 *auth.Resolver
+	Dispatch             *dispatch.Dispatcher
+	Voice                *voicegate.Gate
+	Templates            *agent.Templates
+	Pages                PageList
+	Origins              *http.CrossOriginProtection
+	Stopping             func() bool
+	VoicePerOrganization int
+}
+
+// voiceHandler answers OpenAI's Realtime API.
+type voiceHandler struct{ voiceDeps }
+
+// newVoice makes the handler of voice.
+func newVoice(deps voiceDeps) *voiceHandler { return &voiceHandler{deps} }
+
+// routes are voice connections and the secrets that open them.
+func (h *voiceHandler) routes() []httpx.Route {
+	const member = domain.RoleMember
+	return []httpx.Route{
+		{Method: "GET", Path: realtimePath, Need: auth.NeedVoice, Role: member, Open: true, Stream: true, Handle: h.realtime},
+		{Method: "POST", Path: realtimePath + "/client_secrets", Need: auth.NeedUser, Role: member, Open: true, Handle: h.createClientSecret},
+	}
+}
+
 // realtime is GET /v1/realtime: a voice connection with an agent or template, by OpenAI's Realtime protocol. Whatever stands against
 // it is answered before it is one.
-func (a *api) realtime(c *gin.Context) {
+func (h *voiceHandler) realtime(c *gin.Context) {
 	if err := bodiless(c); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	asked, err := a.callOf(c)
+	asked, err := h.callOf(c)
 	if err == nil {
 		err = upgradable(c.Request)
 	}
@@ -56,21 +95,21 @@ func (a *api) realtime(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	seats, err := a.takeVoiceSeats(httpx.Caller(c))
+	seats, err := h.takeVoiceSeats(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.LeaveSeats(seats)
+	defer h.LeaveSeats(seats)
 	httpx.About(c, asked.model, "", asked.sessionID)
-	if err := a.Voice.Serve(c.Writer, c.Request, a.admission(c, asked)); err != nil {
+	if err := h.Voice.Serve(c.Writer, c.Request, h.admission(c, asked)); err != nil {
 		httpx.Fail(c, err)
 	}
 }
 
 // admission lets a caller's connection in.
-func (a *api) admission(c *gin.Context, asked voiceCall) voicegate.Admission {
-	may, who := a.voicePermit(c), httpx.Caller(c)
+func (h *voiceHandler) admission(c *gin.Context, asked voiceCall) voicegate.Admission {
+	may, who := h.voicePermit(c), httpx.Caller(c)
 	settings := asked.settings()
 	if secret := httpx.Identity(c).Secret; secret != nil {
 		settings.Session = secret.Session
@@ -78,7 +117,7 @@ func (a *api) admission(c *gin.Context, asked voiceCall) voicegate.Admission {
 	return voicegate.Admission{
 		Conversation: settings, Organization: who.OrganizationID, Holds: may.Holds, Look: may.Earlier,
 		Runs: &voiceRuns{
-			a: a, request: c.Request, traceparent: httpx.Traceparent(c), call: asked,
+			h: h, request: c.Request, traceparent: httpx.Traceparent(c), call: asked,
 			org: who.OrganizationID, principal: who.Principal(), begun: map[string]bool{},
 		},
 	}
@@ -91,15 +130,15 @@ func (k *voiceCall) settings() realtime.Settings {
 
 // voicePermit is the permit of a connection that is its caller's as they stand at each turn: whatever they may do by then, it is
 // their own session.
-func (a *api) voicePermit(c *gin.Context) *httpx.Permit {
-	may := a.Permit(c)
+func (h *voiceHandler) voicePermit(c *gin.Context) *httpx.Permit {
+	may := h.Permit(c)
 	may.Reads = []string{httpx.Caller(c).Principal()}
-	may.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return a.Auth.VoiceAgain(req) }
+	may.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return h.Auth.VoiceAgain(req) }
 	return &may
 }
 
 // callOf reads and checks what a connection is asked for with, but for its being one.
-func (a *api) callOf(c *gin.Context) (voiceCall, error) {
+func (h *voiceHandler) callOf(c *gin.Context) (voiceCall, error) {
 	found := &httpx.Problems{}
 	checkProtocol(found, c.Request)
 	model, given := httpx.QueryValue(c, "model", found)
@@ -108,7 +147,7 @@ func (a *api) callOf(c *gin.Context) (voiceCall, error) {
 		found.Add("model", httpx.CodeRequired, "the query must name the agent or template to talk with by model")
 	}
 	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
-		found.Text("session_id", asked.sessionID, 1, sessionIDMax)
+		found.Text("session_id", asked.sessionID, 1, httpx.MaxSessionID)
 	}
 	if err := found.Err(); err != nil {
 		return voiceCall{}, err
@@ -117,10 +156,10 @@ func (a *api) callOf(c *gin.Context) (voiceCall, error) {
 		return voiceCall{}, err
 	}
 	// What is not the caller's is missing to every page: whose widget lists it is none of theirs.
-	if err := a.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked); err != nil {
+	if err := h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked); err != nil {
 		return voiceCall{}, err
 	}
-	return asked, a.checkOrigin(c, asked.model)
+	return asked, h.checkOrigin(c, asked.model)
 }
 
 // bind holds a call to what a client secret is for, and gives a session to one that names none. Whoever was given a secret must not
@@ -162,22 +201,22 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 
 // checkOrigin refuses pages of other origins than the service's own and those that the agent's widget lists: browsers let any page
 // open a WebSocket.
-func (a *api) checkOrigin(c *gin.Context, model string) error {
+func (h *voiceHandler) checkOrigin(c *gin.Context, model string) error {
 	posted := *c.Request
 	posted.Method = http.MethodPost // what only reads is let pass by the check
-	cause := a.origins.Check(&posted)
+	cause := h.Origins.Check(&posted)
 	if cause == nil && len(c.Request.Header[headerOrigin]) <= 1 {
 		return nil
 	}
-	if origin, ok := pageOrigin(c.Request); ok && a.embeds(c.Request.Context(), model, origin) {
+	if origin, ok := pageOrigin(c.Request); ok && h.Pages.Embeds(c.Request.Context(), model, origin) {
 		return nil
 	}
 	return apierr.Wrap(apierr.PermissionDenied, cause, "a page of another origin may not talk with this agent: its widget does not list it")
 }
 
 // findVoice finds the agent or template that a call is for, if it is for talking with.
-func (a *api) findVoice(ctx context.Context, org string, k *voiceCall) error {
-	tools, err := a.toolsOf(ctx, org, k.model)
+func (h *voiceHandler) findVoice(ctx context.Context, org string, k *voiceCall) error {
+	tools, err := h.toolsOf(ctx, org, k.model)
 	if err != nil {
 		return asModel(err)
 	}
@@ -188,15 +227,15 @@ func (a *api) findVoice(ctx context.Context, org string, k *voiceCall) error {
 	return nil
 }
 
-func (a *api) toolsOf(ctx context.Context, org, model string) (domain.Tools, error) {
+func (h *voiceHandler) toolsOf(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
-		agent, err := a.Store.Agent(ctx, org, model)
+		agent, err := h.Store.Agent(ctx, org, model)
 		if err == nil && !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
 			err = apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", domain.CallerUser)
 		}
 		return agent.Tools, err
 	}
-	all, err := a.templates.Get(ctx)
+	all, err := h.Templates.Get(ctx)
 	if err != nil {
 		return domain.Tools{}, err
 	}
@@ -262,19 +301,19 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 }
 
 // takeVoiceSeats is takeSeats for a voice connection, which takes one of its organization's besides.
-func (a *api) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
-	if a.stopping() {
+func (h *voiceHandler) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
+	if h.Stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")
 		stopping.RetryAfter = time.Second
 		return nil, stopping
 	}
-	seats, err := a.TakeSeats(who)
+	seats, err := h.TakeSeats(who)
 	if err != nil {
 		return nil, err
 	}
-	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Most: a.VoicePerOrganization}
-	if !a.TakeSeat(voice) {
-		a.LeaveSeats(seats)
+	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Most: h.VoicePerOrganization}
+	if !h.TakeSeat(voice) {
+		h.LeaveSeats(seats)
 		return nil, httpx.RateLimited(httpx.SeatWait, "this organization has too many voice connections open; end some")
 	}
 	return append(seats, voice), nil

@@ -18,7 +18,7 @@ import (
 
 // voiceRuns makes a connection's turns runs. Of other runs it does nothing.
 type voiceRuns struct {
-	a           *api
+	h           *voiceHandler
 	request     *http.Request // that became the connection
 	traceparent string
 	call        voiceCall
@@ -31,20 +31,14 @@ type voiceRuns struct {
 
 // quietly counts a turn against its caller's limit; there is no response to say on where that stands.
 type quietly struct {
-	a   *api
-	ctx context.Context //nolint:containedctx // of the one turn that it counts
-	who domain.Caller
+	limiter *httpx.Limiter
+	ctx     context.Context //nolint:containedctx // of the one turn that it counts
+	who     domain.Caller
 }
 
-func (t quietly) Pay() error {
-	d, err := t.a.Limits.Check(t.ctx, t.who)
-	if err != nil {
-		return err
-	}
-	return httpx.Refusal(d)
-}
+func (t quietly) Pay() error { return t.limiter.Count(t.ctx, t.who) }
 
-func (t quietly) Refund()       { t.a.Limits.Refund(t.who) }
+func (t quietly) Refund()       { t.limiter.Uncount(t.who) }
 func (t quietly) Returns() bool { return false }
 
 // Begin submits a turn as the run of a chat, by its caller as they stand now.
@@ -53,7 +47,7 @@ func (r *voiceRuns) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Ru
 	if err != nil {
 		return nil, err
 	}
-	reader, run, err := r.a.Follow(ctx, s, quietly{r.a, ctx, s.Caller})
+	reader, run, err := r.h.Follow(ctx, s, quietly{r.h.Limiter, ctx, s.Caller})
 	if err != nil {
 		return nil, asModel(err)
 	}
@@ -65,18 +59,18 @@ func (r *voiceRuns) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Ru
 }
 
 func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Submission, error) {
-	ident, err := r.a.Auth.VoiceAgain(r.request.WithContext(ctx))
+	ident, err := r.h.Auth.VoiceAgain(r.request.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
 	who, found := ident.Caller, &httpx.Problems{}
-	checkMessage(found, "message", turn.Message)
+	httpx.CheckMessage(found, "message", turn.Message)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointRealtime, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
 		SessionID: r.call.sessionID, Message: turn.Message, History: turn.History, Instructions: turn.Instructions, Traceparent: r.traceparent,
 		Before: func(ctx context.Context) error { // it may have been disabled since
 			now := r.call
-			return r.a.findVoice(ctx, who.OrganizationID, &now)
+			return r.h.findVoice(ctx, who.OrganizationID, &now)
 		},
 	}
 	if strings.HasPrefix(r.call.model, templatePrefix) {
@@ -86,7 +80,7 @@ func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*dispat
 	}
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if !r.call.named {
-		s.Retention = unnamedRetention
+		s.Retention = dispatch.UnnamedRetention
 	}
 	return s, found.Err()
 }
@@ -95,7 +89,7 @@ func (r *voiceRuns) submission(ctx context.Context, turn realtime.Turn) (*dispat
 func (r *voiceRuns) Cancel(ctx context.Context, runID string) error {
 	org, principal, err := r.of(runID)
 	if err == nil {
-		_, err = r.a.Dispatch.Cancel(ctx, org, principal, runID)
+		_, err = r.h.Dispatch.Cancel(ctx, org, principal, runID)
 	}
 	return err
 }
@@ -104,7 +98,7 @@ func (r *voiceRuns) Cancel(ctx context.Context, runID string) error {
 func (r *voiceRuns) SaveHeard(ctx context.Context, runID string, heard domain.Heard) error {
 	org, _, err := r.of(runID)
 	if err == nil {
-		err = r.a.Store.SaveHeard(ctx, org, runID, heard)
+		err = r.h.Store.SaveHeard(ctx, org, runID, heard)
 	}
 	return err
 }

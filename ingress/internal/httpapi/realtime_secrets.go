@@ -67,8 +67,8 @@ type clientSecretView struct {
 }
 
 // createClientSecret is POST /v1/realtime/client_secrets: what a page needs to open a voice connection by itself.
-func (a *api) createClientSecret(c *gin.Context) {
-	view, err := a.newClientSecret(c)
+func (h *voiceHandler) createClientSecret(c *gin.Context) {
+	view, err := h.newClientSecret(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -76,8 +76,8 @@ func (a *api) createClientSecret(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-func (a *api) newClientSecret(c *gin.Context) (clientSecretView, error) {
-	body, asked, err := a.secretAsked(c)
+func (h *voiceHandler) newClientSecret(c *gin.Context) (clientSecretView, error) {
+	body, asked, err := h.secretAsked(c)
 	if err != nil {
 		return clientSecretView{}, err
 	}
@@ -89,7 +89,7 @@ func (a *api) newClientSecret(c *gin.Context) (clientSecretView, error) {
 		return clientSecretView{}, err
 	}
 	expires := time.Now().Add(body.life()).Truncate(time.Second)
-	value, err := a.Auth.NewClientSecret(c.Request.Context(), httpx.Identity(c), auth.ClientSecret{
+	value, err := h.Auth.NewClientSecret(c.Request.Context(), httpx.Identity(c), auth.ClientSecret{
 		Model: asked.model, SessionID: asked.sessionID, Named: asked.named, Session: body.Session, Expires: expires,
 	})
 	if err != nil {
@@ -99,13 +99,13 @@ func (a *api) newClientSecret(c *gin.Context) (clientSecretView, error) {
 }
 
 // secretAsked reads what a client secret is to be for. What is wrong with the session's settings is told along with the rest.
-func (a *api) secretAsked(c *gin.Context) (body clientSecretBody, asked voiceCall, err error) {
+func (h *voiceHandler) secretAsked(c *gin.Context) (body clientSecretBody, asked voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
 		return body, asked, err
 	}
 	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
-		found.Text("session_id", asked.sessionID, 1, sessionIDMax)
+		found.Text("session_id", asked.sessionID, 1, httpx.MaxSessionID)
 	} else {
 		asked.sessionID = id.New(voiceSession)
 	}
@@ -127,7 +127,7 @@ func (a *api) secretAsked(c *gin.Context) (body clientSecretBody, asked voiceCal
 	if err := found.Err(); err != nil {
 		return body, asked, err
 	}
-	return body, asked, inSession(a.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked))
+	return body, asked, inSession(h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked))
 }
 
 // inSession names the model where it stands in the body.

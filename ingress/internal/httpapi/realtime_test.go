@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
@@ -70,7 +71,7 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 	_, _, runID := k.answered()
 	run, err := b.store.RunByID(t.Context(), b.org, "", runID)
 	must(t, err)
-	if run.Run.ExpiresAt == nil || run.Run.ExpiresAt.Sub(run.Run.FinishedAt.Time) != unnamedRetention || run.Run.SessionID != k.id {
+	if run.Run.ExpiresAt == nil || run.Run.ExpiresAt.Sub(run.Run.FinishedAt.Time) != dispatch.UnnamedRetention || run.Run.SessionID != k.id {
 		t.Errorf("run %+v", run.Run)
 	}
 }
@@ -125,7 +126,7 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 		return noted
 	})
 	other := b.newChat(b.house, b.agent, "s", b.owner.auth)
-	runs := &voiceRuns{a: b.api, org: b.org, principal: b.owner.id, begun: map[string]bool{runID: true}}
+	runs := &voiceRuns{h: b.api.voice, org: b.org, principal: b.owner.id, begun: map[string]bool{runID: true}}
 	for what, err := range map[string]error{
 		"cancelling": runs.Cancel(ctx, other), "noting": runs.SaveHeard(ctx, other, domain.Heard{Text: "x"}),
 	} {
@@ -302,7 +303,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 func TestVoiceConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBooth(t, manyRequests)
-	b.api.VoicePerOrganization = 2
+	b.api.voice.VoicePerOrganization = 2
 	query := "?model=" + b.agent
 	first, second := b.open(t, query, b.key), b.open(t, query, b.owner.auth)
 	full := b.from("GET", realtimePath+query, "", upgrading(b.admin.auth)...).want(t, "one too many", 429, "rate_limited")
@@ -317,10 +318,10 @@ func TestVoiceConnectionsAreCounted(t *testing.T) {
 		third, _ := b.dial(t, query, b.key)
 		return third != nil
 	})
-	b.api.VoicePerOrganization, b.api.StreamsPerCredential = 100, 1
+	b.api.voice.VoicePerOrganization, b.api.StreamsPerCredential = 100, 1
 	b.from("GET", realtimePath+query, "", upgrading(b.key)...).want(t, "a credential's seat", 429, "rate_limited")
 	b.open(t, query, b.member.auth, b.header)
 	must(t, second.socket.Close(websocket.StatusNormalClosure, ""))
-	b.api.Draining = func() bool { return true }
+	b.api.voice.Stopping = func() bool { return true }
 	b.from("GET", realtimePath+query, "", upgrading(b.admin.auth)...).want(t, "while the service stops", 503, "unavailable")
 }

@@ -46,7 +46,7 @@ func (b *booth) raw(t *testing.T, name, request string) (got answer, last bool) 
 func TestUpgradesHaveNoBody(t *testing.T) {
 	t.Parallel()
 	b := newBooth(t, manyRequests)
-	b.api.VoicePerOrganization = 1
+	b.api.voice.VoicePerOrganization = 1
 	b.open(t, "?model="+b.agent, b.key) // whoever takes a seat before looking is told of that instead
 	frame := "\x81\x82\x00\x00\x00\x00{}"
 	for name, c := range map[string]struct{ header, body string }{

@@ -16,82 +16,8 @@ import (
 
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
-	const member = domain.RoleMember
-	return slices.Concat(a.account.Routes(), a.agents.Routes(), a.chatRoutes(), a.runRoutes(), a.usage.Routes(), a.knowledge.Routes(), a.hookRoutes(), a.notifications.Routes(), []httpx.Route{
-		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: a.runAutomation},
-		{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: member, Handle: a.mcp},
-	}, a.v1Routes())
-}
-
-// chatRoutes are chats and their sessions.
-func (a *api) chatRoutes() []httpx.Route {
-	const member, admin = domain.RoleMember, domain.RoleAdmin
-	of := a.finders()
-	return []httpx.Route{
-		{
-			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
-			Find: of.target, List: httpx.Params{"template", "format"}, Beside: httpx.Params{"template", "format"},
-			Handle: a.chat,
-		},
-		{Method: "POST", Path: widgetSessionsPath, Need: auth.NeedPage, Handle: a.widgetSession},
-		{
-			Method: "GET", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
-			Find: of.session, List: httpx.Params{"principal", "limit", "cursor"}, Beside: httpx.Params{"agentId", "templateId", "principal", "limit", "cursor"},
-			Handle: a.getSessions,
-		},
-		{
-			Method: "DELETE", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
-			Find: of.session, Beside: httpx.Params{"agentId", "templateId", "principal"},
-			Handle: a.eraseSession,
-		},
-	}
-}
-
-// runRoutes are runs and what they used, made and cited.
-func (a *api) runRoutes() []httpx.Route {
-	const member, admin = domain.RoleMember, domain.RoleAdmin
-	of := a.finders()
-	return []httpx.Route{
-		{
-			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member,
-			Find: of.run, List: httpx.Params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
-			Beside: httpx.Params{"wait", "stream", "format", "timeline"},
-			Handle: a.getRuns,
-		},
-		{
-			Method: "POST", Path: "/api/runs", Action: "*", Need: auth.NeedUser, Role: member,
-			Find: of.run, Beside: httpx.Params{"toolCallId"},
-			Handle: a.postRuns,
-		},
-		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: a.streamChanges},
-
-		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: of.source, Handle: a.getSource},
-		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: of.file, Handle: a.getFile},
-	}
-}
-
-// hookRoutes are webhooks that come in.
-func (a *api) hookRoutes() []httpx.Route {
-	const admin = domain.RoleAdmin
-	of := a.finders()
-	return []httpx.Route{
-		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: of.hook, List: httpx.Paged, Handle: a.getHooks},
-		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: a.createHook},
-		{Method: "POST", Path: "/api/hooks", Action: "rotate", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.rotateHook},
-		{Method: "POST", Path: "/api/hooks", Action: "test", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.testHook},
-		{Method: "PUT", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.updateHook},
-		{Method: "DELETE", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: of.hook, Handle: a.deleteHook},
-		{
-			Method: "GET", Path: "/api/hooks/deliveries", Need: auth.NeedUser, Role: admin,
-			Find: of.delivery, List: httpx.Params{"hookId", "runId", "status", "limit", "cursor"}, Beside: httpx.Params{"hookId"},
-			Handle: a.getDeliveries,
-		},
-		{
-			Method: "POST", Path: "/api/hooks/deliveries", Action: "*", Need: auth.NeedUser, Role: admin,
-			Find: of.delivery, Beside: httpx.Params{"hookId"},
-			Handle: a.postDeliveries,
-		},
-	}
+	return slices.Concat(a.account.Routes(), a.agents.Routes(), a.runs.routes(), a.usage.Routes(), a.knowledge.Routes(), a.hooks.routes(),
+		a.notifications.Routes(), a.widget.routes(), a.mcp.routes(), a.openai.routes(), a.voice.routes())
 }
 
 // pages is everything else: no gate stands before these.
@@ -100,7 +26,7 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/healthz", Handle: healthz},
 		{Method: "GET", Path: "/readyz", Handle: a.readyz},
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
-		{Method: "POST", Path: receivePath + ":id", Handle: a.receiveDelivery}, // what counts is the signature
+		{Method: "POST", Path: receivePath + ":id", Handle: a.hooks.receiveDelivery}, // what counts is the signature
 		{Method: "GET", Path: "/", Handle: toDashboard},
 		{Method: "GET", Path: "/login", Handle: a.account.LoginPage},
 		{Method: "POST", Path: "/login", Handle: a.account.LoginForm},
@@ -141,7 +67,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	}
 	e.Use(a.observe(m))
 	e.NoRoute(a.stray(apierr.New(apierr.NotFound, "no such resource")))
-	e.NoMethod(a.preflight,
+	e.NoMethod(a.widget.Preflight,
 		a.stray(apierr.New(apierr.MethodNotAllowed, "this resource does not have the method; the header Allow lists those it has")))
 	for _, r := range withHead(a.pages(m)) {
 		e.Handle(r.Method, r.Path, r.Handle)

@@ -9,26 +9,12 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/httpx"
-	"parley/shared/contract"
 	"parley/shared/domain"
 )
 
 const (
-	messageMax   = 32_000 // characters
-	sessionIDMax = 128
-
-	keyMax         = 255
 	ttlOverrideMax = 2_592_000 // seconds: 30 days
 )
-
-// automationScope is what an automation's idempotency key is unique in, beside organization and endpoint: all keys of the organization
-// together, or the user whose key calls.
-func automationScope(who domain.Caller) string {
-	if who.UserID == "" {
-		return dispatch.OrganizationScope
-	}
-	return "user:" + who.UserID
-}
 
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
@@ -42,46 +28,38 @@ type automationBody struct {
 }
 
 // runAutomation runs an agent as a system caller.
-func (a *api) runAutomation(c *gin.Context) {
-	if s := a.automationOf(c); s != nil {
-		a.submit(c, s)
+func (h *runHandler) runAutomation(c *gin.Context) {
+	if s := h.automationOf(c); s != nil {
+		h.submit(c, s)
 	}
 }
 
 // automationOf reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
 // place on the stack for it: thousands may wait.
-func (a *api) automationOf(c *gin.Context) *dispatch.Submission {
+func (h *runHandler) automationOf(c *gin.Context) *dispatch.Submission {
 	body, found, err := httpx.Collect[automationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return nil
 	}
 	who := httpx.Caller(c)
-	s := a.automation(who, body.Target)
+	s := dispatch.NewAutomation(who, body.Target, h.RetentionDefault)
 	if !who.MayRead(domain.SystemPrincipal) { // what a member triggers is the member's own
 		s.Principal = who.AutomationPrincipal()
 	}
-	s.KeyScope = automationScope(who)
-	s.Key, s.SessionID = idempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
-	s.Retention = retention(found, body.TTLOverride, a.RetentionDefault)
+	s.KeyScope = dispatch.AutomationScope(who)
+	s.Key, s.SessionID = httpx.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
+	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
 	s.Message, s.Data = automationInput(found, body.Input)
 	s.TriggerType, s.AutomationID = trigger(found, c)
 	if body.SessionID.Set {
-		checkSession(found, body.SessionID.Value)
+		httpx.CheckSession(found, body.SessionID.Value)
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return nil
 	}
 	return &s
-}
-
-// automation is what every system caller submits: by run-automation, or by the deliveries of a hook.
-func (a *api) automation(who domain.Caller, agentID string) dispatch.Submission {
-	return dispatch.Submission{
-		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,
-		AgentID: agentID, Retention: a.RetentionDefault,
-	}
 }
 
 // automationInput takes message out of input; what else input has is passed to the agent as data.
@@ -93,7 +71,7 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	case json.Unmarshal(raw, &message) != nil || string(raw) == "null":
 		found.Add("input.message", httpx.CodeInvalidType, "must be a string")
 	default:
-		checkMessage(found, "input.message", message)
+		httpx.CheckMessage(found, "input.message", message)
 	}
 	delete(input, "message")
 	if len(input) == 0 {
@@ -104,37 +82,6 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 		found.Add("input", httpx.CodeInvalidValue, "input cannot be read")
 	}
 	return message, data
-}
-
-func checkMessage(found *httpx.Problems, field, message string) {
-	found.Text(field, message, 1, messageMax)
-}
-
-// idempotencyKey reads the key from the body or the header; both may come, if they are the same.
-func idempotencyKey(found *httpx.Problems, c *gin.Context, inBody httpx.Optional[string]) string {
-	headers := c.Request.Header.Values("Idempotency-Key")
-	if len(headers) > 1 {
-		found.Add("Idempotency-Key", httpx.CodeDuplicate, "the header was sent more than once")
-		return ""
-	}
-	if inBody.Set {
-		checkKey(found, "idempotencyKey", inBody.Value)
-		if len(headers) == 1 && headers[0] != inBody.Value {
-			found.Add("Idempotency-Key", httpx.CodeConflict, "header and body name different keys")
-		}
-		return inBody.Value
-	}
-	if len(headers) == 0 {
-		return ""
-	}
-	checkKey(found, "Idempotency-Key", headers[0])
-	return headers[0]
-}
-
-func checkKey(found *httpx.Problems, field, key string) { found.Text(field, key, 1, keyMax) }
-
-func checkSession(found *httpx.Problems, sessionID string) {
-	found.Text("sessionId", sessionID, 1, sessionIDMax)
 }
 
 // retention is how long a result is kept: the default, or longer by ttlOverride in whole seconds.

@@ -34,32 +34,32 @@ func asReader(who domain.Caller, find func(principal string) error) error {
 }
 
 // getRuns gives one run, waiting for its end if asked to, its timeline, or a list of runs.
-func (a *api) getRuns(c *gin.Context) {
+func (h *runHandler) getRuns(c *gin.Context) {
 	runID, one, err := httpx.QueryID(c, id.Run)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
 	case one:
-		a.getRun(c, runID)
+		h.getRun(c, runID)
 	default:
-		a.listRuns(c)
+		h.listRuns(c)
 	}
 }
 
-func (a *api) listRuns(c *gin.Context) {
+func (h *runHandler) listRuns(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	filter, err := a.runFilter(c)
+	filter, err := h.runFilter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	who := httpx.Caller(c)
 	filter.Principals, filter.Before = who.Readable(), page.After
-	runs, err := a.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
+	runs, err := h.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -67,9 +67,9 @@ func (a *api) listRuns(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
-func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
+func (h *runHandler) runFilter(c *gin.Context) (store.RunFilter, error) {
 	found := &httpx.Problems{}
-	if err := a.CheckReferences(c, found, "agentId"); err != nil {
+	if err := h.CheckReferences(c, found, "agentId"); err != nil {
 		return store.RunFilter{}, err
 	}
 	value := func(name string) string {
@@ -83,17 +83,17 @@ func (a *api) runFilter(c *gin.Context) (store.RunFilter, error) {
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "is no status of a run")
 	}
-	found.Text("sessionId", f.SessionID, 0, sessionIDMax)
+	found.Text("sessionId", f.SessionID, 0, httpx.MaxSessionID)
 	if f.AutomationID != "" {
 		httpx.CheckAutomationID(found, "automationId", f.AutomationID)
 	}
 	return f, found.Err()
 }
 
-func (a *api) getRun(c *gin.Context, runID string) {
+func (h *runHandler) getRun(c *gin.Context, runID string) {
 	found := &httpx.Problems{}
-	streamed, reader := a.eventsAsked(found, c)
-	wait := a.longPoll(found, c)
+	streamed, reader := h.eventsAsked(found, c)
+	wait := h.longPoll(found, c)
 	timeline := timelineAsked(found, c)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
@@ -101,34 +101,34 @@ func (a *api) getRun(c *gin.Context, runID string) {
 	}
 	switch {
 	case streamed:
-		a.streamRun(c, runID, reader)
+		h.streamRun(c, runID, reader)
 		return
 	case timeline:
-		a.showTimeline(c, runID)
+		h.showTimeline(c, runID)
 		return
 	}
-	run, err := a.findRun(c, runID)
+	run, err := h.findRun(c, runID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	if wait > 0 && !run.Run.Status.Terminal() {
 		sub := dispatch.Attach(run)
-		defer a.Dispatch.Release(sub)
-		if _, err = a.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
+		defer h.Dispatch.Release(sub)
+		if _, err = h.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
-		if run, err = a.findRun(c, runID); err != nil {
+		if run, err = h.findRun(c, runID); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
 	}
-	a.writeRun(c, run)
+	h.writeRun(c, run)
 }
 
 // eventsAsked reads whether a reader wants a run's events, behind which one, and in which format.
-func (a *api) eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
+func (h *runHandler) eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = formatAsked(found, c)
 	switch value, given := httpx.QueryValue(c, "stream", found); {
 	case !given && reader.Format == "":
@@ -151,18 +151,18 @@ func (a *api) eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool,
 }
 
 // longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.
-func (a *api) longPoll(found *httpx.Problems, c *gin.Context) time.Duration {
+func (h *runHandler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration {
 	text, given := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
 	if given && (err != nil || seconds < 0) {
 		found.Add("wait", httpx.CodeInvalidValue, "must be a whole number of seconds")
 	}
-	return a.capped(seconds)
+	return h.capped(seconds)
 }
 
 // findRun gives a run that the caller may read, and notes for the log that the request is about it.
-func (a *api) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
-	run, err := a.readRun(c, runID)
+func (h *runHandler) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
+	run, err := h.readRun(c, runID)
 	if err == nil {
 		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
@@ -170,10 +170,10 @@ func (a *api) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
 }
 
 // readRun is findRun without the note.
-func (a *api) readRun(c *gin.Context, runID string) (run store.StoredRun, err error) {
+func (h *runHandler) readRun(c *gin.Context, runID string) (run store.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = asReader(who, func(principal string) (err error) {
-		run, err = a.Store.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
+		run, err = h.Store.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	return run, err
@@ -181,7 +181,7 @@ func (a *api) readRun(c *gin.Context, runID string) (run store.StoredRun, err er
 
 func erasedRun() error { return apierr.New(apierr.Erased, "this run was erased by its organization") }
 
-func (a *api) writeRun(c *gin.Context, run store.StoredRun) {
+func (h *runHandler) writeRun(c *gin.Context, run store.StoredRun) {
 	if run.Erased {
 		httpx.Fail(c, erasedRun())
 		return
@@ -195,7 +195,7 @@ func (a *api) writeRun(c *gin.Context, run store.StoredRun) {
 }
 
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.
-func (a *api) postRuns(c *gin.Context) {
+func (h *runHandler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -219,13 +219,13 @@ func (a *api) postRuns(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	run, err := a.actOnRun(c, runID, callID, decision)
+	run, err := h.actOnRun(c, runID, callID, decision)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
-	a.writeRun(c, run)
+	h.writeRun(c, run)
 }
 
 const (
@@ -247,15 +247,15 @@ func toolCallOf(c *gin.Context, found *httpx.Problems) string {
 }
 
 // actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
-func (a *api) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (store.StoredRun, error) {
+func (h *runHandler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (store.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	var run store.StoredRun
 	err := asReader(who, func(principal string) (err error) {
 		if decision == actionCancel {
-			run, err = a.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)
+			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)
 			return err
 		}
-		run, err = a.Dispatch.Decide(ctx, dispatch.Answer{
+		run, err = h.Dispatch.Decide(ctx, dispatch.Answer{
 			OrganizationID: who.OrganizationID, Principal: principal, RunID: runID, ToolCallID: callID, Decision: decision, By: who.Principal(),
 		})
 		return err

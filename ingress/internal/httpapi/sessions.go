@@ -69,15 +69,15 @@ func sessionKey(name store.SessionName, principal string) []byte {
 
 // getSessions is GET /api/sessions: the sessions that the caller may read, newest first, or with ?id= one with
 // its messages.
-func (a *api) getSessions(c *gin.Context) {
+func (h *runHandler) getSessions(c *gin.Context) {
 	if _, one := httpx.Query(c)["id"]; one {
-		a.getSession(c)
+		h.getSession(c)
 		return
 	}
 	found := &httpx.Problems{}
 	limit := httpx.ReadLimit(c, found)
 	who := httpx.Caller(c)
-	filter := store.SessionFilter{Principals: who.Readable(), Before: a.sessionCursor(c, found)}
+	filter := store.SessionFilter{Principals: who.Readable(), Before: h.sessionCursor(c, found)}
 	principal, given := httpx.QueryValue(c, "principal", found)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
@@ -89,20 +89,20 @@ func (a *api) getSessions(c *gin.Context) {
 	}
 	if !given || who.MayRead(principal) { // a member sees none of others' sessions
 		var err error
-		if entries, err = a.Store.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
+		if entries, err = h.Store.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
 	}
-	httpx.WriteJSON(c, http.StatusOK, a.sessionList(who.OrganizationID, entries, limit))
+	httpx.WriteJSON(c, http.StatusOK, h.sessionList(who.OrganizationID, entries, limit))
 }
 
-func (a *api) sessionList(org string, entries []store.Session, limit int) httpx.List[sessionEntry] {
+func (h *runHandler) sessionList(org string, entries []store.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
 		entries = entries[:limit]
 		// Refs count the sessions of all organizations: no caller is shown one.
-		cursor := a.Secrets.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorPlace(org))
+		cursor := h.Secrets.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorPlace(org))
 		out.NextCursor = &cursor
 	}
 	for _, s := range entries {
@@ -114,12 +114,12 @@ func (a *api) sessionList(org string, entries []store.Session, limit int) httpx.
 func cursorPlace(org string) string { return "sessions cursor|" + org }
 
 // sessionCursor reads where a list goes on; 0 is its beginning.
-func (a *api) sessionCursor(c *gin.Context, found *httpx.Problems) int64 {
+func (h *runHandler) sessionCursor(c *gin.Context, found *httpx.Problems) int64 {
 	text, given := httpx.QueryValue(c, "cursor", found)
 	if !given {
 		return 0
 	}
-	plain, err := a.Secrets.Open(text, cursorPlace(httpx.Caller(c).OrganizationID))
+	plain, err := h.Secrets.Open(text, cursorPlace(httpx.Caller(c).OrganizationID))
 	ref, malformed := strconv.ParseInt(plain, 10, 64)
 	if err != nil || malformed != nil || ref < 1 {
 		badCursor(found)
@@ -132,9 +132,9 @@ func badCursor(found *httpx.Problems) {
 }
 
 // getSession gives one session with its newest turns, or with a cursor those before.
-func (a *api) getSession(c *gin.Context) {
+func (h *runHandler) getSession(c *gin.Context) {
 	found := &httpx.Problems{}
-	name, exists := a.sessionNamed(c, found)
+	name, exists := h.sessionNamed(c, found)
 	limit, before := httpx.ReadLimit(c, found), turnCursor(c, found)
 	if _, given := httpx.Query(c)["limit"]; !given {
 		limit = httpx.MaxPage
@@ -147,7 +147,7 @@ func (a *api) getSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	session, turns, more, err := a.Store.ReadSession(c.Request.Context(), name, before, limit)
+	session, turns, more, err := h.Store.ReadSession(c.Request.Context(), name, before, limit)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -199,9 +199,9 @@ func turnCursor(c *gin.Context, found *httpx.Problems) int {
 }
 
 // eraseSession is DELETE /api/sessions?id=: everything that was said in it goes.
-func (a *api) eraseSession(c *gin.Context) {
+func (h *runHandler) eraseSession(c *gin.Context) {
 	found := &httpx.Problems{}
-	name, exists := a.sessionNamed(c, found)
+	name, exists := h.sessionNamed(c, found)
 	err := found.Err()
 	if err == nil && !exists {
 		err = noSession()
@@ -213,7 +213,7 @@ func (a *api) eraseSession(c *gin.Context) {
 	// Once it has begun it is carried through, whether or not the caller waits for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
-	if err := a.Dispatch.EraseSession(ctx, name); err != nil {
+	if err := h.Dispatch.EraseSession(ctx, name); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -222,7 +222,7 @@ func (a *api) eraseSession(c *gin.Context) {
 
 // sessionNamed reads which session a query means: the caller's own, or that of the principal that the query names.
 // Exists is false when there cannot be one of that name that the caller may use.
-func (a *api) sessionNamed(c *gin.Context, found *httpx.Problems) (name store.SessionName, exists bool) {
+func (h *runHandler) sessionNamed(c *gin.Context, found *httpx.Problems) (name store.SessionName, exists bool) {
 	who := httpx.Caller(c)
 	name.OrganizationID = who.OrganizationID
 	var given bool
@@ -231,7 +231,7 @@ func (a *api) sessionNamed(c *gin.Context, found *httpx.Problems) (name store.Se
 	}
 	n := utf8.RuneCountInString(name.SessionID)
 	name.TargetID, exists = sessionTarget(c, found)
-	exists = exists && n >= 1 && n <= sessionIDMax
+	exists = exists && n >= 1 && n <= httpx.MaxSessionID
 	principal, chosen := httpx.QueryValue(c, "principal", found)
 	if !chosen {
 		principal = who.Principal()

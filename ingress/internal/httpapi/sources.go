@@ -9,7 +9,7 @@ import (
 )
 
 // getSource is GET /api/sources?id=: a text that a run of the organization has read, as it was then.
-func (a *api) getSource(c *gin.Context) {
+func (h *runHandler) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
 	sourceID, given := httpx.QueryValue(c, "id", found)
 	if !given {
@@ -19,7 +19,7 @@ func (a *api) getSource(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	source, err := a.Store.SourceByID(c.Request.Context(), httpx.Caller(c).OrganizationID, sourceID)
+	source, err := h.Store.SourceByID(c.Request.Context(), httpx.Caller(c).OrganizationID, sourceID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

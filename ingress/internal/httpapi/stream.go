@@ -13,29 +13,29 @@ import (
 )
 
 // submitStream is submit for callers that want to see the run's events instead of waiting for its end.
-func (a *api) submitStream(c *gin.Context, s *dispatch.Submission, to uistream.Reader) {
-	seats, err := a.TakeSeats(s.Caller) // before anything is accepted that could not be shown
+func (h *runHandler) submitStream(c *gin.Context, s *dispatch.Submission, to uistream.Reader) {
+	seats, err := h.TakeSeats(s.Caller) // before anything is accepted that could not be shown
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.LeaveSeats(seats)
-	reader, err := a.openSubmitted(c, s)
+	defer h.LeaveSeats(seats)
+	reader, err := h.openSubmitted(c, s)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer reader.Close()
 	if to.Format != "" {
-		a.sendFormatted(c, reader.RunID(), reader, to)
+		h.sendFormatted(c, reader.RunID(), reader, to)
 		return
 	}
-	sendEvents(c, reader.RunID(), reader, a.Permit(c))
+	sendEvents(c, reader.RunID(), reader, h.Permit(c))
 }
 
-func (a *api) openSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
+func (h *runHandler) openSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
 	s.Traceparent = httpx.Traceparent(c)
-	reader, run, err := a.Follow(c.Request.Context(), s, counting{a, c})
+	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c))
 	if run != nil {
 		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
@@ -50,14 +50,14 @@ func (a *api) openSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Rea
 }
 
 // streamRun gives the events of a run that the caller may read, behind the last that the reader has.
-func (a *api) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
-	seats, err := a.TakeSeats(httpx.Caller(c))
+func (h *runHandler) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
+	seats, err := h.TakeSeats(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer a.LeaveSeats(seats)
-	reader, err := a.openRun(c, runID, asked.Last)
+	defer h.LeaveSeats(seats)
+	reader, err := h.openRun(c, runID, asked.Last)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -68,28 +68,28 @@ func (a *api) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
 		return
 	}
 	if asked.Format == "" {
-		sendEvents(c, runID, reader, a.Permit(c))
+		sendEvents(c, runID, reader, h.Permit(c))
 		return
 	}
 	if asked.Last != (domain.EventID{}) { // an encoder must see the whole log
-		if reader, err = a.openRun(c, runID, domain.EventID{}); err != nil {
+		if reader, err = h.openRun(c, runID, domain.EventID{}); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
 		defer reader.Close()
 	}
-	a.sendFormatted(c, runID, reader, asked)
+	h.sendFormatted(c, runID, reader, asked)
 }
 
-func (a *api) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {
-	run, err := a.findRun(c, runID)
+func (h *runHandler) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {
+	run, err := h.findRun(c, runID)
 	if err != nil {
 		return nil, err
 	}
 	if run.Erased {
 		return nil, erasedRun()
 	}
-	return a.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last)
+	return h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last)
 }
 
 // sendEvents writes a run's events until its end, as the caller may see them.

@@ -71,14 +71,14 @@ func (s shownEvents) Next(ctx context.Context, until time.Time) ([]domain.Event,
 
 // sendFormatted writes a run's events in the reader's format, as the caller may see them. They must come from the log's
 // beginning.
-func (a *api) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader uistream.Reader) {
+func (h *runHandler) sendFormatted(c *gin.Context, runID string, events httpx.Source[domain.Event], reader uistream.Reader) {
 	if name, value := reader.Format.Header(); name != "" {
 		c.Header(name, value)
 	}
 	if httpx.Caller(c).Visitor.ID != "" {
 		events = shownEvents{events}
 	}
-	a.sendEncoded(c, events, uistream.New(runID, reader))
+	httpx.SendEncoded(c, events, uistream.New(runID, reader), h.Permit(c), h.Log)
 }
 
 // dialog is a chat's body as libraries for user interfaces send it: all that they know of the conversation. The session
@@ -160,7 +160,7 @@ func (d *dialog) chat(found *httpx.Problems, reader *uistream.Reader) chatBody {
 		reader.ThreadID, reader.RunID = d.ThreadID, d.RunID
 		d.refuse(found)
 	}
-	found.Text(field, body.SessionID, 1, sessionIDMax)
+	found.Text(field, body.SessionID, 1, httpx.MaxSessionID)
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
 		found.Add("messages", httpx.CodeInvalidValue, "the last message must be the user's")
@@ -175,14 +175,14 @@ func (d *dialog) chat(found *httpx.Problems, reader *uistream.Reader) chatBody {
 	before := len(found.List)
 	body.Message = saidIn(found, where, said)
 	if len(found.List) == before {
-		checkMessage(found, where, body.Message)
+		httpx.CheckMessage(found, where, body.Message)
 	}
 	return body
 }
 
 // refuse finds what clients of AG-UI may send and an agent here cannot take into account.
 func (d *dialog) refuse(found *httpx.Problems) {
-	found.Text("runId", d.RunID, 0, sessionIDMax)
+	found.Text("runId", d.RunID, 0, httpx.MaxSessionID)
 	for _, sent := range []struct {
 		field, why string
 		list       []json.RawMessage

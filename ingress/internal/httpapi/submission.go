@@ -19,28 +19,28 @@ import (
 
 // submit carries a submission from its key to the answer. The key counts before limits, agent and permission: a replay
 // costs nothing and stays what it was.
-func (a *api) submit(c *gin.Context, s *dispatch.Submission) {
-	wait := a.preferredWait(c.Request.Header)
-	sub, err := a.findOrAccept(c, s, func(string) {})
+func (h *runHandler) submit(c *gin.Context, s *dispatch.Submission) {
+	wait := h.preferredWait(c.Request.Header)
+	sub, err := h.findOrAccept(c, s, func(string) {})
 	if err != nil {
 		httpx.Fail(c, asTarget(s, err))
 		return
 	}
-	defer a.Dispatch.Release(sub)
+	defer h.Dispatch.Release(sub)
 	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	replayed := sub.Existing && (sub.Run.Result != nil || sub.Run.Erased)
 	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
-		a.accepted(c, &sub.Run) // what a run waits for may be this very caller's to decide
+		h.accepted(c, &sub.Run) // what a run waits for may be this very caller's to decide
 		return
 	}
-	result, err := a.Dispatch.Await(c.Request.Context(), sub, wait)
+	result, err := h.Dispatch.Await(c.Request.Context(), sub, wait)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
 	case result.Erased:
 		httpx.Fail(c, dispatch.ErasedKey())
 	case !result.Ended:
-		a.unfinished(c, &sub.Run)
+		h.unfinished(c, &sub.Run)
 	default:
 		if replayed {
 			c.Header("Idempotency-Replayed", "true")
@@ -49,29 +49,14 @@ func (a *api) submit(c *gin.Context, s *dispatch.Submission) {
 	}
 }
 
-// counting counts a request against its caller's limit, and shows on the response where that stands.
-type counting struct {
-	a *api
-	c *gin.Context
-}
-
-func (t counting) Pay() error { return t.a.Spend(t.c) }
-
-func (t counting) Refund() {
-	t.a.Limits.Refund(httpx.Caller(t.c))
-	t.a.ShowLimit(t.c)
-}
-
-func (t counting) Returns() bool { return t.a.Limits.Plenty(httpx.Caller(t.c)) }
-
 // findOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
-func (a *api) findOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
+func (h *runHandler) findOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
 	s.Traceparent = httpx.Traceparent(c)
-	return a.Begin(c.Request.Context(), s, counting{a, c}, accepting)
+	return h.Begin(c.Request.Context(), s, h.Charge(c), accepting)
 }
 
 // accepted answers 202 with the run as it was accepted.
-func (a *api) accepted(c *gin.Context, run *store.StoredRun) {
+func (h *runHandler) accepted(c *gin.Context, run *store.StoredRun) {
 	body, err := run.Body()
 	if err != nil {
 		httpx.Fail(c, err)
@@ -83,28 +68,28 @@ func (a *api) accepted(c *gin.Context, run *store.StoredRun) {
 }
 
 // unfinished answers 202 with the run as it stands now that the wait is over, or the run waits for a person.
-func (a *api) unfinished(c *gin.Context, run *store.StoredRun) {
-	now, err := a.Store.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+func (h *runHandler) unfinished(c *gin.Context, run *store.StoredRun) {
+	now, err := h.Store.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {
-		a.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
+		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
 		now = *run
 	}
 	if now.Result != nil { // it ended just now
 		writeRun(c, http.StatusOK, now.Result)
 		return
 	}
-	a.accepted(c, &now)
+	h.accepted(c, &now)
 }
 
 // capped is a wait in seconds, cut to the setting.
-func (a *api) capped(seconds int) time.Duration {
-	return time.Duration(min(seconds, int(a.WaitDefault/time.Second))) * time.Second
+func (h *runHandler) capped(seconds int) time.Duration {
+	return time.Duration(min(seconds, int(h.WaitDefault/time.Second))) * time.Second
 }
 
 // preferredWait reads Prefer: wait=N in seconds, up to the setting, and respond-async, which is no wait. Unknown and malformed
 // preferences are ignored, and of one that is repeated the first counts (RFC 7240).
-func (a *api) preferredWait(header http.Header) time.Duration {
-	wait, waits := a.WaitDefault, false
+func (h *runHandler) preferredWait(header http.Header) time.Duration {
+	wait, waits := h.WaitDefault, false
 	for _, preference := range httpx.SplitQuoted(strings.Join(header.Values("Prefer"), ","), ',') {
 		preference = strings.TrimSpace(append(httpx.SplitQuoted(preference, ';'), "")[0]) // without its parameters
 		name, value, valued := strings.Cut(preference, "=")
@@ -120,7 +105,7 @@ func (a *api) preferredWait(header http.Header) time.Duration {
 			if err != nil { // more than a number holds
 				seconds = math.MaxInt
 			}
-			wait, waits = a.capped(seconds), true
+			wait, waits = h.capped(seconds), true
 		}
 	}
 	return wait

@@ -27,13 +27,13 @@ func timelineAsked(found *httpx.Problems, c *gin.Context) bool {
 }
 
 // showTimeline answers with a run's timeline, for whoever may read the run.
-func (a *api) showTimeline(c *gin.Context, runID string) {
+func (h *runHandler) showTimeline(c *gin.Context, runID string) {
 	who := httpx.Caller(c)
 	httpx.About(c, "", runID, "")
 	var timeline domain.Timeline
 	var erased bool
 	err := asReader(who, func(principal string) (err error) {
-		timeline, erased, err = a.Store.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
+		timeline, erased, err = h.Store.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	switch {

@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
+	"parley/shared/store"
 )
 
 const (
 	v1Prefix = "/v1/"
 	v1Body   = 2 << 20 // bytes: clients of this protocol send whole conversations
-
-	// unnamedRetention is how long a run is kept whose request has named no session: nobody will ask for that by its name.
-	unnamedRetention = 30 * 24 * time.Hour
 
 	endMargin      = time.Minute // behind a run's deadline, for its end to be told
 	idMost         = 64          // bytes of an id that are looked at; none has as many
@@ -34,17 +34,33 @@ const (
 	headerShouldRetry = "X-Should-Retry" // OpenAI's own clients obey it
 )
 
-// v1Routes is everything under /v1.
-func (a *api) v1Routes() []httpx.Route {
+// openaiDeps is what the handler of OpenAI's API needs.
+type openaiDeps struct {
+	*httpx.Limiter
+	httpx.SessionChecks
+	Runs        *runHandler
+	Store       *store.Store
+	Dispatch    *dispatch.Dispatcher
+	Templates   *agent.Templates
+	Log         zerolog.Logger
+	RunDeadline time.Duration
+}
+
+// openaiHandler answers OpenAI's API, but for voice.
+type openaiHandler struct{ openaiDeps }
+
+// newOpenAI makes the handler of OpenAI's API.
+func newOpenAI(deps openaiDeps) *openaiHandler { return &openaiHandler{deps} }
+
+// routes are models, completions and responses.
+func (h *openaiHandler) routes() []httpx.Route {
 	const member = domain.RoleMember
 	return []httpx.Route{
-		{Method: "GET", Path: "/v1/models", Need: auth.NeedUser, Role: member, Open: true, Handle: a.listModels},
-		{Method: "GET", Path: "/v1/models/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: a.getModel},
-		{Method: "POST", Path: "/v1/chat/completions", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: a.createCompletion},
-		{Method: "POST", Path: "/v1/responses", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: a.createResponse},
-		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: a.getResponse},
-		{Method: "GET", Path: realtimePath, Need: auth.NeedVoice, Role: member, Open: true, Stream: true, Handle: a.realtime},
-		{Method: "POST", Path: realtimePath + "/client_secrets", Need: auth.NeedUser, Role: member, Open: true, Handle: a.createClientSecret},
+		{Method: "GET", Path: "/v1/models", Need: auth.NeedUser, Role: member, Open: true, Handle: h.listModels},
+		{Method: "GET", Path: "/v1/models/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getModel},
+		{Method: "POST", Path: "/v1/chat/completions", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createCompletion},
+		{Method: "POST", Path: "/v1/responses", Need: auth.NeedUser, Role: member, Late: true, Open: true, Handle: h.createResponse},
+		{Method: "GET", Path: "/v1/responses/:id", Need: auth.NeedUser, Role: member, Open: true, Handle: h.getResponse},
 	}
 }
 
@@ -57,7 +73,7 @@ func v1Submission(
 	s := &dispatch.Submission{
 		Endpoint: endpoint, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
 		SessionID: sessionID, Message: said.Message, History: said.History, Instructions: said.Instructions,
-		Key: idempotencyKey(found, c, httpx.Optional[string]{}),
+		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 	if model = clipped(model); strings.HasPrefix(model, templatePrefix) {
 		s.TemplateID = model
@@ -66,7 +82,7 @@ func v1Submission(
 	}
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if sessionID == "" {
-		s.Retention = unnamedRetention
+		s.Retention = dispatch.UnnamedRetention
 	}
 	return s
 }
@@ -75,8 +91,8 @@ func v1Submission(
 func clipped(model string) string { return strings.ToValidUTF8(model[:min(len(model), idMost)], "") }
 
 // begun gives the run of a submission, of which the response tells from then on. It must be released.
-func (a *api) begun(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
-	sub, err := a.findOrAccept(c, s, func(string) {})
+func (h *openaiHandler) begun(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
+	sub, err := h.Runs.findOrAccept(c, s, func(string) {})
 	if err != nil {
 		return nil, asModel(err)
 	}
@@ -89,8 +105,8 @@ func (a *api) begun(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted
 }
 
 // refuse answers a request that cannot be taken. It is counted like others: to find that out, up to 2 MiB were read.
-func (a *api) refuse(c *gin.Context, err error) {
-	if limit := a.Spend(c); limit != nil {
+func (h *openaiHandler) refuse(c *gin.Context, err error) {
+	if limit := h.Spend(c); limit != nil {
 		err = limit
 	}
 	httpx.Fail(c, err)
@@ -98,34 +114,34 @@ func (a *api) refuse(c *gin.Context, err error) {
 
 // submitAndWait begins a submission's run and gives it as it stands once it has ended, or waits for a person. Whoever
 // waits takes seats, as streams do: it holds a connection for as long.
-func (a *api) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
-	seats, err := a.TakeSeats(s.Caller)
+func (h *openaiHandler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
+	seats, err := h.TakeSeats(s.Caller)
 	if err != nil {
 		return nil, err
 	}
-	defer a.LeaveSeats(seats)
-	sub, err := a.begun(c, s)
+	defer h.LeaveSeats(seats)
+	sub, err := h.begun(c, s)
 	if err != nil {
 		return nil, err
 	}
-	defer a.Dispatch.Release(sub)
+	defer h.Dispatch.Release(sub)
 	// The server's own limit is for answers that come at once; tests' recorders have none.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(a.RunDeadline + endMargin + httpx.WriteTime))
-	return a.awaitEnd(c, sub)
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(h.RunDeadline + endMargin + httpx.WriteTime))
+	return h.awaitEnd(c, sub)
 }
 
 // awaitEnd gives a run that was begun as it stands once it has ended, however long that takes, or waits for a person.
-func (a *api) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
+func (h *openaiHandler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	body, erased := sub.Run.Result, sub.Run.Erased
 	if sub.Run.Run.Status != domain.RunRequiresAction {
-		result, err := a.awaitResult(c, sub)
+		result, err := h.awaitResult(c, sub)
 		if err != nil {
 			return nil, err
 		}
 		body, erased = result.Body, result.Erased
 	}
 	if body == nil && !erased {
-		now, err := a.Store.RunByID(c.Request.Context(), sub.Run.OrganizationID, "", sub.Run.Run.ID)
+		now, err := h.Store.RunByID(c.Request.Context(), sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -145,11 +161,11 @@ func (a *api) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, er
 }
 
 // awaitResult waits for a run's end, or until it waits for a person, for as long as the caller's credential is good.
-func (a *api) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch.Result, error) {
-	may, over := a.Permit(c), time.Now().Add(a.RunDeadline+endMargin)
+func (h *openaiHandler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch.Result, error) {
+	may, over := h.Permit(c), time.Now().Add(h.RunDeadline+endMargin)
 	for {
 		until := may.Earlier(over)
-		result, err := a.Dispatch.Await(c.Request.Context(), sub, time.Until(until))
+		result, err := h.Dispatch.Await(c.Request.Context(), sub, time.Until(until))
 		now := time.Now()
 		switch {
 		case err != nil:

@@ -14,15 +14,15 @@ import (
 
 // createCompletion is POST /v1/chat/completions: an agent's answer to a conversation. What reads the request has
 // returned before the wait.
-func (a *api) createCompletion(c *gin.Context) {
+func (h *openaiHandler) createCompletion(c *gin.Context) {
 	s, streamed, usage, err := completionAsked(c)
 	switch {
 	case err != nil:
-		a.refuse(c, err)
+		h.refuse(c, err)
 	case streamed:
-		a.streamAs(c, s, func(runID string) encoder { return openaiapi.NewCompletionStream(runID, usage) })
+		h.streamAs(c, s, func(runID string) httpx.Encoder { return openaiapi.NewCompletionStream(runID, usage) })
 	default:
-		a.complete(c, s)
+		h.complete(c, s)
 	}
 }
 
@@ -36,8 +36,8 @@ func completionAsked(c *gin.Context) (s *dispatch.Submission, streamed, usage bo
 	return s, body.Streamed(), body.WantsUsage(), found.Err()
 }
 
-func (a *api) complete(c *gin.Context, s *dispatch.Submission) {
-	run, err := a.submitAndWait(c, s)
+func (h *openaiHandler) complete(c *gin.Context, s *dispatch.Submission) {
+	run, err := h.submitAndWait(c, s)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)

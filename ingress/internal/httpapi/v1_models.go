@@ -19,9 +19,9 @@ const (
 )
 
 // listModels is GET /v1/models: the newest agents that people may chat with.
-func (a *api) listModels(c *gin.Context) {
+func (h *openaiHandler) listModels(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
-	agents, err := a.Store.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
+	agents, err := h.Store.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -34,8 +34,8 @@ func (a *api) listModels(c *gin.Context) {
 }
 
 // getModel is GET /v1/models/<id>: one of those, or a template.
-func (a *api) getModel(c *gin.Context) {
-	model, err := a.findModel(c, c.Param("id"))
+func (h *openaiHandler) getModel(c *gin.Context) {
+	model, err := h.findModel(c, c.Param("id"))
 	if err != nil {
 		httpx.Fail(c, asModel(err))
 		return
@@ -43,12 +43,12 @@ func (a *api) getModel(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, model)
 }
 
-func (a *api) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
+func (h *openaiHandler) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	if !id.Valid(id.Agent, modelID) {
-		return a.templateModel(c, modelID)
+		return h.templateModel(c, modelID)
 	}
-	agent, err := a.Store.Agent(ctx, org, modelID)
+	agent, err := h.Store.Agent(ctx, org, modelID)
 	if err != nil {
 		return openaiapi.Model{}, err
 	}
@@ -59,8 +59,8 @@ func (a *api) findModel(c *gin.Context, modelID string) (openaiapi.Model, error)
 	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
 }
 
-func (a *api) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
-	all, err := a.templates.Get(c.Request.Context())
+func (h *openaiHandler) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
+	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {
 		return openaiapi.Model{}, err
 	}

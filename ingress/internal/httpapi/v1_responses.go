@@ -21,21 +21,21 @@ import (
 
 // createResponse runs an agent or template for a client of OpenAI's protocol, and answers with the run as a response: at its
 // end, as it goes on, or at once. What reads the request has returned before the wait, as in [api.chat].
-func (a *api) createResponse(c *gin.Context) {
-	s, ask, err := a.responseSubmission(c)
+func (h *openaiHandler) createResponse(c *gin.Context) {
+	s, ask, err := h.responseSubmission(c)
 	switch {
 	case err != nil:
-		a.refuse(c, err)
+		h.refuse(c, err)
 	case ask.Stream:
-		a.streamAs(c, s, func(runID string) encoder { return openaiapi.NewResponseStream(runID, ask.Echo) })
+		h.streamAs(c, s, func(runID string) httpx.Encoder { return openaiapi.NewResponseStream(runID, ask.Echo) })
 	case ask.Echo.Background:
-		a.beginResponse(c, s, ask.Echo)
+		h.beginResponse(c, s, ask.Echo)
 	default:
-		a.awaitResponse(c, s, ask.Echo)
+		h.awaitResponse(c, s, ask.Echo)
 	}
 }
 
-func (a *api) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
+func (h *openaiHandler) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
 	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, v1Body)
 	if err != nil {
 		return nil, nil, err
@@ -43,15 +43,15 @@ func (a *api) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaia
 	ask := openaiapi.ParseResponse(&body, found.Add)
 	s := v1Submission(c, found, contract.EndpointResponses, ask.Model, ask.SessionID, ask.Conversation)
 	if ask.Previous != "" {
-		s.Before = func(ctx context.Context) error { return a.goOnFrom(ctx, s, ask.Previous) }
+		s.Before = func(ctx context.Context) error { return h.goOnFrom(ctx, s, ask.Previous) }
 	}
 	return s, &ask, found.Err()
 }
 
 // goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
 // template: sessions are theirs.
-func (a *api) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
-	run, err := a.Store.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
+func (h *openaiHandler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
+	run, err := h.Store.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
 	if err != nil && !missing {
@@ -62,14 +62,14 @@ func (a *api) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string
 	}
 	s.SessionID = run.Run.SessionID
 	if strings.HasPrefix(s.SessionID, "auto_") {
-		s.Retention = unnamedRetention
+		s.Retention = dispatch.UnnamedRetention
 	}
 	return nil
 }
 
 // awaitResponse answers at the run's end. A run that failed has a place in the protocol; one that waits for a person has none.
-func (a *api) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
-	run, err := a.submitAndWait(c, s)
+func (h *openaiHandler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
+	run, err := h.submitAndWait(c, s)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
@@ -81,13 +81,13 @@ func (a *api) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaia
 }
 
 // beginResponse answers as soon as the run exists.
-func (a *api) beginResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
-	sub, err := a.begun(c, s)
+func (h *openaiHandler) beginResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
+	sub, err := h.begun(c, s)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	a.Dispatch.Release(sub)
+	h.Dispatch.Release(sub)
 	if sub.Run.Erased {
 		httpx.Fail(c, dispatch.ErasedKey())
 		return
@@ -96,7 +96,7 @@ func (a *api) beginResponse(c *gin.Context, s *dispatch.Submission, echo openaia
 }
 
 // getResponse gives a run as a response, as it stands.
-func (a *api) getResponse(c *gin.Context) {
+func (h *openaiHandler) getResponse(c *gin.Context) {
 	found := &httpx.Problems{}
 	if value, given := httpx.QueryValue(c, "stream", found); given && value != "false" {
 		found.Add("stream", httpx.CodeInvalidValue, "GET gives the response as it stands; GET /api/runs?id=&stream=1 gives the events of its run")
@@ -111,7 +111,7 @@ func (a *api) getResponse(c *gin.Context) {
 		httpx.Fail(c, missing)
 		return
 	}
-	run, err := a.readRun(c, runID)
+	run, err := h.Runs.readRun(c, runID)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)

@@ -11,6 +11,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/ratelimit"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -21,6 +22,24 @@ const (
 	visitorMost     = 128 // characters of what a site calls a visitor
 	signatureDigits = 64  // of HMAC-SHA256, in hexadecimal
 )
+
+// widgetDeps is what the handler of widgets needs.
+type widgetDeps struct {
+	*httpx.Limiter
+	Auth  *auth.Resolver
+	Rates *ratelimit.Limits
+}
+
+// widgetHandler gives the pages that agents list their tokens, and lets them read answers.
+type widgetHandler struct{ widgetDeps }
+
+// newWidgets makes the handler of widgets.
+func newWidgets(deps widgetDeps) *widgetHandler { return &widgetHandler{deps} }
+
+// routes is the one route that is the widgets' alone.
+func (h *widgetHandler) routes() []httpx.Route {
+	return []httpx.Route{{Method: "POST", Path: widgetSessionsPath, Need: auth.NeedPage, Handle: h.widgetSession}}
+}
 
 // widgetSessionBody is what a widget sends for a token. The visitor is the name that the browser has kept, or an object
 // that the site's server has signed.
@@ -80,12 +99,12 @@ type widgetAgent struct {
 }
 
 // widgetSession is POST /api/widget/sessions: a token for a visitor of a page that an agent's widget lists.
-func (a *api) widgetSession(c *gin.Context) {
-	if err := a.CountWidgetAddress(c); err != nil {
+func (h *widgetHandler) widgetSession(c *gin.Context) {
+	if err := h.CountWidgetAddress(c); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	view, err := a.newWidgetSession(c)
+	view, err := h.newWidgetSession(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -93,7 +112,7 @@ func (a *api) widgetSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, view)
 }
 
-func (a *api) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
+func (h *widgetHandler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	body, found, err := httpx.Collect[widgetSessionBody](c)
 	if err != nil {
 		return widgetSessionView{}, err
@@ -107,16 +126,16 @@ func (a *api) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	if err := found.Err(); err != nil {
 		return widgetSessionView{}, err
 	}
-	widget, origin, err := a.widgetFor(c, body.AgentID)
+	widget, origin, err := h.widgetFor(c, body.AgentID)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
 	httpx.About(c, widget.AgentID, "", "")
-	visitorID, name, err := a.visitorOf(widget, &body)
+	visitorID, name, err := h.visitorOf(widget, &body)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
-	d, err := a.Limits.WidgetToken(c.Request.Context(), widget.AgentID) // whose own limit strangers use up with good requests only
+	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // whose own limit strangers use up with good requests only
 	if err != nil {
 		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
 	}
@@ -124,18 +143,18 @@ func (a *api) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		httpx.ShowDecision(c, d)
 		return widgetSessionView{}, err
 	}
-	token, expires := a.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)
+	token, expires := h.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)
 	return widgetSessionView{token, domain.At(expires), name, widgetAgent{widget.AgentID, widget.Name}}, nil
 }
 
 // widgetFor gives the widget of an agent for the page that asks for it. Whatever stands against it, the page learns
 // nothing but that, and another page not even that much.
-func (a *api) widgetFor(c *gin.Context, agentID string) (*store.Widget, string, error) {
+func (h *widgetHandler) widgetFor(c *gin.Context, agentID string) (*store.Widget, string, error) {
 	origin, ok := pageOrigin(c.Request)
 	var widget *store.Widget
 	if ok && id.Valid(id.Agent, agentID) {
 		var err error
-		if widget, err = a.Auth.Widgets().Embedded(c.Request.Context(), agentID, origin); err != nil {
+		if widget, err = h.Auth.Widgets().Embedded(c.Request.Context(), agentID, origin); err != nil {
 			return nil, "", err
 		}
 	}
@@ -147,8 +166,8 @@ func (a *api) widgetFor(c *gin.Context, agentID string) (*store.Widget, string, 
 }
 
 // visitorOf tells who visits: whom the site has signed, whom the browser knows, or somebody new.
-func (a *api) visitorOf(widget *store.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
-	widgets := a.Auth.Widgets()
+func (h *widgetHandler) visitorOf(widget *store.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
+	widgets := h.Auth.Widgets()
 	if body.signed != nil {
 		return widgets.Identify(widget, auth.Signed{ID: body.signed.ID, Signature: body.signed.Signature})
 	}

@@ -1,0 +1,42 @@
+package httpx
+
+import "github.com/gin-gonic/gin"
+
+// Bounds of what a request to run an agent holds, in characters.
+const (
+	MaxSessionID = 128
+	maxMessage   = 32_000
+	maxKey       = 255
+)
+
+// CheckMessage checks a message to an agent.
+func CheckMessage(found *Problems, field, message string) {
+	found.Text(field, message, 1, maxMessage)
+}
+
+// IdempotencyKey reads the key from the body or the header; both may come, if they are the same.
+func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) string {
+	headers := c.Request.Header.Values("Idempotency-Key")
+	if len(headers) > 1 {
+		found.Add("Idempotency-Key", CodeDuplicate, "the header was sent more than once")
+		return ""
+	}
+	if inBody.Set {
+		checkKey(found, "idempotencyKey", inBody.Value)
+		if len(headers) == 1 && headers[0] != inBody.Value {
+			found.Add("Idempotency-Key", CodeConflict, "header and body name different keys")
+		}
+		return inBody.Value
+	}
+	if len(headers) == 0 {
+		return ""
+	}
+	checkKey(found, "Idempotency-Key", headers[0])
+	return headers[0]
+}
+
+func checkKey(found *Problems, field, key string) { found.Text(field, key, 1, maxKey) }
+
+func CheckSession(found *Problems, sessionID string) {
+	found.Text("sessionId", sessionID, 1, MaxSessionID)
+}
