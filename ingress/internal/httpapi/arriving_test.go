@@ -59,7 +59,7 @@ func TestUploadsAreCounted(t *testing.T) {
 // wire is a connection to a served arena.
 func (a *arena) wire(t *testing.T) *net.TCPConn {
 	t.Helper()
-	server := httptest.NewServer(a.handler)
+	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	must(t, err)

@@ -272,7 +272,7 @@ func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileWorld(t)
 	f := a.make(runID, store.NewFile{Name: "x.png", MIMEType: "image/png", Content: numbers(3 << 20)})[0]
-	server := httptest.NewServer(a.handler)
+	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	read := func() (promised int64, got []byte, err error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/files?id="+f.ID, nil)

@@ -144,6 +144,11 @@ func (w *world) rebuild(change func(*Deps)) {
 	w.handler = w.api.engine(m)
 }
 
+// serving hands requests to the HTTP face as it stands when they come.
+func (w *world) serving() http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { w.handler.ServeHTTP(rw, req) })
+}
+
 // cheapPasswords are hashed in well under a millisecond: thousands of people sign up in these tests.
 var cheapPasswords = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 

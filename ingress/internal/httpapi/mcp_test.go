@@ -422,7 +422,7 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 		}
 		a.end(runID, answers("done"))
 	})
-	server := httptest.NewServer(a.handler)
+	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	heard := make(chan string, 16)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{

@@ -85,7 +85,7 @@ func newBoothOf(t *testing.T, limits ratelimit.Settings, serve func(context.Cont
 	t.Cleanup(func() { stop(context.WithoutCancel(t.Context())) }) // the test has ended
 	a.api.Voice, err = voicegate.New(voicegate.Config{}, voicegate.Deps{Lines: lines, Signer: a.api.Signer, Log: zerolog.New(a.log)})
 	must(t, err)
-	server := httptest.NewServer(a.handler)
+	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	h := a.newHouse("home")
 	return &booth{arena: a, house: h, url: server.URL + realtimePath, agent: a.talking(h)}

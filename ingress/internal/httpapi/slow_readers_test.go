@@ -34,7 +34,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	a := newArena(t)
 	const size = 16 << 20 // more than the buffers of a connection take
 	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
-	server := httptest.NewServer(a.handler)
+	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	runOf := func(h *house) string {
 		runID := a.newChat(h, a.newAgent(h), a.fresh(), h.owner.auth, h.header)

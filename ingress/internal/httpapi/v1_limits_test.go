@@ -29,9 +29,9 @@ func v1Asks(agentID, more string) map[string]string {
 func (a *arena) tallied(user int) ratelimit.Settings {
 	a.t.Helper()
 	limits := ratelimit.Settings{Demo: 2, User: user, System: user + 1}
-	var err error
-	a.api.Limits, err = ratelimit.New(&tally{used: map[string]int{}}, limits)
+	counted, err := ratelimit.New(&tally{used: map[string]int{}}, limits)
 	must(a.t, err)
+	a.rebuild(func(d *Deps) { d.Limits = counted })
 	return limits
 }
 
