@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -46,6 +47,43 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 	}
 	s.stream = time.Unix(1, 0)
 	rings(0)
+}
+
+// The next run of an idempotency key has the message ids of the run before. If the stream still knows them, it drops the job message, and
+// the sweeper publishes the job under the next dispatch number.
+func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
+	t.Parallel()
+	st, b, run := dispatched(t, testkit.NATS(t))
+	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
+	hears := func(want ...string) {
+		t.Helper()
+		var heard []string
+		wait := time.Second
+		if len(want) > 0 {
+			wait = 20 * time.Second // at the most
+		}
+		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard = append(heard, d.RunID); d.Ack() })
+		if err != nil || !slices.Equal(heard, want) {
+			t.Errorf("job messages of %v, want %v, %v", heard, want, err)
+		}
+	}
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	job := domain.Job{RunID: id.New(id.Run), OrganizationID: run.OrganizationID, Lane: run.Lane, Dedupe: run.Dedupe, DispatchNo: 1}
+	before := job.RunID
+	b.Ring(job)
+	hears(before)
+	job.RunID = run.ID
+	b.Ring(job)
+	hears()
+	if err := st.RingAll(t.Context()); err != nil { // its time has come
+		t.Fatal(err)
+	}
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hears(run.ID)
 }
 
 // A stream whose last messages are lost while its consumers remember them delivers nothing: the sweeper makes it anew, and rings.
