@@ -384,6 +384,24 @@ var all = []mutant{
 		[]string{"TestOverdueRunsOfOrganizationsEndInTurn"},
 	},
 	{
+		"a sweeper that takes runs after a step of the clock",
+		[]edit{{"workers/internal/sweep/clock.go", "s.clock.grace = time.Now().Add(store.Lease)", "s.clock.grace = time.Now()"}},
+		"workers/internal/sweep",
+		[]string{"TestWorkersGetTimeAfterAStepOfTheClock"},
+	},
+	{
+		"a promoted standby that sweepers do not notice",
+		[]edit{{"workers/internal/sweep/clock.go", "&& now.Started.Equal(s.clock.seen.Started) {", "{"}},
+		"workers/internal/sweep",
+		[]string{"TestWorkersGetTimeAfterAStepOfTheClock"},
+	},
+	{
+		"a lease that a clock makes long",
+		[]edit{{"shared/store/clock.go", "AND lease_until > clock_timestamp() + $1::interval + interval '1 second'", "AND lease_until < clock_timestamp() - $1::interval - interval '1 second'"}},
+		"workers/internal/sweep",
+		[]string{"TestLeasesAreShortenedWhenTheClockIsSetBack"},
+	},
+	{
 		"a statement of whatever size",
 		[]edit{{"shared/store/finish.go", "bytes > MaxBatchBytes && i > 0", "bytes > MaxBatchBytes && i < 0"}},
 		"shared/store",

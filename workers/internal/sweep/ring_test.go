@@ -127,7 +127,13 @@ func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 // dispatched is a run that was accepted and not rung for, on a bus.
 func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, store.NewRun) {
 	t.Helper()
-	st, err := store.Open(testkit.Postgres(t), 8)
+	return dispatchedIn(t, testkit.Postgres(t), natsURL)
+}
+
+// dispatchedIn is dispatched in a database of the caller's.
+func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, store.NewRun) {
+	t.Helper()
+	st, err := store.Open(dsn, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
