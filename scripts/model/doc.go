@@ -26,7 +26,7 @@
 // the retention of a run is over, the model removes its key and keeps its row. A key is kept for longer than the stream knows message ids,
 // as in the product; in half of the schedules both times are seconds, so that keys expire while faults happen.
 //
-// Not modelled: erasure, lanes, streams of events, documents, budgets.
+// Not modelled: steps of the clock, erasure, lanes, streams of events, documents, budgets.
 //
 // A mutant is the model with one rule of the protocol left out (mutants_test.go). For each the test looks for a schedule that breaks a
 // promise; if it finds none, either the invariants are blind or the rule is not needed. scripts/mutants does the same to the product.

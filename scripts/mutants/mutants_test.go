@@ -391,7 +391,7 @@ var all = []mutant{
 	},
 	{
 		"a promoted standby that sweepers do not notice",
-		[]edit{{"workers/internal/sweep/clock.go", "&& now.Started.Equal(s.clock.seen.Started) {", "{"}},
+		[]edit{{"workers/internal/sweep/clock.go", "&& now.Started.Equal(old.seen.Started) {", "{"}},
 		"workers/internal/sweep",
 		[]string{"TestWorkersGetTimeAfterAStepOfTheClock"},
 	},

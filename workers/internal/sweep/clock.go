@@ -14,6 +14,7 @@ const clockStep = 2 * time.Second
 type clock struct {
 	seen  store.Clock
 	at    time.Time // before seen was read, by this process's monotonic clock
+	took  time.Duration
 	grace time.Time // no lease counts as over until then
 }
 
@@ -26,22 +27,23 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := s.clock.at.IsZero()
-	step := now.Now.Sub(s.clock.seen.Now) - before.Sub(s.clock.at)
-	stepped := step.Abs() > clockStep+time.Since(before)
-	if !first && !stepped && now.Started.Equal(s.clock.seen.Started) {
-		s.clock.seen, s.clock.at = now, before
+	old := s.clock
+	s.clock = clock{seen: now, at: before, took: time.Since(before), grace: old.grace}
+	first := old.at.IsZero()
+	step := now.Now.Sub(old.seen.Now) - before.Sub(old.at)
+	stepped := step.Abs() > clockStep+old.took+s.clock.took // the clock was read at some time within these
+	if !first && !stepped && now.Started.Equal(old.seen.Started) {
 		return nil
 	}
 	shortened, err := s.store.ShortenWaits(ctx)
 	if err != nil {
-		return err // the next round finds the same
+		s.clock = old // the next round finds the same
+		return err
 	}
 	if !first {
 		s.clock.grace = time.Now().Add(store.Lease)
 		s.log.Warn().Dur("step", step).Int64("shortened", shortened).
 			Msg("the database's clock has stepped, or another server has taken over; workers get time to renew their leases")
 	}
-	s.clock.seen, s.clock.at = now, before
 	return nil
 }
