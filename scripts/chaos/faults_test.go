@@ -301,10 +301,11 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	})
 }
 
-// lockable are the rows that a fault locks: a session that a run is open in, and a run that a worker holds.
+// lockable are the rows that a fault locks: a session that a run is open in, and a run whose worker has just shown that it lives.
 var lockable = []string{
 	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
-	`SELECT FROM open_runs WHERE status = 'running' ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
+	`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '15 seconds'
+		ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 }
 
 // What shows that a locked row and a snapshot were in the way of the service.
@@ -379,7 +380,12 @@ func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
 	}
 	defer func() { _ = tx.Rollback() }()
 	for age = -1; ; wait(ctx, min(time.Second, time.Until(end))) {
-		err := tx.QueryRowContext(ctx, `SELECT age(backend_xmin) FROM pg_stat_activity WHERE pid = pg_backend_pid()`).Scan(&age)
+		var pid int
+		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid) != nil {
+			return age
+		}
+		// Another connection asks: within a transaction an age stays what it was.
+		err := s.cluster.DB.QueryRowContext(ctx, `SELECT age(backend_xmin) FROM pg_stat_activity WHERE pid = $1`, pid).Scan(&age)
 		if err != nil || !time.Now().Before(end) {
 			return age
 		}
