@@ -301,13 +301,20 @@ func (s *striker) skew(ctx context.Context, f fault, p *cluster.Part) bool {
 	})
 }
 
-// lockable are the rows that a fault locks: a session that a run is open in, and a run that a worker holds.
+// lockable are the rows that a fault locks: a session that a run is open in, and a run whose worker has just shown that it lives.
 var lockable = []string{
 	`SELECT FROM sessions WHERE ref = ANY (ARRAY(SELECT session_ref FROM open_runs)) ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
-	`SELECT FROM open_runs WHERE status = 'running' ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
+	`SELECT FROM open_runs WHERE status = 'running' AND lease_until > clock_timestamp() + interval '15 seconds'
+		ORDER BY random() LIMIT 1 FOR UPDATE SKIP LOCKED`,
 }
 
-// lock locks a row in a transaction of its own, once there is one to lock.
+// What shows that a locked row and a snapshot were in the way of the service.
+const (
+	lockedOut = "locked rows that a statement waited for"
+	beside    = "transactions beside a long snapshot"
+)
+
+// lock locks a row in a transaction of its own, once there is one to lock, and looks whether a statement of the service waits for it.
 func (s *striker) lock(ctx context.Context, f fault) bool {
 	query := lockable[rand.New(rand.NewPCG(s.seed, uint64(f.At))).IntN(len(lockable))]
 	return eventually(ctx, func() bool {
@@ -316,6 +323,10 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 			return false // PostgreSQL may be away
 		}
 		defer func() { _ = tx.Rollback() }() // it may have been killed meanwhile
+		var holder int
+		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&holder) != nil {
+			return false
+		}
 		done, err := tx.ExecContext(ctx, query)
 		if err != nil {
 			return false
@@ -323,33 +334,62 @@ func (s *striker) lock(ctx context.Context, f fault) bool {
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			return false
 		}
-		wait(ctx, f.For)
+		if s.blocks(ctx, holder, f.For) {
+			s.count(lockedOut)
+		}
 		return true
 	})
 }
 
-// snapshot holds a snapshot of the database for a while, or until PostgreSQL ends.
-func (s *striker) snapshot(ctx context.Context, f fault) bool {
-	var held *sql.Tx
-	opened := eventually(ctx, func() bool {
-		tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+// blocks waits for d and reports whether a statement waited for a lock of the backend meanwhile. The service waits briefly, so it looks often.
+func (s *striker) blocks(ctx context.Context, holder int, d time.Duration) bool {
+	found := false
+	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 10*time.Millisecond) {
+		if found {
+			wait(ctx, time.Until(end))
+			break
+		}
+		err := s.cluster.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE wait_event_type = 'Lock' AND $1 = ANY (pg_blocking_pids(pid)))`, holder).Scan(&found)
 		if err != nil {
-			return false
+			wait(ctx, time.Second) // PostgreSQL is away, and the lock with it
 		}
-		var n int
-		if tx.QueryRowContext(ctx, `SELECT count(*) FROM open_runs`).Scan(&n) != nil {
-			_ = tx.Rollback() // PostgreSQL has just ended
-			return false
-		}
-		held = tx
-		return true
-	})
-	if !opened {
-		return false
 	}
-	wait(ctx, f.For)
-	_ = held.Rollback() // whether it lasted does not matter: PostgreSQL is killed here
-	return true
+	return found
+}
+
+// snapshot holds a snapshot of the database for a while. PostgreSQL is killed here: then it takes another snapshot for the rest of the time.
+func (s *striker) snapshot(ctx context.Context, f fault) bool {
+	held := false
+	for end := time.Now().Add(f.For); time.Now().Before(end) && ctx.Err() == nil; wait(ctx, 100*time.Millisecond) {
+		age := s.holdSnapshot(ctx, end)
+		held = held || age >= 0
+		s.mu.Lock()
+		s.counts[beside] += max(0, age)
+		s.mu.Unlock()
+	}
+	return held
+}
+
+// holdSnapshot holds a snapshot until end, or until PostgreSQL ends, and returns how many transactions began meanwhile, as far as it saw.
+// It returns -1 if there was no snapshot.
+func (s *striker) holdSnapshot(ctx context.Context, end time.Time) (age int) {
+	tx, err := s.cluster.DB.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return -1 // PostgreSQL may be away
+	}
+	defer func() { _ = tx.Rollback() }()
+	for age = -1; ; wait(ctx, min(time.Second, time.Until(end))) {
+		var pid int
+		if tx.QueryRowContext(ctx, `SELECT pg_backend_pid()`).Scan(&pid) != nil {
+			return age
+		}
+		// Another connection asks: within a transaction an age stays what it was.
+		err := s.cluster.DB.QueryRowContext(ctx, `SELECT age(backend_xmin) FROM pg_stat_activity WHERE pid = $1`, pid).Scan(&age)
+		if err != nil || !time.Now().Before(end) {
+			return age
+		}
+	}
 }
 
 // restore undoes everything, whatever is left.

@@ -35,7 +35,10 @@ const (
 type run struct {
 	id, org, session, seq int
 	key                   string // "": none
-	work                  work   // what its model will ask for
+	retention             time.Duration
+	expires               time.Duration // its key is free from then on, if it has ended
+	lockedUntil           time.Duration // until then another transaction holds a lock on its open row
+	work                  work          // what its model will ask for
 	accepted              time.Duration
 	deadline              time.Duration // at first
 	status                string        // "": open
@@ -87,11 +90,15 @@ type database struct {
 	sim       *sim
 	downUntil time.Duration
 	startedAt time.Duration // pg_postmaster_start_time
+	stoppedAt time.Duration // before that
 	epoch     int           // counts its starts: a statement does not outlive one
 	runs      []*run
-	byKey     map[string]*run // runs_idempotency
-	lastSeq   map[int]int     // sessions
-	lost      int             // answers
+	byKey     map[string]*run       // runs_idempotency
+	lastSeq   map[int]int           // sessions
+	locked    map[int]time.Duration // until when another transaction has locked a session
+	lost      int                   // answers
+
+	lastAccepted time.Duration
 }
 
 // ask has a statement carried out: between its way there and the answer's way back anything may happen. An error says nothing of
@@ -140,6 +147,7 @@ type order struct {
 	id, org, session int
 	key              string
 	work             work
+	retention        time.Duration
 	allowed          time.Duration // from acceptance to the deadline
 	replyTo          *ingress
 }
@@ -165,7 +173,7 @@ func (db *database) stored(r *run) stored {
 // hash is KeyHash: organization, endpoint and key.
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
-// view is what the snapshot of accept_runs_2 shows: headed and used.
+// view is what acceptance knows of the session and the lane: headed in accept_runs_3, and the count of slots.go.
 type view struct {
 	head bool
 	used int
@@ -194,26 +202,58 @@ type accepted struct {
 	holder   stored // that has the key
 	job      *job
 	conflict bool // runs_pkey
+	lost     bool // another run holds the key, or held it
+	locked   bool // another transaction has locked the session or the key
+	missing  bool // the answer is 404
 }
 
 func (a accepted) String() string {
 	if a.run == nil {
-		return "refused"
+		return fmt.Sprintf("not accepted: lost=%v locked=%v", a.lost, a.locked)
 	}
 	return fmt.Sprintf("run %d existing=%v dispatched=%v", a.run.id, a.existing, a.job != nil)
 }
 
-// accept is accept_runs_2 and, where a key is taken, explainLosers.
+// holder is the run that holds a key. A run whose retention is over holds none.
+func (db *database) holder(hash string) *run {
+	if r := db.byKey[hash]; r != nil && (r.status == "" || r.expires > db.sim.now || db.sim.mutant.expiredRunAnswers) {
+		return r
+	}
+	return nil
+}
+
+// freeExpired takes a key from a run whose retention is over.
+func (db *database) freeExpired(hash string) bool {
+	held := db.byKey[hash] != nil
+	if held && (db.holder(hash) == nil || db.sim.mutant.freesLivingKeys) {
+		delete(db.byKey, hash)
+		return true
+	}
+	return false
+}
+
+// deleteExpired is DeleteExpired, as far as keys go.
+func (db *database) deleteExpired(found []*run) {
+	for _, r := range found {
+		if hash := r.hash(); db.byKey[hash] == r {
+			db.freeExpired(hash)
+		}
+	}
+}
+
+func (r *run) hash() string { return fmt.Sprintf("%d/%s", r.org, r.key) }
+
+// accept is one row of accept_runs_3. It is lost to the run that holds its key, even if the retention of that run is over.
 func (db *database) accept(o *order, seen view) accepted {
-	if holder := db.byKey[o.hash()]; o.key != "" && holder != nil && !db.sim.mutant.acceptWithoutIndex {
-		return accepted{run: holder, existing: true, holder: db.stored(holder)}
+	if o.key != "" && db.byKey[o.hash()] != nil && !db.sim.mutant.acceptWithoutIndex {
+		return accepted{lost: true}
 	}
 	if db.byID(o.id) != nil {
 		return accepted{conflict: true}
 	}
 	db.lastSeq[o.session]++
 	r := &run{
-		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, accepted: db.sim.now,
+		id: o.id, org: o.org, session: o.session, seq: db.lastSeq[o.session], key: o.key, work: o.work, retention: o.retention, accepted: db.sim.now,
 		deadline: db.sim.now + o.allowed, effects: map[int]*effect{},
 	}
 	r.open = &openRow{status: queued, replyTo: o.replyTo, deadline: r.deadline, waitsSince: db.sim.now}
@@ -223,13 +263,24 @@ func (db *database) accept(o *order, seen view) accepted {
 		out.job = r.job()
 	}
 	db.runs = append(db.runs, r)
-	if other := db.byKey[o.hash()]; o.key != "" && other != nil {
+	db.lastAccepted = db.sim.now
+	if other := db.oneOf(o); other != nil {
 		db.sim.brokenf("one run per key", "runs %d and %d have the key %s", other.id, r.id, o.key)
 	}
 	if o.key != "" {
 		db.byKey[o.hash()] = r
 	}
 	return out
+}
+
+// oneOf is an earlier run of the same key whose retention is not over, whichever run holds the key.
+func (db *database) oneOf(o *order) *run {
+	for _, r := range db.runs[:len(db.runs)-1] {
+		if o.key != "" && r.key == o.key && r.org == o.org && (r.status == "" || r.expires > db.sim.now) {
+			return r
+		}
+	}
+	return nil
 }
 
 func (db *database) byID(id int) *run {
@@ -273,6 +324,7 @@ type claim struct {
 	deaths   int
 	deadline time.Duration
 	conflict bool
+	locked   bool
 }
 
 func (c claim) String() string {
@@ -284,6 +336,9 @@ func (db *database) claim(id int) claim {
 	none := claim{run: r}
 	if r == nil {
 		return none
+	}
+	if r.isLocked(s) {
+		return claim{run: r, locked: true}
 	}
 	o := r.open
 	if o == nil || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
@@ -315,6 +370,9 @@ func (db *database) claim(id int) claim {
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
 }
 
+// isLocked reports whether another transaction has locked the run's open row.
+func (r *run) isLocked(s *sim) bool { return r.open != nil && r.lockedUntil > s.now }
+
 // voided is what void_claims gives.
 type voided struct {
 	ended  bool
@@ -326,7 +384,7 @@ func (db *database) voidClaim(id int) voided {
 	if r == nil {
 		return voided{ended: true}
 	}
-	if o := r.open; o != nil && o.status == queued && o.dispatched && !db.sim.mutant.voidKeepsPlace {
+	if o := r.open; o != nil && o.status == queued && o.dispatched && !r.isLocked(db.sim) && !db.sim.mutant.voidKeepsPlace {
 		o.dispatched, o.nextDispatch, o.waitsSince = false, 0, db.sim.now
 	}
 	return voided{ended: r.status != "", result: r.result}
@@ -344,13 +402,28 @@ func (db *database) holds(r *run, fence int, lax bool, what string) bool {
 	return true
 }
 
-// extend is extend_leases.
-func (db *database) extend(r *run, fence int) bool {
+// leased is what became of a lease.
+type leased int
+
+const (
+	leaseLost leased = iota
+	leaseExtended
+	leaseLocked
+)
+
+// extend is extend_leases_2.
+func (db *database) extend(r *run, fence int) leased {
+	if r.isLocked(db.sim) && r.open.fence == fence && r.open.status == running {
+		if db.sim.mutant.lockedLeaseLost {
+			return leaseLost
+		}
+		return leaseLocked
+	}
 	if !db.holds(r, fence, db.sim.mutant.heartbeatWithoutFence, "a heartbeat") {
-		return false
+		return leaseLost
 	}
 	r.open.leaseUntil = db.sim.now + lease
-	return true
+	return leaseExtended
 }
 
 // kept is what Journal answers: its error is that of the primary key.
@@ -372,11 +445,14 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 }
 
 // finished is what Finish answers; place: one is free, and some run waits.
-type finished struct{ saved, place bool }
+type finished struct{ saved, place, locked bool }
 
 // finish is finish_runs, by a worker under its fence.
 func (db *database) finish(r *run, fence int, status, result string) finished {
 	o := r.open
+	if r.isLocked(db.sim) {
+		return finished{locked: true}
+	}
 	if o == nil || o.fence != fence && !db.sim.mutant.finishWithoutFence {
 		return finished{}
 	}
@@ -395,6 +471,7 @@ func (db *database) end(r *run, status, result, by string) finished {
 	place := r.open.dispatched && db.waits(r.org)
 	db.sim.ends(r, status, by)
 	r.status, r.result, r.ended, r.open = status, result, db.sim.now, nil
+	r.expires = db.sim.now + r.retention
 	return finished{saved: true, place: place}
 }
 
@@ -435,7 +512,7 @@ func (db *database) handOver(org, places int) (jobs []*job) {
 		if len(jobs) >= places {
 			break
 		}
-		if r.org != org || o == nil || o.status != queued || o.dispatched || o.notBefore > db.sim.now || !db.isHead(r) {
+		if r.org != org || o == nil || r.isLocked(db.sim) || o.status != queued || o.dispatched || o.notBefore > db.sim.now || !db.isHead(r) {
 			continue
 		}
 		db.dispatch(r)
@@ -476,7 +553,7 @@ func (db *database) find(which func(*run, *openRow) bool) (found []*run) {
 // endThose is Store.end: closeRuns of the rows that are still so. The unguarded one believes what it found.
 func (db *database) endThose(by string, rows []*run, which func(*run, *openRow) bool, status func(*openRow) string, unguarded bool) (out []ended) {
 	for _, r := range rows {
-		if r.open == nil || !which(r, r.open) && !unguarded {
+		if r.open == nil || r.isLocked(db.sim) || !which(r, r.open) && !unguarded {
 			continue
 		}
 		to := status(r.open)
@@ -521,7 +598,7 @@ func (db *database) requeueLost(found []*run) {
 	s := db.sim
 	for _, r := range found {
 		o := r.open
-		if o == nil || o.status != running || o.leaseUntil >= s.now && !s.mutant.requeueUnchecked {
+		if o == nil || r.isLocked(s) || o.status != running || o.leaseUntil >= s.now && !s.mutant.requeueUnchecked {
 			continue
 		}
 		s.taken(r, "the sweeper")
@@ -540,7 +617,9 @@ func (db *database) isUnclaimed(_ *run, o *openRow) bool {
 // redispatch is Store.Redispatch.
 func (db *database) redispatch(again, later []*run) (jobs []*job) {
 	s := db.sim
-	stillSo := func(r *run) bool { return r.open != nil && r.open.dispatched && r.open.status == queued }
+	stillSo := func(r *run) bool {
+		return r.open != nil && !r.isLocked(s) && r.open.dispatched && r.open.status == queued
+	}
 	for _, r := range again {
 		if !stillSo(r) {
 			continue
@@ -566,6 +645,9 @@ func (db *database) redispatch(again, later []*run) (jobs []*job) {
 // ringAll is Store.RingAll.
 func (db *database) ringAll() {
 	for _, r := range db.find(func(_ *run, o *openRow) bool { return o.dispatched && o.status == queued }) {
+		if r.isLocked(db.sim) {
+			continue
+		}
 		r.open.nextDispatch = db.sim.now
 	}
 }

@@ -21,7 +21,12 @@
 // reads the heads of sessions and the places of the window from a snapshot that is older than its writes, and a sweeper finds rows in
 // another transaction than it changes them. An answer may be lost, and a statement whose caller has given up may be carried out late.
 //
-// Not modelled: batches of several runs in one statement, the end of a key's retention, erasure, streams of events, documents, budgets.
+// Runs are accepted in batches, and a worker's heartbeats are one statement, as in the product. Each claim and each result is a statement
+// of its own. These statements skip a row that another transaction has locked; all other statements of a worker ignore such locks. When
+// the retention of a run is over, the model removes its key and keeps its row. A key is kept for longer than the stream knows message ids,
+// as in the product; in half of the schedules both times are seconds, so that keys expire while faults happen.
+//
+// Not modelled: steps of the clock, erasure, lanes, streams of events, documents, budgets.
 //
 // A mutant is the model with one rule of the protocol left out (mutants_test.go). For each the test looks for a schedule that breaks a
 // promise; if it finds none, either the invariants are blind or the rule is not needed. scripts/mutants does the same to the product.

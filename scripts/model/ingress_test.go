@@ -8,7 +8,9 @@ import (
 // The times of ingress/internal/dispatch.
 const (
 	pollEvery   = 2 * time.Second
-	lockTimeout = 5 * time.Second // of a statement that waits for a session's row: its snapshot is no older
+	lockTimeout = 50 * time.Millisecond // a batch waits no longer for a session's row, so its snapshot is no older
+	lockedTime  = 2 * time.Second       // a request waits no longer for a locked row
+	acceptTries = 6
 )
 
 // answer is what a client gets.
@@ -25,6 +27,19 @@ type ingress struct {
 	proc    *process
 	waiting map[int]*watched
 	due     *box[int]
+	orders  *box[*submission] // they wait until the current batch is done
+}
+
+// submission is a request in a batch.
+type submission struct {
+	order *order
+	done  *box[acceptance]
+}
+
+// acceptance is what a batch answers one of its requests.
+type acceptance struct {
+	accepted
+	err error
 }
 
 // watched is a run that requests wait for.
@@ -45,7 +60,7 @@ type waiter struct {
 
 // beginIngress starts one, and another when it has died.
 func (s *sim) beginIngress(n int) {
-	i := &ingress{sim: s, proc: &process{name: fmt.Sprintf("ingress %d", n)}, waiting: map[int]*watched{}, due: &box[int]{}}
+	i := &ingress{sim: s, proc: &process{name: fmt.Sprintf("ingress %d", n)}, waiting: map[int]*watched{}, due: &box[int]{}, orders: &box[*submission]{}}
 	i.proc.start = func() { s.beginIngress(n) }
 	i.proc.onDeath = append(i.proc.onDeath, func() {
 		for id, others := range s.bus.watching {
@@ -54,6 +69,7 @@ func (s *sim) beginIngress(n int) {
 	})
 	s.ingresses[n] = i
 	s.spawn(i.proc, i.poll)
+	s.spawn(i.proc, i.accepts)
 }
 
 func without[T comparable](all []T, one T) (kept []T) {
@@ -69,7 +85,7 @@ func without[T comparable](all []T, one T) (kept []T) {
 func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	s := i.sim
 	if o.key != "" {
-		holder, err := ask(t, "ByKey", func() stored { return s.db.stored(s.db.byKey[o.hash()]) })
+		holder, err := ask(t, "ByKey", func() stored { return s.db.stored(s.db.holder(o.hash())) })
 		if err != nil {
 			return answer{code: 503}
 		}
@@ -81,9 +97,13 @@ func (i *ingress) submit(t *task, o order, limit time.Duration) answer {
 	o.id, o.replyTo = s.ids, i
 	w := i.add(o.id, 0) // before the run exists: its reply may come before it is answered that it does
 	a, err := i.accept(t, &o)
-	if err != nil {
+	if err != nil || a.locked {
 		i.remove(w)
 		return answer{code: 503}
+	}
+	if a.missing {
+		i.remove(w)
+		return answer{code: 404}
 	}
 	if a.existing {
 		i.remove(w)
@@ -107,11 +127,12 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 		})
 		return accepted{run: &run{id: o.id}}, nil
 	}
-	a, err := i.acceptOnce(t, o)
-	if err != nil || a.conflict {
-		a, err = i.afterAll(t, o)
+	a, err := i.batched(t, o)
+	for end, wait := s.now+lockedTime, 5*time.Millisecond; err == nil && a.locked && s.now < end; wait = min(2*wait, 320*time.Millisecond) {
+		t.sleep(wait) // whileLocked
+		a, err = i.batched(t, o)
 	}
-	if err != nil {
+	if err != nil || a.locked || a.missing {
 		return a, err
 	}
 	if a.job != nil && !s.mutant.publishBeforeCommit {
@@ -120,16 +141,118 @@ func (i *ingress) accept(t *task, o *order) (accepted, error) {
 	return a, nil
 }
 
-func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
-	db := i.sim.db
-	seen, at := db.look(o), i.sim.now
-	t.sleep(i.sim.rng.between(0, 15*time.Millisecond)) // a commit waits for the disk
-	return ask(t, fmt.Sprintf("Accept run %d, key %q, session %d", o.id, o.key, o.session), func() accepted {
-		if i.sim.now-at > lockTimeout {
-			seen = db.look(o)
+// batched adds a run to the next batch and waits for the answer.
+func (i *ingress) batched(t *task, o *order) (accepted, error) {
+	of := &submission{o, &box[acceptance]{}}
+	i.orders.put(i.sim, of)
+	a, _ := of.done.take(t, 0)
+	return a.accepted, a.err
+}
+
+// accepts is the Group of Dispatcher: while one batch commits, the next one fills.
+func (i *ingress) accepts(t *task) {
+	for {
+		first, _ := i.orders.take(t, 0)
+		batch := append([]*submission{first}, i.orders.values...)
+		i.orders.values = nil
+		orders := make([]*order, len(batch))
+		for n, of := range batch {
+			orders[n] = of.order
 		}
-		return db.accept(o, seen)
-	})
+		out, err := i.insert(t, orders)
+		for n, of := range batch {
+			a := acceptance{err: err}
+			if err == nil {
+				a.accepted = out[n]
+			}
+			if err != nil || a.conflict {
+				a.accepted, a.err = i.afterAll(t, of.order)
+			}
+			if a.err == nil && a.lost {
+				a.accepted, a.err = i.explain(t, of.order)
+			}
+			of.done.put(i.sim, a)
+		}
+	}
+}
+
+// insert is accept_runs_3 and accept_single_runs_2. It skips runs whose session is locked. Of several runs with one key it accepts the first.
+func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
+	s, db := i.sim, i.sim.db
+	look := func() []view {
+		seen := make([]view, len(orders))
+		for n, o := range orders {
+			seen[n] = db.look(o)
+			for _, before := range orders[:n] {
+				if before.session == o.session {
+					seen[n].head = false
+				}
+				if before.org == o.org {
+					seen[n].used++
+				}
+			}
+		}
+		return seen
+	}
+	seen, at := look(), s.now
+	t.sleep(s.rng.between(0, 15*time.Millisecond)) // a commit waits for the disk
+	return ask(t, fmt.Sprintf("Accept %d runs, the first one run %d, key %q, session %d", len(orders), orders[0].id, orders[0].key, orders[0].session),
+		func() []accepted {
+			if s.now-at > lockTimeout {
+				seen = look()
+			}
+			out, anyLocked := make([]accepted, len(orders)), false
+			for _, o := range orders {
+				anyLocked = anyLocked || db.locked[o.session] > s.now
+			}
+			for n, o := range orders {
+				if db.locked[o.session] > s.now || anyLocked && s.mutant.lockFailsBatch {
+					out[n].locked = true
+					s.refusedByLock(o)
+					continue
+				}
+				out[n] = db.accept(o, seen[n])
+			}
+			return out
+		})
+}
+
+// acceptOnce is acceptOnce of one run.
+func (i *ingress) acceptOnce(t *task, o *order) (accepted, error) {
+	out, err := i.insert(t, []*order{o})
+	if err != nil {
+		return accepted{}, err
+	}
+	return out[0], nil
+}
+
+// explain is explainLosers and acceptAgain. A statement of its own reads the run that holds the key. If the retention of that run is over,
+// explain frees the key and tries again. Meanwhile another process may free the key or take it.
+func (i *ingress) explain(t *task, o *order) (a accepted, err error) {
+	s := i.sim
+	for tries := 1; ; tries++ {
+		holder, err := ask(t, "RunsByKey", func() stored { return s.db.stored(s.db.holder(o.hash())) })
+		if err != nil {
+			return accepted{}, err
+		}
+		if holder.id != 0 {
+			return accepted{existing: true, holder: holder}, nil
+		}
+		freed, err := ask(t, fmt.Sprintf("free the key %q", o.key), func() bool { return s.db.freeExpired(o.hash()) })
+		if err != nil {
+			return accepted{}, err
+		}
+		switch {
+		case s.mutant.freedByAnother && !freed:
+			return accepted{missing: true}, nil
+		case tries == acceptTries:
+			return accepted{locked: true}, nil
+		}
+		if a, err = i.acceptOnce(t, o); err != nil || !a.lost {
+			return a, err
+		}
+		t.sleep(time.Millisecond << tries)
+	}
 }
 
 // afterAll is acceptedAfterAll.

@@ -18,7 +18,7 @@ var (
 const (
 	fewSchedules  = 1_000
 	manySchedules = 12_000
-	mutantWithin  = 6_000 // schedules, one of which shows a mutant
+	mutantWithin  = 12_000 // schedules, one of which shows a mutant
 )
 
 // core is one that the tests take in turns: what one of them uses is measured.
@@ -122,7 +122,7 @@ func TestMutants(t *testing.T) {
 				switch {
 				case v == nil:
 					continue
-				case m.breaks != v.rule:
+				case v.rule != m.breaks && v.rule != m.or:
 					t.Errorf("it breaks another promise than %q: %v", m.breaks, v)
 				default:
 					t.Logf("%v", v)

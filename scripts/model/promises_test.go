@@ -34,8 +34,22 @@ func (s *sim) taken(r *run, by string) {
 	switch o := r.open; {
 	case o.leaseUntil >= s.now:
 		s.brokenf("a lease that lives is kept", "%s takes run %d from its worker, whose lease lasts for %v", by, r.id, o.leaseUntil-s.now)
-	case s.db.startedAt >= s.now-lease:
+	case s.db.startedAt >= s.now-lease && o.leaseUntil >= s.db.stoppedAt:
 		s.brokenf("an outage costs no attempt", "%s takes run %d within a lease of the database's start", by, r.id)
+	}
+}
+
+// givesUp is called when a heartbeat reports to a worker that it has lost a run.
+func (s *sim) givesUp(h *holding) {
+	if o := h.row.open; h.row.isLocked(s) && o.fence == h.fence && o.status == running {
+		s.brokenf("a lock takes no run", "run %d is locked, and its worker gives it up", h.run)
+	}
+}
+
+// refusedByLock is called when a run is not accepted because a session is locked.
+func (s *sim) refusedByLock(o *order) {
+	if s.db.locked[o.session] == 0 {
+		s.brokenf("a lock is its own run's alone", "run %d is not accepted, and its session %d was never locked", o.id, o.session)
 	}
 }
 
@@ -96,16 +110,23 @@ func (s *sim) waited(w *waiter) {
 // stuck is called when a wait has reached its limit.
 func (s *sim) stuck(w *waiter) { s.waited(w) }
 
-// learns is called with what a client was answered.
-func (s *sim) learns(o order, a answer) {
+// learns is called with what a client was answered, and with when it asked.
+func (s *sim) learns(o order, a answer, asked time.Duration) {
+	if a.code == 404 {
+		s.brokenf("an expired key is replaced", "key %s is refused", o.hash())
+	}
 	if a.code != 200 && a.code != 202 {
 		return
 	}
+	if r := s.db.byID(a.run); r != nil && r.status != "" && r.expires < asked {
+		s.brokenf("an expired key is replaced", "key %s is answered with run %d, whose retention is over", o.hash(), r.id)
+	}
 	if o.key != "" {
-		if known := s.keys[o.hash()]; known != 0 && known != a.run {
+		known := s.keys[o.hash()]
+		if known != 0 && known != a.run && s.retained(known) && s.retained(a.run) {
 			s.brokenf("one run per key", "key %s is run %d for one and run %d for another", o.hash(), known, a.run)
 		}
-		s.keys[o.hash()] = a.run
+		s.keys[o.hash()] = max(known, a.run)
 	}
 	known := s.told[a.run]
 	if a.result == "" {
@@ -115,6 +136,12 @@ func (s *sim) learns(o order, a answer) {
 		s.brokenf("equal answers per key", "run %d: %q for one and %q for another", a.run, known.result, a.result)
 	}
 	s.told[a.run] = a
+}
+
+// retained reports whether a run still holds its key.
+func (s *sim) retained(id int) bool {
+	r := s.db.byID(id)
+	return r != nil && (r.status == "" || r.expires > s.now)
 }
 
 // watchPlaces looks every second whether places of the window are given on, and deadlines kept.
@@ -153,7 +180,7 @@ func (s *sim) watchPlaces(t *task) {
 func (s *sim) atTheEnd() {
 	for _, r := range s.db.runs {
 		if r.open != nil {
-			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after all was calm", r.id, r.open.status, r.open.dispatched, longest)
+			s.brokenf("every accepted run ends", "run %d is %s, dispatched=%v, %v after the last fault and acceptance", r.id, r.open.status, r.open.dispatched, longest)
 		}
 	}
 	if s.clients > 0 {

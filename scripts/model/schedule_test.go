@@ -64,8 +64,11 @@ func newSim(seed uint64, m mutant) *sim {
 		seed: seed, rng: rng{seed}, mutant: m, told: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
 		fences: map[intent]bool{}, free: map[int]int{}, world: newWorld(),
 	}
-	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}}
-	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, watching: map[int][]*ingress{}}
+	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}, locked: map[int]time.Duration{}}
+	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, window: duplicatesWindow, watching: map[int][]*ingress{}}
+	if s.rng.n(2) == 0 {
+		s.bus.window = 4 * time.Second // keys expire while faults happen
+	}
 	s.window = 1 + s.rng.n(3)
 	s.ingresses, s.workers, s.bus.workers = make([]*ingress, 2), make([]*worker, 2), make([]*toolWorker, 2)
 	s.drawOdds()
@@ -103,7 +106,10 @@ var misfortunes = []func(*sim){
 		w.draining = true
 		s.tracef("%s is told to stop", w.proc.name)
 	},
-	func(s *sim) { // PostgreSQL is started anew
+	func(s *sim) { // PostgreSQL restarts
+		if s.now >= s.db.downUntil {
+			s.db.stoppedAt = s.now
+		}
 		s.db.downUntil = max(s.db.downUntil, s.now+s.upTo(45*time.Second))
 		s.db.startedAt = s.db.downUntil
 		s.db.epoch++
@@ -121,6 +127,24 @@ var misfortunes = []func(*sim){
 	func(s *sim) { s.bus.truncate() },
 	func(s *sim) { s.bus.forgetDuplicates() },
 	func(s *sim) { s.bus.repeat() },
+	(*sim).lock,
+	(*sim).lock,
+}
+
+// lock has another transaction lock the row of an open run, or of its session, for a while.
+func (s *sim) lock() {
+	open := s.db.find(func(*run, *openRow) bool { return true })
+	if len(open) == 0 {
+		return
+	}
+	r, until := open[s.rng.n(len(open))], s.now+s.upTo(45*time.Second)
+	if s.rng.n(2) == 0 {
+		r.lockedUntil = until
+		s.tracef("run %d is locked until %v", r.id, until)
+		return
+	}
+	s.db.locked[r.session] = until
+	s.tracef("session %d is locked until %v", r.session, until)
 }
 
 // anyone is a process of Parley.
@@ -157,7 +181,7 @@ func (s *sim) drawWork() (w work) {
 	case 1:
 		w.flaky = 300
 	case 2:
-		w.deadly = !s.quiet() && s.rng.n(4) == 0
+		w.deadly = !s.quiet() && s.rng.n(2) == 0
 	}
 	return w
 }
@@ -174,6 +198,7 @@ func (s *sim) load(everybody *process) {
 			o.allowed = s.rng.between(5*time.Second, 90*time.Second)
 		}
 		same := 1
+		o.retention = time.Hour
 		if s.rng.n(4) > 0 {
 			o.key = fmt.Sprint("key ", s.rng.n(4)) // other organizations use the same
 			if s.keys[o.hash()] != 0 {
@@ -181,6 +206,9 @@ func (s *sim) load(everybody *process) {
 			}
 			s.keys[o.hash()] = -1
 			same += s.rng.n(3)
+			if s.rng.n(3) == 0 {
+				s.expire(everybody, &o)
+			}
 		}
 		span := min(s.calm, 40*time.Second) + 10*time.Second
 		first := s.rng.between(0, span)
@@ -200,13 +228,44 @@ func (s *sim) load(everybody *process) {
 	clear(s.keys)
 }
 
+// expire gives an order a short retention, and starts clients that use its key about when the key expires. As in the product, a key holds
+// for longer than the stream knows message ids: the message ids of a key's next run are those of the run before.
+func (s *sim) expire(everybody *process, o *order) {
+	o.retention = s.rng.between(time.Millisecond, 3*time.Second)
+	if !s.mutant.keyShorterThanWindow {
+		o.retention += s.bus.window
+	}
+	again := *o
+	s.clients++
+	s.spawn(everybody, func(t *task) {
+		var r *run
+		for r == nil || r.status == "" {
+			t.sleep(s.rng.between(100*time.Millisecond, time.Second))
+			if r == nil {
+				r = s.db.byKey[again.hash()]
+			}
+		}
+		for range 1 + s.rng.n(3) {
+			start := r.expires + s.rng.between(-20*time.Millisecond, 20*time.Millisecond)
+			s.clients++
+			s.spawn(everybody, func(t *task) {
+				t.sleep(max(start-s.now, 0))
+				s.client(t, again)
+				s.clients--
+			})
+		}
+		s.clients--
+	})
+}
+
 // client asks, and with a key asks again until it knows the end.
 func (s *sim) client(t *task, o order) {
 	limit := s.rng.between(time.Second, 30*time.Second)
 	for {
 		i := s.ingresses[s.rng.n(len(s.ingresses))]
+		asked := s.now
 		a := s.request(t, i, func(t *task) answer { return i.submit(t, o, limit) })
-		s.learns(o, a)
+		s.learns(o, a, asked)
 		switch {
 		case a.code == 200, o.key == "":
 			return
@@ -303,7 +362,7 @@ func (s *sim) run() *violation {
 
 // over reports whether all is done, and has been for long enough, or that it takes too long.
 func (s *sim) over() bool {
-	if s.now > s.calm+longest {
+	if s.now > max(s.calm, s.db.lastAccepted)+longest {
 		return true
 	}
 	if s.clients > 0 || s.faulty() || s.anyOpen() {

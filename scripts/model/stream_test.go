@@ -7,8 +7,8 @@ import (
 
 // The times of shared/bus.
 const (
-	ackWait    = 30 * time.Second
-	duplicates = 10 * time.Minute
+	ackWait          = 30 * time.Second
+	duplicatesWindow = 2 * time.Minute
 )
 
 // message is a doorbell on the stream.
@@ -27,7 +27,8 @@ type bus struct {
 	made      int // counts the streams of that name
 	exists    bool
 	messages  []*message
-	known     map[string]time.Duration // the duplicate window
+	known     map[string]time.Duration // when each message id was stored
+	window    time.Duration            // for which an id is known
 	fetching  []*box[struct{}]
 	watching  map[int][]*ingress // runs.done.<run_id>
 	workers   []*toolWorker
@@ -87,7 +88,7 @@ func (b *bus) store(j *job) {
 		return
 	}
 	id := s.msgID(j)
-	if at, known := b.known[id]; known && s.now-at < duplicates {
+	if at, known := b.known[id]; known && s.now-at < b.window {
 		s.tracef("the doorbell %s is a duplicate", id)
 		return
 	}

@@ -13,6 +13,7 @@ func (w *worker) sweep(t *task) {
 	s := w.sim
 	for {
 		t.sleep(sweepEvery)
+		w.deleteExpired(t)
 		if s.mutant.noSweeper || len(s.db.find(func(*run, *openRow) bool { return true })) == 0 {
 			continue
 		}
@@ -20,6 +21,20 @@ func (w *worker) sweep(t *task) {
 		w.requeueLost(t)
 		w.dispatchWaiting(t)
 		w.ringAgain(t)
+	}
+}
+
+// deleteExpired removes runs whose retention is over.
+func (w *worker) deleteExpired(t *task) {
+	s := w.sim
+	var found []*run
+	for _, r := range s.db.runs {
+		if r.key != "" && r.status != "" && r.expires <= s.now && s.db.byKey[r.hash()] == r {
+			found = append(found, r)
+		}
+	}
+	if len(found) > 0 && s.now >= s.db.downUntil && !s.mutant.noSweeper {
+		_, _ = ask(t, "DeleteExpired", func() int { s.db.deleteExpired(found); return len(found) })
 	}
 }
 

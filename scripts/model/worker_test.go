@@ -10,6 +10,7 @@ import (
 // The times of workers/internal/runner.
 const (
 	heartbeatEvery = 10 * time.Second
+	lockedAgain    = 250 * time.Millisecond
 	drainTime      = 20 * time.Second
 	giveUp         = 4 * time.Second
 	slots          = 6
@@ -24,6 +25,7 @@ var (
 	errRetry    = errors.New("a cause that a retry can cure")
 	errPoison   = errors.New("the run has cost too many workers")
 	errJournal  = errors.New("the journal cannot be read")
+	errLocked   = errors.New("another transaction has locked the run")
 )
 
 // parkError ends an attempt that waits for a person.
@@ -155,6 +157,10 @@ func (w *worker) carry(t *task, m *message) {
 		s.bus.nak(m, s.jitter(time.Second))
 		return
 	}
+	if c.locked {
+		s.bus.nak(m, s.jitter(lockedAgain))
+		return
+	}
 	if c.fence == 0 {
 		v, err := ask(t, fmt.Sprintf("void the claim of run %d", m.job.id), func() voided { return s.db.voidClaim(m.job.id) })
 		if err != nil {
@@ -232,6 +238,9 @@ func (a *attempt) finish(t *task, status, result string) {
 		f, err := ask(t, fmt.Sprintf("Finish run %d %s", a.hold.run, status), func() finished {
 			return s.db.finish(a.claim.run, a.claim.fence, status, result)
 		})
+		if f.locked && !s.mutant.lockedResultDropped {
+			err = errLocked
+		}
 		if err != nil {
 			return err
 		}
@@ -402,34 +411,61 @@ func (w *worker) handOver(t *task) {
 	}
 }
 
-// heartbeat is Runner.beat, every ten seconds.
+// heartbeat is Runner.heartbeat: every ten seconds of all runs, and of locked ones more often.
 func (w *worker) heartbeat(t *task) {
-	for {
-		t.sleep(heartbeatEvery)
-		all := append([]*holding(nil), w.held...)
-		if len(all) == 0 {
+	var locked []*holding
+	for next := w.sim.now + heartbeatEvery; ; {
+		if len(locked) > 0 && w.sim.now+lockedAgain < next {
+			t.sleep(lockedAgain)
+			locked = w.beat(t, w.inHand(locked))
 			continue
 		}
-		asked := w.sim.now
-		kept, err := ask(t, "Extend", func() []bool {
-			kept := make([]bool, len(all))
-			for n, h := range all {
-				kept[n] = w.sim.db.extend(h.row, h.fence)
-			}
-			return kept
-		})
-		if err != nil {
-			continue
-		}
-		for n, h := range all {
-			if !kept[n] {
-				h.cancel(w.sim, errTaken)
-				continue
-			}
-			h.leaseUntil = asked + lease
-			w.sim.bus.inProgress(h.message)
+		t.sleep(max(next-w.sim.now, 0))
+		next = w.sim.now + heartbeatEvery
+		locked = w.beat(t, w.inHand(w.held))
+	}
+}
+
+// inHand are those of the runs that this worker has still in hand.
+func (w *worker) inHand(of []*holding) (kept []*holding) {
+	for _, h := range of {
+		if slices.Contains(w.held, h) {
+			kept = append(kept, h)
 		}
 	}
+	return kept
+}
+
+// beat is Runner.beat, one statement.
+func (w *worker) beat(t *task, all []*holding) (locked []*holding) {
+	s := w.sim
+	if len(all) == 0 {
+		return nil
+	}
+	asked := s.now
+	kept, err := ask(t, "Extend", func() []leased {
+		kept := make([]leased, len(all))
+		for n, h := range all {
+			kept[n] = s.db.extend(h.row, h.fence)
+		}
+		return kept
+	})
+	if err != nil {
+		return nil
+	}
+	for n, h := range all {
+		switch kept[n] {
+		case leaseLocked:
+			locked = append(locked, h)
+		case leaseLost:
+			s.givesUp(h)
+			h.cancel(s, errTaken)
+		default:
+			h.leaseUntil = asked + lease
+			s.bus.inProgress(h.message)
+		}
+	}
+	return locked
 }
 
 // watch is held.watch: it cancels attempts whose lease is over by the local clock.

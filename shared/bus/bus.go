@@ -19,6 +19,7 @@ import (
 )
 
 const (
+	// duplicatesWindow is shorter than the retention of any key: the next run of a key has the message ids of the run before.
 	duplicatesWindow = 2 * time.Minute
 	maxStreamBytes   = 256 << 20 // some 700,000 doorbells; what does not fit waits as rows
 	minStreamBytes   = 8 << 20   // what a server with little space may reserve instead

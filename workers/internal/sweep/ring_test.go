@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -48,6 +49,43 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 	rings(0)
 }
 
+// The next run of an idempotency key has the message ids of the run before. If the stream still knows them, it drops the job message, and
+// the sweeper publishes the job under the next dispatch number.
+func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
+	t.Parallel()
+	st, b, run := dispatched(t, testkit.NATS(t))
+	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
+	hears := func(want ...string) {
+		t.Helper()
+		var heard []string
+		wait := time.Second
+		if len(want) > 0 {
+			wait = 20 * time.Second // at the most
+		}
+		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard = append(heard, d.RunID); d.Ack() })
+		if err != nil || !slices.Equal(heard, want) {
+			t.Errorf("job messages of %v, want %v, %v", heard, want, err)
+		}
+	}
+	if _, err := b.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	job := domain.Job{RunID: id.New(id.Run), OrganizationID: run.OrganizationID, Lane: run.Lane, Dedupe: run.Dedupe, DispatchNo: 1}
+	before := job.RunID
+	b.Ring(job)
+	hears(before)
+	job.RunID = run.ID
+	b.Ring(job)
+	hears()
+	if err := st.RingAll(t.Context()); err != nil { // its time has come
+		t.Fatal(err)
+	}
+	if err := s.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	hears(run.ID)
+}
+
 // A stream whose last messages are lost while its consumers remember them delivers nothing: the sweeper makes it anew, and rings.
 func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 	t.Parallel()
@@ -89,7 +127,13 @@ func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 // dispatched is a run that was accepted and not rung for, on a bus.
 func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, store.NewRun) {
 	t.Helper()
-	st, err := store.Open(testkit.Postgres(t), 8)
+	return dispatchedIn(t, testkit.Postgres(t), natsURL)
+}
+
+// dispatchedIn is dispatched in a database of the caller's.
+func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, store.NewRun) {
+	t.Helper()
+	st, err := store.Open(dsn, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,8 @@ type Sweeper struct {
 
 	unwritableSince time.Time // zero: the stream stores messages
 
+	clock clock
+
 	metrics *metrics
 }
 
@@ -133,6 +135,12 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 }
 
 func (s *Sweeper) requeueLost(ctx context.Context) error {
+	if err := s.checkClock(ctx); err != nil {
+		return err
+	}
+	if time.Now().Before(s.clock.grace) {
+		return nil
+	}
 	orgs, err := s.store.RequeueLost(ctx, roundMax)
 	s.metrics.count(didRequeue, len(orgs))
 	if n := len(orgs); n > 0 {

@@ -1,0 +1,68 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"parley/shared/store"
+)
+
+// step has the database's clock step: all that it has written of open runs is so much earlier then.
+func (b *bench) step(by time.Duration) {
+	b.Helper()
+	b.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1),
+		next_dispatch_at = next_dispatch_at - make_interval(secs => $1), dispatched_at = dispatched_at - make_interval(secs => $1)`, by.Seconds())
+}
+
+// A clock that is set forward ends leases at once. Whoever held them writes nothing more, and the run ends once.
+func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.timeless()
+	row := b.run("", "")
+	row.Deadline = 2 * time.Hour
+	runID := b.accept(wideWindow, row)[0].Run.Run.ID
+	first := b.mustClaim(runID)
+	b.step(time.Hour)
+	if ended, err := b.s.EndOverdue(t.Context(), 10); err != nil || len(ended) != 0 {
+		t.Fatalf("ended %v, %v", ended, err)
+	}
+	if orgs, err := b.s.RequeueLost(t.Context(), 10); err != nil || len(orgs) != 1 {
+		t.Fatalf("requeued %v, %v", orgs, err)
+	}
+	second := b.mustClaim(runID)
+	if leases, err := b.s.Extend(t.Context(), []store.Held{first.Held()}); err != nil || leases.Extended[runID] || leases.Locked[runID] {
+		t.Errorf("the first worker still holds the run: %+v, %v", leases, err)
+	}
+	if b.finish(first, "first").Saved[runID] {
+		t.Error("the first worker has ended the run")
+	}
+	if !b.finish(second, "second").Saved[runID] {
+		t.Error("the second worker has not ended the run")
+	}
+}
+
+// A clock that is set back makes leases and waits long. Those that are longer than any are shortened, and no others.
+func TestWaitsAreShortenedWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	accepted := b.accept(wideWindow, b.run("", ""), b.run("", ""))
+	held := b.mustClaim(accepted[0].Run.Run.ID)
+	shorten := func(want int64) {
+		t.Helper()
+		if n, err := b.s.ShortenWaits(t.Context()); err != nil || n != want {
+			t.Errorf("%d were shortened, want %d, %v", n, want, err)
+		}
+	}
+	shorten(0)
+	b.step(-time.Hour)
+	shorten(2)
+	shorten(0)
+	if got := b.text(`SELECT bool_and(coalesce(lease_until, next_dispatch_at) BETWEEN clock_timestamp() AND clock_timestamp() + interval '30 seconds')
+		FROM open_runs`); got != "true" {
+		t.Error("a run waits for longer than a lease")
+	}
+	if !b.finish(held, "done").Saved[held.RunID] {
+		t.Error("the worker has lost its run")
+	}
+}

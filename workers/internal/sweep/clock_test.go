@@ -1,0 +1,118 @@
+package sweep
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// held is a run that a worker holds, and a sweeper that has looked at the database's clock.
+type held struct {
+	*testing.T
+	db    *sql.DB
+	store *store.Store
+	sweep *Sweeper
+	run   store.Held
+}
+
+func newHeld(t *testing.T) *held {
+	t.Helper()
+	dsn := testkit.Postgres(t)
+	st, b, run := dispatchedIn(t, dsn, testkit.NATS(t))
+	h := &held{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), store.Held{}}
+	h.timeless()
+	claims, err := st.Claim(t.Context(), []string{run.ID})
+	if err != nil || claims[0].Run == nil {
+		t.Fatalf("claiming: %+v, %v", claims, err)
+	}
+	h.run = claims[0].Run.Held()
+	h.requeue()
+	return h
+}
+
+// timeless has lost_runs ignore that the server of the test has just started.
+func (h *held) timeless() {
+	h.Helper()
+	var definition string
+	err := h.db.QueryRowContext(h.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&definition)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.exec(strings.Replace(definition, "pg_postmaster_start_time() <", "'-infinity'::timestamptz <", 1))
+}
+
+func (h *held) exec(query string, args ...any) {
+	h.Helper()
+	if _, err := h.db.ExecContext(h.Context(), query, args...); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *held) requeue() {
+	h.Helper()
+	if err := h.sweep.requeueLost(h.Context()); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// step has the database's clock step: all that it has written is so much earlier then.
+func (h *held) step(by time.Duration) {
+	h.Helper()
+	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)
+	h.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1)`, by.Seconds())
+}
+
+func (h *held) wantHeld(want bool) {
+	h.Helper()
+	leases, err := h.store.Extend(h.Context(), []store.Held{h.run})
+	if err != nil || leases.Extended[h.run.RunID] != want {
+		h.Errorf("the worker holds its run: %v, want %v, %v", !want, want, err)
+	}
+}
+
+// A worker that lives keeps its runs when the clock by which its leases are judged is suddenly another.
+func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]func(*held){
+		"the clock is set forward": func(h *held) { h.step(time.Hour) },
+		"a standby with a later clock is promoted": func(h *held) {
+			h.sweep.clock.seen.Started = h.sweep.clock.seen.Started.Add(-time.Minute)
+			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 millisecond'`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHeld(t)
+			step(h)
+			h.requeue()
+			h.wantHeld(true)
+			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
+			h.requeue()
+			h.wantHeld(true)
+			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
+			h.sweep.clock.grace = time.Now() // it is over
+			h.requeue()
+			h.wantHeld(false)
+		})
+	}
+}
+
+// After the clock was set back, the run of a dead worker does not wait until the clock is where it was.
+func TestLeasesAreShortenedWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	h := newHeld(t)
+	h.step(-time.Hour)
+	h.requeue()
+	var long bool
+	err := h.db.QueryRowContext(t.Context(), `SELECT lease_until > clock_timestamp() + interval '30 seconds' FROM open_runs`).Scan(&long)
+	if err != nil || long {
+		t.Errorf("the lease is longer than any: %v, %v", long, err)
+	}
+	h.wantHeld(true)
+}
