@@ -11,7 +11,7 @@ import (
 )
 
 // documentWithin is how long a victim waits for its document.
-const documentWithin = time.Minute
+const documentWithin = 20 * time.Second
 
 // upload sends a document as a form. Its id is empty unless it was accepted.
 func (p *person) upload(ctx context.Context, name, content string) (a answer, id string) {
@@ -58,7 +58,9 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 	if err := a.ok(http.StatusAccepted); err != nil {
 		return err
 	}
-	for began := time.Now(); time.Since(began) < documentWithin; wait(ctx, documentPoll) {
+	began, pause := time.Now(), documentPoll
+	for ; time.Since(began) < documentWithin; pause = min(pause+documentPoll, time.Second) {
+		wait(ctx, pause)
 		switch status, err := p.status(ctx, id); {
 		case err != nil:
 			return err
@@ -71,5 +73,5 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 	return fmt.Errorf("document %s is not ready within %s", id, documentWithin)
 }
 
-// documentPoll is how often a victim looks at its document.
-const documentPoll = 25 * time.Millisecond
+// documentPoll is after what time a victim looks at its document; then it looks less and less often, for requests are limited.
+const documentPoll = 40 * time.Millisecond

@@ -31,7 +31,7 @@ func newService(t *testing.T, settings ...string) *service {
 		path = testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	}
 	dir := filepath.Join(t.TempDir(), "data")
-	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=error")
+	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=info")
 	process := testkit.StartProcess(t, testkit.Command{
 		Name: "parley", Path: path, Args: []string{"up"}, Env: append(environment, settings...), ReadyLine: quickstart.BannerEnd,
 	})

@@ -69,11 +69,11 @@ func TestWrongSignatures(t *testing.T) { //nolint:paralleltest // it measures
 	}
 	flood := newSignatureFlood(t, s, small, large)
 	v := &victim{probes: []probe{
-		small.deliveries("small delivery", 50*time.Millisecond, 100),
-		large.deliveries("large delivery", 300*time.Millisecond, 512<<10),
-		home.logins(500 * time.Millisecond),
+		small.deliveries("small delivery", pace(50*time.Millisecond), 100),
+		large.deliveries("large delivery", pace(300*time.Millisecond), 512<<10),
+		home.logins(pace(500 * time.Millisecond)),
 	}}
-	judge(t, planned(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{run: flood.run, sent: &flood.sent})
+	s.judge(t, planned(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{run: flood.run, sent: &flood.sent})
 	flood.sent.atLeast(t, 100, "small 401")
 	flood.sent.atLeast(t, 20, "small 429")
 	flood.sent.atLeast(t, 50, "large 401")
