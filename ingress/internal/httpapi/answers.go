@@ -165,11 +165,42 @@ func countAnswer(c *gin.Context, bytes int) (*largeAnswer, error) {
 	return all.enter(shareOf(caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
+// reserveAnswer counts an answer of at most so many bytes before it is read from the database, so that it is refused before it costs
+// anything, and returns when it may be made. The caller calls made once the answer is rendered, and done at its end. bytes is at least
+// largeBytes.
+func (a *api) reserveAnswer(c *gin.Context, bytes int) (made, done func(), err error) {
+	large, err := countAnswer(c, bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if made, err = a.making.wait(c.Request.Context(), shareOf(caller(c))); err != nil {
+		large.leave()
+		return nil, nil, err
+	}
+	stateOf(c).reserved = large
+	return made, large.leave, nil
+}
+
+// resize says how many bytes an answer has that was counted before it was made.
+func (l *largeAnswer) resize(bytes int64) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	if slices.Contains(l.all.open, l) { // it may have been cut
+		l.all.held += bytes - l.bytes
+	}
+	l.bytes, l.began = bytes, time.Now()
+}
+
 // sendBody answers with a body. A large one that there is no room for is refused; where the request began a run, Location says where the
 // run
 // can be read.
 func sendBody(c *gin.Context, status int, contentType string, body []byte) {
-	large, err := countAnswer(c, len(body))
+	large, err := stateOf(c).reserved, error(nil)
+	if large != nil {
+		large.resize(int64(len(body)))
+	} else {
+		large, err = countAnswer(c, len(body))
+	}
 	if err != nil {
 		if run := stateOf(c).runID; run != "" && c.Request.Method == http.MethodPost {
 			c.Header("Location", "/api/runs?id="+run)
