@@ -21,7 +21,7 @@ const (
 	readersEach          = 12 // connections of an organization
 	readPause            = 500 * time.Millisecond
 	refusedPause         = time.Second // until a reader that was refused comes again
-	readPiece            = 16 // bytes
+	readPiece            = 16          // bytes
 	readBuffer           = 4 << 10
 )
 
