@@ -21,6 +21,7 @@ const otherBinary = "PARLEY_ABUSE_BINARY"
 type service struct {
 	url     string
 	process *testkit.Process
+	floor   time.Duration // by which a victim's latency may rise
 }
 
 // newService starts `parley up` in a directory of its own. Settings are as in "KEY=value".
@@ -30,8 +31,9 @@ func newService(t *testing.T, settings ...string) *service {
 	if path == "" {
 		path = testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	}
+	rises := floorNow(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=info")
+	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=warn")
 	process := testkit.StartProcess(t, testkit.Command{
 		Name: "parley", Path: path, Args: []string{"up"}, Env: append(environment, settings...), ReadyLine: quickstart.BannerEnd,
 	})
@@ -39,7 +41,7 @@ func newService(t *testing.T, settings ...string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &service{url: made.BaseURL, process: process}
+	return &service{url: made.BaseURL, process: process, floor: rises}
 }
 
 // person is an account with an organization, which anybody can make.
