@@ -14,6 +14,8 @@ const (
 	bombers = 5 // organizations
 	// bombsAhead is how many documents of an organization may wait to be read.
 	bombsAhead = 4
+	// lastSlotTime is how long a bomb may have the last slot of a worker, for which a short document waits.
+	lastSlotTime = 2 * time.Second
 )
 
 // bomb is Markdown of 440 KB whose delimiters each could close every one before them.
@@ -32,8 +34,8 @@ type bombing struct {
 func newBombing(t *testing.T, s *service) *bombing {
 	t.Helper()
 	b := &bombing{waiting: map[string]*person{}}
-	for n := range bombers {
-		b.people = append(b.people, s.signUp(t, attacker(n)).withKey(t))
+	for range bombers {
+		b.people = append(b.people, s.signUp(t, s.stranger()).withKey(t))
 	}
 	return b
 }
@@ -143,11 +145,12 @@ func (b *bombing) calm(ctx context.Context) {
 	}
 }
 
-func TestDocumentBombs(t *testing.T) { //nolint:paralleltest // it measures
-	s := newService(t)
+func documentBombs(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t, "offline/echo", nil)
 	b := newBombing(t, s)
-	v := &victim{probes: []probe{home.documents(pace(500 * time.Millisecond)), home.chats(pace(150 * time.Millisecond))}}
+	short := home.documents(pace(500 * time.Millisecond))
+	short.more = lastSlotTime
+	v := &victim{probes: []probe{short, home.chats(pace(150 * time.Millisecond))}}
 	s.judge(t, planned(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{run: b.run, begun: b.begun, calm: b.calm, sent: &b.sent})
 	b.sent.atLeast(t, 2*bombers, "bomb 202")
 	b.sent.atLeast(t, 2, "round with a bomb in hand")

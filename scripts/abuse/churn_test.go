@@ -36,11 +36,11 @@ type churn struct {
 func newChurn(t *testing.T, s *service, victims ...*hook) *churn {
 	t.Helper()
 	c := &churn{
-		stranger: s.signUp(t, attacker(0)).withKey(t).withAgent(t, "offline/echo", nil), idler: s.from(t, attacker(1)), hooks: victims,
+		stranger: s.signUp(t, s.stranger()).withKey(t).withAgent(t, "offline/echo", nil), idler: s.from(t, s.stranger()), hooks: victims,
 		idling: make(chan struct{}, 1),
 	}
-	for n := range hookBodies {
-		c.senders = append(c.senders, s.from(t, attacker(2+n)))
+	for range hookBodies {
+		c.senders = append(c.senders, s.from(t, s.stranger()))
 	}
 	for n := range 4 {
 		c.hooks = append(c.hooks, c.stranger.newHook(t, fmt.Sprint("own ", n), "github"))
@@ -165,8 +165,7 @@ func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 	return conn, strconv.Itoa(res.StatusCode)
 }
 
-func TestStrangersChurn(t *testing.T) { //nolint:paralleltest // it measures
-	s := newService(t)
+func strangersChurn(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t, "offline/echo", nil)
 	small, large := home.newHook(t, "small", "hmac"), home.newHook(t, "large", "github")
 	for _, h := range []*hook{small, large} { // the service knows the victim's source

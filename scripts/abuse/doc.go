@@ -5,8 +5,9 @@
 //	                        ├─▶ parley up: ingress, workers, private PostgreSQL, embedded NATS
 //	attackers ▶ 127.0.0.x ──┘
 //
-// Each test starts one `parley up` with default settings, an offline model and an open sign-up. The attackers and the victim are
-// organizations of its own kind: accounts that anybody can make. Attackers use only what the API offers to such accounts.
+// TestAbuse starts one `parley up` with default settings, an offline model and an open sign-up, and attacks it in one way after the
+// other. The attackers and the victims are accounts that anybody can make, each with an organization. Attackers use only what the API
+// offers to such accounts, and addresses of their own.
 //
 // The judge compares the victim's latency alone and beside the attack, for each kind of request apart. Rounds alone and rounds beside
 // the attack alternate, so that a slow moment of the machine reaches both. A test fails if
@@ -21,5 +22,5 @@
 // Attackers are economical: what they cost in processor time is logged beside the service's.
 //
 // PARLEY_ABUSE_BINARY names another `parley` to attack, such as that of an older release. Settings of the environment hold for the
-// service: `CONNECTIONS_PER_ADDRESS=0 go test -run Churn` shows what that bound is for.
+// service: `CONNECTIONS_PER_ADDRESS=0 go test -short -run Abuse/churn` shows what that bound is for.
 package abuse

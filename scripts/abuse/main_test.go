@@ -1,12 +1,20 @@
 package abuse
 
-import (
-	"flag"
-	"os"
-	"testing"
-)
+import "testing"
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(m.Run())
+// TestAbuse attacks one service in one way after the other.
+func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures
+	s := newService(t)
+	for _, attack := range []struct {
+		name string
+		test func(*testing.T, *service)
+	}{
+		{"wrong_signatures", wrongSignatures},
+		{"key_floods", keyFloods},
+		{"strangers_churn", strangersChurn},
+		{"slow_readers", slowReaders},
+		{"document_bombs", documentBombs},
+	} {
+		t.Run(attack.name, func(t *testing.T) { attack.test(t, s) }) //nolint:paralleltest // the same
+	}
 }

@@ -40,8 +40,8 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 	t.Helper()
 	r := &slowReading{paths: map[*person]map[string]string{}}
 	var all sync.WaitGroup
-	for n := range readersOrganizations {
-		p := s.signUp(t, attacker(n)).withKey(t).withAgent(t, "offline/echo", nil)
+	for range readersOrganizations {
+		p := s.signUp(t, s.stranger()).withKey(t).withAgent(t, "offline/echo", nil)
 		r.people = append(r.people, p)
 		r.paths[p] = map[string]string{"list": "/api/runs?limit=100", "session": "/api/sessions?limit=100&id=large&agentId=" + p.agent}
 		all.Go(func() {
@@ -147,8 +147,7 @@ func (r *slowReading) begun(ctx context.Context) {
 	}
 }
 
-func TestSlowReaders(t *testing.T) { //nolint:paralleltest // it measures
-	s := newService(t)
+func slowReaders(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t, "offline/echo", nil)
 	for n := range 25 {
 		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).want(t, http.StatusOK)

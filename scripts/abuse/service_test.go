@@ -22,6 +22,8 @@ type service struct {
 	url     string
 	process *testkit.Process
 	floor   time.Duration // by which a victim's latency may rise
+
+	strangers int // addresses that were given out
 }
 
 // newService starts `parley up` in a directory of its own. Settings are as in "KEY=value".
@@ -119,8 +121,11 @@ func (p *person) trigger(ctx context.Context, key, message string) answer {
 		map[string]any{"target": p.agent, "input": map[string]any{"message": message}})
 }
 
-// attacker is the n-th client address of attackers. The victim's is 127.0.0.1.
-func attacker(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/200, 1+n%200) }
+// stranger is a client address that nobody has used. The victim's is 127.0.0.1.
+func (s *service) stranger() string {
+	s.strangers++
+	return fmt.Sprintf("127.0.%d.%d", 1+s.strangers/200, 1+s.strangers%200)
+}
 
 const victimAddress = "127.0.0.1"
 
