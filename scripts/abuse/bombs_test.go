@@ -146,12 +146,15 @@ func (b *bombing) calm(ctx context.Context) {
 }
 
 func documentBombs(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
-	home := s.signUp(t, victimAddress).withKey(t).withAgent(t, "offline/echo", nil)
+	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	b := newBombing(t, s)
 	short := home.documents(pace(500 * time.Millisecond))
 	short.more = lastSlotTime
 	v := &victim{probes: []probe{short, home.chats(pace(150 * time.Millisecond))}}
-	s.judge(t, planned(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{run: b.run, begun: b.begun, calm: b.calm, sent: &b.sent})
-	b.sent.atLeast(t, 2*bombers, "bomb 202")
-	b.sent.atLeast(t, 2, "round with a bomb in hand")
+	s.judge(t, planned(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{
+		run: b.run, begun: b.begun, calm: b.calm, sent: &b.sent, shows: map[string]int{
+			"bomb 202":                  2 * bombers,
+			"round with a bomb in hand": 2,
+		},
+	})
 }

@@ -36,7 +36,7 @@ type keyFlood struct {
 // newKeyFlood makes keys and organizations until the service refuses, or has given one more than it may.
 func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	t.Helper()
-	k := &keyFlood{person: s.signUp(t, s.stranger()).withAgent(t, "offline/echo", nil)}
+	k := &keyFlood{person: s.signUp(t, s.stranger()).withAgent(t)}
 	for n := range organizationsMost {
 		a := k.post(t.Context(), "/api/organizations", k.bearer(), map[string]any{"name": fmt.Sprint("Another ", n)})
 		k.sent.add(t.Context(), "organization", a)
@@ -104,12 +104,10 @@ func (k *keyFlood) letThrough(t *testing.T, what string) {
 		t.Errorf("%d × %s were let through, at most %d may be", passed, what, most)
 	}
 	t.Logf("%d × %s were let through of at most %d", passed, what, most)
-	k.sent.atLeast(t, userTotal/4, what+" 200")
-	k.sent.atLeast(t, 20, what+" 429")
 }
 
 func keyFloods(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
-	home := s.signUp(t, victimAddress).withKey(t).withAgent(t, "offline/echo", nil)
+	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	k := newKeyFlood(t, s)
 	if n := len(k.own); n > keysMost {
 		t.Errorf("a user has %d keys", n)
@@ -121,7 +119,11 @@ func keyFloods(t *testing.T, s *service) { //nolint:thelper // a test, not a par
 		t.Errorf("a user owns %d organizations", n)
 	}
 	v := &victim{probes: []probe{home.triggers(pace(80 * time.Millisecond)), home.lists(pace(120 * time.Millisecond))}}
-	s.judge(t, planned(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{run: k.run, sent: &k.sent})
+	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+		run: k.run, sent: &k.sent, shows: map[string]int{
+			ofUser + " 200": userTotal / 4, ofUser + " 429": 20, ofOrganization + " 200": userTotal / 4, ofOrganization + " 429": 20,
+		},
+	})
 	k.letThrough(t, ofUser)
 	k.letThrough(t, ofOrganization)
 }

@@ -5,7 +5,7 @@ import "testing"
 // TestAbuse attacks one service in one way after the other.
 func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures
 	s := newService(t)
-	for _, attack := range []struct {
+	for _, attack := range []struct { //nolint:paralleltest // the same
 		name string
 		test func(*testing.T, *service)
 	}{
@@ -15,6 +15,6 @@ func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures
 		{"slow_readers", slowReaders},
 		{"document_bombs", documentBombs},
 	} {
-		t.Run(attack.name, func(t *testing.T) { attack.test(t, s) }) //nolint:paralleltest // the same
+		t.Run(attack.name, func(t *testing.T) { attack.test(t, s) })
 	}
 }

@@ -1,6 +1,7 @@
 package abuse
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,7 +21,7 @@ func spent(pid int, below bool) time.Duration {
 	own, children := map[int]time.Duration{}, map[int][]int{}
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
-		at := strings.LastIndexByte(string(raw), ')')
+		at := bytes.LastIndexByte(raw, ')')
 		if err != nil || at < 0 {
 			continue // it has ended
 		}

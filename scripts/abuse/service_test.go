@@ -94,17 +94,15 @@ func (p *person) newKey(t *testing.T, scope string) string {
 	return made.Key
 }
 
-// withAgent makes an agent. tools may be nil.
-func (p *person) withAgent(t *testing.T, model string, tools map[string]any) *person {
+// withAgent makes an agent that repeats its message.
+func (p *person) withAgent(t *testing.T) *person {
 	t.Helper()
-	if tools == nil {
-		tools = map[string]any{}
-	}
 	var made struct {
 		ID string `json:"id"`
 	}
 	p.post(t.Context(), "/api/agents", p.bearer(), map[string]any{
-		"name": "Abuse", "systemPrompt": "Repeat the message.", "model": model, "allowedCallers": []string{"user", "system"}, "tools": tools,
+		"name": "Abuse", "systemPrompt": "Repeat the message.", "model": "offline/echo",
+		"allowedCallers": []string{"user", "system"}, "tools": map[string]any{},
 	}).want(t, http.StatusCreated).into(t, &made)
 	p.agent = made.ID
 	return p
