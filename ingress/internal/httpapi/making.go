@@ -12,6 +12,9 @@ import (
 // makingWait is how long a large answer waits for its turn.
 const makingWait = 10 * time.Second
 
+// makingMost is how many large answers of an organization may wait for their turns.
+const makingMost = answersPerOrganization / pageBytes
+
 // making is the queue of large answers that are read from the database and rendered: one at a time, for that keeps a core busy.
 // Organizations take turns. However many answers one of them asks for, another waits for one of them.
 type making struct {
@@ -35,6 +38,16 @@ func (m *making) wait(ctx context.Context, of string) (made func(), err error) {
 	turn := &makingTurn{of: of, comes: make(chan struct{})}
 	made = sync.OnceFunc(m.next)
 	m.mu.Lock()
+	own := 0
+	for _, other := range m.waiting {
+		if other.of == of {
+			own++
+		}
+	}
+	if own >= makingMost {
+		m.mu.Unlock()
+		return nil, rateLimited(seatWait, "this organization is reading too many large answers at once")
+	}
 	m.waiting = append(m.waiting, turn)
 	idle := !m.busy
 	m.mu.Unlock()

@@ -64,6 +64,15 @@ func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 		if _, err := m.wait(t.Context(), "blue"); apierr.CodeOf(err) != apierr.Overloaded || time.Since(began) != makingWait {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
+		var all sync.WaitGroup
+		for range makingMost {
+			all.Go(func() { _, _ = m.wait(t.Context(), "red") }) // its turn does not come
+		}
+		synctest.Wait()
+		if _, err := m.wait(t.Context(), "red"); apierr.CodeOf(err) != apierr.RateLimited {
+			t.Errorf("one more of the same organization: %v", err)
+		}
+		all.Wait()
 		made()
 		made, err = m.wait(t.Context(), "blue")
 		must(t, err)

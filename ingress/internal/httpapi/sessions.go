@@ -181,7 +181,7 @@ func (a *api) getLargeSession(c *gin.Context, name store.SessionName, before, li
 		fail(c, fmt.Errorf("rendering session: %w", err))
 		return
 	}
-	sendBody(c, http.StatusOK, contentJSON, body)
+	sendBody(c, http.StatusOK, body)
 }
 
 // shownSession shows a page of a session, of at most pageBytes.
