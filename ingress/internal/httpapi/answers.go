@@ -48,6 +48,8 @@ type largeAnswer struct {
 	conn  *http.ResponseController
 	began time.Time
 	cut   bool // it lost its connection to another answer
+
+	making bool // it is counted, and not yet made
 }
 
 // enter counts an answer, which must leave at its end, or returns why there is no room for it. A single answer always has room in its
@@ -102,7 +104,7 @@ func (a *largeAnswers) remove(gone *largeAnswer) {
 }
 
 func (l *largeAnswer) slow(now time.Time) bool {
-	return now.Sub(l.began) >= slowFor && l.pace(now) < goodPace
+	return !l.making && now.Sub(l.began) >= slowFor && l.pace(now) < goodPace
 }
 
 // pace returns how many bytes a second the client has read.
@@ -165,11 +167,42 @@ func countAnswer(c *gin.Context, bytes int) (*largeAnswer, error) {
 	return all.enter(shareOf(caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// sendBody answers with a body. A large one that there is no room for is refused; where the request began a run, Location says where the
-// run
+// reserveAnswer waits until a large answer may be made, and counts it as so many bytes, so that it is refused before it is read from the
+// database. The caller calls made once the answer is rendered, and done at its end. bytes is at least largeBytes.
+func (a *api) reserveAnswer(c *gin.Context, bytes int) (made, done func(), err error) {
+	made, err = a.making.wait(c.Request.Context(), shareOf(caller(c)))
+	if err != nil {
+		return nil, nil, err
+	}
+	large, err := a.large.enter(shareOf(caller(c)), int64(bytes), http.NewResponseController(c.Writer))
+	if err != nil {
+		made()
+		return nil, nil, err
+	}
+	large.resize(int64(bytes), true)
+	stateOf(c).reserved = large
+	return made, large.leave, nil
+}
+
+// resize says how many bytes an answer has, and whether it is still being made: meanwhile its client cannot be slow.
+func (l *largeAnswer) resize(bytes int64, making bool) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	if slices.Contains(l.all.open, l) { // it may have been cut
+		l.all.held += bytes - l.bytes
+	}
+	l.bytes, l.began, l.making = bytes, time.Now(), making
+}
+
+// sendBody answers with JSON. A large body that there is no room for is refused; where the request began a run, Location says where the run
 // can be read.
-func sendBody(c *gin.Context, status int, contentType string, body []byte) {
-	large, err := countAnswer(c, len(body))
+func sendBody(c *gin.Context, status int, body []byte) {
+	large, err := stateOf(c).reserved, error(nil)
+	if large != nil {
+		large.resize(int64(len(body)), false)
+	} else {
+		large, err = countAnswer(c, len(body))
+	}
 	if err != nil {
 		if run := stateOf(c).runID; run != "" && c.Request.Method == http.MethodPost {
 			c.Header("Location", "/api/runs?id="+run)
@@ -178,11 +211,11 @@ func sendBody(c *gin.Context, status int, contentType string, body []byte) {
 		return
 	}
 	if large == nil {
-		c.Data(status, contentType, body)
+		c.Data(status, contentJSON, body)
 		return
 	}
 	defer large.leave()
-	c.Header("Content-Type", contentType)
+	c.Header("Content-Type", contentJSON)
 	c.Header("Content-Length", strconv.Itoa(len(body)))
 	c.Status(status)
 	c.Writer.WriteHeaderNow()

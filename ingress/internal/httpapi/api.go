@@ -91,6 +91,7 @@ type api struct {
 	texts      transfers // bodies of JSON that are uploads
 	deliveries transfers // large ones, to hooks
 	large      largeAnswers
+	making     making
 	hooks      *liveHooks
 	unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
 	senders    verifiedSenders     // of deliveries

@@ -209,7 +209,7 @@ func (a *api) writeRun(c *gin.Context, run store.StoredRun) {
 		fail(c, err)
 		return
 	}
-	sendBody(c, http.StatusOK, contentJSON, body)
+	sendBody(c, http.StatusOK, body)
 }
 
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.

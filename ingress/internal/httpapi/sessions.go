@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -148,28 +149,60 @@ func (a *api) getSession(c *gin.Context) {
 		fail(c, err)
 		return
 	}
-	session, turns, more, err := a.Store.ReadSession(c.Request.Context(), name, before, limit)
+	page, err := a.Store.PageOfSession(c.Request.Context(), name, before, limit, largeBytes)
+	if err == nil && page.Cut {
+		a.getLargeSession(c, name, before, limit)
+		return
+	}
 	if err != nil {
 		fail(c, err)
 		return
 	}
-	messages := make([][]message, len(turns))
-	for i, turn := range turns {
+	writeJSON(c, http.StatusOK, shownSession(page, limit))
+}
+
+// getLargeSession gives a session whose messages make a large answer.
+func (a *api) getLargeSession(c *gin.Context, name store.SessionName, before, limit int) {
+	made, done, err := a.reserveAnswer(c, pageBytes)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	defer done()
+	defer made()
+	page, err := a.Store.PageOfSession(c.Request.Context(), name, before, limit, 0)
+	if err != nil {
+		fail(c, err)
+		return
+	}
+	body, err := json.Marshal(shownSession(page, limit))
+	made()
+	if err != nil {
+		fail(c, fmt.Errorf("rendering session: %w", err))
+		return
+	}
+	sendBody(c, http.StatusOK, body)
+}
+
+// shownSession shows a page of a session, of at most pageBytes.
+func shownSession(page store.SessionPage, limit int) sessionMessages {
+	messages := make([][]message, len(page.Turns))
+	for i, turn := range page.Turns {
 		messages[i] = messagesOf(turn)
 	}
 	n := entriesThatFit(messages, limit)
 	if n == 1 {
 		cutToFit(messages[0])
 	}
-	shown := sessionMessages{sessionEntry: entryOf(session), Messages: []message{}, HasMore: more || n < len(turns)}
+	shown := sessionMessages{sessionEntry: entryOf(page.Session), Messages: []message{}, HasMore: page.More || n < len(page.Turns)}
 	if shown.HasMore {
-		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(turns[n-1].Seq)))
+		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(page.Turns[n-1].Seq)))
 		shown.NextCursor = &cursor
 	}
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
-	writeJSON(c, http.StatusOK, shown)
+	return shown
 }
 
 // cutToFit cuts the contents of a turn's messages that alone have more bytes than a page.

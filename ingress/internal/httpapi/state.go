@@ -21,6 +21,7 @@ type state struct {
 	sessionID   string
 	err         error // what fail was given
 	large       *largeAnswers
+	reserved    *largeAnswer // the answer, which was counted before it was made
 	panicked    bool
 	source      domain.HookSource     // of a webhook delivery, once its hook is known
 	delivery    domain.DeliveryStatus // what became of it

@@ -29,7 +29,7 @@ func writeRun(c *gin.Context, status int, body []byte) {
 			return
 		}
 	}
-	sendBody(c, status, contentJSON, body)
+	sendBody(c, status, body)
 }
 
 // frameFor gives what writes events of a run for the caller.

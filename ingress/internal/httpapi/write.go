@@ -21,7 +21,7 @@ func writeJSON(c *gin.Context, status int, value any) {
 		fail(c, fmt.Errorf("rendering response: %w", err))
 		return
 	}
-	sendBody(c, status, contentJSON, body)
+	sendBody(c, status, body)
 }
 
 // deleted is the answer to every DELETE.
