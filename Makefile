@@ -97,6 +97,12 @@ chaos: ## Break everything for ten minutes under load, and look what was lost (C
 	@$(MAKE) -s bin/nats-server
 	@cd scripts/chaos && exec go test -count=1 -timeout 90m -run 'TestChaos$$' -args -chaos.for=10m $(CHAOS)
 
+.PHONY: abuse
+abuse: ## Attack a real Parley for minutes, each attack beside a victim whose latency is measured (TESTFLAGS="-run Abuse/slow")
+	@scripts/setup test
+	@$(MAKE) -s bin/nats-server
+	@cd scripts/abuse && exec go test -count=1 -timeout 60m -v $(TESTFLAGS) .
+
 .PHONY: crashpoints
 crashpoints: ## Kill, freeze and cut off real processes at every point of a run's path, and at every pair of points
 	@$(MAKE) test LONG=1 PACKAGES="./shared/failpoint" TESTFLAGS="-tags failpoints"

@@ -124,43 +124,65 @@ type SessionTurn struct {
 const sessionBytes = 8 << 20
 
 // turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits.
+// Sizes of inputs are exact only where the sizes that PostgreSQL knows without reading the texts leave room: to refuse a page is cheap.
 const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
 	FROM (
-	  SELECT page.*, row_number() OVER w = 1
-	    OR sum(octet_length(input::text) + coalesce(octet_length(result), 0)) OVER w <= $4 AS fits
+	  SELECT sums.*, row_number() OVER w = 1
+	    OR least_bytes <= $4 AND sum(CASE WHEN least_bytes <= $4 THEN octet_length(input::text) + coalesce(octet_length(result), 0) END) OVER w <= $4 AS fits
 	  FROM (
-	    SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
-	      r.created_at, r.finished_at
-	    FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
-	    WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page
+	    SELECT page.*, sum(pg_column_size(input) + coalesce(octet_length(result), 0)) OVER w AS least_bytes
+	    FROM (
+	      SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
+	        r.created_at, r.finished_at
+	      FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
+	      WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page
+	    WINDOW w AS (ORDER BY seq DESC)) sums
 	  WINDOW w AS (ORDER BY seq DESC)) sized
 	ORDER BY seq DESC`
 
-// ReadSession gives a session and its newest turns, newest first, at most limit: those before the turn of
-// that seq, unless it is 0. More says that older ones are left: the turns end where they would have more than sessionBytes.
-// It is not_found when there is no such session, or nothing is left in it.
+// SessionPage is a session with some of its turns, newest first.
+type SessionPage struct {
+	Session Session
+	Turns   []SessionTurn
+	More    bool // older ones are left
+	Cut     bool // the turns end where they would have had more bytes than asked for
+}
+
+// ReadSession returns a session and its newest turns, as PageOfSession does for as many bytes as a page may have.
 func (s *Store) ReadSession(
 	ctx context.Context, name SessionName, before, limit int,
 ) (found Session, turns []SessionTurn, more bool, err error) {
+	page, err := s.PageOfSession(ctx, name, before, limit, sessionBytes)
+	return page.Session, page.Turns, page.More, err
+}
+
+// PageOfSession returns a session and its newest turns, at most limit, and no more than so many bytes (0: as many as a page may have),
+// but one turn in any case: those before the turn of that seq, unless it is 0. It is not_found when there is no such session, or nothing
+// is left in it.
+func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, limit, bytes int) (page SessionPage, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
+	if bytes == 0 {
+		bytes = sessionBytes
+	}
 	err = s.within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
-		turns = nil
-		if found, err = findSession(ctx, tx, name); err != nil {
+		page = SessionPage{}
+		if page.Session, err = findSession(ctx, tx, name); err != nil {
 			return err
 		}
-		return tx.SelectContext(ctx, &turns, turnsQuery, found.Ref, before, limit+1, sessionBytes)
+		return tx.SelectContext(ctx, &page.Turns, turnsQuery, page.Session.Ref, before, limit+1, bytes)
 	})
 	if err != nil {
-		return Session{}, nil, false, fmt.Errorf("reading session: %w", err)
+		return SessionPage{}, fmt.Errorf("reading session: %w", err)
 	}
-	for i, turn := range turns {
+	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {
-			return found, turns[:i], true, nil
+			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit
+			break
 		}
 	}
-	return found, turns, false, nil
+	return page, nil
 }

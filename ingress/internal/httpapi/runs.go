@@ -191,7 +191,7 @@ func (h *runHandler) writeRun(c *gin.Context, run store.StoredRun) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.SendBody(c, http.StatusOK, httpx.ContentJSON, body)
+	httpx.SendBody(c, http.StatusOK, body)
 }
 
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -147,28 +148,60 @@ func (h *runHandler) getSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	session, turns, more, err := h.Store.ReadSession(c.Request.Context(), name, before, limit)
+	page, err := h.Store.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
+	if err == nil && page.Cut {
+		h.getLargeSession(c, name, before, limit)
+		return
+	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	messages := make([][]message, len(turns))
-	for i, turn := range turns {
+	httpx.WriteJSON(c, http.StatusOK, shownSession(page, limit))
+}
+
+// getLargeSession gives a session whose messages make a large answer.
+func (h *runHandler) getLargeSession(c *gin.Context, name store.SessionName, before, limit int) {
+	made, done, err := httpx.ReserveAnswer(c, httpx.PageBytes)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer done()
+	defer made()
+	page, err := h.Store.PageOfSession(c.Request.Context(), name, before, limit, 0)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	body, err := json.Marshal(shownSession(page, limit))
+	made()
+	if err != nil {
+		httpx.Fail(c, fmt.Errorf("rendering session: %w", err))
+		return
+	}
+	httpx.SendBody(c, http.StatusOK, body)
+}
+
+// shownSession shows a page of a session, of at most httpx.PageBytes.
+func shownSession(page store.SessionPage, limit int) sessionMessages {
+	messages := make([][]message, len(page.Turns))
+	for i, turn := range page.Turns {
 		messages[i] = messagesOf(turn)
 	}
 	n := httpx.EntriesThatFit(messages, limit)
 	if n == 1 {
 		cutToFit(messages[0])
 	}
-	shown := sessionMessages{sessionEntry: entryOf(session), Messages: []message{}, HasMore: more || n < len(turns)}
+	shown := sessionMessages{sessionEntry: entryOf(page.Session), Messages: []message{}, HasMore: page.More || n < len(page.Turns)}
 	if shown.HasMore {
-		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(turns[n-1].Seq)))
+		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(page.Turns[n-1].Seq)))
 		shown.NextCursor = &cursor
 	}
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
-	httpx.WriteJSON(c, http.StatusOK, shown)
+	return shown
 }
 
 // cutToFit cuts the contents of a turn's messages that alone have more bytes than a page.

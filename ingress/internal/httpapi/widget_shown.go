@@ -30,7 +30,7 @@ func writeRun(c *gin.Context, status int, body []byte) {
 			return
 		}
 	}
-	httpx.SendBody(c, status, httpx.ContentJSON, body)
+	httpx.SendBody(c, status, body)
 }
 
 // frameFor gives what writes events of a run for the caller.

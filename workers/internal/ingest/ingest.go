@@ -172,7 +172,7 @@ func (i *Ingester) claim(ctx, work context.Context, attempts *sync.WaitGroup) {
 		free := 1 + i.acquireMore()
 		asked := time.Now()
 		most, not, last := i.shares.room(free)
-		claimed, err := i.claimSome(work, most, not)
+		claimed, err := i.claimFor(work, most, not, last)
 		for n := range claimed {
 			i.shares.take(claimed[n].OrganizationID)
 			attempts.Go(func() {
@@ -202,6 +202,19 @@ func (i *Ingester) ring() {
 	case i.wake <- struct{}{}:
 	default: // it has been woken already
 	}
+}
+
+// claimFor claims documents of organizations that are not among some. The last slot goes to an organization that owes nothing, if one has
+// a document waiting: claiming draws lots, and those who owe would win most of them.
+func (i *Ingester) claimFor(ctx context.Context, most int, not []string, last bool) ([]store.ClaimedDocument, error) {
+	if last {
+		if owing := i.shares.owing(); len(owing) > len(not) {
+			if claimed, err := i.claimSome(ctx, most, owing); err != nil || len(claimed) > 0 {
+				return claimed, err
+			}
+		}
+	}
+	return i.claimSome(ctx, most, not)
 }
 
 func (i *Ingester) claimSome(ctx context.Context, most int, not []string) ([]store.ClaimedDocument, error) {

@@ -20,7 +20,7 @@ const (
 
 // shares decides whose documents may take the free slots of this worker. An organization holds all slots but one at most, and the last
 // free slot is kept for organizations that have no document in hand and whose documents were quick: however many organizations send
-// slow ones, a short document of another is read at once.
+// slow ones, a short document of another is read at once. While slow ones have all slots, it waits for the last slot alone.
 type shares struct {
 	slots int
 	now   func() time.Time
@@ -67,6 +67,20 @@ func (s *shares) room(free int) (most int, not []string, last bool) {
 	}
 	slices.Sort(not)
 	return most, not, last
+}
+
+// owing returns the organizations that have a document in hand or owe anything: the last slot is for others first.
+func (s *shares) owing() (orgs []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	for org, o := range s.of {
+		if o.held > 0 || o.settled.After(now) {
+			orgs = append(orgs, org)
+		}
+	}
+	slices.Sort(orgs)
+	return orgs
 }
 
 // take counts a document in hand.

@@ -198,6 +198,9 @@ func TestShares(t *testing.T) {
 		s.giveBack("a", quickTime+time.Second, false)
 	}
 	check("a owes 30 seconds", 1, 1, true)
+	if owing := s.owing(); !slices.Equal(owing, []string{"a"}) {
+		t.Errorf("the last slot is for others than %v first", owing)
+	}
 	s.take("a")
 	s.giveBack("a", 20*time.Second, false)
 	check("a owes more", 1, 1, true, "a")

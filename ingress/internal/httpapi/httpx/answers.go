@@ -17,7 +17,7 @@ import (
 
 const (
 	// Answers from this size on are counted: smaller ones fit the buffers of their connection.
-	largeBytes = 64 << 10
+	LargeBytes = 64 << 10
 
 	// Bytes of large answers that an ingress writes at a time. Each stays in memory until its client has read it.
 	AnswersPerOrganization = 32 << 20
@@ -37,6 +37,8 @@ type LargeAnswers struct {
 	mu   sync.Mutex
 	held int64
 	open []*LargeAnswer
+
+	making making
 }
 
 // LargeAnswer is one answer from enter to leave.
@@ -48,6 +50,8 @@ type LargeAnswer struct {
 	conn  *http.ResponseController
 	began time.Time
 	cut   bool // it lost its connection to another answer
+
+	making bool // it is counted, and not yet made
 }
 
 // Enter counts an answer, which must leave at its end, or returns why there is no room for it. A single answer always has room in its
@@ -109,7 +113,7 @@ func (a *LargeAnswers) remove(gone *LargeAnswer) {
 }
 
 func (l *LargeAnswer) slow(now time.Time) bool {
-	return now.Sub(l.began) >= slowFor && l.pace(now) < goodPace
+	return !l.making && now.Sub(l.began) >= slowFor && l.pace(now) < goodPace
 }
 
 // pace returns how many bytes a second the client has read.
@@ -166,17 +170,49 @@ func shareOf(who domain.Caller) string {
 // CountAnswer counts a response of so many bytes against its caller's share. The answer is nil if it is not large.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	all := StateOf(c).Large
-	if bytes < largeBytes || all == nil {
+	if bytes < LargeBytes || all == nil {
 		return nil, nil //nolint:nilnil // there is nothing to count
 	}
 	return all.Enter(shareOf(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// SendBody answers with a body. A large one that there is no room for is refused; where the request began a run, Location says where the
-// run
+// ReserveAnswer waits until a large answer may be made, and counts it as so many bytes, so that it is refused before it is read from the
+// database. The caller calls made once the answer is rendered, and done at its end. bytes is at least LargeBytes.
+func ReserveAnswer(c *gin.Context, bytes int) (made, done func(), err error) {
+	all, of := StateOf(c).Large, shareOf(Caller(c))
+	made, err = all.making.wait(c.Request.Context(), of)
+	if err != nil {
+		return nil, nil, err
+	}
+	large, err := all.Enter(of, int64(bytes), http.NewResponseController(c.Writer))
+	if err != nil {
+		made()
+		return nil, nil, err
+	}
+	large.resize(int64(bytes), true)
+	StateOf(c).reserved = large
+	return made, large.Leave, nil
+}
+
+// resize says how many bytes an answer has, and whether it is still being made: meanwhile its client cannot be slow.
+func (l *LargeAnswer) resize(bytes int64, making bool) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	if slices.Contains(l.all.open, l) { // it may have been cut
+		l.all.held += bytes - l.bytes
+	}
+	l.bytes, l.began, l.making = bytes, time.Now(), making
+}
+
+// SendBody answers with JSON. A large body that there is no room for is refused; where the request began a run, Location says where the run
 // can be read.
-func SendBody(c *gin.Context, status int, contentType string, body []byte) {
-	large, err := CountAnswer(c, len(body))
+func SendBody(c *gin.Context, status int, body []byte) {
+	large, err := StateOf(c).reserved, error(nil)
+	if large != nil {
+		large.resize(int64(len(body)), false)
+	} else {
+		large, err = CountAnswer(c, len(body))
+	}
 	if err != nil {
 		if run := StateOf(c).RunID; run != "" && c.Request.Method == http.MethodPost {
 			c.Header("Location", "/api/runs?id="+run)
@@ -185,11 +221,11 @@ func SendBody(c *gin.Context, status int, contentType string, body []byte) {
 		return
 	}
 	if large == nil {
-		c.Data(status, contentType, body)
+		c.Data(status, ContentJSON, body)
 		return
 	}
 	defer large.Leave()
-	c.Header("Content-Type", contentType)
+	c.Header("Content-Type", ContentJSON)
 	c.Header("Content-Length", strconv.Itoa(len(body)))
 	c.Status(status)
 	c.Writer.WriteHeaderNow()

@@ -74,3 +74,25 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 		}
 	})
 }
+
+// An answer that is counted and not yet made has no slow reader, however long it takes.
+func TestAnswersInTheMakingAreNotCut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := &LargeAnswers{PerOrganization: 100, AtOnce: 100}
+		made := entered(t, all, "red", 90, 0)
+		made.resize(90, true)
+		<-time.After(time.Minute)
+		if code := codeOfEnter(all, "blue", 50); code != apierr.Overloaded || made.cut {
+			t.Errorf("while it is made: %q, %v", code, made.cut)
+		}
+		made.resize(40, false)
+		if code := codeOfEnter(all, "blue", 60); code != "" || made.cut || all.held != 40 {
+			t.Errorf("once it is made: %q, %v, %d held", code, made.cut, all.held)
+		}
+		<-time.After(slowFor)
+		if code := codeOfEnter(all, "blue", 90); code != "" || !made.cut {
+			t.Errorf("once its reader is slow: %q, %v", code, made.cut)
+		}
+	})
+}

@@ -21,7 +21,7 @@ func WriteJSON(c *gin.Context, status int, value any) {
 		Fail(c, fmt.Errorf("rendering response: %w", err))
 		return
 	}
-	SendBody(c, status, ContentJSON, body)
+	SendBody(c, status, body)
 }
 
 // Deleted is the answer to every DELETE.

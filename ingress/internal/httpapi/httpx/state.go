@@ -23,6 +23,7 @@ type State struct {
 	SessionID   string
 	Err         error // what fail was given
 	Large       *LargeAnswers
+	reserved    *LargeAnswer // the answer, which was counted before it was made
 	Panicked    bool
 	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // of errors in another protocol's shape; nil: RFC 9457's
 	Source      domain.HookSource                                                     // of a webhook delivery, once its hook is known

@@ -1,0 +1,160 @@
+package abuse
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	bombers = 5 // organizations
+	// bombsAhead is how many documents of an organization may wait to be read.
+	bombsAhead = 4
+	// lastSlotTime is how long a bomb may have the last slot of a worker, for which a short document waits.
+	lastSlotTime = 2 * time.Second
+)
+
+// bomb is Markdown of 440 KB whose delimiters each could close every one before them.
+func bomb(n int) string { return fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000) }
+
+// bombing has five free organizations send documents that cost as much processor time as a document may.
+type bombing struct {
+	people []*person
+	sent   tally
+
+	mu      sync.Mutex
+	made    int
+	waiting map[string]*person // documents that are not deleted, by id
+}
+
+func newBombing(t *testing.T, s *service) *bombing {
+	t.Helper()
+	b := &bombing{waiting: map[string]*person{}}
+	for range bombers {
+		b.people = append(b.people, s.signUp(t, s.stranger()).withKey(t))
+	}
+	return b
+}
+
+func (b *bombing) run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, p := range b.people {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if b.unread(ctx, p) < bombsAhead {
+					b.send(ctx, p)
+				}
+				wait(ctx, 250*time.Millisecond)
+			}
+		})
+	}
+}
+
+func (b *bombing) send(ctx context.Context, p *person) {
+	b.mu.Lock()
+	b.made++
+	n := b.made
+	b.mu.Unlock()
+	// The end of the attack does not cut an upload off, or its document could not be deleted.
+	a, id := p.upload(context.WithoutCancel(ctx), fmt.Sprintf("bomb-%d.md", n), bomb(n))
+	b.sent.add(ctx, "bomb", a)
+	if id == "" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waiting[id] = p
+}
+
+// unread counts the documents of a person that wait or are in hand, and keeps count of those that are done.
+func (b *bombing) unread(ctx context.Context, p *person) (n int) {
+	for id, status := range b.statuses(ctx, p) {
+		switch status {
+		case "queued", "processing":
+			n++
+		case "ready", "failed":
+			b.sent.count(status)
+			b.remove(ctx, p, id)
+		}
+	}
+	return n
+}
+
+func (b *bombing) statuses(ctx context.Context, p *person) map[string]string {
+	b.mu.Lock()
+	var ids []string
+	for id, owner := range b.waiting {
+		if owner == p {
+			ids = append(ids, id)
+		}
+	}
+	b.mu.Unlock()
+	found := map[string]string{}
+	for _, id := range ids {
+		if status, err := p.status(ctx, id); err == nil {
+			found[id] = status
+		}
+	}
+	return found
+}
+
+func (b *bombing) remove(ctx context.Context, p *person, id string) {
+	if a := p.do(ctx, http.MethodDelete, "/api/knowledge?id="+id, p.byKey(), nil); a.ok(http.StatusOK) != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.waiting, id)
+}
+
+// learns is how long a service has at most to learn what the documents of the five organizations cost.
+const learns = 10 * time.Second
+
+// begun waits until the first bomb of each organization was read, and another one is in hand. A worker learns from the first documents of
+// an organization what they cost, and lets them have its last slot for 2 seconds each; the victim waits for them once.
+func (b *bombing) begun(ctx context.Context) {
+	within, cancel := context.WithTimeout(ctx, learns)
+	defer cancel()
+	for b.sent.of("ready")+b.sent.of("failed") < bombers && within.Err() == nil {
+		wait(within, documentPoll)
+	}
+	for ctx.Err() == nil {
+		for _, p := range b.people {
+			for _, status := range b.statuses(ctx, p) {
+				if status == "processing" {
+					b.sent.count("round with a bomb in hand")
+					return
+				}
+			}
+		}
+		wait(ctx, documentPoll)
+	}
+}
+
+// calm deletes all bombs: those that are in hand end.
+func (b *bombing) calm(ctx context.Context) {
+	for _, p := range b.people {
+		for id := range b.statuses(ctx, p) {
+			b.remove(ctx, p, id)
+		}
+	}
+}
+
+func documentBombs(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
+	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
+	b := newBombing(t, s)
+	short := home.documents(pace(500 * time.Millisecond))
+	short.more = lastSlotTime
+	v := &victim{probes: []probe{short, home.chats(pace(150 * time.Millisecond))}}
+	s.judge(t, planned(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{
+		run: b.run, begun: b.begun, calm: b.calm, sent: &b.sent, shows: map[string]int{
+			"bomb 202":                  2 * bombers,
+			"round with a bomb in hand": 2,
+		},
+	})
+}

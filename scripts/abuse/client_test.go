@@ -1,0 +1,140 @@
+package abuse
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// longest bounds a request of the kit.
+const longest = 80 * time.Second
+
+type header map[string]string
+
+// client sends requests from one client address. It keeps its connections.
+type client struct {
+	url  string
+	dial *net.Dialer
+	http *http.Client
+}
+
+// from gives a client of a loopback address.
+func (s *service) from(t *testing.T, address string) *client {
+	t.Helper()
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &client{url: s.url, dial: dialer, http: &http.Client{Transport: transport, Timeout: longest}}
+}
+
+// answer is what a request got.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error // no answer: the connection broke
+}
+
+// do sends a request. A body that is neither nil nor bytes nor a reader is sent as JSON.
+func (c *client) do(ctx context.Context, method, path string, by header, body any) answer {
+	var payload io.Reader
+	switch body := body.(type) {
+	case nil:
+	case []byte:
+		payload = bytes.NewReader(body)
+	case io.Reader:
+		payload = body
+	default:
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return answer{err: err}
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, payload)
+	if err != nil {
+		return answer{err: err}
+	}
+	if payload != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if p, ok := body.(*inPieces); ok && p.announced {
+		req.ContentLength = int64(len(p.rest))
+	}
+	for name, value := range by {
+		req.Header.Set(name, value)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	return answer{status: res.StatusCode, header: res.Header, body: raw, err: err}
+}
+
+func (c *client) post(ctx context.Context, path string, by header, body any) answer {
+	return c.do(ctx, http.MethodPost, path, by, body)
+}
+
+func (c *client) get(ctx context.Context, path string, by header) answer {
+	return c.do(ctx, http.MethodGet, path, by, nil)
+}
+
+// want fails the test unless the answer has the status.
+func (a answer) want(t *testing.T, status int) answer {
+	t.Helper()
+	if a.err != nil {
+		t.Fatalf("no answer: %v", a.err)
+	}
+	if a.status != status {
+		t.Fatalf("answer %d, want %d: %s", a.status, status, a.shown())
+	}
+	return a
+}
+
+func (a answer) into(t *testing.T, value any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, value); err != nil {
+		t.Fatalf("answer %d is no JSON: %v: %s", a.status, err, a.shown())
+	}
+}
+
+// shown is the beginning of the body.
+func (a answer) shown() []byte { return a.body[:min(len(a.body), 500)] }
+
+// inPieces is a body that is sent piece by piece, with a pause before each but the first.
+type inPieces struct {
+	ctx   context.Context //nolint:containedctx // it is that of the request whose body this is
+	rest  []byte
+	piece int
+	pause time.Duration
+
+	announced bool // its length
+	left      int  // of this piece
+	begun     bool
+}
+
+func (p *inPieces) Read(into []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	if p.left == 0 {
+		if p.begun {
+			wait(p.ctx, p.pause)
+		}
+		p.left, p.begun = p.piece, true
+	}
+	if err := p.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n := copy(into, p.rest[:min(p.left, len(p.rest))])
+	p.rest = p.rest[n:]
+	p.left -= n
+	return n, nil
+}

@@ -1,0 +1,64 @@
+package abuse
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hook is a webhook of a person.
+type hook struct {
+	owner  *person
+	path   string
+	secret string
+}
+
+// newHook makes a hook of the source hmac, whose senders have addresses of their own.
+func (p *person) newHook(t *testing.T, name, source string) *hook {
+	t.Helper()
+	h := &hook{owner: p, secret: "the secret of a hook, " + name}
+	var made struct {
+		ID string `json:"id"`
+	}
+	p.post(t.Context(), "/api/hooks", p.byKey(), map[string]any{
+		"name": name, "agentId": p.agent, "source": source, "secret": h.secret, "messageTemplate": "A delivery came: {{a}}.",
+	}).want(t, http.StatusCreated).into(t, &made)
+	h.path = "/api/hooks/receive/" + made.ID
+	return h
+}
+
+// deliver sends a signed delivery of about so many bytes, in two pieces if it is large.
+func (h *hook) deliver(ctx context.Context, by *client, id string, size int) answer {
+	body := payload(id, size)
+	mac := hmac.New(sha256.New, []byte(h.secret))
+	_, _ = mac.Write(body) // a hash never fails
+	return h.send(ctx, by, id, hex.EncodeToString(mac.Sum(nil)), &inPieces{
+		ctx: ctx, rest: body, piece: max(size/2+1, 1<<10), pause: piecePause, announced: true,
+	})
+}
+
+// piecePause lies between the pieces of a large delivery: its sender is on a network.
+const piecePause = 100 * time.Millisecond
+
+// send sends a delivery with any signature.
+func (h *hook) send(ctx context.Context, by *client, id, signature string, body any) answer {
+	signature = "sha256=" + signature
+	return by.post(ctx, h.path, header{
+		"X-GitHub-Event": "push", "X-GitHub-Delivery": id, "X-Hub-Signature-256": signature, "X-Signature": signature,
+	}, body)
+}
+
+// payload is JSON of about so many bytes.
+func payload(id string, size int) []byte {
+	return slices.Concat([]byte(`{"a":"`+id+`","b":"`), bytes.Repeat([]byte("x"), size), []byte(`"}`))
+}
+
+// wrongSignature has the form of one.
+var wrongSignature = strings.Repeat("0", 2*sha256.Size)

@@ -1,0 +1,250 @@
+package abuse
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// mostTimes is how many times its latency alone a victim's latency may be beside an attack.
+	mostTimes = 2
+	// floor is by how much a latency may rise in any case: two cores that attackers, victim, service and database share let a request wait
+	// for some turns of the scheduler.
+	floor = 100 * time.Millisecond
+	// busyFloor is the floor where more than two processes wait for each core before the test begins: then they are tens of turns.
+	busyFloor = time.Second
+	// again is how often the rounds are repeated before a percentile above the bound counts.
+	again = 2
+)
+
+// attack is what attackers do beside a victim.
+type attack struct {
+	// run attacks until ctx ends. It returns when its requests are over.
+	run func(ctx context.Context)
+	// begun, if not nil, returns once the attack is in full force, or when ctx ends.
+	begun func(ctx context.Context)
+	// calm, if not nil, waits after an attack until nothing of it is left in the service.
+	calm func(ctx context.Context)
+	// sent counts what attackers were answered, and shows is how often each must have come: else it was no attack.
+	sent  *tally
+	shows map[string]int
+}
+
+// plan is how long a judge measures.
+type plan struct {
+	rounds int
+	each   time.Duration // alone, and beside the attack
+}
+
+// planned is the plan of a test in the short form, and one that takes minutes.
+func planned(short plan) plan {
+	if testing.Short() {
+		return short
+	}
+	return plan{rounds: 6, each: 10 * time.Second}
+}
+
+// pace is the time between two requests of a kind. In the long form it keeps a victim within the limits of requests, which let a short
+// form pass at once.
+func pace(short time.Duration) time.Duration {
+	if testing.Short() {
+		return short
+	}
+	return 4 * short
+}
+
+// floorNow is the floor of the machine as it is, before a test begins.
+func floorNow(t *testing.T) time.Duration {
+	t.Helper()
+	raw, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waiting, err := strconv.ParseFloat(strings.Fields(string(raw))[0], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if waiting <= float64(2*runtime.NumCPU()) {
+		return floor
+	}
+	t.Logf("NOT TESTED as promised, but with a floor of %s instead of %s: the machine is busy, with a load of %.0f", busyFloor, floor, waiting)
+	return busyFloor
+}
+
+// judge measures the victim alone and beside the attack, in turn, and fails the test if the attack hurts it.
+func (s *service) judge(t *testing.T, p plan, v *victim, a attack) {
+	t.Helper()
+	_ = v.live(t.Context(), p.each/2) // the first requests are slower: connections and caches are made
+	alone, beside := latencies{}, latencies{}
+	var usedAlone, usedBeside cores
+	live := func() latencies { return v.live(t.Context(), p.each) }
+	var worse []string
+	for tries := range 1 + again {
+		for range p.rounds {
+			alone.add(usedAlone.measure(s.process.PID(), live))
+			beside.add(a.beside(t.Context(), func() latencies { return usedBeside.measure(s.process.PID(), live) }))
+		}
+		if worse = v.compare(t, s.floor, alone, beside); len(worse) == 0 || len(v.refused) > 0 {
+			break
+		}
+		t.Logf("above the bound after %d times %d rounds: %s", tries+1, p.rounds, strings.Join(worse, "; "))
+	}
+	if len(a.missing()) > 0 {
+		a.goOn(t)
+	}
+	t.Logf("alone %s; beside the attack %s", &usedAlone, &usedBeside)
+	t.Logf("attackers were answered: %s", a.sent)
+	for _, what := range worse {
+		t.Error(what)
+	}
+	for _, what := range v.refused[:min(len(v.refused), 10)] {
+		t.Errorf("the victim was refused: %s", what)
+	}
+	if n := len(v.refused); n > 0 {
+		t.Errorf("%d requests of the victim were refused", n)
+	}
+}
+
+// goOn attacks without a victim until the attack has shown what it must: a busy machine takes longer than the rounds.
+func (a attack) goOn(t *testing.T) {
+	t.Helper()
+	const most = 30 * time.Second
+	a.beside(t.Context(), func() latencies {
+		for began := time.Now(); len(a.missing()) > 0 && time.Since(began) < most; {
+			wait(t.Context(), 50*time.Millisecond)
+		}
+		return nil
+	})
+	for _, what := range a.missing() {
+		t.Errorf("it was no attack: %s", what)
+	}
+}
+
+// missing says what the attack has not shown yet.
+func (a attack) missing() (missing []string) {
+	for _, what := range slices.Sorted(maps.Keys(a.shows)) {
+		if got := a.sent.of(what); got < a.shows[what] {
+			missing = append(missing, fmt.Sprintf("%d × %s, want at least %d", got, what, a.shows[what]))
+		}
+	}
+	return missing
+}
+
+// beside measures while the attack runs.
+func (a attack) beside(ctx context.Context, measure func() latencies) latencies {
+	attacking, stop := context.WithCancel(ctx)
+	defer stop()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		a.run(attacking)
+	}()
+	if a.begun != nil {
+		a.begun(ctx)
+	}
+	found := measure()
+	stop()
+	<-over
+	if a.calm != nil {
+		a.calm(ctx)
+	}
+	return found
+}
+
+// compare logs what was measured, and returns what is above the bound.
+func (v *victim) compare(t *testing.T, floor time.Duration, alone, beside latencies) (worse []string) {
+	t.Helper()
+	for _, p := range v.probes {
+		name := p.name
+		own, others := percentile(alone[name], 0.99), percentile(beside[name], 0.99)
+		text := fmt.Sprintf("%s: p50 %s alone, %s beside; p99 %s alone, %s beside (%.2f times) of %d and %d requests", name,
+			shown(percentile(alone[name], 0.5)), shown(percentile(beside[name], 0.5)), shown(own), shown(others),
+			others.Seconds()/own.Seconds(), len(alone[name]), len(beside[name]))
+		t.Log(text)
+		if others > max(mostTimes*own, own+floor)+p.more {
+			worse = append(worse, text)
+		}
+	}
+	return worse
+}
+
+func shown(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+
+// percentile is the nearest-rank percentile, p being from 0 to 1.
+func percentile(of []time.Duration, p float64) time.Duration {
+	if len(of) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
+}
+
+// tally counts by text.
+type tally struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// add counts an answer: what was asked, and the status. A request that the end of its attack cut off does not count.
+func (c *tally) add(ctx context.Context, what string, a answer) {
+	switch {
+	case a.err == nil:
+		c.count(fmt.Sprintf("%s %d", what, a.status))
+	case ctx.Err() == nil:
+		c.count(what + " without answer")
+	}
+}
+
+func (c *tally) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == nil {
+		c.by = map[string]int{}
+	}
+	c.by[what]++
+}
+
+// of is how often something was counted.
+func (c *tally) of(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.by[what]
+}
+
+func (c *tally) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(c.by)) {
+		all = append(all, fmt.Sprintf("%d × %s", c.by[what], what))
+	}
+	return strings.Join(all, ", ")
+}
+
+// paced calls f at a steady rate until ctx ends, in so many goroutines at most, and returns when all calls are over. A call that finds
+// none free is left out: attackers have a bounded number of connections.
+func paced(ctx context.Context, every time.Duration, callers int, f func(ctx context.Context, n int)) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	free := make(chan struct{}, callers)
+	for n := 0; ctx.Err() == nil; n++ {
+		select {
+		case free <- struct{}{}:
+			all.Go(func() {
+				f(ctx, n)
+				<-free
+			})
+		default:
+		}
+		wait(ctx, every)
+	}
+}

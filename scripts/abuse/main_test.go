@@ -1,0 +1,20 @@
+package abuse
+
+import "testing"
+
+// TestAbuse attacks one service in one way after the other.
+func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures
+	s := newService(t)
+	for _, attack := range []struct { //nolint:paralleltest // the same
+		name string
+		test func(*testing.T, *service)
+	}{
+		{"wrong_signatures", wrongSignatures},
+		{"key_floods", keyFloods},
+		{"strangers_churn", strangersChurn},
+		{"slow_readers", slowReaders},
+		{"document_bombs", documentBombs},
+	} {
+		t.Run(attack.name, func(t *testing.T) { attack.test(t, s) })
+	}
+}

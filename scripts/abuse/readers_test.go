@@ -1,0 +1,165 @@
+package abuse
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	readersOrganizations = 4
+	largeTurns           = 32 // of an organization's session: its messages have more than 8 MiB
+	largeCharacters      = 32_000
+	readersEach          = 12 // connections of an organization
+	readPause            = 500 * time.Millisecond
+	refusedPause         = time.Second // until a reader that was refused comes again
+	readPiece            = 16          // bytes
+	readBuffer           = 4 << 10
+)
+
+// slowReading has organizations make runs with large answers, and read lists of them, the messages of their sessions and single runs on
+// many connections at a few bytes a second.
+type slowReading struct {
+	people []*person
+	paths  map[*person]map[string]string
+	sent   tally
+
+	mu      sync.Mutex
+	reading int
+}
+
+func newSlowReading(t *testing.T, s *service) *slowReading {
+	t.Helper()
+	r := &slowReading{paths: map[*person]map[string]string{}}
+	var all sync.WaitGroup
+	for range readersOrganizations {
+		p := s.signUp(t, s.stranger()).withKey(t).withAgent(t)
+		r.people = append(r.people, p)
+		r.paths[p] = map[string]string{"list": "/api/runs?limit=100", "session": "/api/sessions?limit=100&id=large&agentId=" + p.agent}
+		all.Go(func() {
+			for range largeTurns {
+				a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
+					map[string]any{"message": strings.Repeat("\U0001F4A3", largeCharacters), "sessionId": "large"})
+				if err := a.ok(http.StatusOK); err != nil {
+					t.Errorf("a run with a large answer: %v", err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return r
+}
+
+func (r *slowReading) run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, p := range r.people {
+		for n := range readersEach {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					r.read(ctx, p, []string{"list", "session"}[n%2])
+					wait(ctx, refusedPause)
+				}
+			})
+		}
+	}
+}
+
+// read asks for an answer on a connection of its own, and reads a few bytes of it at a time.
+func (r *slowReading) read(ctx context.Context, p *person, what string) {
+	res, leave, err := p.open(ctx, r.paths[p][what]) //nolint:bodyclose // leave closes its connection
+	if err != nil {
+		if ctx.Err() == nil {
+			r.sent.count(what + " without answer")
+		}
+		return
+	}
+	defer leave()
+	r.sent.count(what + " " + strconv.Itoa(res.StatusCode))
+	if res.StatusCode != http.StatusOK {
+		return
+	}
+	r.held(1)
+	defer r.held(-1)
+	for piece := make([]byte, readPiece); ; wait(ctx, readPause) {
+		if _, err := io.ReadFull(res.Body, piece); err != nil {
+			if ctx.Err() == nil {
+				r.sent.count(what + " ended early")
+			}
+			return
+		}
+	}
+}
+
+// open asks for a path on a connection that keeps little of the answer, until it is left or ctx ends.
+func (p *person) open(ctx context.Context, path string) (res *http.Response, leave func(), err error) {
+	dialer := *p.dial
+	dialer.Control = func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, readBuffer) // the kernel may take more
+		})
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(p.url, "http://"))
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // it is given up
+	leave = func() {
+		stop()
+		_ = conn.Close() // it was given up
+	}
+	_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: parley.test\r\nX-Api-Key: "+p.key+"\r\n\r\n")
+	if err == nil {
+		res, err = http.ReadResponse(bufio.NewReaderSize(conn, readPiece), nil)
+	}
+	if err != nil {
+		leave()
+	}
+	return res, leave, err
+}
+
+func (r *slowReading) held(more int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reading += more
+}
+
+// begun waits until answers are being read.
+func (r *slowReading) begun(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		n := r.reading
+		r.mu.Unlock()
+		if n >= readersOrganizations {
+			r.sent.count("round with answers held")
+			return
+		}
+		wait(ctx, 10*time.Millisecond)
+	}
+}
+
+func slowReaders(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
+	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
+	for n := range 25 {
+		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).want(t, http.StatusOK)
+	}
+	r := newSlowReading(t, s)
+	v := &victim{probes: []probe{home.lists(pace(60 * time.Millisecond)), home.chats(pace(120 * time.Millisecond))}}
+	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
+		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
+			"session 200":             readersOrganizations,
+			"session 429":             readersOrganizations,
+			"list 200":                3 * readersOrganizations,
+			"round with answers held": 3,
+		},
+	})
+}

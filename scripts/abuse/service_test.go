@@ -1,0 +1,138 @@
+package abuse
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"parley/scripts/internal/quickstart"
+	"parley/shared/testkit"
+)
+
+// otherBinary is the variable that names another program to attack.
+const otherBinary = "PARLEY_ABUSE_BINARY"
+
+// service is a whole Parley with default settings.
+type service struct {
+	url     string
+	process *testkit.Process
+	floor   time.Duration // by which a victim's latency may rise
+
+	strangers int // addresses that were given out
+}
+
+// newService starts `parley up` in a directory of its own. Settings are as in "KEY=value".
+func newService(t *testing.T, settings ...string) *service {
+	t.Helper()
+	path := os.Getenv(otherBinary)
+	if path == "" {
+		path = testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
+	}
+	rises := floorNow(t)
+	dir := filepath.Join(t.TempDir(), "data")
+	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=warn")
+	process := testkit.StartProcess(t, testkit.Command{
+		Name: "parley", Path: path, Args: []string{"up"}, Env: append(environment, settings...), ReadyLine: quickstart.BannerEnd,
+	})
+	made, err := quickstart.ReadCredentials(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &service{url: made.BaseURL, process: process, floor: rises}
+}
+
+// person is an account with an organization, which anybody can make.
+type person struct {
+	*client
+
+	email, password string
+	token           string // of the login session
+	organization    string
+	key             string // of the organization; empty until withKey
+	agent           string // empty until withAgent
+}
+
+// signUp makes an account from a client address.
+func (s *service) signUp(t *testing.T, address string) *person {
+	t.Helper()
+	p := &person{client: s.from(t, address), email: rand.Text() + "@example.test", password: rand.Text()}
+	var made struct {
+		Token        string `json:"token"`
+		Organization struct {
+			ID string `json:"id"`
+		} `json:"organization"`
+	}
+	p.post(t.Context(), "/api/auth/signup", nil, p.credentials()).want(t, http.StatusCreated).into(t, &made)
+	p.token, p.organization = made.Token, made.Organization.ID
+	return p
+}
+
+func (p *person) credentials() any { return map[string]any{"email": p.email, "password": p.password} }
+
+func (p *person) bearer() header { return header{"Authorization": "Bearer " + p.token} }
+
+func (p *person) byKey() header { return header{"X-Api-Key": p.key} }
+
+// withKey makes a key of the person's organization.
+func (p *person) withKey(t *testing.T) *person {
+	t.Helper()
+	p.key = p.newKey(t, "organization")
+	return p
+}
+
+func (p *person) newKey(t *testing.T, scope string) string {
+	t.Helper()
+	var made struct {
+		Key string `json:"key"`
+	}
+	p.post(t.Context(), "/api/keys", p.bearer(), map[string]any{"name": "abuse", "scope": scope}).want(t, http.StatusCreated).into(t, &made)
+	return made.Key
+}
+
+// withAgent makes an agent that repeats its message.
+func (p *person) withAgent(t *testing.T) *person {
+	t.Helper()
+	var made struct {
+		ID string `json:"id"`
+	}
+	p.post(t.Context(), "/api/agents", p.bearer(), map[string]any{
+		"name": "Abuse", "systemPrompt": "Repeat the message.", "model": "offline/echo",
+		"allowedCallers": []string{"user", "system"}, "tools": map[string]any{},
+	}).want(t, http.StatusCreated).into(t, &made)
+	p.agent = made.ID
+	return p
+}
+
+// chat sends a message to the person's agent, and waits for the answer.
+func (p *person) chat(ctx context.Context, by header, message string) answer {
+	return p.post(ctx, "/api/agents?action=chat&id="+p.agent, by, map[string]any{"message": message, "sessionId": rand.Text()})
+}
+
+// trigger runs the person's agent as a scheduler does.
+func (p *person) trigger(ctx context.Context, key, message string) answer {
+	return p.post(ctx, "/api/internal/run-automation", header{"X-Api-Key": key},
+		map[string]any{"target": p.agent, "input": map[string]any{"message": message}})
+}
+
+// stranger is a client address that nobody has used. The victim's is 127.0.0.1.
+func (s *service) stranger() string {
+	s.strangers++
+	return fmt.Sprintf("127.0.%d.%d", 1+s.strangers/200, 1+s.strangers%200)
+}
+
+const victimAddress = "127.0.0.1"
+
+// wait waits, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,147 @@
+package abuse
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// probe is one kind of request that a victim makes at a steady rate.
+type probe struct {
+	name  string
+	every time.Duration
+	// more is by how much its latency may rise beyond the bound of all probes, for a reason that docs/security.md gives.
+	more time.Duration
+	// send makes the n-th request and waits for its outcome. It returns an error if the victim did not get what it asked for.
+	send func(ctx context.Context, n int) error
+}
+
+// victim makes requests of some kinds and keeps their latencies.
+type victim struct {
+	probes []probe
+
+	mu      sync.Mutex
+	sent    map[string]int // by probe
+	refused []string
+}
+
+// latencies are those of each probe.
+type latencies map[string][]time.Duration
+
+func (l latencies) add(more latencies) {
+	for name, took := range more {
+		l[name] = append(l[name], took...)
+	}
+}
+
+// live makes requests for some time, and returns when all are answered. A request has its time whether or not the one before it is
+// answered, and its latency counts from then: a service that stalls does not slow the victim's clock.
+func (v *victim) live(ctx context.Context, d time.Duration) latencies {
+	found := latencies{}
+	var all sync.WaitGroup
+	for _, p := range v.probes {
+		all.Go(func() {
+			for _, took := range v.each(ctx, p, d) {
+				v.mu.Lock()
+				found[p.name] = append(found[p.name], took)
+				v.mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return found
+}
+
+func (v *victim) each(ctx context.Context, p probe, d time.Duration) (took []time.Duration) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for next := time.Now(); d > 0; d -= p.every {
+		n, due := v.next(p.name), next
+		all.Go(func() {
+			err := p.send(ctx, n)
+			needed := time.Since(due)
+			if err != nil && ctx.Err() == nil {
+				v.note(fmt.Sprintf("%s %d, after %s: %v", p.name, n, needed.Round(time.Millisecond), err))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, needed)
+		})
+		next = next.Add(p.every)
+		wait(ctx, time.Until(next))
+	}
+	all.Wait()
+	return took
+}
+
+func (v *victim) next(name string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.sent == nil {
+		v.sent = map[string]int{}
+	}
+	v.sent[name]++
+	return v.sent[name]
+}
+
+func (v *victim) note(refusal string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.refused = append(v.refused, refusal)
+}
+
+// ok is nil for an answer with one of the statuses.
+func (a answer) ok(statuses ...int) error {
+	switch {
+	case a.err != nil:
+		return fmt.Errorf("no answer: %w", a.err)
+	case slices.Contains(statuses, a.status):
+		return nil
+	}
+	return fmt.Errorf("answer %d: %s", a.status, a.shown())
+}
+
+// lists is a probe that lists the person's runs.
+func (p *person) lists(every time.Duration) probe {
+	return probe{name: "list of runs", every: every, send: func(ctx context.Context, _ int) error {
+		return p.get(ctx, "/api/runs?limit=20", p.bearer()).ok(http.StatusOK)
+	}}
+}
+
+// chats is a probe that sends chat messages and waits for the answers.
+func (p *person) chats(every time.Duration) probe {
+	return probe{name: "chat", every: every, send: func(ctx context.Context, n int) error {
+		return p.chat(ctx, p.byKey(), fmt.Sprint("message ", n)).ok(http.StatusOK)
+	}}
+}
+
+// triggers is a probe that runs automations and waits for the results.
+func (p *person) triggers(every time.Duration) probe {
+	return probe{name: "automation", every: every, send: func(ctx context.Context, n int) error {
+		return p.trigger(ctx, p.key, fmt.Sprint("trigger ", n)).ok(http.StatusOK)
+	}}
+}
+
+// logins is a probe that logs in.
+func (p *person) logins(every time.Duration) probe {
+	return probe{name: "login", every: every, send: func(ctx context.Context, _ int) error {
+		return p.post(ctx, "/api/auth/login", nil, p.credentials()).ok(http.StatusOK)
+	}}
+}
+
+// documents is a probe that uploads a short document and waits until it is ready.
+func (p *person) documents(every time.Duration) probe {
+	return probe{name: "document", every: every, send: func(ctx context.Context, n int) error {
+		return p.ready(ctx, fmt.Sprintf("note-%d.txt", n), fmt.Sprintf("Note number %07d.", n))
+	}}
+}
+
+// deliveries is a probe that sends signed deliveries to a hook of the person.
+func (h *hook) deliveries(name string, every time.Duration, size int) probe {
+	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {
+		return h.deliver(ctx, h.owner.client, fmt.Sprint(name, n), size).ok(http.StatusAccepted)
+	}}
+}
