@@ -41,7 +41,7 @@ func TestAPageTalksByAClientSecret(t *testing.T) {
 		{"?model=" + b.agent, widgetPage}, {"", "http://parley.test"}, {"?session_id=" + sessionID, widgetPage},
 	} {
 		k := b.open(t, c.query, "Origin: "+c.origin, "Cookie: parley_session=x", asProtocol(secret))
-		if k.id != sessionID || k.socket.Subprotocol() != socketName {
+		if k.id != sessionID || k.socket.Subprotocol() != "realtime" {
 			t.Errorf("%v: session %q, protocol %q", c, k.id, k.socket.Subprotocol())
 		}
 		k.says("hello")

@@ -48,7 +48,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 		must(t, json.Unmarshal(page.body, &shown)) //nolint:musttag // names match whatever their case
 		for _, m := range shown.Messages {
 			seen[m.RunID+m.Role]++
-			if cut := m.Role == roleAssistant && m.RunID == runs[huge]; m.ContentCut != cut || cut && len(m.Content) != maxContent {
+			if cut := m.Role == "assistant" && m.RunID == runs[huge]; m.ContentCut != cut || cut && len(m.Content) != maxContent {
 				t.Errorf("%s of run %s is cut: %v, %d bytes", m.Role, m.RunID, m.ContentCut, len(m.Content))
 			}
 		}

@@ -107,7 +107,7 @@ func (r bodyRow) sent(target, body string) answer {
 var openObjects = []string{"input", "headers", "inputSchema", "filter", "document", "metadata", "payload"}
 
 // open reports whether the body is one of another's protocol, in which names that are not known are passed over.
-func (r bodyRow) open() bool { return strings.HasPrefix(r.path, v1Prefix) }
+func (r bodyRow) open() bool { return strings.HasPrefix(r.path, "/v1/") }
 
 // most is how large a row's body may be.
 func (r bodyRow) most() int {

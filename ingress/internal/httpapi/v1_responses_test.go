@@ -183,7 +183,7 @@ func TestAResponseThatWaitsForAPerson(t *testing.T) {
 	a.park(runOf(responseID), "publish", domain.ActionApproval)
 	got := a.from("POST", "/v1/responses", body+"}", h.key, "Idempotency-Key: k")
 	if got.status != 400 || got.text(t, "error.type") != "run_error" || got.text(t, "error.code") != "requires_action" ||
-		!strings.Contains(got.text(t, "error.message"), "publish") || got.header.Get(headerShouldRetry) != "false" {
+		!strings.Contains(got.text(t, "error.message"), "publish") || got.header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%d %v %s", got.status, got.header, got.body)
 	}
 	for name, open := range map[string]answer{

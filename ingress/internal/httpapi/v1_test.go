@@ -94,11 +94,11 @@ func TestCompletionsAreLimited(t *testing.T) {
 		}
 	}
 	over := ask("one more").want(t, "one too many", 429, "rate_limited")
-	if over.header.Get("Retry-After") == "" || over.header.Get(headerShouldRetry) != "true" || over.header.Get(headerRunID) != "" {
+	if over.header.Get("Retry-After") == "" || over.header.Get("X-Should-Retry") != "true" || over.header.Get("X-Parley-Run-Id") != "" {
 		t.Errorf("headers %v", over.header)
 	}
 	again := ask("same").want(t, "a replay", 200, "")
-	if again.header.Get(headerRunID) != first.header.Get(headerRunID) {
-		t.Errorf("the replay is of %s", again.header.Get(headerRunID))
+	if again.header.Get("X-Parley-Run-Id") != first.header.Get("X-Parley-Run-Id") {
+		t.Errorf("the replay is of %s", again.header.Get("X-Parley-Run-Id"))
 	}
 }
