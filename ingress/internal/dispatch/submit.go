@@ -293,3 +293,5 @@ func NewAutomation(who domain.Caller, agentID string, retention time.Duration) S
 		AgentID: agentID, Retention: retention,
 	}
 }
+
+func ErasedRun() error { return apierr.New(apierr.Erased, "this run was erased by its organization") }

@@ -17,11 +17,17 @@ import (
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/account"
 	"parley/ingress/internal/httpapi/agent"
+	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/knowledge"
+	"parley/ingress/internal/httpapi/mcp"
 	"parley/ingress/internal/httpapi/notification"
+	"parley/ingress/internal/httpapi/openai"
+	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/httpapi/usage"
+	"parley/ingress/internal/httpapi/voice"
+	"parley/ingress/internal/httpapi/widget"
 	"parley/ingress/internal/openid"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
@@ -87,12 +93,12 @@ type api struct {
 	agents        *agent.Handler
 	usage         *usage.Handler
 	notifications *notification.Handler
-	runs          *runHandler
-	hooks         *hookHandler
-	openai        *openaiHandler
-	mcp           *mcpHandler
-	voice         *voiceHandler
-	widget        *widgetHandler
+	runs          *run.Handler
+	hooks         *hook.Handler
+	openai        *openai.Handler
+	mcp           *mcp.Handler
+	voice         *voice.Handler
+	widget        *widget.Handler
 	large         httpx.LargeAnswers
 	templates     *agent.Templates
 	https         bool // browsers come by TLS, whatever the last hop is
@@ -157,23 +163,23 @@ func newAPI(deps Deps) (*api, error) {
 		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
 		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
 	})
-	a.hooks = newHooks(hookDeps{
+	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, Store: deps.Store, Auth: deps.Auth, Limits: deps.Limits, Dispatch: deps.Dispatch,
 		Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL, RunDeadline: deps.RunDeadline,
 		RetentionDefault: deps.RetentionDefault, MaxHooks: store.MaxHooks,
 	})
-	a.runs = newRuns(runDeps{
+	a.runs = run.New(run.Deps{
 		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store,
 		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
 		Downloads: &a.downloads, Log: deps.Log, WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
 	})
-	a.openai = newOpenAI(openaiDeps{
+	a.openai = openai.New(openai.Deps{
 		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, Store: deps.Store, Dispatch: deps.Dispatch,
 		Templates: a.templates, Log: deps.Log, RunDeadline: deps.RunDeadline,
 	})
-	a.mcp = newMCP(mcpDeps{Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store})
-	a.widget = newWidgets(widgetDeps{Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits})
-	a.voice = newVoice(voiceDeps{
+	a.mcp = mcp.New(mcp.Deps{Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store})
+	a.widget = widget.New(widget.Deps{Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits})
+	a.voice = voice.New(voice.Deps{
 		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store, Auth: deps.Auth,
 		Dispatch: deps.Dispatch, Voice: deps.Voice, Templates: a.templates, Pages: a.widget, Origins: a.origins, Stopping: a.stopping,
 		VoicePerOrganization: deps.VoicePerOrganization,

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/widget"
 	"parley/shared/id"
 )
 
@@ -24,14 +25,14 @@ func TestPreflights(t *testing.T) {
 		headers []string
 		shared  string
 	}{
-		"token":                   {widgetSessionsPath, asks(widgetPage), widgetPage},
-		"token, another's origin": {widgetSessionsPath, asks(otherPage), otherPage},
+		"token":                   {widget.WidgetSessionsPath, asks(widgetPage), widgetPage},
+		"token, another's origin": {widget.WidgetSessionsPath, asks(otherPage), otherPage},
 		"chat":                    {chat + agentID, asks(widgetPage), widgetPage},
 		"chat, another's":         {chat + elsewhere, asks(otherPage), otherPage},
 
 		"chat, listed by another":      {chat + agentID, asks(otherPage), ""},
 		"chat, switched off":           {chat + off, asks("https://off.example.com"), ""},
-		"token, switched off":          {widgetSessionsPath, asks("https://off.example.com"), ""},
+		"token, switched off":          {widget.WidgetSessionsPath, asks("https://off.example.com"), ""},
 		"chat with nobody":             {chat + id.New(id.Agent), asks(widgetPage), ""},
 		"chat with no id":              {chat + "x", asks(widgetPage), ""},
 		"chat with two":                {chat + agentID + "&id=" + agentID, asks(widgetPage), ""},
@@ -40,20 +41,20 @@ func TestPreflights(t *testing.T) {
 		"no chat":                      {"/api/agents?id=" + agentID, asks(widgetPage), ""},
 		"another action":               {"/api/agents?action=import-openapi&id=" + agentID, asks(widgetPage), ""},
 		"two actions":                  {chat + agentID + "&action=chat", asks(widgetPage), ""},
-		"listed by nobody":             {widgetSessionsPath, asks("https://evil.example.com"), ""},
-		"null":                         {widgetSessionsPath, asks("null"), ""},
-		"another port":                 {widgetSessionsPath, asks(widgetPage + ":8443"), ""},
-		"another scheme":               {widgetSessionsPath, asks("http://www.example.com"), ""},
-		"upper case":                   {widgetSessionsPath, asks("https://WWW.example.com"), ""},
-		"no origin":                    {widgetSessionsPath, asks(widgetPage)[1:], ""},
-		"two origins":                  {widgetSessionsPath, append(asks(widgetPage), "Origin: "+widgetPage), ""},
-		"no method":                    {widgetSessionsPath, asks(widgetPage)[:1], ""},
-		"another method":               {widgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: DELETE"}, ""},
-		"a method in small letters":    {widgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: post"}, ""},
+		"listed by nobody":             {widget.WidgetSessionsPath, asks("https://evil.example.com"), ""},
+		"null":                         {widget.WidgetSessionsPath, asks("null"), ""},
+		"another port":                 {widget.WidgetSessionsPath, asks(widgetPage + ":8443"), ""},
+		"another scheme":               {widget.WidgetSessionsPath, asks("http://www.example.com"), ""},
+		"upper case":                   {widget.WidgetSessionsPath, asks("https://WWW.example.com"), ""},
+		"no origin":                    {widget.WidgetSessionsPath, asks(widgetPage)[1:], ""},
+		"two origins":                  {widget.WidgetSessionsPath, append(asks(widgetPage), "Origin: "+widgetPage), ""},
+		"no method":                    {widget.WidgetSessionsPath, asks(widgetPage)[:1], ""},
+		"another method":               {widget.WidgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: DELETE"}, ""},
+		"a method in small letters":    {widget.WidgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: post"}, ""},
 		"runs":                         {"/api/runs?id=" + id.New(id.Run), asks(widgetPage), ""},
 		"keys":                         {"/api/keys", asks(widgetPage), ""},
-		"a path that ends otherwise":   {widgetSessionsPath + "/", asks(widgetPage), ""},
-		"a path that begins otherwise": {"/x" + widgetSessionsPath, asks(widgetPage), ""},
+		"a path that ends otherwise":   {widget.WidgetSessionsPath + "/", asks(widgetPage), ""},
+		"a path that begins otherwise": {"/x" + widget.WidgetSessionsPath, asks(widgetPage), ""},
 	} {
 		got := a.from("OPTIONS", c.path, "", c.headers...)
 		switch {
@@ -77,7 +78,7 @@ func TestNothingElseIsShared(t *testing.T) {
 	h := a.newHouse("red")
 	agentID := a.embedded(h, widgetPage)
 	for _, r := range a.api.routes() {
-		if r.Path == widgetSessionsPath || r.Action == chatAction || r.Path == "/api/events" {
+		if r.Path == widget.WidgetSessionsPath || r.Action == widget.ChatAction || r.Path == "/api/events" {
 			continue
 		}
 		target := r.Path + "?id=" + agentID

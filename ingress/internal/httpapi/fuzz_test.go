@@ -186,22 +186,6 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// How long a caller prefers to wait is never negative and never more than the setting.
-func FuzzPrefer(f *testing.F) {
-	for _, text := range []string{
-		"wait=10", "respond-async", "respond-async, wait=5", "wait", "wait=", "wait=-1", `wait="7"`, "WAIT = 3 ; x=y", "wait=99999999999999999999", "wait=1e3", ",,;=", "return=minimal\nwait=4",
-	} {
-		f.Add(text)
-	}
-	a := &runHandler{runDeps{WaitDefault: 55 * time.Second}}
-	f.Fuzz(func(t *testing.T, text string) {
-		wait := a.preferredWait(http.Header{"Prefer": strings.Split(text, "\n")})
-		if wait < 0 || wait > 55*time.Second {
-			t.Errorf("%q is a wait of %v", text, wait)
-		}
-	})
-}
-
 // What names a request in the log and on the bus is clean, and a caller's own when that is.
 func FuzzRequestNames(f *testing.F) {
 	for _, text := range []string{

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -83,7 +84,7 @@ func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)
 	clock := time.Now()
-	a.api.hooks.unsigned = ratelimit.NewFailures(3, time.Minute, func() time.Time { return clock })
+	a.api.hooks.Unsigned = ratelimit.NewFailures(3, time.Minute, func() time.Time { return clock })
 	h := a.newHouse("home")
 	hookID, other, shared := a.newHook(h, "hmac"), a.newHook(h, "hmac"), a.newHook(h, "github")
 	send := func(what, hookID, address, secret string, status int, code string) answer {
@@ -311,7 +312,7 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 		t.Errorf("of %d runs %d are put off", all, held)
 	}
 	a.exec(`UPDATE hooks SET filter = '[{"path":"a","op":"eq","value":9}]' WHERE id = $1`, hookID)
-	a.api.hooks.hooks.forget(hookID)
+	a.api.hooks.Hooks.Forget(hookID)
 	for range 3 {
 		if fresh := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`); fresh.text(t, "status") != "filtered" || fresh.json(t, "duplicate") != false {
 			t.Errorf("filtered by now: %s", fresh.body)
@@ -333,7 +334,7 @@ func TestHooksThatTakeNothing(t *testing.T) {
 	h := a.newHouse("home")
 	shown := func(what, hookID string) string {
 		t.Helper()
-		a.api.hooks.hooks.forget(hookID)
+		a.api.hooks.Hooks.Forget(hookID)
 		got := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, what, 404, "not_found")
 		return pathShown.ReplaceAllString(got.shown(), "")
 	}
@@ -365,5 +366,5 @@ func TestHooksThatTakeNothing(t *testing.T) {
 			t.Errorf("%.40s: %.200s, want %s", hookID, got, missing)
 		}
 	}
-	a.from("GET", receivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
+	a.from("GET", hook.ReceivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"parley/ingress/internal/httpapi/hook"
 )
 
 // A delivery of the largest size is taken, without its payload; one byte more is not.
@@ -16,10 +18,10 @@ func TestLargeDeliveries(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("home")
 	hookID := a.newHook(h, "token", `"deliveryIdHeader":"X-Id"`)
-	body := `{"a":1,"b":"` + strings.Repeat("x", deliveryMost-14) + `"}`
+	body := `{"a":1,"b":"` + strings.Repeat("x", hook.MaxDelivery-14) + `"}`
 	got := a.deliver(hookID, "token", "d1", "", body).want(t, "25 MiB", 202, "")
 	_, data := a.input(t, got.text(t, "runId"))
-	if _, passed := data["payload"]; passed || data["payloadBytes"] != float64(deliveryMost) {
+	if _, passed := data["payload"]; passed || data["payloadBytes"] != float64(hook.MaxDelivery) {
 		t.Errorf("the run was given %.200v", data)
 	}
 	if log := a.ok("GET", "/api/hooks/deliveries?id=d1&hookId="+hookID, "", h.key); log.json(t, "body") != nil || log.json(t, "kept") != false {
@@ -74,7 +76,7 @@ func TestJunkIsBounded(t *testing.T) {
 	for i := range 60 {
 		wg.Go(func() {
 			body := &junk{left: 2 << 20, open: &open, most: &most}
-			req := httptest.NewRequestWithContext(t.Context(), "POST", receivePath+hookIDs[i%3], body)
+			req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookIDs[i%3], body)
 			req.ContentLength = -1
 			signAs(req.Header, "github", "d", "push", "", time.Now())
 			req.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64))
@@ -93,7 +95,7 @@ func TestJunkIsBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most.Load() > deliveriesPerOrganization {
+	if most.Load() > hook.DeliveriesPerOrganization {
 		t.Errorf("%d bodies were read at once", most.Load())
 	}
 	t.Logf("at most %d at once; %d of 60 found no place in time", most.Load(), busy.Load())

@@ -1,18 +1,14 @@
 package httpapi
 
 import (
-	"context"
 	"io"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/ratelimit"
-	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
 )
 
 // Deliveries that nothing is run for count, too, and over the limit they leave nothing behind.
@@ -132,7 +128,7 @@ func TestAHookEndsWhileADeliveryComes(t *testing.T) {
 			a.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth, h.header)
 		},
 	} {
-		for _, body := range []string{`{"a":1}`, `{"a":"` + strings.Repeat("x", 2*deliverySmall) + `"}`} {
+		for _, body := range []string{`{"a":1}`, `{"a":"` + strings.Repeat("x", 2*hook.DeliverySmall) + `"}`} {
 			hookID := a.newHook(h, "github")
 			if status := a.arrives(hookID, body, nil); status != 202 {
 				t.Errorf("%s, before: %d", what, status)
@@ -150,14 +146,14 @@ func TestMemoryComesWithTheBody(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("home")
 	hookID := a.newHook(h, "github")
-	for _, size := range []int{deliverySmall - 20, deliverySmall + 1} {
+	for _, size := range []int{hook.DeliverySmall - 20, hook.DeliverySmall + 1} {
 		room, places := 0, 0
 		status := a.arrives(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
-			a.api.hooks.deliveries.Mu.Lock()
-			defer a.api.hooks.deliveries.Mu.Unlock()
-			room, places = n, len(a.api.hooks.deliveries.Open)
+			a.api.hooks.Deliveries.Mu.Lock()
+			defer a.api.hooks.Deliveries.Mu.Unlock()
+			room, places = n, len(a.api.hooks.Deliveries.Open)
 		})
-		if status != 202 || room > 2*deliveryBegins || (places == 1) != (size > deliverySmall) {
+		if status != 202 || room > 2*hook.DeliveryBegins || (places == 1) != (size > hook.DeliverySmall) {
 			t.Errorf("%d bytes: %d, room for %d bytes at first, %d places", size, status, room, places)
 		}
 	}
@@ -177,62 +173,4 @@ func TestHooksGoOnWithTheirKeysFollower(t *testing.T) {
 	eventually(t, "whoever tidies up sees that the key is used", func() bool {
 		return a.ok("GET", "/api/keys?limit=1", "", h.key).json(t, "data.0.lastUsedAt") != nil
 	})
-}
-
-// A flood of invented ids takes neither the places nor the reads of hooks that there are.
-func TestInventedHooksDisturbNobody(t *testing.T) {
-	t.Parallel()
-	stuck, reading := make(chan struct{}), make(chan struct{})
-	l := newLiveHooks(func(_ context.Context, id string) (store.ReceivingHook, error) {
-		switch id {
-		case "live":
-			return store.ReceivingHook{Hook: domain.Hook{ID: id, Enabled: true, MessageTemplate: "x"}}, nil
-		case "stuck":
-			reading <- struct{}{}
-			<-stuck
-		}
-		return store.ReceivingHook{}, apierr.New(apierr.NotFound, "none")
-	}, nil)
-	live := func(what string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		if _, err := l.get(ctx, "live"); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	live("at first")
-	for n := range 3 * missingMost {
-		if _, err := l.get(t.Context(), strconv.Itoa(n)); apierr.CodeOf(err) != apierr.NotFound {
-			t.Fatal(err)
-		}
-	}
-	if len(l.known) != 1 || len(l.missing) > missingMost {
-		t.Errorf("%d hooks and %d that are none are remembered", len(l.known), len(l.missing))
-	}
-	done := make(chan struct{})
-	for range hookReads {
-		go func() {
-			_, _ = l.get(context.WithoutCancel(t.Context()), "stuck")
-			done <- struct{}{}
-		}()
-	}
-	for range hookReads {
-		<-reading
-	}
-	old := l.known["live"]
-	old.until = time.Now()
-	l.known["live"] = old
-	live("while others are looked for")
-	close(stuck)
-	for range hookReads {
-		<-done
-	}
-	// Whoever had no delivery for a while is forgotten.
-	old.until = time.Now().Add(-2 * hookKept)
-	l.known["live"], l.swept = old, time.Time{}
-	_, _ = l.get(t.Context(), "another")
-	if len(l.known) != 0 || len(l.missing) == 0 {
-		t.Errorf("%d hooks are remembered", len(l.known))
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/ingress/internal/httpapi/hook"
 )
 
 const hookSecret = "a secret of the tests"
@@ -50,7 +52,7 @@ func (a *arena) deliver(hookID, source, deliveryID, event, body string, headers 
 }
 
 func (a *arena) delivery(hookID, source, deliveryID, event, body string, headers ...string) *http.Request {
-	req := httptest.NewRequestWithContext(a.t.Context(), "POST", receivePath+hookID, bytes.NewReader([]byte(body)))
+	req := httptest.NewRequestWithContext(a.t.Context(), "POST", hook.ReceivePath+hookID, bytes.NewReader([]byte(body)))
 	req.Header.Set("Content-Type", "application/json")
 	signAs(req.Header, source, deliveryID, event, body, time.Now())
 	for _, h := range headers {

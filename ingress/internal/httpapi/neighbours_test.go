@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 )
@@ -94,7 +95,7 @@ func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 					return
 				default:
 				}
-				req := httptest.NewRequestWithContext(t.Context(), "POST", receivePath+hookID, io.LimitReader(zeros{}, 1<<20))
+				req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookID, io.LimitReader(zeros{}, 1<<20))
 				req.ContentLength = -1
 				signAs(req.Header, "github", "d", "push", "another body", time.Now())
 				rec := httptest.NewRecorder()
@@ -144,7 +145,7 @@ func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 // Large deliveries of senders that are not verified yet are bounded by address and by hook, apart from verified ones.
 func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
-	all := &transfer.Limiter{Policy: impatient(incomingDeliveries)}
+	all := &transfer.Limiter{Policy: impatient(hook.IncomingDeliveries)}
 	enter := func(hook, client string, stranger bool) error {
 		_, err := all.Enter(transfer.Owner{Organization: "org_" + hook, Credential: hook, Client: client, Stranger: stranger},
 			http.NewResponseController(httptest.NewRecorder()))

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/openai"
 	"parley/shared/apierr"
 	"parley/shared/telemetry/tracing"
 )
@@ -32,8 +33,8 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		began := time.Now()
 		m.inFlight.Inc()
 		st := httpx.StateOf(c)
-		if ofV1(c) {
-			st.Render = failV1
+		if openai.OfV1(c) {
+			st.Render = openai.FailV1
 		}
 		st.RequestID = requestIDOf(c.Request)
 		st.Traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparentOf(c.Request))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"parley/ingress/internal/httpapi/voice"
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
@@ -236,8 +237,8 @@ func (b *booth) tried(h *house, agent string, runs []string) string {
 	try("GET", "/api/sessions", "")
 	try("GET", "/api/runs", "")
 	try("GET", "/api/sessions?id=shared&agentId="+agent, "")
-	try("GET", realtimePath+"?session_id=shared&model="+agent, "", upgrades...)
-	try("POST", realtimePath+"/client_secrets", `{"session":{"type":"realtime","model":"`+agent+`"}}`)
+	try("GET", voice.RealtimePath+"?session_id=shared&model="+agent, "", upgrades...)
+	try("POST", voice.RealtimePath+"/client_secrets", `{"session":{"type":"realtime","model":"`+agent+`"}}`)
 	for _, runID := range runs {
 		try("GET", "/api/runs?id="+runID, "")
 		if b.store.SaveHeard(b.t.Context(), h.org, runID, domain.Heard{Text: "stolen"}) == nil {

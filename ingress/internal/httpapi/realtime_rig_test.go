@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/rs/zerolog"
 
+	"parley/ingress/internal/httpapi/voice"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/voicegate"
@@ -88,7 +89,7 @@ func newBoothOf(t *testing.T, limits ratelimit.Settings, serve func(context.Cont
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	h := a.newHouse("home")
-	return &booth{arena: a, house: h, url: server.URL + realtimePath, agent: a.talking(h)}
+	return &booth{arena: a, house: h, url: server.URL + voice.RealtimePath, agent: a.talking(h)}
 }
 
 // attend keeps a line until it ends, and says that it is there.

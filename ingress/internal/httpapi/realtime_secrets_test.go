@@ -8,11 +8,12 @@ import (
 
 	"github.com/coder/websocket"
 
+	"parley/ingress/internal/httpapi/voice"
 	"parley/shared/domain"
 	"parley/shared/testkit"
 )
 
-const secretsPath = realtimePath + "/client_secrets"
+const secretsPath = voice.RealtimePath + "/client_secrets"
 
 // secretFor makes a client secret for an agent, and gives it.
 func (a *arena) secretFor(agentID, query, settings string, headers ...string) (secret, sessionID string) {
@@ -95,7 +96,7 @@ func TestAClientSecretOpensOneDoor(t *testing.T) {
 		"as a cookie":          {"?model=" + agent, []string{"Cookie: parley_session=" + secret}, 401, "unauthenticated"},
 		"beside a key":         {"", []string{h.key, asProtocol(secret)}, 400, "conflicting_credentials"},
 	} {
-		a.from("GET", realtimePath+c.query, "", c.headers...).want(t, name, c.status, c.problems)
+		a.from("GET", voice.RealtimePath+c.query, "", c.headers...).want(t, name, c.status, c.problems)
 	}
 	for _, r := range accessTable {
 		target := strings.ReplaceAll(r.query, "$named", "s")
@@ -199,9 +200,9 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 		}
 	}
 	for what, headers := range map[string]string{"key": byKey, "login": byLogin} {
-		b.from("GET", realtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
+		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
-	b.from("GET", realtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
+	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
 	for _, k := range []*talk{stays, demoted} { // which is less than before, in its own session still
 		k.send(inWriting)
 		k.until("session.updated")

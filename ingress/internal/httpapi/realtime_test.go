@@ -12,6 +12,7 @@ import (
 
 	"parley/ingress/internal/dispatch"
 	"parley/ingress/internal/httpapi/account"
+	"parley/ingress/internal/httpapi/voice"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -228,7 +229,7 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 		"own page, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://parley.test"}, 426, "upgrade_required"},
 		"own host, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://example.com"}, 426, "upgrade_required"}, // which the tests' requests name
 	} {
-		got := a.from("GET", realtimePath+c.query, "", c.headers...)
+		got := a.from("GET", voice.RealtimePath+c.query, "", c.headers...)
 		got.want(t, name, c.status, c.problems)
 		switch code := got.text(t, "error.code"); {
 		case strings.Contains(name, "to talk with") && code != openaiapi.CodeVoiceNotEnabled, strings.Contains(name, "the beta") && code != openaiapi.CodeUnsupported:
@@ -252,7 +253,7 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	var missing string
 	for _, page := range [][]string{nil, {"Origin: http://parley.test"}, {"Origin: https://evil.test"}, {"Origin: " + widgetPage}, {"Origin: null"}} {
 		for n, model := range models {
-			got := a.from("GET", realtimePath+"?model="+model, "", upgrading(append(page, h.key, "X-Request-Id: same")...)...)
+			got := a.from("GET", voice.RealtimePath+"?model="+model, "", upgrading(append(page, h.key, "X-Request-Id: same")...)...)
 			got.header.Del("Ratelimit") // it counts
 			var shown strings.Builder
 			must(t, got.header.Write(&shown))
@@ -297,11 +298,11 @@ func TestVoiceConnectionsAreCounted(t *testing.T) {
 	b.api.voice.VoicePerOrganization = 2
 	query := "?model=" + b.agent
 	first, second := b.open(t, query, b.key), b.open(t, query, b.owner.auth)
-	full := b.from("GET", realtimePath+query, "", upgrading(b.admin.auth)...).want(t, "one too many", 429, "rate_limited")
+	full := b.from("GET", voice.RealtimePath+query, "", upgrading(b.admin.auth)...).want(t, "one too many", 429, "rate_limited")
 	if full.header.Get("Retry-After") == "" {
 		t.Errorf("no Retry-After: %v", full.header)
 	}
-	b.from("GET", realtimePath+query, "", b.key).want(t, "no upgrade takes no seat", 426, "upgrade_required")
+	b.from("GET", voice.RealtimePath+query, "", b.key).want(t, "no upgrade takes no seat", 426, "upgrade_required")
 	away := b.newHouse("away")
 	b.open(t, "?model="+b.talking(away), away.key)
 	must(t, first.socket.Close(websocket.StatusNormalClosure, ""))
@@ -310,9 +311,9 @@ func TestVoiceConnectionsAreCounted(t *testing.T) {
 		return third != nil
 	})
 	b.api.voice.VoicePerOrganization, b.api.StreamsPerCredential = 100, 1
-	b.from("GET", realtimePath+query, "", upgrading(b.key)...).want(t, "a credential's seat", 429, "rate_limited")
+	b.from("GET", voice.RealtimePath+query, "", upgrading(b.key)...).want(t, "a credential's seat", 429, "rate_limited")
 	b.open(t, query, b.member.auth, b.header)
 	must(t, second.socket.Close(websocket.StatusNormalClosure, ""))
 	b.api.voice.Stopping = func() bool { return true }
-	b.from("GET", realtimePath+query, "", upgrading(b.admin.auth)...).want(t, "while the service stops", 503, "unavailable")
+	b.from("GET", voice.RealtimePath+query, "", upgrading(b.admin.auth)...).want(t, "while the service stops", 503, "unavailable")
 }

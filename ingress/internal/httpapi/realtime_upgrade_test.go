@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"parley/ingress/internal/httpapi/voice"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/shared/testkit"
 )
 
 // upgradeHead is a request for a WebSocket as it is written, without the empty line behind it.
 func (b *booth) upgradeHead(proto string, headers ...string) string {
-	return "GET " + realtimePath + "?model=" + b.agent + " " + proto + "\r\nHost: parley.test\r\n" + strings.Join(headers, "\r\n")
+	return "GET " + voice.RealtimePath + "?model=" + b.agent + " " + proto + "\r\nHost: parley.test\r\n" + strings.Join(headers, "\r\n")
 }
 
 // raw sends a request as it is written, and gives the answer to it, which must come at once, and whether it is the connection's last.

@@ -8,6 +8,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/account"
+	"parley/ingress/internal/httpapi/hook"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/apierr"
@@ -16,8 +17,8 @@ import (
 
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
-	return slices.Concat(a.account.Routes(), a.agents.Routes(), a.runs.routes(), a.usage.Routes(), a.knowledge.Routes(), a.hooks.routes(),
-		a.notifications.Routes(), a.widget.routes(), a.mcp.routes(), a.openai.routes(), a.voice.routes())
+	return slices.Concat(a.account.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(), a.knowledge.Routes(), a.hooks.Routes(),
+		a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(), a.openai.Routes(), a.voice.Routes())
 }
 
 // pages is everything else: no gate stands before these.
@@ -26,7 +27,7 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/healthz", Handle: healthz},
 		{Method: "GET", Path: "/readyz", Handle: a.readyz},
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
-		{Method: "POST", Path: receivePath + ":id", Handle: a.hooks.receiveDelivery}, // what counts is the signature
+		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: a.hooks.ReceiveDelivery}, // what counts is the signature
 		{Method: "GET", Path: "/", Handle: toDashboard},
 		{Method: "GET", Path: "/login", Handle: a.account.LoginPage},
 		{Method: "POST", Path: "/login", Handle: a.account.LoginForm},

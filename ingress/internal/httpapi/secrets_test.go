@@ -142,12 +142,12 @@ func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	a := withKeys(t, dsn, sealedtest.KeyA)
 	hookID := a.hooked(a.newHouse("red"))
 	a.exec(`UPDATE hooks SET previous_secret = 'v1.0c0c0c0c.abc', previous_until = now() + interval '1 hour' WHERE id = $1`, hookID)
-	a.api.hooks.hooks.forget(hookID)
+	a.api.hooks.Hooks.Forget(hookID)
 	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery", 202, "")
 	if n := a.unopened(t, store.SealedHook); n != 1 {
 		t.Errorf("%v were counted", n)
 	}
 	a.exec(`UPDATE hooks SET enabled = false, secret = 'v1.0c0c0c0c.abc' WHERE id = $1`, hookID)
-	a.api.hooks.hooks.forget(hookID)
+	a.api.hooks.Hooks.Forget(hookID)
 	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery to one that is disabled", 404, "not_found")
 }

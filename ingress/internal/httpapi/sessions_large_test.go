@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/run"
 	"parley/shared/domain"
 )
 
@@ -48,7 +49,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 		must(t, json.Unmarshal(page.body, &shown)) //nolint:musttag // names match whatever their case
 		for _, m := range shown.Messages {
 			seen[m.RunID+m.Role]++
-			if cut := m.Role == "assistant" && m.RunID == runs[huge]; m.ContentCut != cut || cut && len(m.Content) != maxContent {
+			if cut := m.Role == "assistant" && m.RunID == runs[huge]; m.ContentCut != cut || cut && len(m.Content) != run.MaxContent {
 				t.Errorf("%s of run %s is cut: %v, %d bytes", m.Role, m.RunID, m.ContentCut, len(m.Content))
 			}
 		}

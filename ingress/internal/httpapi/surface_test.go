@@ -118,7 +118,7 @@ func (r bodyRow) most() int {
 		return knowledge.DocumentBodyMost
 	}
 	if r.open() && r.path != secretsPath {
-		return v1Body
+		return httpx.MaxConversation
 	}
 	return httpx.MaxBody
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/ratelimit"
@@ -43,7 +45,7 @@ func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	for path, body := range v1Asks(a.newAgent(h), `,"n":2,"prompt":{}`) {
 		limits := a.tallied(4)
 		for left := range 4 {
-			wrong := []string{body, `{"model":`, `{}`, `{"model":"` + strings.Repeat("x", v1Body) + `"}`}[left]
+			wrong := []string{body, `{"model":`, `{}`, `{"model":"` + strings.Repeat("x", httpx.MaxConversation) + `"}`}[left]
 			got := a.from("POST", path, wrong, h.memberKey, h.header)
 			if tier, remaining := limitOn(t, got, limits); got.status != 400 && got.status != 413 || tier != "user" || remaining != 3-left {
 				t.Errorf("%s: %d, %q, %d left\n%s", path, got.status, tier, remaining, got.body)
@@ -108,13 +110,13 @@ func TestWaitingForARunTakesSeats(t *testing.T) {
 	for path, body := range v1Asks(agentID, "") {
 		a.api.StreamsPerCredential = 1
 		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable") // as all that waits here
-		a.finish("answer", begun.header.Get(headerRunID))
+		a.finish("answer", begun.header.Get(openai.HeaderRunID))
 		for range 2 {
 			a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path+" again", 200, "")
 		}
 		a.api.StreamsPerCredential = 0
 		full := a.from("POST", path, body, h.key, "Idempotency-Key: more").want(t, path+" without a seat", 429, "rate_limited")
-		if full.header.Get("Retry-After") == "" || full.header.Get(headerRunID) != "" {
+		if full.header.Get("Retry-After") == "" || full.header.Get(openai.HeaderRunID) != "" {
 			t.Errorf("%s: %v", path, full.header)
 		}
 	}
@@ -147,7 +149,7 @@ func TestARevokedKeyWaitsInVain(t *testing.T) {
 	revoked := time.Now()
 	for range asks {
 		got := (<-answered).want(t, "revoked", 401, "unauthenticated")
-		if took := time.Since(revoked); took > 10*time.Second || got.header.Get(headerRunID) == "" {
+		if took := time.Since(revoked); took > 10*time.Second || got.header.Get(openai.HeaderRunID) == "" {
 			t.Errorf("after %v: %v", took, got.header)
 		}
 	}
@@ -167,8 +169,8 @@ func TestKeysOfTwoCallersAreTwoRuns(t *testing.T) {
 	for path, body := range v1Asks(a.newAgent(h), `,"stream":true`) {
 		runs := map[string]bool{}
 		for _, key := range []string{h.key, h.memberKey, h.adminKey} {
-			first := a.ok("POST", path, body, key, h.header, "Idempotency-Key: k").header.Get(headerRunID)
-			again := a.ok("POST", path, body, key, h.header, "Idempotency-Key: k").header.Get(headerRunID)
+			first := a.ok("POST", path, body, key, h.header, "Idempotency-Key: k").header.Get(openai.HeaderRunID)
+			again := a.ok("POST", path, body, key, h.header, "Idempotency-Key: k").header.Get(openai.HeaderRunID)
 			if first == "" || again != first {
 				t.Errorf("%s: run %s, and again %s", path, first, again)
 			}

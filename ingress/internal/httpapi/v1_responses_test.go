@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 	"parley/shared/store"
@@ -38,12 +39,12 @@ func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
 	body := `{"model":"` + agentID + `","input":"m","metadata":{"a":"b"}`
 	begun := a.ok("POST", "/v1/responses", body+`,"background":true}`, h.key, "Idempotency-Key: k")
 	responseID := begun.text(t, "id")
-	if begun.text(t, "status") != "queued" || begun.text(t, "metadata.a") != "b" || begun.header.Get(headerRunID) != runOf(responseID) {
+	if begun.text(t, "status") != "queued" || begun.text(t, "metadata.a") != "b" || begun.header.Get(openai.HeaderRunID) != runOf(responseID) {
 		t.Errorf("%v %s", begun.header, begun.body)
 	}
 	a.hold(runOf(responseID))
 	running := a.ok("GET", "/v1/responses/"+responseID, "", h.key)
-	if running.text(t, "status") != "in_progress" || running.header.Get(headerRunID) != runOf(responseID) {
+	if running.text(t, "status") != "in_progress" || running.header.Get(openai.HeaderRunID) != runOf(responseID) {
 		t.Errorf("%v %s", running.header, running.body)
 	}
 	second := a.respond(body+`,"background":true}`, h.key)
@@ -77,7 +78,7 @@ func TestAReplayedResponseIsTheSameInEveryForm(t *testing.T) {
 	text := string(streamed.body)
 	if !strings.HasPrefix(text, "event: response.created\n") || !strings.Contains(text, `"id":"`+responseID+`"`) ||
 		!strings.Contains(text, `"delta":"answer"`) || !strings.Contains(text, "event: response.completed\n") ||
-		streamed.header.Get(headerRunID) != runOf(responseID) || streamed.header.Get("Idempotency-Replayed") != "true" {
+		streamed.header.Get(openai.HeaderRunID) != runOf(responseID) || streamed.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%v\n%s", streamed.header, text)
 	}
 	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"other"}`, h.key, "Idempotency-Key: k").want(t, "another request", 422, "idempotency_key_reused")

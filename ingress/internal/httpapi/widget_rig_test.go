@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/widget"
 	"parley/shared/domain"
 	"parley/shared/secrets"
 )
@@ -43,7 +44,7 @@ func (a *arena) visit(agentID, visitor, origin string) answer {
 	if visitor != "" {
 		body = `{"agentId":"` + agentID + `","visitor":` + visitor + `}`
 	}
-	return a.from("POST", widgetSessionsPath, body, "Origin: "+origin)
+	return a.from("POST", widget.WidgetSessionsPath, body, "Origin: "+origin)
 }
 
 // guest is a visitor of widgetPage with a token: the headers that their browser sends, and the name that it keeps.

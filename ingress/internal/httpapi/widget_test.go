@@ -13,6 +13,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/widget"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -84,30 +85,6 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
-// What later releases tell is no visitor's until it is said that it is.
-func TestVisitorsAreShownWhatIsNamed(t *testing.T) {
-	t.Parallel()
-	const canary = "canary"
-	for kind, c := range map[string]struct{ data, want string }{
-		"later.event":             {`{"text":"canary"}`, `{}`},
-		domain.EventToolStarted:   {`{"later":"canary","toolCall":{"id":"c","name":"n","later":"canary","input":"canary"}}`, `{"toolCall":{"id":"c","name":"n","status":"","input":{},"output":null,"durationMs":0}}`},
-		domain.EventToolCompleted: {`{"toolCall":"canary"}`, `{}`},
-		domain.EventMessageDelta:  {`{"text":"a<b"}`, `{"text":"a<b"}`},
-	} {
-		given := []byte(c.data)
-		if got := eventForVisitor(domain.Event{Type: kind, Data: given}); string(got.Data) != c.want || got.Type != kind || string(given) != c.data {
-			t.Errorf("%s: %s", kind, got.Data)
-		}
-	}
-	run, err := runForVisitor([]byte(`{"id":"run_1","later":"canary","toolCalls":[{"later":"canary"}],"error":{"code":"c","message":"canary","later":"canary"}}`))
-	if err != nil || bytes.Contains(run, []byte(canary)) {
-		t.Errorf("%s, %v", run, err)
-	}
-	if run, err := runForVisitor([]byte(`{"toolCalls":"canary"}`)); err == nil || run != nil {
-		t.Errorf("what cannot be read is shown: %s", run)
-	}
-}
-
 // Public is what visitors may see, too.
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
@@ -173,10 +150,10 @@ func TestRefusedPagesLearnNothing(t *testing.T) {
 		}
 	}
 	body := `{"agentId":"` + listed + `"}`
-	a.from("POST", widgetSessionsPath, body).want(t, "no origin", 400, "invalid_request Origin:required")
-	a.from("POST", widgetSessionsPath, body, "Origin: "+widgetPage, "Origin: "+widgetPage).want(t, "two origins", 400, "invalid_request Origin:duplicate")
-	a.from("POST", widgetSessionsPath, `{"visitor":1}`).want(t, "all at once", 400, "invalid_request agentId:required visitor:invalid_type Origin:required")
-	if bad := a.from("POST", widgetSessionsPath, `{}`, "Origin: "+widgetPage).want(t, "bad body", 400, "invalid_request agentId:required"); bad.sharedWith() != widgetPage {
+	a.from("POST", widget.WidgetSessionsPath, body).want(t, "no origin", 400, "invalid_request Origin:required")
+	a.from("POST", widget.WidgetSessionsPath, body, "Origin: "+widgetPage, "Origin: "+widgetPage).want(t, "two origins", 400, "invalid_request Origin:duplicate")
+	a.from("POST", widget.WidgetSessionsPath, `{"visitor":1}`).want(t, "all at once", 400, "invalid_request agentId:required visitor:invalid_type Origin:required")
+	if bad := a.from("POST", widget.WidgetSessionsPath, `{}`, "Origin: "+widgetPage).want(t, "bad body", 400, "invalid_request agentId:required"); bad.sharedWith() != widgetPage {
 		t.Errorf("the page cannot read what is wrong: %v", bad.header)
 	}
 }
@@ -426,7 +403,7 @@ func (cr crowd) at(client, path, body string, headers ...string) answer {
 }
 
 func (cr crowd) token(client, visitor string) answer {
-	return cr.at(client, widgetSessionsPath, `{"agentId":"`+cr.agentID+`"`+visitor+`}`, "Origin: "+widgetPage)
+	return cr.at(client, widget.WidgetSessionsPath, `{"agentId":"`+cr.agentID+`"`+visitor+`}`, "Origin: "+widgetPage)
 }
 
 func (cr crowd) say(client string, g guest, more ...string) answer {
@@ -472,7 +449,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 
 	cr.set(ratelimit.Widget{Visitor: 100, Address: 3, Agent: 100})
 	cr.token("198.51.100.1", "").want(t, "token", 201, "")
-	cr.at("198.51.100.1", widgetSessionsPath, `{"agentId":"x"}`, "Origin: "+widgetPage).want(t, "a refused token counts", 403, "permission_denied")
+	cr.at("198.51.100.1", widget.WidgetSessionsPath, `{"agentId":"x"}`, "Origin: "+widgetPage).want(t, "a refused token counts", 403, "permission_denied")
 	cr.say("198.51.100.1", ada).want(t, "message", 202, "")
 	cr.refused(t, "an address's fourth", cr.say("198.51.100.1", bob), "widget-address")
 	cr.refused(t, "an address's fifth", cr.token("198.51.100.1", ""), "widget-address")
@@ -500,7 +477,7 @@ func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 		"a broken token":                {func() answer { return cr.say("198.51.100.1", forged) }, 401},
 		"a token used on another page":  {func() answer { return cr.say("198.51.100.1", elsewhere) }, 403},
 		"a token at another door":       {func() answer { return cr.at("198.51.100.1", "/api/keys", `{}`, ada.headers...) }, 403},
-		"a token that asks for a token": {func() answer { return cr.at("198.51.100.1", widgetSessionsPath, `{}`, ada.headers...) }, 403},
+		"a token that asks for a token": {func() answer { return cr.at("198.51.100.1", widget.WidgetSessionsPath, `{}`, ada.headers...) }, 403},
 		"a token's request with a bad one": {func() answer {
 			return cr.token("198.51.100.1", `,"visitor":`+strings.Replace(signed(cr.agentID, "1"), `"1"`, `"2"`, 1))
 		}, 403},
@@ -552,7 +529,7 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 			t.Errorf("%s: %v", name, got.header)
 		}
 	}
-	a.from("OPTIONS", widgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
+	a.from("OPTIONS", widget.WidgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
 }
 
 // A visitor sees the end of what they asked for though their token is over by then, but not for ever, and not where the

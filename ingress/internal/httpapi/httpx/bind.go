@@ -18,6 +18,9 @@ import (
 const ContentForm = "multipart/form-data"
 
 const (
+	// MaxConversation is how many bytes of JSON are accepted from clients that send whole conversations.
+	MaxConversation = 2 << 20
+
 	MaxBody  = 256 << 10 // bytes of JSON that are accepted
 	maxReuse = 64 << 10  // buffers that grew beyond are not kept
 )

@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"fmt"
+	"net/http"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -49,3 +50,14 @@ func isHost(s string) bool {
 }
 
 const MaxOrigin = 255
+
+const HeaderOrigin = "Origin"
+
+// PageOrigin gives the origin of the page that sends a request, if that says one: "null" is none.
+func PageOrigin(req *http.Request) (string, bool) {
+	values := req.Header[HeaderOrigin]
+	if len(values) != 1 || !IsOrigin(values[0]) {
+		return "", false
+	}
+	return values[0], true
+}

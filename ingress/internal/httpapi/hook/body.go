@@ -1,0 +1,216 @@
+package hook
+
+import (
+	"encoding/json"
+	"slices"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/webhookin"
+	"parley/shared/domain"
+)
+
+// Bounds of a hook's fields.
+const (
+	hookSecretLeast = 8  // characters, of what sources give
+	ownSecretLeast  = 16 // of what people think of themselves
+	hookSecretMost  = 512
+	windowMost      = 3600 // seconds
+	keyTextMost     = 1000 // characters
+
+)
+
+// Headers of sources that sign in their own way, unless the hook names others.
+const (
+	defaultSignatureHeader = "X-Signature"
+	defaultTokenHeader     = "X-Token"
+)
+
+// hookFields are the fields of a hook that callers set. Each may be left out.
+type hookFields struct {
+	Name             httpx.Optional[string]            `json:"name"`
+	AgentID          httpx.Optional[string]            `json:"agentId"`
+	KeyID            httpx.Optional[string]            `json:"keyId"`
+	SignatureHeader  httpx.Removable[string]           `json:"signatureHeader"`
+	DeliveryIDHeader httpx.Removable[string]           `json:"deliveryIdHeader"`
+	MessageTemplate  httpx.Optional[string]            `json:"messageTemplate"`
+	Filter           httpx.Removable[[]hookFilterBody] `json:"filter"`
+	Coalesce         httpx.Optional[*hookGatherBody]   `json:"coalesce"`
+	Enabled          httpx.Optional[bool]              `json:"enabled"`
+}
+
+type hookFilterBody struct {
+	Path  string          `json:"path" need:"yes"`
+	Op    string          `json:"op" need:"yes"`
+	Value json.RawMessage `json:"value"`
+}
+
+type hookGatherBody struct {
+	Key            string `json:"key" need:"yes"`
+	WindowSeconds  int    `json:"windowSeconds" need:"yes"`
+	MaxWaitSeconds int    `json:"maxWaitSeconds" need:"yes"`
+}
+
+type newHookBody struct {
+	hookFields
+
+	Source domain.HookSource      `json:"source" need:"yes"`
+	Secret httpx.Optional[string] `json:"secret"`
+}
+
+// hookChangeBody takes back what reading a hook gave. The source stays what it is, and the secret is rotated by an action of its own.
+type hookChangeBody struct {
+	hookFields
+
+	Secret         httpx.Optional[string] `json:"secret"`
+	Source         httpx.ReadOnly         `json:"source"`
+	ID             httpx.ReadOnly         `json:"id"`
+	URL            httpx.ReadOnly         `json:"url"`
+	PreviousUntil  httpx.ReadOnly         `json:"previousSecretUntil"`
+	LastDeliveryAt httpx.ReadOnly         `json:"lastDeliveryAt"`
+	CreatedAt      httpx.ReadOnly         `json:"createdAt"`
+	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
+}
+
+func (b *newHookBody) Check(p *httpx.Problems) {
+	b.hookFields.Check(p)
+	for _, of := range []struct {
+		name string
+		set  bool
+	}{{"name", b.Name.Set}, {"agentId", b.AgentID.Set}, {"messageTemplate", b.MessageTemplate.Set}} {
+		if !of.set {
+			p.Add(of.name, httpx.CodeRequired, "is required")
+		}
+	}
+	if !slices.Contains(domain.HookSources, b.Source) {
+		if !p.Has("source") {
+			p.Add("source", httpx.CodeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
+		}
+		return
+	}
+	b.checkHeaders(p, b.Source)
+	if b.Secret.Set {
+		checkSecret(p, b.Source, b.Secret.Value)
+	}
+}
+
+func (b *hookChangeBody) Check(p *httpx.Problems) {
+	b.hookFields.Check(p)
+	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
+		p.Add("secret", httpx.CodeInvalidValue, "is changed by action=rotate, which lets the one before hold for a while")
+	}
+}
+
+// Check finds what is wrong with fields by themselves, whatever the hook is.
+func (f *hookFields) Check(p *httpx.Problems) {
+	if f.Name.Set {
+		p.Name("name", f.Name.Value, httpx.MaxName)
+	}
+	if f.MessageTemplate.Set {
+		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.TemplateMost)
+	}
+	p.Count("filter", len(f.Filter.Value), webhookin.FiltersMost)
+	if by := f.Coalesce.Value; by != nil {
+		p.Text("coalesce.key", by.Key, 1, keyTextMost)
+		if by.WindowSeconds < 1 || by.WindowSeconds > windowMost {
+			p.Add("coalesce.windowSeconds", httpx.CodeInvalidValue, "must be from 1 to %d", windowMost)
+		}
+		if by.MaxWaitSeconds < by.WindowSeconds || by.MaxWaitSeconds > windowMost {
+			p.Add("coalesce.maxWaitSeconds", httpx.CodeInvalidValue, "must be from windowSeconds to %d", windowMost)
+		}
+	}
+	_, faults := webhookin.NewRules(f.MessageTemplate.Value, f.filter(), f.coalesce())
+	for _, fault := range faults {
+		p.Add(fault.Field, httpx.CodeInvalidValue, "%s", fault.Err)
+	}
+}
+
+// checkHeaders checks the headers that a hook of a source may name.
+func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
+	named := source == domain.HookHMAC || source == domain.HookToken
+	for _, of := range []struct {
+		name  string
+		given httpx.Removable[string]
+		empty bool // allowed
+	}{{"signatureHeader", f.SignatureHeader, !named}, {"deliveryIdHeader", f.DeliveryIDHeader, true}} {
+		switch {
+		case !of.given.Set || of.given.Null || of.given.Value == "" && of.empty:
+		case !named:
+			p.Add(of.name, httpx.CodeInvalidValue, "is for the sources hmac and token: %s names its own headers", source)
+		case !httpx.HeaderName.MatchString(of.given.Value):
+			p.Add(of.name, httpx.CodeInvalidValue, "must be the name of a header, of 1 to 128 characters")
+		}
+	}
+}
+
+func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
+	least := hookSecretLeast
+	if source == domain.HookHMAC || source == domain.HookToken {
+		least = ownSecretLeast
+	}
+	p.Text("secret", secret, least, hookSecretMost)
+	if err := webhookin.CheckSecret(source, secret); err != nil {
+		p.Add("secret", httpx.CodeInvalidValue, "%s", err)
+	}
+}
+
+func (f *hookFields) filter() []domain.HookFilter {
+	out := make([]domain.HookFilter, len(f.Filter.Value))
+	for i, by := range f.Filter.Value {
+		out[i] = domain.HookFilter{Path: by.Path, Op: by.Op, Value: by.Value}
+	}
+	return out
+}
+
+func (f *hookFields) coalesce() *domain.HookCoalesce {
+	by := f.Coalesce.Value
+	if by == nil {
+		return nil
+	}
+	return &domain.HookCoalesce{Key: by.Key, WindowSeconds: by.WindowSeconds, MaxWaitSeconds: by.MaxWaitSeconds}
+}
+
+// hook is the hook that a body describes, but for its id, key and secret.
+func (b *newHookBody) hook() domain.Hook {
+	h := domain.Hook{
+		Name: b.Name.Value, AgentID: b.AgentID.Value, Source: b.Source, DeliveryIDHeader: b.DeliveryIDHeader.Value,
+		MessageTemplate: b.MessageTemplate.Value, Filter: b.filter(), Coalesce: b.coalesce(), Enabled: b.Enabled.Or(true),
+	}
+	if h.SignatureHeader = b.SignatureHeader.Value; h.SignatureHeader == "" {
+		h.SignatureHeader = defaultHeader(b.Source)
+	}
+	return h
+}
+
+// defaultHeader is the header that the signature, or the token, of a source is in unless the hook names another one.
+func defaultHeader(source domain.HookSource) string {
+	switch source {
+	case domain.HookHMAC:
+		return defaultSignatureHeader
+	case domain.HookToken:
+		return defaultTokenHeader
+	case domain.HookGitHub, domain.HookStripe, domain.HookSlack, domain.HookStandard: // the protocol names it
+	}
+	return ""
+}
+
+type rotateHookBody struct {
+	Secret      httpx.Optional[string] `json:"secret"`
+	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`
+}
+
+func (b *rotateHookBody) Check(p *httpx.Problems) {
+	if n := b.KeepSeconds.Value; n < 0 || n > httpx.MaxOverlap {
+		p.Add("keepSeconds", httpx.CodeInvalidValue, "must be from 0 to %d", httpx.MaxOverlap)
+	}
+}
+
+type testHookBody struct {
+	Event   httpx.Optional[string]          `json:"event"`
+	Payload httpx.Optional[json.RawMessage] `json:"payload"`
+}
+
+func (b *testHookBody) Check(p *httpx.Problems) {
+	if b.Event.Set {
+		p.Name("event", b.Event.Value, httpx.MaxName)
+	}
+}

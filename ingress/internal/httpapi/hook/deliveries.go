@@ -1,0 +1,268 @@
+package hook
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/webhookin"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+const (
+	deliveryIDMost  = 255 // characters
+	redeliveredMark = "~redelivered-"
+	redeliveredMost = 100 // times that a delivery may be delivered again
+	actionRedeliver = "redeliver"
+	testEvent       = "test"
+	testPayload     = `{"test":true,"text":"A test delivery."}`
+)
+
+var deliveryStatuses = []domain.DeliveryStatus{
+	domain.DeliveryAccepted, domain.DeliveryCoalesced, domain.DeliveryFiltered, domain.DeliveryAnswered, domain.DeliveryRefused,
+}
+
+// deliveryView is one delivery with what it brought, when that is kept.
+type deliveryView struct {
+	domain.Delivery
+
+	ContentType *string `json:"contentType"`
+	Body        *string `json:"body"`
+}
+
+// getDeliveries is GET /api/hooks/deliveries: the log, or with hookId and id one delivery.
+func (h *Handler) getDeliveries(c *gin.Context) {
+	found := &httpx.Problems{}
+	hookID, given := httpx.QueryValue(c, "hookId", found)
+	deliveryID, one := httpx.QueryValue(c, "id", found)
+	if one && !given {
+		found.Add("hookId", httpx.CodeRequired, "an id is one within a hook")
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	if one {
+		if err := h.ownHook(c, hookID); err != nil {
+			httpx.Fail(c, err)
+			return
+		}
+		h.getDelivery(c, hookID, deliveryID)
+		return
+	}
+	h.listDeliveries(c, hookID)
+}
+
+// ownHook is not_found for hooks that are not the organization's.
+func (h *Handler) ownHook(c *gin.Context, hookID string) error {
+	if !id.Valid(id.Hook, hookID) {
+		return apierr.New(apierr.NotFound, "no such resource")
+	}
+	_, err := h.Store.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
+	return err
+}
+
+func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	known, err := h.Store.Delivery(ctx, org, hookID, deliveryID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	view := deliveryView{Delivery: known}
+	if known.Kept {
+		body, contentType, err := h.Store.DeliveryBody(ctx, org, hookID, deliveryID)
+		if err != nil {
+			httpx.Fail(c, err)
+			return
+		}
+		text := strings.ToValidUTF8(string(body), "\uFFFD")
+		view.ContentType, view.Body = &contentType, &text
+	}
+	httpx.WriteJSON(c, http.StatusOK, view)
+}
+
+func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
+	found := &httpx.Problems{}
+	if err := h.CheckReferences(c, found, "hookId", "runId"); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	filter := store.DeliveryFilter{HookID: hookID}
+	filter.RunID, _ = httpx.QueryValue(c, "runId", found)
+	if status, given := httpx.QueryValue(c, "status", found); given {
+		filter.Status = domain.DeliveryStatus(status)
+		if !slices.Contains(deliveryStatuses, filter.Status) {
+			found.Add("status", httpx.CodeInvalidValue, "must be accepted, coalesced, filtered, answered or refused")
+		}
+	}
+	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
+	if text, given := httpx.QueryValue(c, "cursor", found); given {
+		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
+		if filter.Before, _ = strconv.ParseInt(string(last), 10, 64); err != nil || filter.Before < 1 {
+			found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
+		}
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	logged, err := h.Store.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	of := httpx.NewList(logged, p, func(d store.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
+	shown := httpx.List[domain.Delivery]{Data: make([]domain.Delivery, len(of.Data)), HasMore: of.HasMore, NextCursor: of.NextCursor}
+	for i, d := range of.Data {
+		shown.Data[i] = d.Delivery
+	}
+	httpx.WriteJSON(c, http.StatusOK, shown)
+}
+
+// postDeliveries is POST /api/hooks/deliveries?hookId=&id=&action=redeliver: a new run of what a delivery brought, whatever the hook's
+// filter says.
+func (h *Handler) postDeliveries(c *gin.Context) {
+	found := &httpx.Problems{}
+	hookID, within := httpx.QueryValue(c, "hookId", found)
+	if !within {
+		found.Add("hookId", httpx.CodeRequired, "an id is one within a hook")
+	}
+	deliveryID, given := httpx.QueryValue(c, "id", found)
+	if action, _ := httpx.QueryValue(c, "action", found); action != actionRedeliver {
+		found.Add("action", httpx.CodeInvalidValue, "must be redeliver")
+	}
+	if !given {
+		found.Add("id", httpx.CodeRequired, "the query must name the delivery")
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	hook, err := h.openHook(c, hookID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	taken, err := h.redeliver(c, hook, deliveryID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusAccepted, taken)
+}
+
+// openHook is a hook of the organization's that takes deliveries, as it is now.
+func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
+	if err := h.ownHook(c, hookID); err != nil {
+		return nil, err
+	}
+	h.Hooks.Forget(hookID)
+	hook, err := h.Hooks.get(c.Request.Context(), hookID)
+	if apierr.CodeOf(err) == apierr.NotFound {
+		return nil, apierr.Invalid("id", httpx.CodeInvalidValue, "the hook takes nothing: it is disabled, or its API key does not hold any more")
+	}
+	return hook, err
+}
+
+func (h *Handler) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (receivedView, error) {
+	ctx, org := c.Request.Context(), hook.OrganizationID
+	known, err := h.Store.Delivery(ctx, org, hook.ID, deliveryID)
+	if err != nil {
+		return receivedView{}, err
+	}
+	if !known.Kept {
+		return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue, "what this delivery brought is not kept: it was filtered, its run was "+
+			"erased or is kept no longer, or it has more than %d bytes", store.DeliveryBodyMax)
+	}
+	body, contentType, err := h.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
+	if err != nil {
+		return receivedView{}, err
+	}
+	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
+	event.Name, event.Answer = known.Event, nil
+	of := delivered{contentType: contentType, body: body, traceparent: httpx.Traceparent(c), again: true}
+	for n := 1; n <= redeliveredMost; n++ {
+		event.ID = redeliveredID(known.ID, n)
+		free, err := h.unseen(ctx, hook, event.ID)
+		if err != nil {
+			return receivedView{}, err
+		}
+		if !free {
+			continue
+		}
+		taken, err := h.take(ctx, hook, &event, of)
+		if err != nil || !taken.Duplicate { // else another request was first
+			return taken, err
+		}
+	}
+	return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", redeliveredMost)
+}
+
+// redeliveredID names the nth time that a delivery is delivered again. However often that is done in a row, it counts from the first.
+func redeliveredID(of string, n int) string {
+	if at := strings.LastIndex(of, redeliveredMark); at > 0 {
+		of = of[:at]
+	}
+	out := of + redeliveredMark + strconv.Itoa(n)
+	for utf8.RuneCountInString(out) > deliveryIDMost { // not reached: ids are shorter
+		out = out[1:]
+	}
+	return out
+}
+
+func (h *Handler) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bool, error) {
+	_, err := h.Store.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
+	if apierr.CodeOf(err) == apierr.NotFound {
+		return true, nil
+	}
+	return false, err
+}
+
+// testHook is POST /api/hooks?id=&action=test: a delivery signed as the source would, which goes the way of all others. The body may
+// be left out.
+func (h *Handler) testHook(c *gin.Context) {
+	hookID, body, err := actionOnHook[testHookBody](c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	hook, err := h.openHook(c, hookID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	payload := []byte(testPayload)
+	if body.Payload.Set {
+		payload = body.Payload.Value
+	}
+	name, testID := body.Event.Or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
+	sent, err := webhookin.Signed(&hook.Hook, hook.secrets[0], testID, name, payload, time.Now())
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	event, err := readEvent(hook, sent.Header, sent.Body)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	event.ID, event.Name = testID, name // where the source has them in the payload, this one may have none
+	taken, err := h.take(c.Request.Context(), hook, &event, delivered{contentType: httpx.ContentJSON, body: sent.Body, traceparent: httpx.Traceparent(c)})
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusAccepted, taken)
+}

@@ -1,0 +1,94 @@
+package hook
+
+import (
+	"context"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
+	"parley/ingress/internal/ratelimit"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// Deps is what the handler of hooks needs.
+type Deps struct {
+	*httpx.References
+	*dispatch.Submitter
+	Store            *store.Store
+	Auth             *auth.Resolver
+	Limits           *ratelimit.Limits
+	Dispatch         *dispatch.Dispatcher
+	Secrets          *secrets.Box
+	Opener           auth.Opener // of stored secrets
+	PublicURL        string
+	RunDeadline      time.Duration
+	RetentionDefault time.Duration
+	MaxHooks         int // that an organization may have
+}
+
+// Handler answers /api/hooks, and takes deliveries.
+type Handler struct {
+	Deps
+	Hooks      *liveHooks
+	Deliveries transfer.Limiter    // large ones
+	Unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
+	senders    verifiedSenders     // of deliveries
+}
+
+// New makes the handler of hooks.
+func New(deps Deps) *Handler {
+	h := &Handler{
+		Deps: deps, Deliveries: transfer.Limiter{Policy: IncomingDeliveries},
+		Unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
+	}
+	h.Hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
+		return h.Store.ReceivingHook(ctx, id)
+	}, deps.Opener)
+	return h
+}
+
+// Routes are hooks and the log of their deliveries.
+func (h *Handler) Routes() []httpx.Route {
+	const admin = domain.RoleAdmin
+	hook := httpx.InOrganization(h.Store, (*store.Store).Hook, id.Hook)
+	return []httpx.Route{
+		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, List: httpx.Paged, Handle: h.getHooks},
+		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: h.createHook},
+		{Method: "POST", Path: "/api/hooks", Action: "rotate", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.rotateHook},
+		{Method: "POST", Path: "/api/hooks", Action: "test", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.testHook},
+		{Method: "PUT", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.updateHook},
+		{Method: "DELETE", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, Handle: h.deleteHook},
+		{
+			Method: "GET", Path: "/api/hooks/deliveries", Need: auth.NeedUser, Role: admin,
+			Find: h.findDelivery, List: httpx.Params{"hookId", "runId", "status", "limit", "cursor"}, Beside: httpx.Params{"hookId"},
+			Handle: h.getDeliveries,
+		},
+		{
+			Method: "POST", Path: "/api/hooks/deliveries", Action: "*", Need: auth.NeedUser, Role: admin,
+			Find: h.findDelivery, Beside: httpx.Params{"hookId"},
+			Handle: h.postDeliveries,
+		},
+	}
+}
+
+func (h *Handler) findDelivery(c *gin.Context) error {
+	hooks, deliveries := httpx.Query(c)["hookId"], httpx.Query(c)["id"]
+	if len(hooks) != 1 || len(deliveries) != 1 || hooks[0] == "" || deliveries[0] == "" {
+		return nil
+	}
+	err := h.ownHook(c, hooks[0])
+	if err == nil && !httpx.IsText(deliveries[0]) {
+		err = httpx.NotFound()
+	}
+	if err == nil {
+		_, err = h.Store.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hooks[0], deliveries[0])
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package hook
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/webhookin"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// shownHook is a hook as callers see it.
+func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
+	hook.URL = h.PublicURL + ReceivePath + hook.ID
+	if hook.Filter == nil {
+		hook.Filter = []domain.HookFilter{}
+	}
+	return hook
+}
+
+// getHooks is GET /api/hooks: a list, or with id one.
+func (h *Handler) getHooks(c *gin.Context) {
+	hookID, given, err := httpx.QueryID(c, id.Hook)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	org := httpx.Caller(c).OrganizationID
+	if given {
+		hook, err := h.Store.Hook(c.Request.Context(), org, hookID)
+		if err != nil {
+			httpx.Fail(c, err)
+			return
+		}
+		httpx.WriteJSON(c, http.StatusOK, h.shownHook(hook))
+		return
+	}
+	p, err := httpx.ReadPage(c, id.Hook)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	hooks, err := h.Store.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	for i := range hooks {
+		hooks[i] = h.shownHook(hooks[i])
+	}
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
+}
+
+// createHook is POST /api/hooks. A secret that was made here is shown in the answer, and never again.
+func (h *Handler) createHook(c *gin.Context) {
+	body, found, err := httpx.Collect[newHookBody](c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	who := httpx.Caller(c)
+	hook := body.hook()
+	if hook.KeyID = body.KeyID.Value; !body.KeyID.Set {
+		if hook.KeyID = who.KeyID; who.KeyID == "" || who.UserID != "" {
+			found.Add("keyId", httpx.CodeRequired, "is required: an API key of the organization, as which deliveries enter")
+		}
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	hook.ID = id.New(id.Hook)
+	secret := body.Secret.Or("")
+	if secret == "" {
+		secret = webhookin.NewSecret(hook.Source)
+	}
+	stored, err := h.Store.CreateHook(c.Request.Context(), store.NewHook{
+		Hook: hook, OrganizationID: who.OrganizationID, SealedSecret: h.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, hook.ID)),
+		Most: h.MaxHooks,
+	})
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
+}
+
+// withSecret is a hook as it is shown once, with the secret that was made for it.
+func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
+	hook = h.shownHook(hook)
+	if hook.Secret = httpx.HiddenSecret; made {
+		hook.Secret = secret
+	}
+	return hook
+}
+
+// updateHook is PUT /api/hooks?id=: what is left out stays.
+func (h *Handler) updateHook(c *gin.Context) {
+	hookID, err := httpx.RequiredID(c, id.Hook)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	body, found, err := httpx.Collect[hookChangeBody](c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	known, err := h.Store.Hook(ctx, org, hookID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	body.checkHeaders(found, known.Source)
+	if body.SignatureHeader.Null {
+		body.SignatureHeader.Value = defaultHeader(known.Source)
+	}
+	if err := httpx.Unchanged(found, body, h.shownHook(known)); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	changed, err := h.Store.UpdateHook(ctx, org, hookID, body.change())
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.Hooks.Forget(hookID)
+	httpx.WriteJSON(c, http.StatusOK, h.shownHook(changed))
+}
+
+func (b *hookChangeBody) change() store.HookChange {
+	change := store.HookChange{
+		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),
+		SignatureHeader: b.SignatureHeader.Pointer(), DeliveryIDHeader: b.DeliveryIDHeader.Pointer(), Enabled: b.Enabled.Pointer(),
+	}
+	if b.Filter.Set {
+		filter := b.filter()
+		change.Filter = &filter
+	}
+	if b.Coalesce.Set {
+		coalesce := b.coalesce()
+		change.Coalesce = &coalesce
+	}
+	return change
+}
+
+// deleteHook is DELETE /api/hooks?id=: on this ingress it holds at once, on others within 5 s.
+func (h *Handler) deleteHook(c *gin.Context) {
+	hookID, err := httpx.RequiredID(c, id.Hook)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	if err := h.Store.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.Hooks.Forget(hookID)
+	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
+}
+
+// rotateHook is POST /api/hooks?id=&action=rotate: a new secret, beside which the one before holds for a while. The body may be left
+// out.
+func (h *Handler) rotateHook(c *gin.Context) {
+	hookID, body, err := actionOnHook[rotateHookBody](c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	known, err := h.Store.Hook(ctx, org, hookID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	secret := body.Secret.Or("")
+	if body.Secret.Set {
+		found := &httpx.Problems{}
+		checkSecret(found, known.Source, secret)
+		err = found.Err()
+	} else {
+		secret = webhookin.NewSecret(known.Source)
+	}
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	sealed := h.Secrets.Seal(secret, secrets.Hook(org, hookID))
+	changed, err := h.Store.UpdateHook(ctx, org, hookID, store.HookChange{
+		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
+	})
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	h.Hooks.Forget(hookID)
+	httpx.WriteJSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
+}
+
+// actionOnHook reads the id and the body of an action; the body may be left out.
+func actionOnHook[T any](c *gin.Context) (hookID string, body T, err error) {
+	if c.Request.ContentLength != 0 {
+		body, err = httpx.Bind[T](c)
+	}
+	if err == nil {
+		hookID, err = httpx.RequiredID(c, id.Hook)
+	}
+	return hookID, body, err
+}

@@ -1,0 +1,199 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/webhookin"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+const (
+	hookRemembered = 4 * time.Second // and a change holds after 5 s: the rest is for a slow read
+	hooksMost      = 2000            // that are remembered,
+	missingMost    = 1000            // and ids that are none's
+	hookKept       = time.Minute     // without a delivery, and then it is gone from memory
+	hookReads      = 16              // at a time, and as many again of hooks that were there a moment ago
+	hookReadTime   = 3 * time.Second
+)
+
+// liveHook is a hook that takes deliveries: its secrets opened, its rules read.
+type liveHook struct {
+	store.ReceivingHook
+
+	secrets []string
+	rules   *webhookin.Rules
+}
+
+// caller is who a hook's deliveries run agents as: its key.
+func (h *liveHook) caller() domain.Caller {
+	return domain.Caller{
+		Kind: domain.CallerSystem, OrganizationID: h.OrganizationID, UserID: h.KeyUserID, KeyID: h.KeyID, Credential: h.KeyID,
+	}
+}
+
+// liveHooks remembers hooks for a moment, and ids that are none's. Reads are few at a time, and those of ids that may be invented are
+// apart: a flood of them waits for itself.
+type liveHooks struct {
+	read         func(ctx context.Context, id string) (store.ReceivingHook, error)
+	secrets      auth.Opener
+	first, again chan struct{} // reads of ids that are not known, and of hooks that were there a moment ago
+
+	mu      sync.Mutex
+	known   map[string]knownHook
+	missing map[string]time.Time // until when they are taken to be none's
+	swept   time.Time
+}
+
+type knownHook struct {
+	hook  *liveHook // nil: there is none
+	err   error     // why none of its secrets can be opened
+	until time.Time
+}
+
+func newLiveHooks(read func(context.Context, string) (store.ReceivingHook, error), opener auth.Opener) *liveHooks {
+	return &liveHooks{
+		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
+		known: map[string]knownHook{}, missing: map[string]time.Time{},
+	}
+}
+
+// get gives a hook that takes deliveries. One that does not, for whatever reason, is not_found.
+func (l *liveHooks) get(ctx context.Context, id string) (*liveHook, error) {
+	entry, known := l.remembered(id)
+	if !known {
+		var err error
+		if entry, err = l.find(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if entry.hook == nil || !entry.hook.Enabled {
+		return nil, apierr.New(apierr.NotFound, "no such resource")
+	}
+	if entry.err != nil {
+		return nil, entry.err
+	}
+	return entry.hook, nil
+}
+
+func (l *liveHooks) remembered(id string) (entry knownHook, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.missing[id]) {
+		return knownHook{}, true
+	}
+	entry, known = l.known[id]
+	return entry, known && now.Before(entry.until)
+}
+
+// queue is where a read of an id waits.
+func (l *liveHooks) queue(id string) chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, was := l.known[id]; was {
+		return l.again
+	}
+	return l.first
+}
+
+// find reads a hook, unless another request has just done so.
+func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
+	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
+	defer cancel()
+	reads := l.queue(id)
+	select {
+	case reads <- struct{}{}:
+		defer func() { <-reads }()
+	case <-ctx.Done():
+		return knownHook{}, tooManyHooks()
+	}
+	if entry, known := l.remembered(id); known {
+		return entry, nil
+	}
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // from before the read: a change after it may have been missed
+	found, err := l.read(ctx, id)
+	switch {
+	case apierr.CodeOf(err) == apierr.NotFound:
+	case err != nil:
+		return knownHook{}, err
+	default:
+		entry.hook, err = l.open(found)
+		if err != nil && !errors.Is(err, store.ErrUnopened) {
+			return knownHook{}, err
+		}
+		entry.err = err
+	}
+	l.put(id, entry)
+	return entry, nil
+}
+
+// open opens a hook's secrets. While it is rotated it has two, and one of them is enough. store.ErrUnopened comes with the hook.
+func (l *liveHooks) open(found store.ReceivingHook) (*liveHook, error) {
+	hook := &liveHook{ReceivingHook: found}
+	if !found.Enabled {
+		return hook, nil
+	}
+	var unopened error
+	for _, sealed := range found.SealedSecrets {
+		secret, err := l.secrets.OpenText(store.SealedHook, found.OrganizationID, found.ID, sealed)
+		if err != nil {
+			unopened = fmt.Errorf("opening secret of hook: %w", err)
+			continue
+		}
+		hook.secrets = append(hook.secrets, secret)
+	}
+	if len(hook.secrets) == 0 && unopened != nil {
+		return hook, unopened
+	}
+	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("reading rules of hook %s: %s: %w", found.ID, faults[0].Field, faults[0].Err)
+	}
+	hook.rules = rules
+	return hook, nil
+}
+
+func (l *liveHooks) put(id string, entry knownHook) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.swept) > hookKept {
+		l.swept = now
+		maps.DeleteFunc(l.known, func(_ string, e knownHook) bool { return now.Sub(e.until) > hookKept })
+		maps.DeleteFunc(l.missing, func(_ string, until time.Time) bool { return now.After(until) })
+	}
+	if entry.hook == nil {
+		delete(l.known, id)
+		if len(l.missing) >= missingMost {
+			clear(l.missing) // reading them again is cheap
+		}
+		l.missing[id] = entry.until
+		return
+	}
+	if len(l.known) >= hooksMost {
+		clear(l.known)
+	}
+	delete(l.missing, id)
+	l.known[id] = entry
+}
+
+// Forget lets a change take effect here at once.
+func (l *liveHooks) Forget(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, id)
+	delete(l.missing, id)
+}
+
+func tooManyHooks() error {
+	busy := apierr.New(apierr.Overloaded, "too many deliveries to hooks that are not known yet")
+	busy.RetryAfter = time.Second
+	return busy
+}

@@ -1,0 +1,70 @@
+package hook
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+// A flood of invented ids takes neither the places nor the reads of hooks that there are.
+func TestInventedHooksDisturbNobody(t *testing.T) {
+	t.Parallel()
+	stuck, reading := make(chan struct{}), make(chan struct{})
+	l := newLiveHooks(func(_ context.Context, id string) (store.ReceivingHook, error) {
+		switch id {
+		case "live":
+			return store.ReceivingHook{Hook: domain.Hook{ID: id, Enabled: true, MessageTemplate: "x"}}, nil
+		case "stuck":
+			reading <- struct{}{}
+			<-stuck
+		}
+		return store.ReceivingHook{}, apierr.New(apierr.NotFound, "none")
+	}, nil)
+	live := func(what string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := l.get(ctx, "live"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	live("at first")
+	for n := range 3 * missingMost {
+		if _, err := l.get(t.Context(), strconv.Itoa(n)); apierr.CodeOf(err) != apierr.NotFound {
+			t.Fatal(err)
+		}
+	}
+	if len(l.known) != 1 || len(l.missing) > missingMost {
+		t.Errorf("%d hooks and %d that are none are remembered", len(l.known), len(l.missing))
+	}
+	done := make(chan struct{})
+	for range hookReads {
+		go func() {
+			_, _ = l.get(context.WithoutCancel(t.Context()), "stuck")
+			done <- struct{}{}
+		}()
+	}
+	for range hookReads {
+		<-reading
+	}
+	old := l.known["live"]
+	old.until = time.Now()
+	l.known["live"] = old
+	live("while others are looked for")
+	close(stuck)
+	for range hookReads {
+		<-done
+	}
+	// Whoever had no delivery for a while is forgotten.
+	old.until = time.Now().Add(-2 * hookKept)
+	l.known["live"], l.swept = old, time.Time{}
+	_, _ = l.get(t.Context(), "another")
+	if len(l.known) != 0 || len(l.missing) == 0 {
+		t.Errorf("%d hooks are remembered", len(l.known))
+	}
+}

@@ -1,0 +1,372 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/agenttools"
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openapi"
+	"parley/ingress/internal/stream"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store"
+)
+
+const toolsMost = 200 // agents that are listed as tools: clients show models all of them
+
+// Deps is what the handler of MCP needs.
+type Deps struct {
+	*httpx.Limiter
+	*dispatch.Submitter
+	httpx.SessionChecks
+	Store *store.Store
+}
+
+// Handler answers /mcp.
+type Handler struct {
+	Deps
+	tools *agenttools.Server // agents as tools
+}
+
+// New makes the handler of MCP.
+func New(deps Deps) *Handler { return &Handler{deps, agenttools.New(openapi.Version())} }
+
+// Routes is the one route of the protocol.
+func (h *Handler) Routes() []httpx.Route {
+	return []httpx.Route{{Method: "POST", Path: "/mcp", Need: auth.NeedUserKey, Role: domain.RoleMember, Handle: h.mcp}}
+}
+
+// mcp is POST /mcp: the organization's agents as the tools of an MCP server.
+func (h *Handler) mcp(c *gin.Context) {
+	body, err := messageOf(c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if len(c.Request.Header["Accept"]) == 0 { // whoever accepts anything
+		c.Request.Header.Set("Accept", "*/*")
+	}
+	c.Header("X-Accel-Buffering", "no")
+	out := &mcpWriter{ResponseWriter: c.Writer}
+	// It returns when the calls of the request have: these may use its context until then.
+	defer out.leave()
+	h.tools.Serve(out, c.Request, &callable{h: h, c: c, out: out})
+	if err := out.refusal(); err != nil {
+		httpx.Fail(c, err)
+	}
+}
+
+// envelope is a message of JSON-RPC, as far as it is looked at before the SDK does: a request, or a notification. Answers have
+// nobody to go to, for clients are asked nothing.
+type envelope struct {
+	Version string          `json:"jsonrpc" need:"yes"`
+	ID      envelopeID      `json:"id"`
+	Method  string          `json:"method" need:"yes"`
+	Params  json.RawMessage `json:"params"`
+}
+
+type envelopeID struct {
+	Text   string
+	Number int64
+}
+
+// Either says that it is a text or a number.
+func (envelopeID) Either() {}
+
+// messageOf reads a message of the protocol: one, for each is counted against the caller's limit. Names may come once in it,
+// where the SDK would take the last.
+func messageOf(c *gin.Context) ([]byte, error) {
+	var buf bytes.Buffer
+	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
+		return nil, err
+	}
+	found, message := &httpx.Problems{}, envelope{}
+	httpx.DecodeStrict(buf.Bytes(), &message, found)
+	return buf.Bytes(), found.Err()
+}
+
+// callable are the agents that the caller of a request may call. Its methods are called by other goroutines than the
+// request's, which waits for them.
+type callable struct {
+	h   *Handler
+	c   *gin.Context
+	out *mcpWriter
+}
+
+// coded is an error as callers may see it; the log has all of it.
+func (t *callable) coded(err error) error {
+	httpx.StateOf(t.c).Err = err
+	return httpx.Coded(t.c, err)
+}
+
+// List gives the newest agents of the organization that people may chat with.
+func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
+	//nolint:contextcheck // the request's ends with its client, the SDK's does not
+	known, err := t.h.Store.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
+	if err != nil {
+		t.out.instead = t.coded(err)
+		return nil, t.out.instead
+	}
+	agents := make([]agenttools.Agent, len(known))
+	for i, agent := range known {
+		agents[i] = agenttools.Agent{ID: agent.ID, Name: agent.Name, Description: agent.Description}
+	}
+	return agents, nil
+}
+
+// toolArguments are what a tool is called with.
+type toolArguments struct {
+	Message   string                 `json:"message" need:"yes"`
+	SessionID httpx.Optional[string] `json:"sessionId"`
+}
+
+// Run runs an agent, and waits for the run's end for as long as the client does. The run goes on without it.
+func (t *callable) Run(_ context.Context, call agenttools.Call, progress func(string)) (*domain.Run, error) {
+	s, err := t.submission(call)
+	if err != nil {
+		return nil, t.coded(err)
+	}
+	run, err := t.run(s, progress) //nolint:contextcheck // as above
+	if err == nil {
+		err = t.out.count(t.c, run)
+	}
+	if err != nil {
+		return nil, t.coded(err)
+	}
+	return run, nil
+}
+
+func (t *callable) submission(call agenttools.Call) (*dispatch.Submission, error) {
+	found, said := &httpx.Problems{}, toolArguments{}
+	if call.Arguments == nil {
+		call.Arguments = json.RawMessage("{}")
+	}
+	if !httpx.DecodeStrict(call.Arguments, &said, found) || found.Has(httpx.BodyPath) {
+		return nil, found.Err()
+	}
+	httpx.CheckMessage(found, "message", said.Message)
+	who := httpx.Caller(t.c)
+	s := &dispatch.Submission{
+		Endpoint: contract.EndpointMCP, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), AgentID: call.AgentID,
+		SessionID: said.SessionID.Value, Message: said.Message, TriggerType: domain.TriggerChat, Traceparent: httpx.Traceparent(t.c),
+	}
+	if said.SessionID.Set {
+		httpx.CheckSession(found, s.SessionID)
+	} else {
+		s.Retention = dispatch.UnnamedRetention
+	}
+	key := httpx.Optional[string]{Set: call.Key != nil}
+	if key.Set {
+		key.Value = *call.Key
+	}
+	s.Key = httpx.IdempotencyKey(found, t.c, key)
+	s.KeyScope = s.Target() + "\x00" + s.Principal
+	return s, found.Err()
+}
+
+func (t *callable) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
+	seats, err := t.h.TakeSeats(s.Caller)
+	if err != nil {
+		return nil, err
+	}
+	defer t.h.LeaveSeats(seats)
+	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}) // the message was counted
+	if run != nil {
+		httpx.About(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	progress("The run " + run.Run.ID + " was accepted.")
+	return t.await(reader, run, progress)
+}
+
+// await follows a run to its end, or until it waits for a person.
+func (t *callable) await(reader *stream.Reader, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
+	may := t.h.Permit(t.c)
+	for ping := time.Now().Add(httpx.PingEvery); ; {
+		events, err := reader.Next(t.c.Request.Context(), may.Earlier(ping))
+		if err != nil {
+			return nil, cutOff(err, run.Run.ID)
+		}
+		if now := time.Now(); !may.Holds(now) {
+			return nil, apierr.New(apierr.Unauthenticated, "the API key is not valid any more; the run %s goes on", run.Run.ID)
+		} else if !now.Before(ping) {
+			t.out.ping()
+			progress("The run goes on.")
+			ping = now.Add(httpx.PingEvery)
+		}
+		for _, e := range events {
+			done, err := t.take(e, run, progress)
+			if done != nil || err != nil {
+				return done, err
+			}
+		}
+	}
+}
+
+// take tells of an event, and gives the run when that is its end or it waits for a person.
+func (t *callable) take(e domain.Event, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
+	var told struct {
+		ToolCall *domain.ToolCall `json:"toolCall"`
+		Run      *domain.Run      `json:"run"`
+	}
+	if err := json.Unmarshal(e.Data, &told); err != nil {
+		return nil, fmt.Errorf("reading event: %w", err)
+	}
+	switch e.Type {
+	case domain.EventRunStarted:
+		progress("The agent has begun.")
+	case domain.EventRunRestarted:
+		progress("The agent has begun anew.")
+	case domain.EventToolStarted, domain.EventToolCompleted:
+		if told.ToolCall != nil {
+			progress(told.ToolCall.Name + ": " + told.ToolCall.Status)
+		}
+	case domain.EventRequiresAction: // it may have been decided since
+		now, err := t.h.Store.RunByID(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+		if err == nil && now.Run.Status == domain.RunRequiresAction {
+			return &now.Run, nil
+		}
+		return nil, err
+	}
+	return told.Run, nil
+}
+
+// cutOff says what a reader's end is to who waits for the run's.
+func cutOff(err error, runID string) error {
+	if errors.Is(err, io.EOF) { // behind no end
+		return dispatch.ErasedRun()
+	}
+	stopping := apierr.Wrap(apierr.Unavailable, err,
+		"the service is stopping; the run %s goes on, and GET /api/runs?id=%[1]s gives its answer", runID)
+	stopping.RetryAfter = time.Second
+	return stopping
+}
+
+// mcpWriter is a response as the SDK writes it. Its refusals, which are plain text, are kept back, to be answered as ours are,
+// and so is what it says when nothing could be looked up. A call's goroutine writes pings between what the SDK writes.
+type mcpWriter struct {
+	gin.ResponseWriter
+
+	mu      sync.Mutex
+	refused int
+	why     bytes.Buffer
+	instead error // is answered
+	large   *httpx.LargeAnswer
+}
+
+// count counts a run's answer if it is large. An answer holds the message and the citations twice: as text and as structured content.
+func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
+	bytes := 0
+	if run.Message != nil {
+		bytes = len(*run.Message)
+	}
+	for i := range run.Citations {
+		bytes += len(run.Citations[i].Title) + len(run.Citations[i].URL) + len(run.Citations[i].CitedText)
+	}
+	large, err := httpx.CountAnswer(c, 2*bytes)
+	if err != nil {
+		return apierr.Wrap(apierr.CodeOf(err), err,
+			"the run %s has finished, but too many large answers are being read at once; GET /api/runs?id=%[1]s returns it", run.ID)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.large = large
+	return nil
+}
+
+func (w *mcpWriter) leave() {
+	if w.large != nil {
+		w.large.Leave()
+	}
+}
+
+// WriteHeader keeps a refusal back.
+func (w *mcpWriter) WriteHeader(status int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if status >= http.StatusBadRequest && w.Header().Get("Content-Type") == "text/plain; charset=utf-8" {
+		w.refused = status
+	}
+	if w.refused == 0 && w.instead == nil {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write gives the client its time to take what is written.
+func (w *mcpWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(b)
+}
+
+func (w *mcpWriter) write(b []byte) (int, error) {
+	if w.refused != 0 || w.instead != nil {
+		return w.why.Write(b)
+	}
+	if w.large != nil && len(b) > httpx.AnswerPiece {
+		if err := w.large.Write(w.ResponseWriter, b); err != nil {
+			return 0, err
+		}
+		return len(b), nil
+	}
+	// The server's own limit is for answers that come at once; tests' recorders have none.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(httpx.WriteTime))
+	return w.ResponseWriter.Write(b)
+}
+
+// Flush sends what was written.
+func (w *mcpWriter) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refused == 0 && w.instead == nil {
+		w.ResponseWriter.Flush()
+	}
+}
+
+// ping writes a comment, so that proxies and clients know that the stream lives.
+func (w *mcpWriter) ping() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Header().Get("Content-Type") == httpx.ContentEvents {
+		if _, err := w.write([]byte(": ping\n\n")); err == nil {
+			w.ResponseWriter.Flush()
+		}
+	}
+}
+
+// refusal gives what was kept back as one of our errors.
+func (w *mcpWriter) refusal() error {
+	if w.refused == 0 && w.instead == nil {
+		return nil
+	}
+	why := string(bytes.TrimSpace(w.why.Bytes()))
+	w.Header().Del("Content-Type")
+	if w.instead != nil {
+		return w.instead
+	}
+	switch w.refused {
+	case http.StatusBadRequest:
+		return apierr.New(apierr.InvalidRequest, "%s", why)
+	case http.StatusUnsupportedMediaType:
+		return apierr.New(apierr.UnsupportedMediaType, "%s", why)
+	default:
+		return fmt.Errorf("answering a message of MCP: %d %s", w.refused, why)
+	}
+}

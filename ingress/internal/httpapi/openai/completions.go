@@ -1,0 +1,49 @@
+package openai
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/contract"
+	"parley/shared/domain"
+)
+
+// createCompletion is POST /v1/chat/completions: an agent's answer to a conversation. What reads the request has
+// returned before the wait.
+func (h *Handler) createCompletion(c *gin.Context) {
+	s, streamed, usage, err := completionAsked(c)
+	switch {
+	case err != nil:
+		h.refuse(c, err)
+	case streamed:
+		h.streamAs(c, s, func(runID string) httpx.Encoder { return openaiapi.NewCompletionStream(runID, usage) })
+	default:
+		h.complete(c, s)
+	}
+}
+
+// completionAsked reads the request, whether its answer is streamed, and whether the stream is to tell what was used.
+func completionAsked(c *gin.Context) (s *dispatch.Submission, streamed, usage bool, err error) {
+	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxConversation)
+	if err != nil {
+		return nil, false, false, err
+	}
+	s = v1Submission(c, found, contract.EndpointCompletions, body.Model, body.Session(), body.Conversation(found.Add))
+	return s, body.Streamed(), body.WantsUsage(), found.Err()
+}
+
+func (h *Handler) complete(c *gin.Context, s *dispatch.Submission) {
+	run, err := h.submitAndWait(c, s)
+	switch {
+	case err != nil:
+		httpx.Fail(c, err)
+	case run.Status != domain.RunCompleted:
+		failRun(c, run)
+	default:
+		httpx.WriteJSON(c, http.StatusOK, openaiapi.NewCompletion(run))
+	}
+}

@@ -1,0 +1,73 @@
+package openai
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+const (
+	modelsMost    = 1_000    // that are listed: the protocol has no pages here
+	templateOwner = "parley" // who owns templates
+)
+
+// listModels is GET /v1/models: the newest agents that people may chat with.
+func (h *Handler) listModels(c *gin.Context) {
+	org := httpx.Caller(c).OrganizationID
+	agents, err := h.Store.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	models := make([]openaiapi.Model, len(agents))
+	for i, agent := range agents {
+		models[i] = openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time)
+	}
+	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewModelList(models))
+}
+
+// getModel is GET /v1/models/<id>: one of those, or a template.
+func (h *Handler) getModel(c *gin.Context) {
+	model, err := h.findModel(c, c.Param("id"))
+	if err != nil {
+		httpx.Fail(c, openaiapi.AsModelError(err))
+		return
+	}
+	httpx.WriteJSON(c, http.StatusOK, model)
+}
+
+func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	if !id.Valid(id.Agent, modelID) {
+		return h.templateModel(c, modelID)
+	}
+	agent, err := h.Store.Agent(ctx, org, modelID)
+	if err != nil {
+		return openaiapi.Model{}, err
+	}
+	if !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
+		return openaiapi.Model{}, openaiapi.ModelNotFound() // it is not listed either
+	}
+	httpx.About(c, agent.ID, "", "")
+	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
+}
+
+func (h *Handler) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
+	all, err := h.Templates.Get(c.Request.Context())
+	if err != nil {
+		return openaiapi.Model{}, err
+	}
+	for _, t := range all {
+		if t.ID == modelID {
+			return openaiapi.NewModel(t.ID, t.Name, templateOwner, time.Time{}), nil
+		}
+	}
+	return openaiapi.Model{}, openaiapi.ModelNotFound()
+}

@@ -1,0 +1,118 @@
+package run
+
+import (
+	"encoding/json"
+	"regexp"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+)
+
+const (
+	ttlOverrideMax = 2_592_000 // seconds: 30 days
+)
+
+var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+
+// automationBody is what run-automation is sent.
+type automationBody struct {
+	Target         string                     `json:"target" need:"yes"`
+	Input          map[string]json.RawMessage `json:"input" need:"yes"`
+	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
+	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
+	SessionID      httpx.Optional[string]     `json:"sessionId"`
+}
+
+// runAutomation runs an agent as a system caller.
+func (h *Handler) runAutomation(c *gin.Context) {
+	if s := h.automationOf(c); s != nil {
+		h.submit(c, s)
+	}
+}
+
+// automationOf reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
+// place on the stack for it: thousands may wait.
+func (h *Handler) automationOf(c *gin.Context) *dispatch.Submission {
+	body, found, err := httpx.Collect[automationBody](c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return nil
+	}
+	who := httpx.Caller(c)
+	s := dispatch.NewAutomation(who, body.Target, h.RetentionDefault)
+	if !who.MayRead(domain.SystemPrincipal) { // what a member triggers is the member's own
+		s.Principal = who.AutomationPrincipal()
+	}
+	s.KeyScope = dispatch.AutomationScope(who)
+	s.Key, s.SessionID = httpx.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
+	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
+	s.Message, s.Data = automationInput(found, body.Input)
+	s.TriggerType, s.AutomationID = trigger(found, c)
+	if body.SessionID.Set {
+		httpx.CheckSession(found, body.SessionID.Value)
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return nil
+	}
+	return &s
+}
+
+// automationInput takes message out of input; what else input has is passed to the agent as data.
+func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (message string, data json.RawMessage) {
+	raw, ok := input["message"]
+	switch {
+	case !ok:
+		found.Add("input.message", httpx.CodeRequired, "is required")
+	case json.Unmarshal(raw, &message) != nil || string(raw) == "null":
+		found.Add("input.message", httpx.CodeInvalidType, "must be a string")
+	default:
+		httpx.CheckMessage(found, "input.message", message)
+	}
+	delete(input, "message")
+	if len(input) == 0 {
+		return message, nil
+	}
+	data, err := json.Marshal(input)
+	if err != nil {
+		found.Add("input", httpx.CodeInvalidValue, "input cannot be read")
+	}
+	return message, data
+}
+
+// retention is how long a result is kept: the default, or longer by ttlOverride in whole seconds.
+func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
+	if !override.Set {
+		return standard
+	}
+	if override.Value < 1 || override.Value > ttlOverrideMax {
+		found.Add("ttlOverride", httpx.CodeInvalidValue, "must be a whole number of seconds from 1 to %d", ttlOverrideMax)
+		return standard
+	}
+	return max(standard, time.Duration(override.Value)*time.Second)
+}
+
+// trigger reads what kind of trigger calls, and the caller's name for the automation.
+func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
+	kind = "api"
+	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {
+		kind = values[0]
+		if len(values) > 1 || !triggerTypes.MatchString(kind) {
+			found.Add("x-trigger-type", httpx.CodeInvalidValue, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter")
+		}
+	}
+	values := c.Request.Header.Values("X-Automation-Id")
+	if len(values) == 0 {
+		return kind, ""
+	}
+	automation = values[0]
+	if len(values) > 1 {
+		automation = "" // which none is
+	}
+	httpx.CheckAutomationID(found, "x-automation-id", automation)
+	return kind, automation
+}

@@ -1,0 +1,50 @@
+package run
+
+import (
+	"context"
+	"io"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+)
+
+// ticking tells of runs every so often, and of documents with every third of them.
+type ticking struct {
+	every time.Duration
+	left  int
+}
+
+func (k *ticking) Next(_ context.Context, until time.Time) ([]domain.ChangeKind, error) {
+	if k.left == 0 {
+		return nil, io.EOF
+	}
+	<-time.After(min(k.every, time.Until(until)))
+	if !time.Now().Before(until) {
+		return nil, nil
+	}
+	k.left--
+	if k.left%3 == 0 {
+		return []domain.ChangeKind{domain.ChangedRuns, domain.ChangedDocuments}, nil
+	}
+	return []domain.ChangeKind{domain.ChangedRuns}, nil
+}
+
+func TestChangesAreWrittenWithoutIDs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		c, _ := gin.CreateTestContext(w)
+		c.Request = httptest.NewRequestWithContext(t.Context(), "GET", "/api/events", nil)
+		httpx.SendStream(c, &ticking{every: 4 * time.Second, left: 4}, appendChange, httpx.Permit{})
+		const runs, documents, ping = "event: runs\ndata: {}\n\n", "event: documents\ndata: {}\n\n", ": ping\n\n"
+		if got, want := w.Body.String(), runs+documents+runs+ping+runs+runs+documents; got != want {
+			t.Errorf("wrote\n%s\nwant\n%s", got, want)
+		}
+	})
+}

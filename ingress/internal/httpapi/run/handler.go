@@ -1,0 +1,125 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/rs/zerolog"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/changes"
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
+	"parley/ingress/internal/stream"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/secrets"
+	"parley/shared/store"
+)
+
+// TemplateFinder finds templates; not_found if there is none of the id.
+type TemplateFinder interface {
+	ByID(ctx context.Context, templateID string) (domain.Template, error)
+}
+
+// Deps is what the handler of runs needs.
+type Deps struct {
+	*httpx.Limiter
+	*httpx.References
+	*dispatch.Submitter
+	httpx.SessionChecks
+	Store            *store.Store
+	Dispatch         *dispatch.Dispatcher
+	Streams          *stream.Hub
+	Changes          *changes.Hub
+	Secrets          *secrets.Box
+	Templates        TemplateFinder
+	Downloads        *transfer.Limiter
+	Log              zerolog.Logger
+	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
+	RetentionDefault time.Duration // of an automation's result
+}
+
+// Handler answers chats, automations, runs and sessions, and what runs cite and make.
+type Handler struct{ Deps }
+
+// New makes the handler of runs.
+func New(deps Deps) *Handler { return &Handler{deps} }
+
+// Routes are chats, automations, runs and sessions.
+func (h *Handler) Routes() []httpx.Route {
+	const member, admin = domain.RoleMember, domain.RoleAdmin
+	return []httpx.Route{
+		{
+			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
+			Find: h.findTarget, List: httpx.Params{"template", "format"}, Beside: httpx.Params{"template", "format"},
+			Handle: h.chat,
+		},
+		{
+			Method: "GET", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
+			Find: h.findSession, List: httpx.Params{"principal", "limit", "cursor"}, Beside: httpx.Params{"agentId", "templateId", "principal", "limit", "cursor"},
+			Handle: h.getSessions,
+		},
+		{
+			Method: "DELETE", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
+			Find: h.findSession, Beside: httpx.Params{"agentId", "templateId", "principal"},
+			Handle: h.eraseSession,
+		},
+		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: h.runAutomation},
+		{
+			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member,
+			Find: httpx.ByID(httpx.OnlyError(h.findRun), id.Run), List: httpx.Params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
+			Beside: httpx.Params{"wait", "stream", "format", "timeline"},
+			Handle: h.getRuns,
+		},
+		{
+			Method: "POST", Path: "/api/runs", Action: "*", Need: auth.NeedUser, Role: member,
+			Find: httpx.ByID(httpx.OnlyError(h.findRun), id.Run), Beside: httpx.Params{"toolCallId"},
+			Handle: h.postRuns,
+		},
+		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: h.streamChanges},
+
+		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: httpx.InOrganization(h.Store, (*store.Store).SourceByID), Handle: h.getSource},
+		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: httpx.ByID(h.findFile, id.File), Handle: h.getFile},
+	}
+}
+
+// findTarget looks up the agent or template that a chat's query names.
+func (h *Handler) findTarget(c *gin.Context) error {
+	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
+	switch {
+	case len(agents) == 1 && len(templates) == 0 && agents[0] != "":
+		if !id.Valid(id.Agent, agents[0]) {
+			return httpx.NotFound()
+		}
+		_, err := h.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agents[0])
+		return err
+	case len(templates) == 1 && len(agents) == 0 && templates[0] != "":
+		_, err := h.Templates.ByID(c.Request.Context(), templates[0])
+		return err
+	}
+	return nil
+}
+
+func (h *Handler) findSession(c *gin.Context) error {
+	found := &httpx.Problems{}
+	name, exists := h.sessionNamed(c, found)
+	switch {
+	case found.Err() != nil:
+		return nil //nolint:nilerr // the query names no session
+	case !exists || !httpx.IsText(name.SessionID):
+		return httpx.NotFound()
+	}
+	_, _, _, err := h.Store.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
+	return err
+}
+
+func (h *Handler) findFile(c *gin.Context, fileID string) error {
+	_, content, err := h.openFile(c, fileID)
+	if err == nil {
+		_ = content.Close() // nothing was written to it
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+package run
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/uistream"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store"
+)
+
+// asReader calls find with each principal whose runs the caller may read until the run is found. find gets "" for callers who
+// may read all of the organization's.
+func asReader(who domain.Caller, find func(principal string) error) error {
+	reads := who.Readable()
+	if reads == nil {
+		return find("")
+	}
+	var err error
+	for _, principal := range reads {
+		if err = find(principal); apierr.CodeOf(err) != apierr.NotFound {
+			break
+		}
+	}
+	return err
+}
+
+// getRuns gives one run, waiting for its end if asked to, its timeline, or a list of runs.
+func (h *Handler) getRuns(c *gin.Context) {
+	runID, one, err := httpx.QueryID(c, id.Run)
+	switch {
+	case err != nil:
+		httpx.Fail(c, err)
+	case one:
+		h.getRun(c, runID)
+	default:
+		h.listRuns(c)
+	}
+}
+
+func (h *Handler) listRuns(c *gin.Context) {
+	page, err := httpx.ReadPage(c, id.Run)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	filter, err := h.runFilter(c)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	who := httpx.Caller(c)
+	filter.Principals, filter.Before = who.Readable(), page.After
+	runs, err := h.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
+}
+
+func (h *Handler) runFilter(c *gin.Context) (store.RunFilter, error) {
+	found := &httpx.Problems{}
+	if err := h.CheckReferences(c, found, "agentId"); err != nil {
+		return store.RunFilter{}, err
+	}
+	value := func(name string) string {
+		v, _ := httpx.QueryValue(c, name, found)
+		return v
+	}
+	f := store.RunFilter{
+		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
+		Status: domain.RunStatus(value("status")),
+	}
+	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
+		found.Add("status", httpx.CodeInvalidValue, "is no status of a run")
+	}
+	found.Text("sessionId", f.SessionID, 0, httpx.MaxSessionID)
+	if f.AutomationID != "" {
+		httpx.CheckAutomationID(found, "automationId", f.AutomationID)
+	}
+	return f, found.Err()
+}
+
+func (h *Handler) getRun(c *gin.Context, runID string) {
+	found := &httpx.Problems{}
+	streamed, reader := h.eventsAsked(found, c)
+	wait := h.longPoll(found, c)
+	timeline := timelineAsked(found, c)
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	switch {
+	case streamed:
+		h.streamRun(c, runID, reader)
+		return
+	case timeline:
+		h.showTimeline(c, runID)
+		return
+	}
+	run, err := h.findRun(c, runID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	if wait > 0 && !run.Run.Status.Terminal() {
+		sub := dispatch.Attach(run)
+		defer h.Dispatch.Release(sub)
+		if _, err = h.Dispatch.Await(c.Request.Context(), sub, wait); err != nil {
+			httpx.Fail(c, err)
+			return
+		}
+		if run, err = h.findRun(c, runID); err != nil {
+			httpx.Fail(c, err)
+			return
+		}
+	}
+	h.writeRun(c, run)
+}
+
+// eventsAsked reads whether a reader wants a run's events, behind which one, and in which format.
+func (h *Handler) eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
+	reader.Format = formatAsked(found, c)
+	switch value, given := httpx.QueryValue(c, "stream", found); {
+	case !given && reader.Format == "":
+		return false, reader
+	case given && value != "1" && value != "true":
+		found.Add("stream", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
+		return false, reader
+	}
+	if c.Request.Method == http.MethodHead {
+		found.Add("stream", httpx.CodeInvalidValue, "HEAD has no stream: ask with GET")
+	}
+	if _, given := httpx.Query(c)["wait"]; given {
+		found.Add("wait", httpx.CodeInvalidValue, "a stream waits by itself; name one of wait and stream")
+	}
+	if _, given := httpx.Query(c)["timeline"]; given && reader.Format != "" {
+		found.Add("timeline", httpx.CodeInvalidValue, "a format is one of a stream; name one of timeline and format")
+	}
+	reader.Last = httpx.ReadLastEventID(found, c)
+	return true, reader
+}
+
+// longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.
+func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration {
+	text, given := httpx.QueryValue(c, "wait", found)
+	seconds, err := strconv.Atoi(text)
+	if given && (err != nil || seconds < 0) {
+		found.Add("wait", httpx.CodeInvalidValue, "must be a whole number of seconds")
+	}
+	return h.capped(seconds)
+}
+
+// findRun gives a run that the caller may read, and notes for the log that the request is about it.
+func (h *Handler) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
+	run, err := h.ReadRun(c, runID)
+	if err == nil {
+		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
+	}
+	return run, err
+}
+
+// ReadRun is findRun without the note.
+func (h *Handler) ReadRun(c *gin.Context, runID string) (run store.StoredRun, err error) {
+	who := httpx.Caller(c)
+	err = asReader(who, func(principal string) (err error) {
+		run, err = h.Store.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
+		return err
+	})
+	return run, err
+}
+
+func (h *Handler) writeRun(c *gin.Context, run store.StoredRun) {
+	if run.Erased {
+		httpx.Fail(c, dispatch.ErasedRun())
+		return
+	}
+	body, err := run.Body()
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.SendBody(c, http.StatusOK, body)
+}
+
+// postRuns acts on a run: cancels it, or decides what it waits for a person to decide.
+func (h *Handler) postRuns(c *gin.Context) {
+	runID, err := httpx.RequiredID(c, id.Run)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	found := &httpx.Problems{}
+	action, _ := httpx.QueryValue(c, "action", found)
+	decision := domain.Decision(action)
+	var callID string
+	switch {
+	case slices.Contains(decisions, decision):
+		callID = toolCallOf(c, found)
+	case action != actionCancel:
+		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
+	default:
+		if _, given := httpx.Query(c)["toolCallId"]; given {
+			found.Add("toolCallId", httpx.CodeConflict, "cannot come with cancel, which ends the whole run")
+		}
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	run, err := h.actOnRun(c, runID, callID, decision)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
+	h.writeRun(c, run)
+}
+
+const (
+	actionCancel = "cancel"
+	toolCallMost = 1_000 // characters of a tool call's id
+)
+
+var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
+
+// toolCallOf reads which call a decision is about: the run may wait for another one by now.
+func toolCallOf(c *gin.Context, found *httpx.Problems) string {
+	callID, given := httpx.QueryValue(c, "toolCallId", found)
+	if given {
+		found.Text("toolCallId", callID, 1, toolCallMost)
+	} else {
+		found.Add("toolCallId", httpx.CodeRequired, "the query must name the call that the run waits for")
+	}
+	return callID
+}
+
+// actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
+func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (store.StoredRun, error) {
+	ctx, who := c.Request.Context(), httpx.Caller(c)
+	var run store.StoredRun
+	err := asReader(who, func(principal string) (err error) {
+		if decision == actionCancel {
+			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)
+			return err
+		}
+		run, err = h.Dispatch.Decide(ctx, dispatch.Answer{
+			OrganizationID: who.OrganizationID, Principal: principal, RunID: runID, ToolCallID: callID, Decision: decision, By: who.Principal(),
+		})
+		return err
+	})
+	return run, err
+}

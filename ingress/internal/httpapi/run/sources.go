@@ -1,0 +1,28 @@
+package run
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+)
+
+// getSource is GET /api/sources?id=: a text that a run of the organization has read, as it was then.
+func (h *Handler) getSource(c *gin.Context) {
+	found := &httpx.Problems{}
+	sourceID, given := httpx.QueryValue(c, "id", found)
+	if !given {
+		found.Add("id", httpx.CodeRequired, "the query must name the id")
+	}
+	if err := found.Err(); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	source, err := h.Store.SourceByID(c.Request.Context(), httpx.Caller(c).OrganizationID, sourceID)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.WriteJSON(c, http.StatusOK, source)
+}

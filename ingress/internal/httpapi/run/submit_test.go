@@ -1,0 +1,40 @@
+package run
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A malformed Prefer is ignored, as RFC 7240 says.
+func TestPreferredWait(t *testing.T) {
+	t.Parallel()
+	const most = 55 * time.Second
+	a := &Handler{Deps{WaitDefault: most}}
+	for prefer, want := range map[string]time.Duration{
+		"": most, "wait=10": 10 * time.Second, `wait="7"`: 7 * time.Second, "WAIT = 3 ; x=y": 3 * time.Second, "wait=-1": most, "wait=x": most, "wait=": most, "wait": most,
+		"wait=1e3": most, "wait=99999999999999999999": most, "wait=0": 0, "respond-async": 0, "respond-async, wait=5": 0, "wait=2, wait=9": 2 * time.Second,
+		`foo="a, wait=3"`: most, `foo="a, wait=3", wait=4`: 4 * time.Second, "return=minimal; wait=3": most, ",,;=": most, "wait=+5": most,
+	} {
+		if got := a.preferredWait(http.Header{"Prefer": {prefer}}); got != want {
+			t.Errorf("%q is a wait of %v, want %v", prefer, got, want)
+		}
+	}
+}
+
+// How long a caller prefers to wait is never negative and never more than the setting.
+func FuzzPrefer(f *testing.F) {
+	for _, text := range []string{
+		"wait=10", "respond-async", "respond-async, wait=5", "wait", "wait=", "wait=-1", `wait="7"`, "WAIT = 3 ; x=y", "wait=99999999999999999999", "wait=1e3", ",,;=", "return=minimal\nwait=4",
+	} {
+		f.Add(text)
+	}
+	a := &Handler{Deps{WaitDefault: 55 * time.Second}}
+	f.Fuzz(func(t *testing.T, text string) {
+		wait := a.preferredWait(http.Header{"Prefer": strings.Split(text, "\n")})
+		if wait < 0 || wait > 55*time.Second {
+			t.Errorf("%q is a wait of %v", text, wait)
+		}
+	})
+}

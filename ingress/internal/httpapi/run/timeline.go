@@ -1,0 +1,48 @@
+package run
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+)
+
+// timelineAsked reads whether a reader wants to know where a run's time went.
+func timelineAsked(found *httpx.Problems, c *gin.Context) bool {
+	value, given := httpx.QueryValue(c, "timeline", found)
+	if !given {
+		return false
+	}
+	if value != "1" && value != "true" {
+		found.Add("timeline", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
+	}
+	for _, other := range []string{"wait", "stream"} {
+		if _, also := httpx.Query(c)[other]; also {
+			found.Add(other, httpx.CodeInvalidValue, "a timeline is of the moment; name one of timeline, wait and stream")
+		}
+	}
+	return true
+}
+
+// showTimeline answers with a run's timeline, for whoever may read the run.
+func (h *Handler) showTimeline(c *gin.Context, runID string) {
+	who := httpx.Caller(c)
+	httpx.About(c, "", runID, "")
+	var timeline domain.Timeline
+	var erased bool
+	err := asReader(who, func(principal string) (err error) {
+		timeline, erased, err = h.Store.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
+		return err
+	})
+	switch {
+	case err != nil:
+		httpx.Fail(c, err)
+	case erased:
+		httpx.Fail(c, dispatch.ErasedRun())
+	default:
+		httpx.WriteJSON(c, http.StatusOK, timeline)
+	}
+}

@@ -1,0 +1,32 @@
+package run
+
+import (
+	"bytes"
+	"testing"
+
+	"parley/shared/domain"
+)
+
+// What later releases tell is no visitor's until it is said that it is.
+func TestVisitorsAreShownWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	const canary = "canary"
+	for kind, c := range map[string]struct{ data, want string }{
+		"later.event":             {`{"text":"canary"}`, `{}`},
+		domain.EventToolStarted:   {`{"later":"canary","toolCall":{"id":"c","name":"n","later":"canary","input":"canary"}}`, `{"toolCall":{"id":"c","name":"n","status":"","input":{},"output":null,"durationMs":0}}`},
+		domain.EventToolCompleted: {`{"toolCall":"canary"}`, `{}`},
+		domain.EventMessageDelta:  {`{"text":"a<b"}`, `{"text":"a<b"}`},
+	} {
+		given := []byte(c.data)
+		if got := eventForVisitor(domain.Event{Type: kind, Data: given}); string(got.Data) != c.want || got.Type != kind || string(given) != c.data {
+			t.Errorf("%s: %s", kind, got.Data)
+		}
+	}
+	run, err := runForVisitor([]byte(`{"id":"run_1","later":"canary","toolCalls":[{"later":"canary"}],"error":{"code":"c","message":"canary","later":"canary"}}`))
+	if err != nil || bytes.Contains(run, []byte(canary)) {
+		t.Errorf("%s, %v", run, err)
+	}
+	if run, err := runForVisitor([]byte(`{"toolCalls":"canary"}`)); err == nil || run != nil {
+		t.Errorf("what cannot be read is shown: %s", run)
+	}
+}
