@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
-	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/openaiapi"
@@ -31,6 +31,11 @@ const (
 	headerShouldRetry = "X-Should-Retry" // OpenAI's own clients obey it
 )
 
+// TemplateList lists the templates.
+type TemplateList interface {
+	Get(ctx context.Context) ([]domain.Template, error)
+}
+
 // Deps is what the handler of OpenAI's API needs.
 type Deps struct {
 	*httpx.Limiter
@@ -38,7 +43,7 @@ type Deps struct {
 	Runs        *run.Handler
 	Store       *store.Store
 	Dispatch    *dispatch.Dispatcher
-	Templates   *agent.Templates
+	Templates   TemplateList
 	Log         zerolog.Logger
 	RunDeadline time.Duration
 }

@@ -12,9 +12,7 @@ import (
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
-	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
-	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/internal/openaiapi"
 	"parley/ingress/internal/realtime"
 	"parley/ingress/internal/stream"
@@ -26,7 +24,7 @@ import (
 )
 
 const (
-	RealtimePath = openai.V1Prefix + "realtime"
+	RealtimePath = "/v1/realtime"
 	voiceSession = "rt" // prefix of a voice session that nobody has named
 	socketName   = "realtime"
 
@@ -50,6 +48,11 @@ type PageList interface {
 	Embeds(ctx context.Context, agentID, origin string) bool
 }
 
+// TemplateList lists the templates.
+type TemplateList interface {
+	Get(ctx context.Context) ([]domain.Template, error)
+}
+
 // Deps is what the handler of voice needs.
 type Deps struct {
 	*httpx.Limiter
@@ -59,7 +62,7 @@ type Deps struct {
 	Auth                 *auth.Resolver
 	Dispatch             *dispatch.Dispatcher
 	Voice                *voicegate.Gate
-	Templates            *agent.Templates
+	Templates            TemplateList
 	Pages                PageList
 	Origins              *http.CrossOriginProtection
 	Stopping             func() bool
