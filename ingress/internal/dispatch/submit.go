@@ -41,6 +41,7 @@ type Submission struct {
 	beforeErr error // of before, once it was called
 }
 
+// Target returns the id of the agent or template.
 func (s *Submission) Target() string { return s.AgentID + s.TemplateID }
 
 // keyHash is what the database knows the idempotency key by; nil without one.
@@ -99,18 +100,23 @@ func (s *Submission) NewRun(deadline time.Duration) (store.NewRun, error) {
 	return run, nil
 }
 
-// Charge is what a request pays for beginning a run: a replay costs nothing.
+// Charge counts a request that begins a run against its caller's limit. A replay costs nothing.
 type Charge interface {
 	Pay() error
 	Refund()       // another request with the key has paid
-	Returns() bool // Refund would give all back that Pay took, and nobody would have missed it meanwhile
+	Returns() bool // whether Refund gives back all that Pay took, and nobody misses it meanwhile
 }
 
-// Consumed is the toll of requests that were counted before.
+// Consumed is the charge of a request that was counted before.
 type Consumed struct{}
 
-func (Consumed) Pay() error    { return nil }
-func (Consumed) Refund()       {}
+// Pay counts nothing.
+func (Consumed) Pay() error { return nil }
+
+// Refund gives nothing back.
+func (Consumed) Refund() {}
+
+// Returns is always true: nothing was counted.
 func (Consumed) Returns() bool { return true }
 
 // Submitter carries submissions from their key to their run.
@@ -294,4 +300,5 @@ func NewAutomation(who domain.Caller, agentID string, retention time.Duration) S
 	}
 }
 
+// ErasedRun is the refusal of a run that its organization has erased.
 func ErasedRun() error { return apierr.New(apierr.Erased, "this run was erased by its organization") }

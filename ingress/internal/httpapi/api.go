@@ -129,6 +129,31 @@ func newAPI(deps Deps) (*api, error) {
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
+	if err := a.readPublicURL(); err != nil {
+		return nil, err
+	}
+	a.wire(deps, passwords)
+	return a, nil
+}
+
+// readPublicURL reads where browsers reach the service: from there they may send what changes something.
+func (a *api) readPublicURL() error {
+	a.PublicURL = strings.TrimRight(a.PublicURL, "/")
+	if a.PublicURL != "" {
+		public, err := url.Parse(a.PublicURL)
+		if err != nil {
+			return fmt.Errorf("reading public address: %w", err)
+		}
+		if err := a.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
+			return fmt.Errorf("reading public address: %w", err)
+		}
+		a.https = public.Scheme == "https"
+	}
+	return nil
+}
+
+// wire makes the handlers of the features, each with what it needs.
+func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline)
 	a.knowledge = knowledge.New(knowledge.Deps{
@@ -148,17 +173,6 @@ func newAPI(deps Deps) (*api, error) {
 		References: references, Store: deps.Store, Secrets: deps.Secrets, Changes: deps.Bells, Outside: deps.Outside,
 		MaxEndpoints: store.MaxEndpoints,
 	})
-	a.PublicURL = strings.TrimRight(deps.PublicURL, "/")
-	if a.PublicURL != "" {
-		public, err := url.Parse(a.PublicURL)
-		if err != nil {
-			return nil, fmt.Errorf("reading public address: %w", err)
-		}
-		if err := a.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
-			return nil, fmt.Errorf("reading public address: %w", err)
-		}
-		a.https = public.Scheme == "https"
-	}
 	a.account = account.New(account.Deps{
 		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
 		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
@@ -184,7 +198,6 @@ func newAPI(deps Deps) (*api, error) {
 		Dispatch: deps.Dispatch, Voice: deps.Voice, Templates: a.templates, Pages: a.widget, Origins: a.origins, Stopping: a.stopping,
 		VoicePerOrganization: deps.VoicePerOrganization,
 	})
-	return a, nil
 }
 
 // secure reports whether cookies of this request's browser may be sent over TLS only.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func TestNothingElseIsShared(t *testing.T) {
 			target += "&action=" + r.Action
 		}
 		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
-			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != "GET" {
+			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != http.MethodGet {
 				continue // which ends what the others need
 			}
 			got := a.from(r.Method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)

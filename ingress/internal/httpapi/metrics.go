@@ -72,7 +72,8 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
 		authorized := a.MetricsToken != "" && subtle.ConstantTimeCompare(sent[:], expected[:]) == 1
 		if !authorized && !a.Proxies.OnThisMachine(c.Request) {
-			httpx.Fail(c, apierr.New(apierr.PermissionDenied, "metrics are for programs on this machine; others send METRICS_TOKEN as a bearer token"))
+			httpx.Fail(c, apierr.New(apierr.PermissionDenied,
+				"metrics are for programs on this machine; others send METRICS_TOKEN as a bearer token"))
 			return
 		}
 		m.show(c)

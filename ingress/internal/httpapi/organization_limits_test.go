@@ -10,24 +10,33 @@ import (
 )
 
 type rateShown struct {
-	Name          string
-	Requests      int
-	WindowSeconds int
-	Per           string
+	Name          string `json:"name"`
+	Requests      int    `json:"requests"`
+	WindowSeconds int    `json:"windowSeconds"`
+	Per           string `json:"per"`
 }
 
 type documentsShown struct {
-	Count, Bytes    int64
-	Most, BytesMost *int64
+	Count     int64  `json:"count"`
+	Bytes     int64  `json:"bytes"`
+	Most      *int64 `json:"most"`
+	BytesMost *int64 `json:"bytesMost"`
 }
 
 // limitsShown is the answer as its readers decode it.
 type limitsShown struct {
-	Rates     []rateShown
-	Documents documentsShown
-	Streams   struct{ PerCredential, PerOrganization int }
-	Voice     struct{ PerOrganization int }
-	Run       struct{ DeadlineSeconds int }
+	Rates     []rateShown    `json:"rates"`
+	Documents documentsShown `json:"documents"`
+	Streams   struct {
+		PerCredential   int `json:"perCredential"`
+		PerOrganization int `json:"perOrganization"`
+	} `json:"streams"`
+	Voice struct {
+		PerOrganization int `json:"perOrganization"`
+	} `json:"voice"`
+	Run struct {
+		DeadlineSeconds int `json:"deadlineSeconds"`
+	} `json:"run"`
 }
 
 func TestAnOrganizationSeesItsLimits(t *testing.T) {

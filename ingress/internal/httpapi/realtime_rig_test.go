@@ -84,8 +84,9 @@ func newBoothOf(t *testing.T, limits ratelimit.Settings, serve func(context.Cont
 	})
 	must(t, err)
 	t.Cleanup(func() { stop(context.WithoutCancel(t.Context())) }) // the test has ended
-	a.api.Voice, err = voicegate.New(voicegate.Config{}, voicegate.Deps{Lines: lines, Signer: a.api.Signer, Log: zerolog.New(a.log)})
+	gate, err := voicegate.New(voicegate.Config{}, voicegate.Deps{Lines: lines, Signer: a.api.Signer, Log: zerolog.New(a.log)})
 	must(t, err)
+	a.rebuild(func(d *Deps) { d.Voice = gate })
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	h := a.newHouse("home")

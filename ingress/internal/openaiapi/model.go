@@ -7,8 +7,10 @@ import (
 	"parley/shared/apierr"
 )
 
+// MaxID is how many bytes of an id are looked at; no id has as many.
 const MaxID = 64 // bytes of an id that are looked at; none has as many
 
+// TemplatePrefix begins the ids of templates.
 const TemplatePrefix = "tpl_"
 
 // ClipModel shortens what cannot be an id.
@@ -22,6 +24,7 @@ func AsModelError(err error) error {
 	return err
 }
 
+// ModelNotFound is the refusal of a model that is no agent and no template.
 func ModelNotFound() error {
 	return &apierr.Error{
 		Code: apierr.NotFound, Detail: "there is no such model: a model is an agent or a template, by its id",

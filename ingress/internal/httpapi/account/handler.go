@@ -2,6 +2,7 @@ package account
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -48,7 +49,14 @@ func New(deps Deps) *Handler {
 
 // Routes are logins, organizations, members and keys.
 func (h *Handler) Routes() []httpx.Route {
-	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
+	return slices.Concat(h.loginRoutes(), h.organizationRoutes(), h.keyRoutes())
+}
+
+// loginRoutes are what people have before they have an organization.
+func (h *Handler) loginRoutes() []httpx.Route {
+	const member = domain.RoleMember
+	login := httpx.ByID(httpx.OnlyError(h.readLogin), id.Login)
+	invitation := httpx.ByID(httpx.OnlyError(h.readInvitation), id.Invitation)
 	return []httpx.Route{
 		{Method: "POST", Path: "/api/auth/signup", Need: auth.NeedNobody, Handle: h.signup},
 		{Method: "POST", Path: "/api/auth/login", Need: auth.NeedNobody, Handle: h.login},
@@ -60,29 +68,36 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "GET", Path: "/api/auth/session", Need: auth.NeedUser, Role: member, Handle: h.session},
 		{
 			Method: "GET", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
-			Find: httpx.ByID(httpx.OnlyError(h.readLogin), id.Login), List: httpx.Paged, One: httpx.ReadOne(h.readLogin, id.Login),
+			Find: login, List: httpx.Paged, One: httpx.ReadOne(h.readLogin, id.Login),
 			Handle: h.listLogins,
 		},
 		{
 			Method: "DELETE", Path: "/api/auth/sessions", Need: auth.NeedUser, Role: member, Login: true,
-			Find:   httpx.ByID(httpx.OnlyError(h.readLogin), id.Login),
+			Find:   login,
 			Handle: h.endLogin,
 		},
 		{Method: "POST", Path: "/api/auth/accept", Need: auth.NeedNobody, Handle: h.accept},
 		{
 			Method: "GET", Path: "/api/auth/invitations", Need: auth.NeedUser, Role: member, Login: true,
-			Find: httpx.ByID(httpx.OnlyError(h.readInvitation), id.Invitation), List: httpx.Paged, One: httpx.ReadOne(h.readInvitation, id.Invitation),
+			Find: invitation, List: httpx.Paged, One: httpx.ReadOne(h.readInvitation, id.Invitation),
 			Handle: h.listInvitations,
 		},
 		{
 			Method: "POST", Path: "/api/auth/invitations", Action: "*", Need: auth.NeedUser, Role: member, Login: true,
-			Find:   httpx.ByID(httpx.OnlyError(h.readInvitation), id.Invitation),
+			Find:   invitation,
 			Handle: h.answerInvitation,
 		},
 		{Method: "POST", Path: "/api/auth/reset", Need: auth.NeedNobody, Handle: h.reset},
 		{Method: "GET", Path: "/api/auth/oidc", Need: auth.NeedNobody, List: httpx.Params{"next", "takeover"}, Handle: h.beginOIDC},
 		{Method: "GET", Path: "/api/auth/oidc/callback", Need: auth.NeedNobody, Open: true, Handle: h.finishOIDC},
+	}
+}
 
+// organizationRoutes are organizations and their members.
+func (h *Handler) organizationRoutes() []httpx.Route {
+	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
+	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)
+	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
 			Find: httpx.ByID(h.findOrganization, id.Organization), List: httpx.Paged,
@@ -96,29 +111,36 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "GET", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
-			Find: httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation), List: httpx.Paged, One: httpx.ReadOne(h.readMember, id.User, id.Invitation),
+			Find: anyMember, List: httpx.Paged, One: httpx.ReadOne(h.readMember, id.User, id.Invitation),
 			Handle: h.listMembers,
 		},
 		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: h.addMember},
 		{
 			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
-			Find:   httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation),
+			Find:   anyMember,
 			Handle: h.resetMember,
 		},
 		{
 			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
-			Find:   httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation),
+			Find:   anyMember,
 			Handle: h.removeMember,
 		},
+	}
+}
 
+// keyRoutes are API keys.
+func (h *Handler) keyRoutes() []httpx.Route {
+	const member = domain.RoleMember
+	key := httpx.ByID(httpx.OnlyError(h.readKey), id.Key)
+	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
-			Find: httpx.ByID(httpx.OnlyError(h.readKey), id.Key), List: httpx.Paged, One: httpx.ReadOne(h.readKey, id.Key),
+			Find: key, List: httpx.Paged, One: httpx.ReadOne(h.readKey, id.Key),
 			Handle: h.listKeys,
 		},
 		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: h.createKey},
-		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: httpx.ByID(httpx.OnlyError(h.readKey), id.Key), Handle: h.rotateKey},
-		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: httpx.ByID(httpx.OnlyError(h.readKey), id.Key), Handle: h.revokeKey},
+		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: key, Handle: h.rotateKey},
+		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: key, Handle: h.revokeKey},
 	}
 }
 

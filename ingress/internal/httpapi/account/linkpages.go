@@ -176,6 +176,7 @@ func showLinkGone(c *gin.Context, err error, words string) {
 	ShowNotice(c, http.StatusNotFound, words)
 }
 
+// ShowNotice shows a page with one message.
 func ShowNotice(c *gin.Context, status int, words string) {
 	page, err := web.RenderNotice(web.Notice{Title: "That did not work", Words: words, Problem: true})
 	showRendered(c, status, page, err)

@@ -19,9 +19,12 @@ import (
 )
 
 const (
-	OIDCPath    = "/api/auth/oidc"
+	// OIDCPath is where a login through OpenID begins.
+	OIDCPath = "/api/auth/oidc"
+	// AttemptName is the cookie of a login that has begun.
 	AttemptName = "parley_oidc" // of the cookie
 	attemptLife = 10 * time.Minute
+	// AttemptSeal is what the cookie of a login is sealed for.
 	AttemptSeal = "oidc attempt"
 	nextDefault = DashboardPath
 	nextMost    = 512 // bytes
@@ -101,7 +104,8 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 // attemptOf reads the attempt that the browser began, when it is still good and the state is its.
 func (h *Handler) attemptOf(c *gin.Context) (attempt, error) {
 	var begun attempt
-	wrong := apierr.Invalid("state", httpx.CodeInvalidValue, "is not that of a login that this browser began in the last %d minutes; begin again",
+	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
+		"is not that of a login that this browser began in the last %d minutes; begin again",
 		int(attemptLife/time.Minute))
 	if c.Request.Method == http.MethodHead { // which never logs anybody in
 		return begun, wrong

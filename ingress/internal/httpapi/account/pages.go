@@ -18,11 +18,15 @@ import (
 )
 
 const (
+	// DashboardPath is where the dashboard begins.
 	DashboardPath = "/dashboard"
-	MaxNextPage   = 1024 // bytes of an address within the dashboard
+	// MaxNextPage is how many bytes an address within the dashboard may have.
+	MaxNextPage = 1024 // bytes of an address within the dashboard
 
-	// People talk with agents in the dashboard alone, and no page of ours needs more of the device than that.
-	NoMicrophone  = "camera=(), geolocation=(), microphone=()"
+	// NoMicrophone is the policy of all other pages. People talk with agents in the dashboard alone,
+	// and no page of ours needs more of the device than that.
+	NoMicrophone = "camera=(), geolocation=(), microphone=()"
+	// OwnMicrophone is the policy of the dashboard.
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
@@ -111,6 +115,7 @@ func ReturnTo(values []string) string {
 	return next.RequestURI()
 }
 
+// ShowPage answers with one of the service's own pages, under a Content-Security-Policy.
 func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)

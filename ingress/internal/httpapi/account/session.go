@@ -19,7 +19,8 @@ type callerView struct {
 	Role           domain.Role       `json:"role"`
 }
 
-type sessionView struct {
+// SessionView is a caller, and where they may act, as the caller may see it.
+type SessionView struct {
 	Caller        callerView          `json:"caller"`
 	User          *domain.User        `json:"user,omitempty"`
 	EmailProven   *bool               `json:"emailProven,omitempty"` // of a person: whether invitations to their address are listed
@@ -37,8 +38,9 @@ func (h *Handler) session(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-func (h *Handler) SessionOf(ctx context.Context, who domain.Caller) (sessionView, error) {
-	view := sessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
+// SessionOf returns what GET /api/auth/session answers to a caller.
+func (h *Handler) SessionOf(ctx context.Context, who domain.Caller) (SessionView, error) {
+	view := SessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error
 	if view.Organization, err = h.Store.Organization(ctx, who.OrganizationID); err != nil {
 		return view, err

@@ -17,6 +17,7 @@ import (
 )
 
 const (
+	// MaxImport is how many bytes an OpenAPI document may have.
 	MaxImport     = 2 << 20 // bytes of a body that has a document
 	operationMost = 2_048   // characters of an operation's name
 )

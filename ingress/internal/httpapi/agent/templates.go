@@ -27,6 +27,7 @@ type Templates struct {
 	until time.Time
 }
 
+// Get returns all templates, as they were some seconds ago at most.
 func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

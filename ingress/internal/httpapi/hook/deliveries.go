@@ -183,8 +183,9 @@ func (h *Handler) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (
 		return receivedView{}, err
 	}
 	if !known.Kept {
-		return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue, "what this delivery brought is not kept: it was filtered, its run was "+
-			"erased or is kept no longer, or it has more than %d bytes", store.DeliveryBodyMax)
+		return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue,
+			"what this delivery brought is not kept: it was filtered, its run was "+
+				"erased or is kept no longer, or it has more than %d bytes", store.DeliveryBodyMax)
 	}
 	body, contentType, err := h.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
@@ -259,7 +260,9 @@ func (h *Handler) testHook(c *gin.Context) {
 		return
 	}
 	event.ID, event.Name = testID, name // where the source has them in the payload, this one may have none
-	taken, err := h.take(c.Request.Context(), hook, &event, delivered{contentType: httpx.ContentJSON, body: sent.Body, traceparent: httpx.Traceparent(c)})
+	taken, err := h.take(c.Request.Context(), hook, &event, delivered{
+		contentType: httpx.ContentJSON, body: sent.Body, traceparent: httpx.Traceparent(c),
+	})
 	if err != nil {
 		httpx.Fail(c, err)
 		return

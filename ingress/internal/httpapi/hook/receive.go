@@ -27,8 +27,11 @@ import (
 )
 
 const (
-	ReceivePath    = "/api/hooks/receive/"
-	MaxDelivery    = 25 << 20        // bytes, as much as GitHub sends
+	// ReceivePath is where deliveries are sent, followed by the hook's id.
+	ReceivePath = "/api/hooks/receive/"
+	// MaxDelivery is how many bytes a delivery may have.
+	MaxDelivery = 25 << 20 // bytes, as much as GitHub sends
+	// DeliverySmall is how many bytes a delivery may have without counting as a large one.
 	DeliverySmall  = 64 << 10        // that need no place of their own
 	DeliveryBegins = 4 << 10         // bytes that are believed before they have come
 	payloadPassed  = 64 << 10        // bytes of a payload that are handed to the agent
@@ -57,6 +60,7 @@ const (
 // sharedSources send to everybody from the same addresses, and two of them send nothing again that was refused for long.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
+// IncomingDeliveries is the policy of large deliveries.
 var IncomingDeliveries = &transfer.Policy{
 	Bounds: transfer.Bounds{
 		PerCredential: deliveriesPerHook, PerOrganization: DeliveriesPerOrganization,

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// mediaRange is one element of the header Accept.
-type mediaRange struct {
+// MediaRange is one element of the header Accept.
+type MediaRange struct {
 	Media      string // such as text/event-stream, text/* or */*
 	Parameters map[string]string
 	Weight     float64
@@ -19,15 +19,15 @@ type mediaRange struct {
 var qvalue = regexp.MustCompile(`^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$`)
 
 // ReadAccept reads the header Accept by RFC 9110, 12.5.1. Malformed elements are left out.
-func ReadAccept(header http.Header) []mediaRange {
-	var out []mediaRange
+func ReadAccept(header http.Header) []MediaRange {
+	var out []MediaRange
 	for _, element := range SplitQuoted(strings.Join(header.Values("Accept"), ","), ',') {
 		media, parameters, err := mime.ParseMediaType(element)
 		weight, weighed := parameters["q"]
 		if err != nil || weighed && !qvalue.MatchString(weight) {
 			continue
 		}
-		r := mediaRange{Media: media, Parameters: parameters, Weight: 1}
+		r := MediaRange{Media: media, Parameters: parameters, Weight: 1}
 		if weighed {
 			r.Weight, _ = strconv.ParseFloat(weight, 64) // it matches qvalue
 		}
@@ -37,7 +37,7 @@ func ReadAccept(header http.Header) []mediaRange {
 }
 
 // weightOf gives the weight of a media type without parameters, by the most specific range; named: that range is the type itself.
-func weightOf(ranges []mediaRange, media string) (weight float64, named bool) {
+func weightOf(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
 	best := -1
 	for _, r := range ranges {

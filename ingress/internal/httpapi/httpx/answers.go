@@ -16,17 +16,20 @@ import (
 )
 
 const (
-	// Answers from this size on are counted: smaller ones fit the buffers of their connection.
+	// LargeBytes is the size from which on answers are counted: smaller ones fit the buffers of their connection.
 	LargeBytes = 64 << 10
 
-	// Bytes of large answers that an ingress writes at a time. Each stays in memory until its client has read it.
+	// AnswersPerOrganization is how many bytes of large answers an ingress writes at a time.
+	// Each stays in memory until its client has read it.
 	AnswersPerOrganization = 32 << 20
-	AnswersAtOnce          = 256 << 20
+	// AnswersAtOnce is the same of all organizations together.
+	AnswersAtOnce = 256 << 20
 
 	// A client that reads slower than goodPace may lose its connection to another organization's answer, once slowFor has passed.
 	goodPace = 256 << 10 // bytes a second
 	slowFor  = 2 * time.Second
 
+	// AnswerPiece is how many bytes are written between looks at the time.
 	AnswerPiece = 64 << 10 // bytes that are written between looks at the time
 )
 
@@ -121,6 +124,7 @@ func (l *LargeAnswer) pace(now time.Time) float64 {
 	return float64(l.sent) / max(now.Sub(l.began), time.Millisecond).Seconds()
 }
 
+// Leave ends an answer: its bytes count no longer.
 func (l *LargeAnswer) Leave() {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

@@ -21,6 +21,7 @@ const (
 	// MaxConversation is how many bytes of JSON are accepted from clients that send whole conversations.
 	MaxConversation = 2 << 20
 
+	// MaxBody is how many bytes of JSON are accepted.
 	MaxBody  = 256 << 10 // bytes of JSON that are accepted
 	maxReuse = 64 << 10  // buffers that grew beyond are not kept
 )
@@ -80,6 +81,7 @@ func collectBy[T any](c *gin.Context, most int64, decode func([]byte, any, *Prob
 
 var buffers sync.Pool // of *bytes.Buffer
 
+// ReadBody reads a body of JSON into buf.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {
@@ -102,11 +104,13 @@ func ReadBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
 	return nil
 }
 
+// NotJSON is the refusal of a body that is no JSON.
 func NotJSON() error {
 	return apierr.New(apierr.UnsupportedMediaType,
 		"the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding")
 }
 
+// TooLarge is the refusal of a body that has more bytes than it may.
 func TooLarge(most int64) error {
 	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", most)
 }

@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	demoStreams    = 10              // that a demo client may have open at an ingress,
-	visitorStreams = 10              // a visitor of a widget,
-	addressStreams = 100             // and the widgets' visitors of one address
-	SeatWait       = 5 * time.Second // for whoever found no seat: streams end with their runs
+	demoStreams    = 10  // that a demo client may have open at an ingress,
+	visitorStreams = 10  // a visitor of a widget,
+	addressStreams = 100 // and the widgets' visitors of one address
+	// SeatWait is the Retry-After of a stream that found no seat: streams end with their runs.
+	SeatWait = 5 * time.Second // for whoever found no seat: streams end with their runs
 )
 
 // StreamLimits are how many streams may be open at an ingress.
@@ -51,7 +52,9 @@ func (l *Limiter) LeaveSeats(seats []stream.Seat) { l.seats.Leave(seats...) }
 func NewLimiter(
 	limits *ratelimit.Limits, resolver *auth.Resolver, streams StreamLimits, demoTokens int64, spent func(context.Context) (int64, error),
 ) *Limiter {
-	return &Limiter{StreamLimits: streams, DemoTokens: demoTokens, Now: time.Now, limits: limits, auth: resolver, demo: demoBudget{spent: spent}}
+	return &Limiter{
+		StreamLimits: streams, DemoTokens: demoTokens, Now: time.Now, limits: limits, auth: resolver, demo: demoBudget{spent: spent},
+	}
 }
 
 // TakeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
@@ -105,6 +108,7 @@ func (l *Limiter) ShowLimit(c *gin.Context) {
 	}
 }
 
+// CountDemo counts a request with the demo header against its client address.
 func (l *Limiter) CountDemo(c *gin.Context) error {
 	d, err := l.limits.Demo(c.Request.Context(), l.auth.DemoClient(c.Request))
 	ShowDecision(c, d)
@@ -125,6 +129,7 @@ func (l *Limiter) CountVisitor(c *gin.Context) error {
 	return l.counted(c, d, err)
 }
 
+// CountWidgetAddress counts a request of a widget against its client address.
 func (l *Limiter) CountWidgetAddress(c *gin.Context) error {
 	d, err := l.limits.WidgetAddress(c.Request.Context(), l.auth.DemoClient(c.Request))
 	return l.counted(c, d, err)
@@ -160,6 +165,7 @@ func Refusal(d ratelimit.Decision) error {
 	return RateLimited(d.RetryAfter, fmt.Sprintf("the limit of %d requests a minute is reached", d.Limit))
 }
 
+// RateLimited is the refusal of a request that may be sent again after wait.
 func RateLimited(wait time.Duration, detail string) error {
 	e := apierr.New(apierr.RateLimited, "%s", detail)
 	e.RetryAfter = wait

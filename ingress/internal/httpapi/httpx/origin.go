@@ -49,8 +49,10 @@ func isHost(s string) bool {
 	return written == inner
 }
 
+// MaxOrigin is how many characters an origin may have.
 const MaxOrigin = 255
 
+// HeaderOrigin names the page that sends a request.
 const HeaderOrigin = "Origin"
 
 // PageOrigin gives the origin of the page that sends a request, if that says one: "null" is none.

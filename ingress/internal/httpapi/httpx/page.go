@@ -12,6 +12,7 @@ import (
 	"parley/shared/id"
 )
 
+// ContentJSON is the media type of JSON.
 const ContentJSON = "application/json"
 
 // WriteJSON answers with a value's JSON form.
@@ -40,8 +41,10 @@ type Page struct {
 
 const (
 	pageDefault = 20
-	MaxPage     = 100
-	PageBytes   = 8<<20 - 1<<10 // of a page's entries: with what stands around them it has at most 8 MiB
+	// MaxPage is how many entries a page may have.
+	MaxPage = 100
+	// PageBytes is how many bytes the entries of a page may have together.
+	PageBytes = 8<<20 - 1<<10 // of a page's entries: with what stands around them it has at most 8 MiB
 )
 
 // ReadPage reads limit and cursor of a list of ids with the prefix.

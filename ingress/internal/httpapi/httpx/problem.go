@@ -126,6 +126,7 @@ func blamesRequest(code apierr.Code) bool {
 	return code == apierr.InvalidRequest || code == apierr.PayloadTooLarge || code == apierr.UnsupportedMediaType
 }
 
+// Coded returns an error as callers may see it.
 func Coded(c *gin.Context, err error) *apierr.Error {
 	var coded *apierr.Error
 	if errors.As(err, &coded) || errors.As(store.Unavailable(err), &coded) {
@@ -182,4 +183,5 @@ func sentence(words string) string {
 	return string(unicode.ToUpper(first)) + words[size:] + "."
 }
 
+// NotFound is the refusal of an id that names nothing that the caller may read.
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }

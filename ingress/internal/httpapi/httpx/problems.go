@@ -44,6 +44,7 @@ func (p *Problems) Add(field, code, message string, args ...any) {
 	p.List = append(p.List, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
 }
 
+// Has reports whether something is known to be wrong with a field, or with what it is in.
 func (p *Problems) Has(field string) bool {
 	for _, known := range p.List {
 		rest, within := strings.CutPrefix(field, known.Field)
@@ -143,6 +144,7 @@ func CheckMetadata(p *Problems, at string, metadata map[string]string) {
 	p.Count(at, len(metadata), MaxMetadata) // last: its own problem would hide those of its entries
 }
 
+// MaxDescription is how many characters a description may have.
 const MaxDescription = 2_000
 
 // OneOf checks that a value is one of those that are possible.
@@ -161,18 +163,24 @@ func Enumerated[T ~string](values []T) string {
 	return strings.Join(words, ", ")
 }
 
+// HiddenSecret stands for a secret in answers, and for an unchanged one in bodies.
 const HiddenSecret = "***"
 
+// DefaultOverlap is how many seconds a rotated secret stays good unless a request says otherwise.
 const DefaultOverlap = 24 * 60 * 60
 
+// MaxOverlap is how many seconds a rotated secret may stay good.
 const MaxOverlap = 7 * DefaultOverlap
 
+// MaxName is how many characters a name may have.
 const MaxName = 120
 
+// IsVisible reports whether s holds printable ASCII and no spaces.
 func IsVisible(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
+// MaxAutomationID is how many characters the name of an automation may have.
 const MaxAutomationID = 128
 
 // CheckAutomationID checks the name of an automation.
@@ -183,4 +191,5 @@ func CheckAutomationID(found *Problems, field, name string) {
 	}
 }
 
+// HeaderName matches the name of a header.
 var HeaderName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")

@@ -37,6 +37,7 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 
 func checkKey(found *Problems, field, key string) { found.Text(field, key, 1, maxKey) }
 
+// CheckSession checks the id of a session.
 func CheckSession(found *Problems, sessionID string) {
 	found.Text("sessionId", sessionID, 1, MaxSessionID)
 }

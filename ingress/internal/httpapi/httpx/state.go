@@ -32,6 +32,7 @@ type State struct {
 
 const stateKey = "parley"
 
+// StateOf returns the state of a request, which it makes at the first call.
 func StateOf(c *gin.Context) *State {
 	known, _ := c.Get(stateKey)
 	if st, ok := known.(*State); ok {

@@ -90,7 +90,7 @@ func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, may Permit) {
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
 	frame := func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, "run_1", e) }
-	SendStream(c, q, frame, may) //nolint:contextcheck // the request has it
+	SendStream(c, q, frame, may)
 }
 
 func TestAStreamBeatsEveryTenSeconds(t *testing.T) {

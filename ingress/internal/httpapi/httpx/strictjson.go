@@ -13,6 +13,7 @@ import (
 
 const (
 	maxDepth = 32
+	// BodyPath names the body as a whole in problems.
 	BodyPath = "body" // names the whole body in problems
 )
 
@@ -34,7 +35,7 @@ func decode(d Decoder, dst any) (ok bool) {
 		return false
 	}
 	target := reflect.ValueOf(dst).Elem()
-	err := d.Value(ShapeOf(target.Type()), target)
+	err := d.Value(shapeOf(target.Type()), target)
 	if err == nil {
 		if d.space(); d.pos < len(d.Src) {
 			err = d.syntax("there is more after the end of the value")
@@ -323,4 +324,9 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 		dst.Set(reflect.Append(dst, elem))
 		d.leave(back)
 	}
+}
+
+// Into reads the value that Src holds into target.
+func (d *Decoder) Into(target reflect.Value) *apierr.Field {
+	return d.Value(shapeOf(target.Type()), target)
 }

@@ -92,9 +92,9 @@ type field struct {
 
 var shapes sync.Map // reflect.Type → *shape
 
-// ShapeOf reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
+// shapeOf reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
 // Types that no body has make it panic, which the first test of an endpoint shows.
-func ShapeOf(typ reflect.Type) *shape {
+func shapeOf(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
 	if !ok {
 		known, _ = shapes.LoadOrStore(typ, newShape(typ))
@@ -106,7 +106,7 @@ func ShapeOf(typ reflect.Type) *shape {
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
-		s.kind, s.elem = ofOptional, ShapeOf(typ.Field(1).Type)
+		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
 		if typ.NumField() > 2 { // removable
 			s.kind = ofRemovable
 		}
@@ -115,7 +115,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[either]()) {
 		s.kind = ofEither
 		for _, f := range reflect.VisibleFields(typ) {
-			s.fields = append(s.fields, field{index: f.Index, shape: ShapeOf(f.Type)})
+			s.fields = append(s.fields, field{index: f.Index, shape: shapeOf(f.Type)})
 		}
 		return s
 	}
@@ -135,11 +135,11 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	case reflect.Int, reflect.Int64:
 		s.kind = ofInt
 	case reflect.Slice:
-		s.kind, s.elem = ofList, ShapeOf(typ.Elem())
+		s.kind, s.elem = ofList, shapeOf(typ.Elem())
 	case reflect.Map:
-		s.kind, s.elem = ofMap, ShapeOf(typ.Elem())
+		s.kind, s.elem = ofMap, shapeOf(typ.Elem())
 	case reflect.Pointer:
-		s.kind, s.elem = ofPointer, ShapeOf(typ.Elem())
+		s.kind, s.elem = ofPointer, shapeOf(typ.Elem())
 	case reflect.Struct:
 		s.kind, s.fields = ofStruct, fieldsOf(typ)
 	default:
@@ -155,7 +155,7 @@ func fieldsOf(typ reflect.Type) []field {
 		if f.Anonymous || name == "" {
 			continue
 		}
-		out = append(out, field{name: name, index: f.Index, shape: ShapeOf(f.Type), required: f.Tag.Get("need") == "yes"})
+		out = append(out, field{name: name, index: f.Index, shape: shapeOf(f.Type), required: f.Tag.Get("need") == "yes"})
 	}
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))

@@ -13,16 +13,16 @@ import (
 	"parley/shared/store"
 )
 
-// timePage is the part that was asked for of a list whose order is by time, not by id.
-type timePage struct {
+// TimePage is the part that was asked for of a list whose order is by time, not by id.
+type TimePage struct {
 	Limit int
 	After store.After
 }
 
 // ReadTimePage reads limit and cursor of a list of ids with one of the prefixes.
-func ReadTimePage(c *gin.Context, prefixes ...string) (timePage, error) {
+func ReadTimePage(c *gin.Context, prefixes ...string) (TimePage, error) {
 	found := &Problems{}
-	p := timePage{Limit: ReadLimit(c, found)}
+	p := TimePage{Limit: ReadLimit(c, found)}
 	if text, given := QueryValue(c, "cursor", found); given {
 		var ok bool
 		if p.After, ok = readAfter(text, prefixes); !ok {
@@ -50,7 +50,7 @@ func readAfter(cursor string, prefixes []string) (store.After, bool) {
 const maxMicros = 1 << 52 // the year 2112: what PostgreSQL certainly takes
 
 // NewTimeList makes a page of up to limit+1 entries, as listOf does; show gives an entry's form and its place.
-func NewTimeList[T, V any](entries []T, p timePage, show func(T) (V, store.After)) List[V] {
+func NewTimeList[T, V any](entries []T, p TimePage, show func(T) (V, store.After)) List[V] {
 	out := List[V]{Data: make([]V, len(entries))}
 	places := make([]store.After, len(entries))
 	for i, entry := range entries {

@@ -19,12 +19,14 @@ import (
 )
 
 const (
+	// DocumentMost is how many bytes a document may have.
 	DocumentMost     = 20 << 20 // bytes of a document
 	formFilesMost    = 20
 	formPartsMost    = 64
 	formHeaderMost   = 8 << 10  // bytes of a part's header; a little more is read ahead
 	formMetadataMost = 64 << 10 // bytes
-	FormMost         = formFilesMost*DocumentMost + 1<<20
+	// FormMost is how many bytes a form with documents may have.
+	FormMost = formFilesMost*DocumentMost + 1<<20
 	// Of a form that is refused so much more is read, to report what else is wrong with it.
 	formRestMost = 1 << 20
 	boundaryMost = 70 // RFC 2046
@@ -56,7 +58,8 @@ func newDocumentForm(
 	boundary := parameters["boundary"]
 	printable := strings.IndexFunc(boundary, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if err != nil || boundary == "" || len(boundary) > boundaryMost || !printable || strings.HasSuffix(boundary, " ") {
-		return nil, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "the Content-Type must name the boundary, of 1 to %d characters", boundaryMost)
+		return nil, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue,
+			"the Content-Type must name the boundary, of 1 to %d characters", boundaryMost)
 	}
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), most: most, keep: keep, unread: formRestMost}, nil
 }

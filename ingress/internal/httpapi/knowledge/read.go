@@ -18,7 +18,8 @@ import (
 const (
 	documentPagesMost = 1_000_000   // that a query can name
 	chunksMost        = 100_000_000 // the same
-	// Passages of a page that are shown: about half a million characters. A sheet may be one page with all of a document's text.
+	// PagePassagesMost is how many passages of a page are shown: about half a million characters.
+	// A sheet may be one page with all of a document's text.
 	PagePassagesMost = 500
 	// A document's content is replaced and deleted under the same id: whoever has it asks again each time.
 	documentCaching = "private, no-cache, no-transform"

@@ -122,7 +122,8 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 			found.Add(at, httpx.CodeDuplicate, "names what another names: a document has one value of each name")
 		}
 		if !cut || !httpx.MetadataName.MatchString(name) {
-			found.Add(at, httpx.CodeInvalidValue, "must be a name, a colon and a value; names have 1 to 64 letters, digits, dots, underscores and hyphens")
+			found.Add(at, httpx.CodeInvalidValue,
+				"must be a name, a colon and a value; names have 1 to 64 letters, digits, dots, underscores and hyphens")
 			continue
 		}
 		found.Text(at, value, 0, httpx.MaxMetadataValue)

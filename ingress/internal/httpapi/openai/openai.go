@@ -23,10 +23,12 @@ import (
 )
 
 const (
+	// V1Prefix begins the paths of OpenAI's API.
 	V1Prefix = "/v1/"
 
 	endMargin = time.Minute // behind a run's deadline, for its end to be told
 
+	// HeaderRunID names the run of an answer.
 	HeaderRunID       = "X-Parley-Run-Id"
 	headerShouldRetry = "X-Should-Retry" // OpenAI's own clients obey it
 )

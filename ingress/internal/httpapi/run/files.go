@@ -15,7 +15,7 @@ import (
 
 const (
 
-	// The content of an id never changes; what may change is who may see it.
+	// FileCaching says how files are kept. The content of an id never changes; what may change is who may see it.
 	FileCaching = "private, max-age=3600, immutable, no-transform"
 )
 

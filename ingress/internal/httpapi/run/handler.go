@@ -50,7 +50,9 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 
 // Routes are chats, automations, runs and sessions.
 func (h *Handler) Routes() []httpx.Route {
-	const member, admin = domain.RoleMember, domain.RoleAdmin
+	const member = domain.RoleMember
+	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
+	source := httpx.InOrganization(h.Store, (*store.Store).SourceByID)
 	return []httpx.Route{
 		{
 			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
@@ -59,7 +61,8 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "GET", Path: "/api/sessions", Need: auth.NeedUser, Role: member,
-			Find: h.findSession, List: httpx.Params{"principal", "limit", "cursor"}, Beside: httpx.Params{"agentId", "templateId", "principal", "limit", "cursor"},
+			Find: h.findSession, List: httpx.Params{"principal", "limit", "cursor"},
+			Beside: httpx.Params{"agentId", "templateId", "principal", "limit", "cursor"},
 			Handle: h.getSessions,
 		},
 		{
@@ -70,18 +73,18 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/api/internal/run-automation", Need: auth.NeedKey, Role: member, Late: true, Handle: h.runAutomation},
 		{
 			Method: "GET", Path: "/api/runs", Need: auth.NeedUser, Role: member,
-			Find: httpx.ByID(httpx.OnlyError(h.findRun), id.Run), List: httpx.Params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
+			Find: run, List: httpx.Params{"agentId", "sessionId", "automationId", "status", "limit", "cursor"},
 			Beside: httpx.Params{"wait", "stream", "format", "timeline"},
 			Handle: h.getRuns,
 		},
 		{
 			Method: "POST", Path: "/api/runs", Action: "*", Need: auth.NeedUser, Role: member,
-			Find: httpx.ByID(httpx.OnlyError(h.findRun), id.Run), Beside: httpx.Params{"toolCallId"},
+			Find: run, Beside: httpx.Params{"toolCallId"},
 			Handle: h.postRuns,
 		},
 		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: h.streamChanges},
 
-		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: httpx.InOrganization(h.Store, (*store.Store).SourceByID), Handle: h.getSource},
+		{Method: "GET", Path: "/api/sources", Need: auth.NeedUser, Role: member, Find: source, Handle: h.getSource},
 		{Method: "GET", Path: "/api/files", Need: auth.NeedUser, Role: member, Find: httpx.ByID(h.findFile, id.File), Handle: h.getFile},
 	}
 }

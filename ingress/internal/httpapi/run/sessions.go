@@ -21,6 +21,7 @@ import (
 )
 
 const (
+	// MaxContent is how many bytes of a message are shown where a turn alone has more than a page.
 	MaxContent = 100_000 // characters of a message that does not fit a page
 )
 

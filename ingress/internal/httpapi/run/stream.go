@@ -33,6 +33,7 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 	sendEvents(c, reader.RunID(), reader, h.Permit(c))
 }
 
+// OpenSubmitted begins a submission's run and returns a reader of its events, which must be closed.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
 	s.Traceparent = httpx.Traceparent(c)
 	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c))

@@ -21,6 +21,7 @@ import (
 const // What is shown by itself runs nothing, loads nothing and knows no cookie; nobody else's page may show it.
 filePolicy = "sandbox; default-src 'none'"
 
+// FileVaries lists the headers on which the answer with a file depends.
 const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
 // SendFile answers with a file, or with the part of it that was asked for.

@@ -18,7 +18,7 @@ const (
 	// the last paceTime to 2*paceTime of such waiting. Time that the service itself takes does not count.
 	PaceTime = 5 * time.Second
 
-	// Files that may be on their way from an ingress at once: each holds a part of its content in memory.
+	// FilesPerCredential is how many files may be on their way from an ingress at once: each holds a part of its content in memory.
 	FilesPerCredential   = 16
 	filesPerOrganization = 32
 	filesAtOnce          = 512
@@ -48,7 +48,8 @@ type Bounds struct{ PerCredential, PerOrganization, PerAddress, AtOnce int }
 
 // Files are files that are read.
 var Files = &Policy{
-	Bounds: Bounds{FilesPerCredential, filesPerOrganization, filesAtOnce / AddressShare, filesAtOnce}, Pace: httpx.SlowestRate, Patience: PaceTime,
+	Bounds: Bounds{FilesPerCredential, filesPerOrganization, filesAtOnce / AddressShare, filesAtOnce},
+	Pace:   httpx.SlowestRate, Patience: PaceTime,
 	Doing: "reading too many files at once", TooMany: "too many files are being read at once",
 	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
 }

@@ -155,8 +155,6 @@ func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 	})
 }
 
-const waitMost = 30 * time.Second // for a thing that must happen
-
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

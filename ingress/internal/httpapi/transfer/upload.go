@@ -14,15 +14,18 @@ import (
 )
 
 const (
-	// Uploads that may come to an ingress at once: each holds a part of its content in memory.
-	UploadsPerCredential   = 4
+	// UploadsPerCredential is how many uploads may come to an ingress at once: each holds a part of its content in memory.
+	UploadsPerCredential = 4
+	// UploadsPerOrganization is how many uploads an organization may have at an ingress.
 	UploadsPerOrganization = 8
-	UploadsAtOnce          = 64
+	// UploadsAtOnce is how many uploads there may be at an ingress.
+	UploadsAtOnce = 64
 	// Those in JSON are in memory as a whole.
 	textsPerCredential   = 1
 	textsPerOrganization = 2
 	textsAtOnce          = 4
 
+	// AnswerTime is how long an upload may take to be stored and answered after its last byte.
 	AnswerTime  = time.Minute // behind the last byte of an upload, to store it and to answer
 	extendEvery = 64 << 10    // bytes
 	AnyBytes    = -1
@@ -34,16 +37,19 @@ var ErrNotAllowed = errors.New("the header of a part has too many bytes")
 // Documents are documents that are sent, incomingText those of them that come as JSON.
 var (
 	Documents = &Policy{
-		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce}, Pace: httpx.SlowestRate, Patience: PaceTime,
+		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},
+		Pace:   httpx.SlowestRate, Patience: PaceTime,
 		Doing: "sending too many documents at once", TooMany: "too many documents are being sent at once", Limit: LimitArrival,
 	}
 	DocumentTexts = &Policy{
-		Bounds: Bounds{textsPerCredential, textsPerOrganization, textsAtOnce / AddressShare, textsAtOnce}, Pace: httpx.SlowestRate, Patience: PaceTime,
+		Bounds: Bounds{textsPerCredential, textsPerOrganization, textsAtOnce / AddressShare, textsAtOnce},
+		Pace:   httpx.SlowestRate, Patience: PaceTime,
 		Doing:   "sending too many documents as JSON at once; a form takes more",
 		TooMany: "too many documents are being sent as JSON at once; a form takes more", Limit: LimitArrival,
 	}
 )
 
+// LimitArrival bounds the time of a body that comes, and of its answer.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
 	_ = conn.SetReadDeadline(until) // tests' recorders have none
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))

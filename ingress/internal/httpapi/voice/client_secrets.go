@@ -113,7 +113,7 @@ func (h *Handler) secretAsked(c *gin.Context) (body clientSecretBody, asked voic
 	var of secretModel
 	if !found.Has("session") {
 		d := httpx.Decoder{Src: body.Session, Path: []byte("session"), Found: found, Open: true}
-		if wrong := d.Value(httpx.ShapeOf(reflect.TypeFor[secretModel]()), reflect.ValueOf(&of).Elem()); wrong != nil {
+		if wrong := d.Into(reflect.ValueOf(&of).Elem()); wrong != nil {
 			found.List = append(found.List, *wrong) // not reached: the body was read to its end before
 		}
 	}

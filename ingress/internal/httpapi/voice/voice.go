@@ -24,6 +24,7 @@ import (
 )
 
 const (
+	// RealtimePath is where voice connections begin.
 	RealtimePath = "/v1/realtime"
 	voiceSession = "rt" // prefix of a voice session that nobody has named
 	socketName   = "realtime"

@@ -37,7 +37,7 @@ const (
 	preflightAge   = "600" // seconds that browsers need not ask again; what they send is looked at each time
 )
 
-// share lets a page of a listed origin read the answer of a route that is for such pages, errors included: a page that
+// Share lets a page of a listed origin read the answer of a route that is for such pages, errors included: a page that
 // may not read a refusal cannot tell a limit from a network that is down.
 func (h *Handler) Share(c *gin.Context, r httpx.Route) {
 	if r.Method != http.MethodPost || r.Path != WidgetSessionsPath && r.Path != chatPath {
@@ -71,6 +71,7 @@ func (h *Handler) listed(c *gin.Context, origin string) bool {
 	return len(agents) == 1 && h.Embeds(ctx, agents[0], origin)
 }
 
+// Embeds reports whether an agent's widget lists the pages of an origin.
 func (h *Handler) Embeds(ctx context.Context, agentID, origin string) bool {
 	if !id.Valid(id.Agent, agentID) {
 		return false
@@ -79,7 +80,7 @@ func (h *Handler) Embeds(ctx context.Context, agentID, origin string) bool {
 	return err == nil && widget != nil
 }
 
-// preflight answers browsers that ask whether a page may send what it is about to. Others, and pages that may not, get
+// Preflight answers browsers that ask whether a page may send what it is about to. Others, and pages that may not, get
 // what every request gets with a method that the path does not have.
 func (h *Handler) Preflight(c *gin.Context) {
 	req := c.Request

@@ -80,7 +80,7 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	target := reflect.ValueOf(dst).Elem()
 	d := httpx.Decoder{Src: src, Path: []byte(field), Found: found}
-	if err := d.Value(httpx.ShapeOf(target.Type()), target); err != nil {
+	if err := d.Into(target); err != nil {
 		found.List = append(found.List, *err) // not reached: the body was read to its end before
 	}
 }

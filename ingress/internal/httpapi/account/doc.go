@@ -1,0 +1,2 @@
+// Package account answers what people and their organizations are: logins, invitations, members and keys.
+package account

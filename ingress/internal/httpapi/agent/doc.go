@@ -1,0 +1,2 @@
+// Package agent answers what agents and templates are.
+package agent

@@ -1,0 +1,2 @@
+// Package hook keeps webhooks that come in, and takes their deliveries.
+package hook

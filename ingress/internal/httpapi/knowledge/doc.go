@@ -1,0 +1,2 @@
+// Package knowledge keeps the documents of organizations.
+package knowledge

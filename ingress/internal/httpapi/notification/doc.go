@@ -1,0 +1,2 @@
+// Package notification keeps the endpoints that are told of events.
+package notification

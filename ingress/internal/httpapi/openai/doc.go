@@ -1,0 +1,2 @@
+// Package openai speaks OpenAI's API, but for voice.
+package openai

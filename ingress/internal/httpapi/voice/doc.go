@@ -1,0 +1,2 @@
+// Package voice speaks OpenAI's Realtime API.
+package voice

@@ -1,0 +1,2 @@
+// Package widget serves the widgets that sites embed.
+package widget
