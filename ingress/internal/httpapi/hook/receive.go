@@ -32,7 +32,8 @@ const (
 	// MaxDelivery is how many bytes a delivery may have.
 	MaxDelivery = 25 << 20 // bytes, as much as GitHub sends
 	// DeliverySmall is how many bytes a delivery may have without counting as a large one.
-	DeliverySmall  = 64 << 10        // that need no place of their own
+	DeliverySmall = 64 << 10 // that need no place of their own
+	// DeliveryBegins is how many bytes of a delivery are believed before they have come.
 	DeliveryBegins = 4 << 10         // bytes that are believed before they have come
 	payloadPassed  = 64 << 10        // bytes of a payload that are handed to the agent
 	contentMost    = 200             // bytes of a Content-Type that are kept
@@ -47,7 +48,8 @@ const (
 
 	// Large deliveries that may come to an ingress at once: each is in memory as a whole. Senders that are not verified yet
 	// have bounds of their own, and the slots beyond those are for verified ones.
-	deliveriesPerHook         = 2
+	deliveriesPerHook = 2
+	// DeliveriesPerOrganization is how many large deliveries an organization may have at an ingress.
 	DeliveriesPerOrganization = 3
 	deliveriesAtOnce          = 8
 	strangersPerHook          = 1

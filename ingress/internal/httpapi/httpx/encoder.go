@@ -13,7 +13,9 @@ import (
 
 // Encoder tells a run in another protocol's words.
 type Encoder interface {
+	// Append writes what an event means to b, and reports whether nothing may follow it.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)
+	// Cut writes to b that no more of the run can be told here, although it goes on.
 	Cut(b []byte) []byte
 }
 

@@ -28,7 +28,8 @@ const (
 	// AnswerTime is how long an upload may take to be stored and answered after its last byte.
 	AnswerTime  = time.Minute // behind the last byte of an upload, to store it and to answer
 	extendEvery = 64 << 10    // bytes
-	AnyBytes    = -1
+	// AnyBytes allows an upload any number of bytes.
+	AnyBytes = -1
 )
 
 // ErrNotAllowed ends a body that sends more than it is allowed to send now.
