@@ -5,7 +5,12 @@ import (
 	"compress/gzip"
 	"html"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -96,3 +101,60 @@ func TestAssets(t *testing.T) {
 
 // foreign is what a style sheet or script loads from elsewhere.
 var foreign = regexp.MustCompile(`url\((https?:)?//[^)]*\)|@import|\bimport\(?"https?:[^"]*"|\bfrom"https?:[^"]*"`)
+
+var importedModule = regexp.MustCompile(`(?s)(?:import|export)[^;]*? from "(\.[^"]+)"`)
+
+// No module of the pages imports itself by way of others: each can be read, moved and tested without those that use it.
+func TestModulesImportInOneDirection(t *testing.T) {
+	t.Parallel()
+	imports := map[string][]string{}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, root := range []string{"dashboard", "widget", "kit"} {
+		must(filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasPrefix(filepath.Ext(name), ".ts") {
+				return err
+			}
+			source, err := os.ReadFile(name)
+			for _, found := range importedModule.FindAllSubmatch(source, -1) {
+				imports[name] = append(imports[name], filepath.Join(filepath.Dir(name), string(found[1])))
+			}
+			return err
+		}))
+	}
+	module := func(path string) string {
+		for _, extension := range []string{".ts", ".tsx", "/index.ts", ""} {
+			if _, known := imports[path+extension]; known {
+				return path + extension
+			}
+		}
+		return ""
+	}
+	seen := map[string]int{} // 1: on the way, 2: done
+	var visit func(name string, way []string)
+	visit = func(name string, way []string) {
+		way = append(way, name)
+		switch {
+		case name == "" || seen[name] == 2:
+			return
+		case seen[name] == 1:
+			t.Errorf("a circle of imports: %s", strings.Join(way[slices.Index(way, name):], " → "))
+			return
+		}
+		seen[name] = 1
+		for _, path := range imports[name] {
+			visit(module(path), slices.Clone(way))
+		}
+		seen[name] = 2
+	}
+	for _, name := range slices.Sorted(maps.Keys(imports)) {
+		visit(name, nil)
+	}
+	if len(imports) < 50 {
+		t.Errorf("only %d modules were found", len(imports))
+	}
+}

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { ApiError, get, post } from "../api";
 import type { RequiredAction, Run } from "../types";
 import { Button } from "../ui/button";
-import { Curl } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { Problem, Time } from "../ui/parts";
 import { toast } from "../ui/toast";
 import { Arguments } from "./toolcalls";

@@ -4,7 +4,8 @@ import { ApiError, get, inDemo } from "../api";
 import { useQuery } from "../query";
 import type { Citation, Source } from "../types";
 import { Button } from "../ui/button";
-import { Curl, type Request } from "../ui/copy";
+import type { Request } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { count, Empty, Problem, Time, Waiting } from "../ui/parts";
 import { place, webAddress } from "./place";
 

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { inDemo } from "../api";
 import { useSession } from "../state";
 import { Button } from "../ui/button";
-import { Curl } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { Speak, type Voice } from "../voice/speak";
 import { DemoLimit } from "./demo";
 import { draftOf, keepDraft } from "./kept";

@@ -1,6 +1,5 @@
 // What outlives a reload of the window, or signing in again: messages that are written or on their way, and in the demo all of it.
 import type { ApiError } from "../api";
-import type { Limit } from "./limit";
 import { newTurn, type Turn } from "./turn";
 
 export interface Sent {
@@ -54,6 +53,16 @@ export function draftOf(slot: string): string {
 }
 
 export const keepDraft = (slot: string, text: string): void => write(draftName(slot), text === "" ? null : text);
+
+/** What the demo lets a visitor do in a minute. */
+export interface Limit {
+  left: number;
+  most: number;
+  windowSeconds: number;
+  /** When there is more, and when all of it is there again, in milliseconds since 1970. */
+  more: number;
+  all: number;
+}
 
 const limitName = "parley.demo-limit";
 

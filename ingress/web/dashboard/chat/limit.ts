@@ -1,15 +1,6 @@
 // What the demo lets a visitor do in a minute, as its answers say.
 import { useEffect, useState } from "preact/hooks";
-import { keepLimit, keptLimit } from "./kept";
-
-export interface Limit {
-  left: number;
-  most: number;
-  windowSeconds: number;
-  /** When there is more, and when all of it is there again, in milliseconds since 1970. */
-  more: number;
-  all: number;
-}
+import { keepLimit, keptLimit, type Limit } from "./kept";
 
 let known: Limit | null = keptLimit();
 const changed = new EventTarget();

@@ -5,7 +5,7 @@ import { useList } from "../query";
 import { useSession } from "../state";
 import type { SessionEntry, SessionMessages } from "../types";
 import { Button } from "../ui/button";
-import { Curl } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
 import { More, Problem, Time } from "../ui/parts";
 import type { ChatSession } from "./session";

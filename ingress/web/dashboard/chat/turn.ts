@@ -2,7 +2,24 @@
 import type { ApiError } from "../api";
 import type { ServerEvent } from "../../kit/sse";
 import type { Citation, Message, RequiredAction, Run, RunStatus, RunSummary, ToolCall } from "../types";
-import type { Spoken } from "../voice/spoken";
+
+/** How a turn that is spoken stands. */
+export interface Spoken {
+  phase: "hearing" | "understanding" | "thinking" | "speaking" | "over";
+  /** The item of what the person said. */
+  item: string;
+  response: string | null;
+  /** The item of the answer. */
+  answer: string | null;
+  /** What of the answer was sent to be heard. */
+  said: string;
+  /** Milliseconds from the end of the question to the first sound of the answer. */
+  latency: number | null;
+  /** Milliseconds of the answer that were played. */
+  played: number;
+  /** Nothing of the answer is said aloud. */
+  silent?: boolean;
+}
 
 export interface Turn {
   /** Names the turn on the page for as long as it is shown. */

@@ -7,10 +7,9 @@ import { get, inDemo } from "../api";
 import type { Run, RunSummary } from "../types";
 import { Copy } from "../ui/copy";
 import { count, duration, money, Time } from "../ui/parts";
-import type { Spoken } from "../voice/spoken";
 import type { ChatSession } from "./session";
 import { Refused, Ended } from "./trouble";
-import { ended, shownText, underWay, type Turn } from "./turn";
+import { ended, shownText, underWay, type Spoken, type Turn } from "./turn";
 
 export function TurnView({ turn, session, onAsk, last }: { turn: Turn; session: ChatSession; onAsk: (message: string) => void; last: boolean }) {
   const text = shownText(turn);

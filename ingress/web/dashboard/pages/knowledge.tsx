@@ -5,12 +5,13 @@ import { useList } from "../query";
 import { useMay } from "../state";
 import type { Document } from "../types";
 import { Button } from "../ui/button";
-import { Curl } from "../ui/copy";
-import { Empty, Loaded, More, PageHeader, Status, Time, count, size } from "../ui/parts";
+import { Curl } from "../ui/curl";
+import { Empty, Loaded, More, PageHeader, Time, count, size } from "../ui/parts";
 import { Table } from "../ui/table";
 import { AddDialog } from "./knowledge/add";
 import { DocumentDialog } from "./knowledge/document";
 import { Search } from "./knowledge/search";
+import { Standing } from "./knowledge/standing";
 import { DropZone, Uploads, useUploads } from "./knowledge/uploads";
 
 export function KnowledgePage() {
@@ -66,18 +67,5 @@ function Documents({ list, onShow }: { list: Document[]; onShow: (id: string) =>
       { head: "Passages", end: true, tight: true, cell: (d) => count(d.chunks) },
       { head: "Added", tight: true, cell: (d) => <Time at={d.createdAt} /> },
     ]} />
-  );
-}
-
-/** Where a document stands: how far it is read, or why it could not be. */
-export function Standing({ of: d }: { of: Document }) {
-  if (d.status === "failed") return <span class="standing"><Status of="failed" /> <span class="small quiet">{d.error?.message}</span></span>;
-  if (d.status !== "processing" || d.pages === null || d.pages === 0) return <Status of={d.status} />;
-  return (
-    <span class="standing">
-      <Status of="processing" />
-      <progress value={d.pagesDone} max={d.pages} aria-label={`Pages of ${d.name} that are read`} />
-      <span class="small quiet number">{d.pagesDone} of {d.pages}</span>
-    </span>
   );
 }

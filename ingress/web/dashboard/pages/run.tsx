@@ -6,7 +6,7 @@ import { ToolCalls } from "../answer/toolcalls";
 import type { Run } from "../types";
 import { LinkButton } from "../ui/button";
 import { Snippet } from "../ui/copy";
-import { Confirm } from "../ui/dialog";
+import { Confirm } from "../ui/confirm";
 import { count, Empty, money, PageHeader, Problem, Section, Status, Waiting } from "../ui/parts";
 import { Commands } from "./run/commands";
 import { Facts } from "./run/facts";

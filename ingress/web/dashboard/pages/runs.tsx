@@ -6,7 +6,7 @@ import { useQuery } from "../query";
 import { useMay } from "../state";
 import type { List, RunSummary } from "../types";
 import { Button, LinkButton } from "../ui/button";
-import { Curl } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { Icon } from "../ui/icon";
 import { Empty, PageHeader, Problem, Waiting } from "../ui/parts";
 import { clearFilter, filtered, filterOf, Filters, paramsOf } from "./runs/filters";

@@ -6,7 +6,7 @@ import { useQuery } from "../query";
 import { useMay } from "../state";
 import type { Template } from "../types";
 import { Button, LinkButton } from "../ui/button";
-import { Curl } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { Empty, Loaded, PageHeader } from "../ui/parts";
 import { CreateDialog } from "./templates/create";
 import { DemoBar } from "./templates/demobar";

@@ -1,9 +1,7 @@
 // What people take away: text to copy, and each action as a command.
 import { useEffect, useId, useState } from "preact/hooks";
 import { address, type Params } from "../api";
-import { useBaseUrl, useSession } from "../state";
 import { Button } from "./button";
-import { Dialog } from "./dialog";
 import { toast } from "./toast";
 
 /** Copies text; says so in place. */
@@ -62,32 +60,4 @@ export function curlOf(request: Request, baseUrl: string): string {
   if (request.file) parts.push(`-F ${quoted("file=@" + request.file)}`);
   if (request.body !== undefined) parts.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(request.body))}`);
   return parts.join(" \\\n  ");
-}
-
-/** "Copy as curl": shows the command for what a button beside it does. */
-export function Curl({ request, what, words = "curl" }: { request: Request; what: string; words?: string }) {
-  const [open, setOpen] = useState(false);
-  const baseUrl = useBaseUrl();
-  const session = useSession();
-  return (
-    <>
-      <Button look="bare" icon="curl" label={`Copy as curl: ${what}`} onClick={() => setOpen(true)}>{words}</Button>
-      {open && (
-        <Dialog title={`${what}, with curl`} onClose={() => setOpen(false)}>
-          <div class="stack">
-            <Snippet text={curlOf(request, baseUrl)} label="the command" />
-            {request.credential === "session" && (
-              <p class="hint">This is a person’s own: put the token that <code>POST /api/auth/login</code> answers with into <code>PARLEY_SESSION</code>.</p>
-            )}
-            {(request.credential ?? "key") === "key" && (
-              <p class="hint">
-                Put an API key of {session?.organization.name ?? "your organization"} into <code>PARLEY_API_KEY</code>;{" "}
-                <a href="/dashboard/org">make one under Organization</a>.
-              </p>
-            )}
-          </div>
-        </Dialog>
-      )}
-    </>
-  );
 }

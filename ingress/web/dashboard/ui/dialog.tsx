@@ -2,7 +2,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
-import { Curl, type Request } from "./copy";
 
 type Field = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement;
 
@@ -88,30 +87,5 @@ export function Leave({ onStay, onLeave, children }: { onStay: () => void; onLea
     }>
       {children}
     </Dialog>
-  );
-}
-
-/** A button that asks before it does what cannot be undone. */
-export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label, request }: {
-  action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare"; icon?: "trash"; label?: string;
-  /** What it sends, to be shown as a command. */
-  request?: Request;
-}) {
-  const [asking, setAsking] = useState(false);
-  return (
-    <>
-      <Button look={look} icon={icon} label={label} onClick={() => setAsking(true)}>{action}</Button>
-      {asking && (
-        <Dialog title={question} onClose={() => setAsking(false)} foot={
-          <>
-            {request && <Curl what={label ?? action} request={request} />}
-            <Button onClick={() => setAsking(false)}>Keep</Button>
-            <Button look="danger" onClick={() => onConfirm().then(() => setAsking(false))}>{action}</Button>
-          </>
-        }>
-          {detail ?? "This cannot be undone."}
-        </Dialog>
-      )}
-    </>
   );
 }

@@ -1,7 +1,7 @@
 // Where one speaks: what goes on, how loud it is, and the buttons.
 import { useEffect, useRef } from "preact/hooks";
 import { Button } from "../ui/button";
-import { Curl } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { moment } from "../chat/session";
 import type { Turn } from "../chat/turn";
 import type { Call } from "./call";

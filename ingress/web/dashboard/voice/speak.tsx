@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { put } from "../api";
 import type { Agent } from "../types";
 import { Button, LinkButton } from "../ui/button";
-import { Curl } from "../ui/copy";
+import { Curl } from "../ui/curl";
 import { Dialog } from "../ui/dialog";
 import { toast } from "../ui/toast";
 

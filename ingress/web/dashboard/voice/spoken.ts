@@ -1,6 +1,6 @@
 // What is said over a voice connection, as turns of the session: grown by the connection's events.
 import { ApiError } from "../api";
-import { newTurn, type Turn } from "../chat/turn";
+import { newTurn, type Spoken, type Turn } from "../chat/turn";
 
 /** An event of the service's, as far as this page uses it. */
 export interface VoiceEvent {
@@ -18,24 +18,6 @@ export interface VoiceEvent {
   };
   session?: { audio?: { input?: { turn_detection?: { silence_duration_ms?: number } | null } } };
   error?: { type?: string; code?: string | null; message?: string; param?: string | null };
-}
-
-/** How a turn that is spoken stands. */
-export interface Spoken {
-  phase: "hearing" | "understanding" | "thinking" | "speaking" | "over";
-  /** The item of what the person said. */
-  item: string;
-  response: string | null;
-  /** The item of the answer. */
-  answer: string | null;
-  /** What of the answer was sent to be heard. */
-  said: string;
-  /** Milliseconds from the end of the question to the first sound of the answer. */
-  latency: number | null;
-  /** Milliseconds of the answer that were played. */
-  played: number;
-  /** Nothing of the answer is said aloud. */
-  silent?: boolean;
 }
 
 /** What stands for an answer of which nothing was heard. */

@@ -1,7 +1,7 @@
 // What is typed and not saved yet, and what came in between.
 import { useEffect } from "preact/hooks";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Icon } from "../../ui/icon";
 import { Time } from "../../ui/parts";
 import { changeOf, differing, draftOf, faultsOf, namesOf } from "./draft";

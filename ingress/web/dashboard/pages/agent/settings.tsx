@@ -2,7 +2,7 @@
 import { del } from "../../api";
 import { go } from "../../router";
 import type { Agent } from "../../types";
-import { Confirm } from "../../ui/dialog";
+import { Confirm } from "../../ui/confirm";
 import { Section } from "../../ui/parts";
 import { toast } from "../../ui/toast";
 import { DeleteWords } from "../agents/delete";

@@ -2,7 +2,8 @@
 import { put } from "../../api";
 import { useBaseUrl, useSession } from "../../state";
 import type { Agent } from "../../types";
-import { Copy, Curl } from "../../ui/copy";
+import { Copy } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Switch } from "../../ui/field";
 import { Section } from "../../ui/parts";
 import { failed } from "../../ui/button";

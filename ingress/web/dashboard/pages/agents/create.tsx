@@ -5,7 +5,7 @@ import { useList } from "../../query";
 import { go } from "../../router";
 import type { Agent, Template } from "../../types";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, faultOf } from "../../ui/field";
 import { Loaded, Problem } from "../../ui/parts";

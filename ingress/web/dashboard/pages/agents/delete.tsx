@@ -1,5 +1,5 @@
 import type { Agent } from "../../types";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 
 /** What deleting means, and its command. */
 export function DeleteWords({ agent }: { agent: Agent }) {

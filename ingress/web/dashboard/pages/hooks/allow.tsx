@@ -2,7 +2,7 @@
 import { put } from "../../api";
 import type { Agent } from "../../types";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { toast } from "../../ui/toast";
 
 export function Allow({ agent, reload }: { agent: Agent; reload: () => void }) {

@@ -3,7 +3,7 @@ import { useList } from "../../query";
 import { useLive } from "../../live";
 import type { Hook } from "../../types";
 import { LinkButton } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Empty, Loaded, More, Section, Status, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import type { Names } from "../runs/names";

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { ApiError, post } from "../../api";
 import type { Hook, Received } from "../../types";
 import { Button, LinkButton } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, faultOf } from "../../ui/field";
 import { Problem, Status } from "../../ui/parts";

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { post, type ApiError } from "../../api";
 import type { Document } from "../../types";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
 import { Select, TextArea, TextField, faultOf } from "../../ui/field";
 import { Problem } from "../../ui/parts";

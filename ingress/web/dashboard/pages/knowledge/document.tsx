@@ -7,12 +7,14 @@ import { useQuery } from "../../query";
 import { useMay } from "../../state";
 import type { Document, Found } from "../../types";
 import { Button } from "../../ui/button";
-import { Copy, Curl } from "../../ui/copy";
-import { Confirm, Dialog } from "../../ui/dialog";
+import { Copy } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
+import { Confirm } from "../../ui/confirm";
+import { Dialog } from "../../ui/dialog";
 import { TextArea, TextField, faultOf } from "../../ui/field";
 import { Loaded, Problem, Time, many, size } from "../../ui/parts";
 import { toast } from "../../ui/toast";
-import { Standing } from "../knowledge";
+import { Standing } from "./standing";
 
 export function DocumentDialog({ id, onClose, onChange }: { id: string; onClose: () => void; onChange: () => void }) {
   const document = useQuery(id, (signal) => get<Document>("/api/knowledge", { id }, signal));

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { get, type ApiError } from "../../api";
 import type { Found, List } from "../../types";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { TextField } from "../../ui/field";
 import { Problem } from "../../ui/parts";
 

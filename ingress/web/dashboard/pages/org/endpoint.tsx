@@ -4,7 +4,7 @@ import { post, put, type ApiError } from "../../api";
 import { useList } from "../../query";
 import type { Agent, NotificationEndpoint, NotificationEvent } from "../../types";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
 import { Check, Select, TextField, faultOf } from "../../ui/field";
 import { Problem } from "../../ui/parts";

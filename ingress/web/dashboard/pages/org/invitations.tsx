@@ -4,7 +4,7 @@ import { useList } from "../../query";
 import { useSession } from "../../state";
 import type { OwnInvitation } from "../../types";
 import { Button } from "../../ui/button";
-import { Confirm } from "../../ui/dialog";
+import { Confirm } from "../../ui/confirm";
 import { Loaded, More, Section, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
 import { toast } from "../../ui/toast";

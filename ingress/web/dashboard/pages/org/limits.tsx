@@ -2,7 +2,7 @@
 import { get } from "../../api";
 import { useQuery } from "../../query";
 import type { Limits } from "../../types";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Loaded, Section, count, duration, size } from "../../ui/parts";
 import { Table } from "../../ui/table";
 

@@ -2,7 +2,7 @@
 import { del } from "../../api";
 import { useList } from "../../query";
 import type { LoginSession } from "../../types";
-import { Confirm } from "../../ui/dialog";
+import { Confirm } from "../../ui/confirm";
 import { Loaded, More, Section, Time } from "../../ui/parts";
 import { Table } from "../../ui/table";
 

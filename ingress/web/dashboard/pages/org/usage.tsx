@@ -5,7 +5,7 @@ import { useLive } from "../../live";
 import { useQuery } from "../../query";
 import type { Usage, UsageGroup, UsagePoint } from "../../types";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Select } from "../../ui/field";
 import { Loaded, Section, count, duration, money } from "../../ui/parts";
 import { Table } from "../../ui/table";

@@ -3,7 +3,7 @@ import { post } from "../../api";
 import { markdown, type Make } from "../../../kit/markdown";
 import { go } from "../../router";
 import type { Run, RunSummary } from "../../types";
-import { Confirm } from "../../ui/dialog";
+import { Confirm } from "../../ui/confirm";
 import { count, money, Status, Time } from "../../ui/parts";
 import { toolNamed } from "../../toolnames";
 import type { Names } from "./names";

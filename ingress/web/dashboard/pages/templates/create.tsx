@@ -3,7 +3,7 @@ import { ApiError, post } from "../../api";
 import { go } from "../../router";
 import type { Agent, Template } from "../../types";
 import { Button } from "../../ui/button";
-import { Curl } from "../../ui/copy";
+import { Curl } from "../../ui/curl";
 import { Dialog } from "../../ui/dialog";
 import { faultOf, TextField } from "../../ui/field";
 import { Problem } from "../../ui/parts";

@@ -1,0 +1,32 @@
+// A button for what cannot be undone.
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Button } from "./button";
+import type { Request } from "./copy";
+import { Curl } from "./curl";
+import { Dialog } from "./dialog";
+
+/** A button that asks before it does what cannot be undone. */
+export function Confirm({ action, question, detail, onConfirm, look = "danger", icon, label, request }: {
+  action: string; question: string; detail?: ComponentChildren; onConfirm: () => Promise<unknown>; look?: "danger" | "bare"; icon?: "trash"; label?: string;
+  /** What it sends, to be shown as a command. */
+  request?: Request;
+}) {
+  const [asking, setAsking] = useState(false);
+  return (
+    <>
+      <Button look={look} icon={icon} label={label} onClick={() => setAsking(true)}>{action}</Button>
+      {asking && (
+        <Dialog title={question} onClose={() => setAsking(false)} foot={
+          <>
+            {request && <Curl what={label ?? action} request={request} />}
+            <Button onClick={() => setAsking(false)}>Keep</Button>
+            <Button look="danger" onClick={() => onConfirm().then(() => setAsking(false))}>{action}</Button>
+          </>
+        }>
+          {detail ?? "This cannot be undone."}
+        </Dialog>
+      )}
+    </>
+  );
+}
