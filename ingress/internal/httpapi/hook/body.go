@@ -65,8 +65,8 @@ type hookChangeBody struct {
 	Source         httpx.ReadOnly         `json:"source"`
 	ID             httpx.ReadOnly         `json:"id"`
 	URL            httpx.ReadOnly         `json:"url"`
-	PreviousUntil  httpx.ReadOnly         `json:"previousSecretUntil"`
-	LastDeliveryAt httpx.ReadOnly         `json:"lastDeliveryAt"`
+	PreviousUntil  httpx.Moving[string]   `json:"previousSecretUntil"`
+	LastDeliveryAt httpx.Moving[string]   `json:"lastDeliveryAt"`
 	CreatedAt      httpx.ReadOnly         `json:"createdAt"`
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }

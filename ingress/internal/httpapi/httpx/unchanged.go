@@ -13,6 +13,10 @@ import (
 // ReadOnly is a field of a PUT that only the service sets. It may come back as it was read: see [Unchanged].
 type ReadOnly = Optional[json.RawMessage]
 
+// Moving is a field of a PUT that the service sets and that changes by itself, such as a count. Any value of its type is taken: the field
+// may have changed since the caller read it.
+type Moving[T any] = Removable[T]
+
 // Removable is a field of a body that may be left out, and that null removes: the value is the zero value then.
 type Removable[T any] struct {
 	Set   bool

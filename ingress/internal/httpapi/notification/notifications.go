@@ -91,11 +91,11 @@ type endpointChangeBody struct {
 	endpointFields
 	Secret         httpx.Optional[string] `json:"secret"`
 	ID             httpx.ReadOnly         `json:"id"`
-	DisabledReason httpx.ReadOnly         `json:"disabledReason"`
-	DisabledAt     httpx.ReadOnly         `json:"disabledAt"`
-	PreviousUntil  httpx.ReadOnly         `json:"previousSecretUntil"`
-	Failures       httpx.ReadOnly         `json:"failures"`
-	LastSuccessAt  httpx.ReadOnly         `json:"lastSuccessAt"`
+	DisabledReason httpx.Moving[string]   `json:"disabledReason"`
+	DisabledAt     httpx.Moving[string]   `json:"disabledAt"`
+	PreviousUntil  httpx.Moving[string]   `json:"previousSecretUntil"`
+	Failures       httpx.Moving[int64]    `json:"failures"`
+	LastSuccessAt  httpx.Moving[string]   `json:"lastSuccessAt"`
 	CreatedAt      httpx.ReadOnly         `json:"createdAt"`
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }

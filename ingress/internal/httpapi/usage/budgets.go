@@ -99,9 +99,9 @@ type budgetChange struct {
 	SubjectID httpx.ReadOnly        `json:"subjectId"`
 	Metric    httpx.ReadOnly        `json:"metric"`
 	Period    httpx.ReadOnly        `json:"period"`
-	Used      httpx.ReadOnly        `json:"used"`
-	Reserved  httpx.ReadOnly        `json:"reserved"`
-	ResetsAt  httpx.ReadOnly        `json:"resetsAt"`
+	Used      httpx.Moving[int64]   `json:"used"`
+	Reserved  httpx.Moving[int64]   `json:"reserved"`
+	ResetsAt  httpx.Moving[string]  `json:"resetsAt"`
 	CreatedAt httpx.ReadOnly        `json:"createdAt"`
 	UpdatedAt httpx.ReadOnly        `json:"updatedAt"`
 }
