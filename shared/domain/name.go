@@ -32,10 +32,10 @@ func HiddenRune(text string) rune {
 
 // hidden reports whether the character at i is one that HiddenRune returns.
 func hidden(runes []rune, i int) bool {
-	switch r := runes[i]; {
-	case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
+	switch r := runes[i]; r {
+	case zeroWidthJoiner, zeroWidthNonJoiner:
 		return i == 0 || i == len(runes)-1 || !joins(runes[i-1]) || !joins(runes[i+1])
-	case r == textVariation || r == emojiVariation:
+	case textVariation, emojiVariation:
 		return i == 0 || unicode.IsLetter(runes[i-1])
 	default:
 		return r == brailleBlank || unicode.IsSpace(r) && r != ' ' && r != wideSpace || !unicode.IsGraphic(r) ||

@@ -86,7 +86,7 @@ func (w *Watch) Unopened(v store.SealedValue) {
 	if slices.Contains(w.box.KeyIDs(), v.Keys) {
 		why = "it was changed, or belongs elsewhere"
 	}
-	name := ""
+	var name string
 	switch v.Kind {
 	case store.SealedHook, store.SealedDelivery:
 		name = "hook_id"

@@ -130,7 +130,8 @@ const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
 	FROM (
 	  SELECT sums.*, row_number() OVER w = 1
-	    OR least_bytes <= $4 AND sum(CASE WHEN least_bytes <= $4 THEN octet_length(input::text) + coalesce(octet_length(result), 0) END) OVER w <= $4 AS fits
+	    OR least_bytes <= $4
+	      AND sum(CASE WHEN least_bytes <= $4 THEN octet_length(input::text) + coalesce(octet_length(result), 0) END) OVER w <= $4 AS fits
 	  FROM (
 	    SELECT page.*, sum(pg_column_size(input) + coalesce(octet_length(result), 0)) OVER w AS least_bytes
 	    FROM (
