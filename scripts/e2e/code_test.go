@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 )
 
@@ -131,7 +133,8 @@ func TestChaosCode(t *testing.T) {
 	c.model.follow(runsCode)
 	in := c.ingress(t)
 	c.worker(t, "ROLES=agent,sweep")
-	victim := c.worker(t, "ROLES=tool")
+	// Both are ready before one is killed: a model is told of tools that nobody has for two seconds.
+	tools := []*testkit.Process{c.worker(t, "ROLES=tool"), c.worker(t, "ROLES=tool")}
 	owner := signUp(t, in.url).analyst(t, modelName, true)
 	owner.asks(t, "s", "run: open('n.txt', 'a').write('one\\n'); open('gone.txt', 'w').write('x')")
 	mark := rand.Text()
@@ -143,9 +146,12 @@ func TestChaosCode(t *testing.T) {
 		waiting <- owner.asks(t, "s", slow)
 	}()
 	eventually(t, 20*time.Second, "the program runs", func() bool { return len(commands(t, mark)) > 0 })
-	victim.Kill9()
 	orphans := commands(t, mark)
-	c.worker(t, "ROLES=tool") // at once: a model is told of tools that nobody has for two seconds
+	at := slices.IndexFunc(tools, func(worker *testkit.Process) bool { return descends(orphans[0], worker.PID()) })
+	if at < 0 {
+		t.Fatalf("%s runs beneath no tool worker", orphans[0])
+	}
+	tools[at].Kill9()
 	eventually(t, 20*time.Second, "nothing of the first program lives on", func() bool {
 		now := commands(t, mark)
 		return !slices.ContainsFunc(orphans, func(path string) bool { return slices.Contains(now, path) })
@@ -177,4 +183,20 @@ func commands(t *testing.T, mark string) (found []string) {
 		}
 	}
 	return found
+}
+
+// descends reports whether the process of a path below /proc has another one among its ancestors.
+func descends(path string, ancestor int) bool {
+	for pid := filepath.Base(filepath.Dir(path)); pid != "1" && pid != "0" && pid != ""; {
+		if pid == strconv.Itoa(ancestor) {
+			return true
+		}
+		status, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
+		if err != nil {
+			return false
+		}
+		_, rest, _ := strings.Cut(string(status), "\nPPid:\t")
+		pid, _, _ = strings.Cut(rest, "\n")
+	}
+	return false
 }
