@@ -135,9 +135,8 @@ func (w *Widgets) NewVisitor(of *store.Widget) (visitorID, name string) {
 	return visitorID, w.seal(of, visitorName{ID: visitorID})
 }
 
-// Returning reads the name that a browser has kept; ok is false when it is none, another agent's, or no longer good. fresh is the name to
-// keep from now on: another one if an older key had sealed it. An error says that the agent's secret cannot be opened, and nothing about
-// the name.
+// Returning reads the visitor name that a browser has stored. ok is false if the name is malformed, expired, or another agent's. fresh is
+// the name to store from now on; it differs if an older key sealed the name. An error reports that the agent's secret cannot be opened.
 func (w *Widgets) Returning(of *store.Widget, name string) (visitorID, fresh string, ok bool, err error) {
 	v, ok := w.readName(of, name)
 	switch {

@@ -74,7 +74,7 @@ func (s *Submission) fingerprint() []byte {
 	return contract.Hash(asked...)
 }
 
-// NewRun gives the submission its id and the shape that is stored, but for the fingerprint, which is for requests that can share a key.
+// NewRun returns the run to store, with a new id and without a fingerprint.
 func (s *Submission) NewRun(deadline time.Duration) (store.NewRun, error) {
 	input, err := json.Marshal(domain.Input{Message: s.Message, Data: s.Data, History: s.History, Instructions: s.Instructions})
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	return r.dispatch.Submit(ctx, run)
 }
 
-// Prepare does what is to be done before the run: once.
+// Prepare calls Before once. Later calls return its error.
 func (s *Submission) Prepare(ctx context.Context) error {
 	if s.Before == nil {
 		return s.beforeErr

@@ -52,7 +52,7 @@ type Deps struct {
 	Bells    knowledge.Doorbells
 	Searches knowledge.SearchCaller
 	Signer   knowledge.ClaimSigner
-	Outside  notification.AddressChecker // of addresses that are told of events
+	Outside  notification.AddressChecker // of notification endpoints
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer      // nil: requests are not traced

@@ -130,7 +130,7 @@ func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimi
 	return w
 }
 
-// rebuild makes the HTTP face anew over changed dependencies. What it has counted in memory begins at nothing.
+// rebuild replaces the HTTP face by one with changed dependencies. Its counters in memory start at zero.
 func (w *world) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)

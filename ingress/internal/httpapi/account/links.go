@@ -52,9 +52,9 @@ func (h *Handler) accept(c *gin.Context) {
 }
 
 // acceptInvitation spends an invitation's link: for the person who is logged in at its address, or the account of the address
-// that the password opens. Otherwise, and if anew allows it, the password is a new one, of an account that takes the address
+// that the password opens. Otherwise, and if mayJoin allows it, the password is a new one, of an account that takes the address
 // over from any account that has not proven it.
-func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (store.Account, string, store.NewLogin, error) {
+func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (store.Account, string, store.NewLogin, error) {
 	none := func(err error) (store.Account, string, store.NewLogin, error) {
 		return store.Account{}, "", store.NewLogin{}, err
 	}
@@ -73,11 +73,11 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, anew bool) (
 		if err != nil {
 			return none(err)
 		}
-		if known || !anew {
+		if known || !mayJoin {
 			userID, login.PasswordHash, err = h.authenticate(c, invited.Email, body.Password.Value)
 		}
 		switch {
-		case apierr.CodeOf(err) == apierr.Unauthenticated && anew && free, !known && anew:
+		case apierr.CodeOf(err) == apierr.Unauthenticated && mayJoin && free, !known && mayJoin:
 			account, err := h.acceptAnew(c, invited, body, login)
 			return account, token, login, err
 		case err != nil:

@@ -235,7 +235,7 @@ func (h *Handler) login(c *gin.Context) {
 	h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// logIn begins a session for whoever knows the password.
+// logIn begins a session if the password is right.
 func (h *Handler) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
 	userID, hash, err := h.authenticate(c, body.Email, body.Password)
 	if err != nil {

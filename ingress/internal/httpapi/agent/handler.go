@@ -24,12 +24,12 @@ type Deps struct {
 	DefaultModel string // shown for agents that name none
 }
 
-// RunCanceller cancels the runs of an agent that nobody has begun.
+// RunCanceller cancels the queued runs of an agent.
 type RunCanceller interface {
 	CancelQueued(ctx context.Context, organizationID, agentID string) error
 }
 
-// Handler answers /api/agents, but for chats.
+// Handler answers /api/agents, except chats.
 type Handler struct{ Deps }
 
 // New makes the handler of agents.

@@ -35,7 +35,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	if now.Before(l.until) {
 		return l.all, nil
 	}
-	// Whoever asked first may go away, and the others waiting here still want an answer.
+	// The first caller may disconnect while others still wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	all, err := l.Store.Templates(ctx)

@@ -169,7 +169,7 @@ func (f *hookFields) coalesce() *domain.HookCoalesce {
 	return &domain.HookCoalesce{Key: by.Key, WindowSeconds: by.WindowSeconds, MaxWaitSeconds: by.MaxWaitSeconds}
 }
 
-// hook is the hook that a body describes, but for its id, key and secret.
+// hook returns the hook that a body describes, without id, key and secret.
 func (b *newHookBody) hook() domain.Hook {
 	h := domain.Hook{
 		Name: b.Name.Value, AgentID: b.AgentID.Value, Source: b.Source, DeliveryIDHeader: b.DeliveryIDHeader.Value,

@@ -29,7 +29,7 @@ const (
 // Checked is a body that has rules beyond its shape: Check adds what is wrong to p.
 type Checked interface{ Check(p *Problems) }
 
-// Bind reads a request's JSON body strictly and checks it. Its error tells of everything wrong with it.
+// Bind reads a request's JSON body strictly and checks it. Its error lists every fault of the body.
 func Bind[T any](c *gin.Context) (T, error) { return BindUpTo[T](c, MaxBody) }
 
 // BindUpTo is bind for bodies of up to that many bytes.
@@ -153,4 +153,13 @@ func IsForm(header http.Header) bool {
 // NeitherJSONNorForm is the refusal of a body that is no JSON where a form may stand, too.
 func NeitherJSONNorForm() error {
 	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: multipart/form-data, or application/json")
+}
+
+// RefuseFields refuses the fields of a body where none has a meaning. No body at all is as good as an empty object.
+func RefuseFields(c *gin.Context) error {
+	if c.Request.ContentLength == 0 {
+		return nil
+	}
+	_, err := Bind[struct{}](c)
+	return err
 }

@@ -64,7 +64,7 @@ func newDocumentForm(
 	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), most: most, keep: keep, unread: formRestMost}, nil
 }
 
-// read takes all parts of the form. Its error tells of everything wrong with it that was come upon.
+// read takes all parts of the form. Its error lists every fault that it met.
 func (f *documentForm) read() error {
 	for n := 0; f.unread >= 0; n++ {
 		part, err := f.next()

@@ -1,2 +1,2 @@
-// Package notification keeps the endpoints that are told of events.
+// Package notification manages the endpoints that receive notifications.
 package notification

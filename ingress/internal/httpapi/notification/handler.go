@@ -20,7 +20,7 @@ type Deps struct {
 	Store        *store.Store
 	Secrets      *secrets.Box
 	Changes      ChangeNotifier
-	Outside      AddressChecker // of addresses that are told of events
+	Outside      AddressChecker // of endpoints
 	MaxEndpoints int            // that an organization may have
 }
 
@@ -30,7 +30,7 @@ type Handler struct{ Deps }
 // New makes the handler of notifications.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes are endpoints that are told of events, and the messages to them.
+// Routes are the endpoints of notifications and their messages.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	endpoint := httpx.InOrganization(h.Store, (*store.Store).Endpoint, id.Endpoint)
