@@ -57,7 +57,7 @@ func New(deps Deps) *Handler {
 // Routes are hooks and the log of their deliveries.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
-	hook := httpx.InOrganization(h.Store, (*store.Store).Hook, id.Hook)
+	hook := httpx.InOrganization(h.Store.Hook, id.Hook)
 	return []httpx.Route{
 		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, List: httpx.Paged, Handle: h.getHooks},
 		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: h.createHook},

@@ -51,9 +51,9 @@ func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Fin
 }
 
 // InOrganization makes the finder of things that everybody in the organization may read.
-func InOrganization[S, T any](store S, read func(S, context.Context, string, string) (T, error), prefixes ...string) Finder {
+func InOrganization[T any](read func(context.Context, string, string) (T, error), prefixes ...string) Finder {
 	return ByID(func(c *gin.Context, thing string) error {
-		_, err := read(store, c.Request.Context(), Caller(c).OrganizationID, thing)
+		_, err := read(c.Request.Context(), Caller(c).OrganizationID, thing)
 		return err
 	}, prefixes...)
 }

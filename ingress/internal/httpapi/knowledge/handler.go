@@ -49,7 +49,7 @@ func New(deps Deps) *Handler {
 // Routes are the documents of an organization.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
-	document := httpx.InOrganization(h.Store, (*store.Store).DocumentByID, id.Document)
+	document := httpx.InOrganization(h.Store.DocumentByID, id.Document)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,

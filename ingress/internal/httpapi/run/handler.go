@@ -52,7 +52,7 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
-	source := httpx.InOrganization(h.Store, (*store.Store).SourceByID)
+	source := httpx.InOrganization(h.Store.SourceByID)
 	return []httpx.Route{
 		{
 			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,

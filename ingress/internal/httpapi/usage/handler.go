@@ -36,7 +36,7 @@ func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 // Routes are usage, budgets, automations and limits.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
-	budget := httpx.InOrganization(h.Store, (*store.Store).Budget, id.Budget)
+	budget := httpx.InOrganization(h.Store.Budget, id.Budget)
 	return []httpx.Route{
 		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: h.getLimits},
 		{
