@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log" //nolint:depguard // the type that net/http takes; what it writes goes to zerolog
+	"log" //
 	"net"
 	"net/http"
 	"net/netip"
@@ -34,6 +34,8 @@ import (
 	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/knowledgedb"
 	"parley/shared/telemetry/tracing"
 )
 
@@ -101,12 +103,12 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err != nil {
 		return nil, err
 	}
-	deps.Store.LimitAccounts(accountLimits(cfg))
+	deps.Store.Accounts.LimitAccounts(accountLimits(cfg))
 	proxies, outside, err := networks(cfg)
 	if err != nil {
 		return nil, err
 	}
-	limits, err := ratelimit.New(deps.Store, ratelimit.Settings{
+	limits, err := ratelimit.New(deps.Store.Limits, ratelimit.Settings{
 		Demo: cfg.LimitDemo, User: cfg.LimitUser, UserTotal: cfg.LimitUserTotal, System: cfg.LimitSystem,
 		Widget: ratelimit.Widget{Visitor: cfg.LimitWidgetVisitor, Address: cfg.LimitWidgetAddress, Agent: cfg.LimitWidgetAgent},
 	})
@@ -114,12 +116,12 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, fmt.Errorf("setting up limits: %w", err)
 	}
 	i := &Ingress{
-		cfg: cfg, deps: deps, proxies: proxies, sealed: watch, auth: auth.New(deps.Store, auth.NewWidgets(deps.Store, box, watch), proxies),
+		cfg: cfg, deps: deps, proxies: proxies, sealed: watch, auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
 		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,
 	}, deps.Store, deps.Bus, deps.Log)
-	i.streams = stream.New(deps.Store, deps.Bus.NewWatch(), deps.Log)
+	i.streams = stream.New(deps.Store.Executions, deps.Bus.NewWatch(), deps.Log)
 	i.changes = changes.New(deps.Bus.NewChangeWatch(), deps.Log)
 	if i.searches, err = deps.Bus.NewToolCaller(); err != nil {
 		return nil, err
@@ -130,7 +132,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	i.handler, err = httpapi.New(httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: watch, Runs: i.dispatch, Dispatch: i.dispatch,
 		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: outside,
-		Documents: store.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
+		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{
 			"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping, "jobs": deps.Bus.CheckJobs,
@@ -152,8 +154,8 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 }
 
 // accountLimits are the settings of what one person can multiply.
-func accountLimits(cfg Config) store.AccountLimits {
-	return store.AccountLimits{
+func accountLimits(cfg Config) accountdb.AccountLimits {
+	return accountdb.AccountLimits{
 		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: cfg.KeysPerUser,
 		OrganizationsPerUser: cfg.OrganizationsPerUser, MembershipsPerUser: cfg.MembershipsPerUser,
 	}
@@ -162,9 +164,9 @@ func accountLimits(cfg Config) store.AccountLimits {
 // openSecrets has stored secrets and contents opened with box, and those reported that it cannot open.
 func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
 	if cfg.EncryptContents {
-		deps.Store.SealContents(box)
+		deps.Store.Seals.SealContents(box)
 	} else {
-		deps.Store.OpenContents(box) // that were kept while it was set
+		deps.Store.Seals.OpenContents(box) // that were kept while it was set
 	}
 	registry := deps.Metrics
 	if registry == nil {
@@ -174,7 +176,7 @@ func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error)
 	if err != nil {
 		return nil, err
 	}
-	deps.Store.ReportUnopened(watch.UnopenedBytes)
+	deps.Store.Seals.ReportUnopened(watch.UnopenedBytes)
 	return watch, nil
 }
 
@@ -262,7 +264,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 		i.auth.Run(ctx)
 		return nil
 	})
-	group.Add("secrets", func(ctx context.Context) error { return i.sealed.Run(ctx, i.deps.Store) })
+	group.Add("secrets", func(ctx context.Context) error { return i.sealed.Run(ctx, i.deps.Store.Seals) })
 	group.Add("http", func(ctx context.Context) error { return i.serve(ctx, server, listener) })
 	i.deps.Log.Info().Str("address", listener.Addr().String()).Msg("ingress ready")
 	return group.Run(ctx)

@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 	"parley/shared/testkit"
 )
 
@@ -19,7 +19,7 @@ func (h *hand) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
 	effect := domain.Effect{CallID: callID, Name: "publish", Input: input, SideEffect: domain.SideEffectUnsafe, Key: callID}
-	if _, kept, err := h.store.PrepareEffect(h.Context(), h.claim.Held(), effect, true); err != nil || !kept {
+	if _, kept, err := h.store.Executions.PrepareEffect(h.Context(), h.claim.Held(), effect, true); err != nil || !kept {
 		h.Fatalf("cannot prepare effect: %v, %v", kept, err)
 	}
 	action := domain.RequiredAction{
@@ -33,7 +33,7 @@ func (h *hand) park(callID string, silent bool) {
 	h.lines = append(h.lines, line...)
 	h.next++
 	at := domain.EventChunk{Fence: h.claim.Fence, First: h.next - 1, Lines: line}
-	parked, err := h.store.Park(h.Context(), h.claim.Held(), action, h.chunk())
+	parked, err := h.store.Executions.Park(h.Context(), h.claim.Held(), action, h.chunk())
 	if err != nil || !parked.Parked {
 		h.Fatalf("cannot park: %+v, %v", parked, err)
 	}
@@ -149,14 +149,14 @@ func TestAbandoningEndsWaits(t *testing.T) {
 	runID := r.enqueued()
 	h := r.take()
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{}`), SideEffect: domain.SideEffectUnsafe, Key: "k"}
-	if _, _, err := h.store.PrepareEffect(t.Context(), h.claim.Held(), effect, false); err != nil {
+	if _, _, err := h.store.Executions.PrepareEffect(t.Context(), h.claim.Held(), effect, false); err != nil {
 		t.Fatal(err)
 	}
-	if began, err := h.store.BeginSend(t.Context(), h.claim.Held(), "call_1"); err != nil || !began {
+	if began, err := h.store.Executions.BeginSend(t.Context(), h.claim.Held(), "call_1"); err != nil || !began {
 		t.Fatalf("cannot send: %v, %v", began, err)
 	}
 	action := domain.RequiredAction{Kind: domain.ActionUnknownOutcome, ToolCallID: "call_1", Name: "publish", Input: effect.Input}
-	if parked, err := h.store.Park(t.Context(), h.claim.Held(), action, store.Chunk{}); err != nil || !parked.Parked {
+	if parked, err := h.store.Executions.Park(t.Context(), h.claim.Held(), action, executiondb.Chunk{}); err != nil || !parked.Parked {
 		t.Fatalf("cannot park: %+v, %v", parked, err)
 	}
 	h.bell.Ack()

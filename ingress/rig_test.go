@@ -19,6 +19,7 @@ import (
 	"parley/shared/config"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
 	"parley/shared/testkit"
 )
 
@@ -233,7 +234,7 @@ func (r *rig) echo() {
 }
 
 func (r *rig) answer(ctx context.Context, d *bus.Doorbell) {
-	claims, err := r.store.Claim(ctx, []string{d.RunID})
+	claims, err := r.store.Executions.Claim(ctx, []string{d.RunID})
 	if err != nil || claims[0].Run == nil {
 		d.Ack()
 		return
@@ -247,18 +248,18 @@ func (r *rig) answer(ctx context.Context, d *bus.Doorbell) {
 	run := c.Run()
 	run.Message, run.Output = &text, &domain.Output{Message: text}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewEnding(c.Held(), run)
 	if err != nil {
 		r.Errorf("rendering: %v", err)
 	}
 	ending.EndN = 3 // behind the start and the answer
-	finished, err := r.store.Finish(ctx, []store.Ending{ending})
+	finished, err := r.store.Executions.Finish(ctx, []executiondb.Ending{ending})
 	if err != nil {
 		r.Errorf("finishing: %v", err)
 		return
 	}
 	r.bus.Done(d.RunID, d.ReplyTo, ending.Result)
-	next, err := r.store.HandOver(ctx, finished.Freed, 64)
+	next, err := r.store.Queue.HandOver(ctx, finished.Freed, 64)
 	if err != nil && ctx.Err() == nil {
 		r.Errorf("handing over: %v", err)
 	}

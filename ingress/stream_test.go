@@ -22,6 +22,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
 	"parley/shared/templates"
 	"parley/shared/testkit"
 )
@@ -167,7 +168,7 @@ func summary(frames []frame) string {
 type hand struct {
 	*rig
 	bell  *bus.Doorbell
-	claim *store.Claimed
+	claim *executiondb.Claimed
 	next  int
 	first int
 	lines []byte
@@ -189,7 +190,7 @@ func (r *rig) take() *hand {
 // begin claims the run, again after another attempt was put back.
 func (h *hand) begin() {
 	h.Helper()
-	claims, err := h.store.Claim(h.Context(), []string{h.bell.RunID})
+	claims, err := h.store.Executions.Claim(h.Context(), []string{h.bell.RunID})
 	if err != nil || claims[0].Run == nil {
 		h.Fatalf("cannot claim: %+v, %v", claims, err)
 	}
@@ -219,18 +220,18 @@ func (h *hand) say(text string) {
 	h.tell(domain.EventMessageDelta, string(data))
 }
 
-func (h *hand) chunk() store.Chunk {
+func (h *hand) chunk() executiondb.Chunk {
 	if h.first == h.next {
-		return store.Chunk{}
+		return executiondb.Chunk{}
 	}
-	c := store.Chunk{FirstN: h.first, LastN: h.next - 1, Events: string(h.lines)}
+	c := executiondb.Chunk{FirstN: h.first, LastN: h.next - 1, Events: string(h.lines)}
 	h.first, h.lines = h.next, nil
 	return c
 }
 
 func (h *hand) checkpoint() {
 	h.Helper()
-	kept, err := h.store.SaveEvents(h.Context(), []store.Checkpoint{{Held: h.claim.Held(), Chunk: h.chunk()}})
+	kept, err := h.store.Executions.SaveEvents(h.Context(), []executiondb.Checkpoint{{Held: h.claim.Held(), Chunk: h.chunk()}})
 	if err != nil || !kept.Saved[h.bell.RunID] {
 		h.Fatalf("cannot save events: %v", err)
 	}
@@ -239,7 +240,7 @@ func (h *hand) checkpoint() {
 // die gives the run up as a worker does that is lost; another takes it over at once.
 func (h *hand) die() {
 	h.Helper()
-	if _, err := h.store.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
+	if _, err := h.store.Executions.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
 		h.Fatal(err)
 	}
 	h.begin()
@@ -257,12 +258,12 @@ func (h *hand) end(answer string, more func(*domain.Run)) {
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(h.claim.Now), h.claim.RetentionSecs)
 	more(&run)
-	ending, err := store.NewEnding(h.claim.Held(), run)
+	ending, err := executiondb.NewEnding(h.claim.Held(), run)
 	if err != nil {
 		h.Fatal(err)
 	}
 	ending.Events, ending.EndN = h.chunk(), h.next
-	done, err := h.store.Finish(h.Context(), []store.Ending{ending})
+	done, err := h.store.Executions.Finish(h.Context(), []executiondb.Ending{ending})
 	if err != nil || !done.Saved[h.bell.RunID] {
 		h.Fatalf("cannot finish: %+v, %v", done, err)
 	}
@@ -629,7 +630,7 @@ func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(owner.SyncTemplates(t.Context(), templates.All()), owner.Close()); err != nil {
+	if err := errors.Join(owner.Agents.SyncTemplates(t.Context(), templates.All()), owner.Close()); err != nil {
 		t.Fatal(err)
 	}
 	path := "/api/agents?action=chat&template=" + templates.All()[0].ID

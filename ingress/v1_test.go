@@ -76,7 +76,7 @@ func (r *rig) withTemplates() {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if err := errors.Join(owner.SyncTemplates(r.Context(), templates.All()), owner.Close()); err != nil {
+	if err := errors.Join(owner.Agents.SyncTemplates(r.Context(), templates.All()), owner.Close()); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -162,7 +162,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 		}
 	}
 	run := r.call("POST", r.chatPath(), r.asKey(), `{"sessionId":"u-1","message":"hi"}`).run(200)
-	turns, err := r.store.History(t.Context(), r.org, r.sessionOf(run.ID), 100, 10)
+	turns, err := r.store.Sessions.History(t.Context(), r.org, r.sessionOf(run.ID), 100, 10)
 	if err != nil || len(turns) != 2 || turns[0].Message != "six\n\nseven\neight" {
 		t.Errorf("a chat of the same session follows %+v, %v", turns, err)
 	}

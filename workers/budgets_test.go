@@ -36,12 +36,12 @@ func wordy(req openaistub.Request) (openaistub.Reply, bool) {
 
 func (r *rig) budget(metric domain.BudgetMetric, limit int64) func() domain.Budget {
 	r.Helper()
-	made, err := r.store.CreateBudget(r.Context(), r.org, domain.Budget{Scope: domain.BudgetOrganization, Metric: metric, Period: domain.BudgetMonth, Limit: limit})
+	made, err := r.store.Budgets.CreateBudget(r.Context(), r.org, domain.Budget{Scope: domain.BudgetOrganization, Metric: metric, Period: domain.BudgetMonth, Limit: limit})
 	if err != nil {
 		r.Fatal(err)
 	}
 	return func() domain.Budget {
-		got, err := r.store.Budget(r.Context(), r.org, made.ID)
+		got, err := r.store.Budgets.Budget(r.Context(), r.org, made.ID)
 		if err != nil {
 			r.Fatal(err)
 		}

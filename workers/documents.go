@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 	"parley/workers/internal/embed"
 	"parley/workers/internal/extract"
@@ -31,8 +31,9 @@ func (w *Workers) setUpIngest() error {
 			w.deps.Log.Debug().Err(why).Str("said", said).Msg("what a reader of documents said")
 		},
 	})
+	st := w.deps.Store
 	deps := ingest.Deps{
-		Claims: w.deps.Store, Contents: w.deps.Store, Index: w.deps.Store,
+		Claims: st.Knowledge, Contents: st.Knowledge, Uploads: st.Blobs, Index: st.Knowledge,
 		Extractor: w.extractor,
 		Client:    w.outside.HTTP(ingest.FetchOptions), Bus: w.deps.Bus, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	}
@@ -42,7 +43,7 @@ func (w *Workers) setUpIngest() error {
 	var err error
 	w.ingester, err = ingest.New(ingest.Config{
 		Concurrency: w.cfg.IngestConcurrency,
-		Limits:      store.DocumentLimits{Documents: w.cfg.DocumentsPerOrganization, Bytes: w.cfg.DocumentBytesPerOrganization},
+		Limits:      knowledgedb.DocumentLimits{Documents: w.cfg.DocumentsPerOrganization, Bytes: w.cfg.DocumentBytesPerOrganization},
 	}, deps)
 	return err
 }

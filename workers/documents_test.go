@@ -10,7 +10,7 @@ import (
 	"parley/shared/config"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/shared/testkit"
 	"parley/shared/testkit/pdf"
 	"parley/workers"
@@ -19,13 +19,13 @@ import (
 // sendDocument has a document processed that was sent whole.
 func (r *rig) sendDocument(name string, content []byte) domain.Document {
 	r.Helper()
-	upload, err := r.store.Upload(r.Context(), r.org, bytes.NewReader(content), 20<<20)
+	upload, err := r.store.Blobs.Upload(r.Context(), r.org, bytes.NewReader(content), 20<<20)
 	if err != nil {
 		r.Fatal(err)
 	}
-	sent, err := r.store.AddDocuments(r.Context(), r.org, []store.NewDocument{{
+	sent, err := r.store.Knowledge.AddDocuments(r.Context(), r.org, []knowledgedb.NewDocument{{
 		ID: id.New(id.Document), Name: name, MIMEType: "application/octet-stream", Content: &upload, CreatedBy: "usr_a",
-	}}, store.DocumentLimits{})
+	}}, knowledgedb.DocumentLimits{})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func (r *rig) processed(documentID string) domain.Document {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		d, err := r.store.DocumentByID(r.Context(), r.org, documentID)
+		d, err := r.store.Knowledge.DocumentByID(r.Context(), r.org, documentID)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestDocumentsAreProcessed(t *testing.T) {
 	if d := r.processed(paged.ID); d.Status != domain.DocumentReady || d.Pages == nil || *d.Pages != 12 || d.Done != 12 || d.Language != "en" {
 		t.Errorf("%+v, %+v", d, d.Error)
 	}
-	seventh, err := r.store.DocumentPassages(t.Context(), r.org, paged.ID, 7, 100)
+	seventh, err := r.store.Knowledge.DocumentPassages(t.Context(), r.org, paged.ID, 7, 100)
 	if err != nil || len(seventh) == 0 || *seventh[0].Page != 7 || !strings.Contains(seventh[0].Text, "lighthouse number 7 ") {
 		t.Errorf("%+v, %v", seventh, err)
 	}

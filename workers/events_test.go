@@ -9,14 +9,14 @@ import (
 
 	"parley/shared/config"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 	"parley/shared/testkit/openaistub"
 )
 
 // logOf reads what is stored of a run's log: where it ends, and the events of its last attempt.
-func (r *rig) logOf(runID string) (log *store.EventLog, events []domain.Event) {
+func (r *rig) logOf(runID string) (log *executiondb.EventLog, events []domain.Event) {
 	r.Helper()
-	logs, err := r.store.EventLogs(r.Context(), []store.EventLogRequest{{RunID: runID, OrganizationID: r.org}})
+	logs, err := r.store.Executions.EventLogs(r.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: r.org}})
 	if err != nil || logs[0] == nil {
 		r.Fatalf("reading log: %v", err)
 	}

@@ -34,7 +34,7 @@ func (s searching) search(ctx context.Context, org string, r contract.SearchRequ
 
 // setUpSearch makes what documents are searched with, and the part that answers ingresses.
 func (w *Workers) setUpSearch(signer *secrets.Signer) (searching, error) {
-	s := searching{retrieval.New(w.deps.Store, w.embedder)}
+	s := searching{retrieval.New(w.deps.Store.Knowledge, w.embedder)}
 	var err error
 	w.search, err = searchserver.New(searchserver.Config{Concurrency: w.cfg.ToolConcurrency}, searchserver.Deps{
 		Bus: w.deps.Bus, Searcher: s, Verifier: signer, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,

@@ -14,7 +14,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers"
 	"parley/workers/internal/analysis"
 )
@@ -29,39 +29,39 @@ var manual = []string{
 func (r *rig) keep(name string, metadata map[string]string, pages ...string) string {
 	r.Helper()
 	ctx := r.Context()
-	upload, err := r.store.Upload(ctx, r.org, strings.NewReader(strings.Join(pages, "\n")), 1<<20)
+	upload, err := r.store.Blobs.Upload(ctx, r.org, strings.NewReader(strings.Join(pages, "\n")), 1<<20)
 	if err != nil {
 		r.Fatal(err)
 	}
-	added, err := r.store.AddDocuments(ctx, r.org, []store.NewDocument{{
+	added, err := r.store.Knowledge.AddDocuments(ctx, r.org, []knowledgedb.NewDocument{{
 		ID: id.New(id.Document), Name: name, MIMEType: "text/plain", Metadata: metadata, Content: &upload, CreatedBy: "usr_1",
-	}}, store.DocumentLimits{})
+	}}, knowledgedb.DocumentLimits{})
 	if err != nil {
 		r.Fatal(err)
 	}
-	claimed, err := r.store.ClaimDocuments(ctx, 10, nil)
+	claimed, err := r.store.Knowledge.ClaimDocuments(ctx, 10, nil)
 	if err != nil || len(claimed) != 1 || claimed[0].ID != added[0].Document.ID {
 		r.Fatalf("claimed %+v, %v", claimed, err)
 	}
-	var chunks []store.NewChunk
-	var counts store.TermCounts
+	var chunks []knowledgedb.NewChunk
+	var counts knowledgedb.TermCounts
 	for n, text := range pages {
 		page := n + 1
-		var terms []store.Term
+		var terms []knowledgedb.Term
 		for _, l := range analysis.Terms("en", text) {
-			terms = append(terms, store.Term{Lexeme: l.Text, Positions: []int{l.Position}})
+			terms = append(terms, knowledgedb.Term{Lexeme: l.Text, Positions: []int{l.Position}})
 		}
 		counts.Add(terms)
-		chunks = append(chunks, store.NewChunk{
+		chunks = append(chunks, knowledgedb.NewChunk{
 			Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len(text)}, Terms: terms,
 		})
 	}
 	held, total := claimed[0].HeldDocument, len(pages)
-	if kept, err := r.store.AddChunks(ctx, held, chunks, "", &total, total); err != nil || !kept {
+	if kept, err := r.store.Knowledge.AddChunks(ctx, held, chunks, "", &total, total); err != nil || !kept {
 		r.Fatalf("adding chunks: %v, %v", kept, err)
 	}
-	end := store.FinishedDocument{MIMEType: "text/plain", Language: "en", Pages: &total, Terms: counts}
-	if kept, err := r.store.FinishDocument(ctx, held, end); err != nil || !kept {
+	end := knowledgedb.FinishedDocument{MIMEType: "text/plain", Language: "en", Pages: &total, Terms: counts}
+	if kept, err := r.store.Knowledge.FinishDocument(ctx, held, end); err != nil || !kept {
 		r.Fatalf("finishing: %v, %v", kept, err)
 	}
 	return held.ID
@@ -109,7 +109,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 	if run = r.result(r.start(bound, "s", asksForLadders)); len(run.Citations) != 1 {
 		t.Errorf("%+v", run)
 	}
-	if _, err := r.store.DeleteDocument(t.Context(), r.org, doc); err != nil {
+	if _, err := r.store.Knowledge.DeleteDocument(t.Context(), r.org, doc); err != nil {
 		t.Fatal(err)
 	}
 	run = r.result(r.start(all, "afterwards", asksForLadders))

@@ -12,7 +12,7 @@ import (
 	"parley/shared/config"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers"
 )
 
@@ -37,7 +37,7 @@ func TestWhatIsFetchedHasTheQuota(t *testing.T) {
 			t.Error("workers ended with an error")
 		}
 	})
-	sent, err := r.store.AddDocuments(t.Context(), r.org, []store.NewDocument{{ID: id.New(id.Document), Name: "x", URL: book.URL, CreatedBy: "usr_a"}}, store.DocumentLimits{})
+	sent, err := r.store.Knowledge.AddDocuments(t.Context(), r.org, []knowledgedb.NewDocument{{ID: id.New(id.Document), Name: "x", URL: book.URL, CreatedBy: "usr_a"}}, knowledgedb.DocumentLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,18 @@ import (
 
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/retrieval"
 )
 
 // commonplace is documents of which every passage has a frequent word, and whichever is searched for has nothing else of the query.
 type commonplace struct{ retrieval.Store }
 
-func (commonplace) SearchText(context.Context, store.SearchScope, []store.QueryWord, int) ([]store.Hit, error) {
-	return []store.Hit{{ChunkID: 1, Score: 0.1}}, nil
+func (commonplace) SearchText(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
+	return []knowledgedb.Hit{{ChunkID: 1, Score: 0.1}}, nil
 }
 
-func (commonplace) SearchSimilar(context.Context, store.SearchScope, []store.QueryWord, int) ([]store.Hit, error) {
+func (commonplace) SearchSimilar(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
 	return nil, nil
 }
 

@@ -16,7 +16,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/sealed"
 	"parley/shared/sealed/sealedtest"
-	"parley/shared/store"
+	"parley/shared/store/sealdb"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 	"parley/workers"
@@ -69,7 +69,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	pay := &tools.HTTPRequest.Endpoints[0]
 	pay.URL, pay.Method, pay.SideEffect, tools.MCP = remote.URL, http.MethodGet, domain.SideEffectNone, nil
 	pay.InputSchema = map[string]any{"type": "object", "properties": map[string]any{"query": map[string]any{"type": "string"}}}
-	if _, err := st.CreateAgent(t.Context(), house.Organization, domain.Agent{
+	if _, err := st.Agents.CreateAgent(t.Context(), house.Organization, domain.Agent{
 		ID: agent, Name: "a", SystemPrompt: "p", Model: "openai/test", Tools: tools, AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	}); err != nil {
 		t.Fatal(err)
@@ -99,12 +99,12 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 		if n := counter(t, metrics, "tool"); n != 1 {
 			t.Errorf("counted %v", n)
 		}
-		if lines := log.lines("sealed values need a key that SECRETS_KEY does not have"); len(lines) != len(store.SealedKinds) {
+		if lines := log.lines("sealed values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.SealedKinds) {
 			t.Errorf("the check at the start said %s", lines)
 		}
 	})
-	if _, err := sealed.Reseal(t.Context(), st, sealedtest.Box(t, both),
-		func(v store.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {}); err != nil {
+	if _, err := sealed.Reseal(t.Context(), st.Seals, sealedtest.Box(t, both),
+		func(v sealdb.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {}); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("after it", func(t *testing.T) { //nolint:paralleltest // the same

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/sealdb"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/httprequest"
 	"parley/workers/internal/tool/knowledge"
@@ -22,7 +22,7 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 	open := func(sealed, org, target string) (string, error) {
-		return w.sealed.OpenText(store.SealedTool, org, target, sealed)
+		return w.sealed.OpenText(sealdb.SealedTool, org, target, sealed)
 	}
 	search, err := websearch.New(websearch.Config{
 		SearxngURL: w.cfg.SearxngURL, BraveAPIKey: w.cfg.BraveAPIKey, TavilyAPIKey: w.cfg.TavilyAPIKey, WikipediaURL: w.cfg.WikipediaURL,
@@ -38,10 +38,11 @@ func (w *Workers) setUpTools() error {
 	if code := w.isolation.code; code != nil {
 		backends = append(backends, code.tool(w.cfg.Sandbox))
 	}
+	st := w.deps.Store
 	w.tools, err = toolserver.New(toolserver.Config{
 		Concurrency: w.cfg.ToolConcurrency, FilesPerOrganization: w.cfg.FilesPerOrganization,
 	}, toolserver.Deps{
-		Bus: w.deps.Bus, Records: w.deps.Store, Files: w.deps.Store, Documents: w.deps.Store, Ledger: w.deps.Store,
+		Bus: w.deps.Bus, Records: st.Executions, Sources: st.Blobs, Files: st.Blobs, Documents: st.Knowledge, Ledger: st.Executions,
 		Verifier: signer, Backends: backends, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err

@@ -198,9 +198,9 @@ func (w *Workers) setUpShared() error {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 	if w.cfg.EncryptContents {
-		w.deps.Store.SealContents(box)
+		w.deps.Store.Seals.SealContents(box)
 	} else {
-		w.deps.Store.OpenContents(box) // that were kept while it was set
+		w.deps.Store.Seals.OpenContents(box) // that were kept while it was set
 	}
 	w.setUpSandbox()
 	return nil
@@ -224,7 +224,7 @@ func (w *Workers) setUpNotify() error {
 		return err
 	}
 	var err error
-	w.notifier, err = notify.New(w.deps.Store, w.deps.Bus, w.outside, w.sealed, w.deps.Metrics, w.deps.Log)
+	w.notifier, err = notify.New(w.deps.Store.Notifications, w.deps.Bus, w.outside, w.sealed, w.deps.Metrics, w.deps.Log)
 	return err
 }
 
@@ -240,7 +240,7 @@ func (w *Workers) watchSecrets() error {
 	if w.sealed, err = sealed.NewWatch(box, w.deps.Metrics, w.deps.Log); err != nil {
 		return err
 	}
-	w.deps.Store.ReportUnopened(w.sealed.UnopenedBytes)
+	w.deps.Store.Seals.ReportUnopened(w.sealed.UnopenedBytes)
 	return nil
 }
 
@@ -301,6 +301,7 @@ func (w *Workers) setUpAgent() error {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
+	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{
 		Concurrency: w.cfg.WorkerConcurrency, Window: w.cfg.OrgDispatchWindow,
 		Limits: agentloop.Limits{
@@ -308,11 +309,11 @@ func (w *Workers) setUpAgent() error {
 		},
 		Price: prices.Cost, SandboxWall: cmp.Or(limits.Wall, sandboxQueueTime), Retry: budget.Spend, Earn: budget.Earn,
 	}, runner.Deps{
-		Runs: w.deps.Store, Records: w.deps.Store, Parking: w.deps.Store,
-		Tools: toolset.New(w.caller, signer, w.deps.Store, w.deps.Store, toolset.Code{
+		Runs: st.Executions, Queue: st.Queue, History: st.Sessions, Progress: st.Runs, Records: st.Executions, Parking: st.Executions,
+		Tools: toolset.New(w.caller, signer, st.Executions, st.Executions, toolset.Code{
 			Limits: limits, CallTime: limits.Wall + sandboxQueueTime,
 		}),
-		Budgets: w.deps.Store,
+		Budgets: st.Budgets,
 		Bus:     w.deps.Bus, Changes: w.deps.Bus, Models: w.models, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,
 	})
 	return err
@@ -329,7 +330,7 @@ func (w *Workers) Run(ctx context.Context) error {
 		return err
 	}
 	if w.sealed != nil {
-		group.Add("secrets", func(ctx context.Context) error { return w.sealed.Run(ctx, w.deps.Store) })
+		group.Add("secrets", func(ctx context.Context) error { return w.sealed.Run(ctx, w.deps.Store.Seals) })
 	}
 	// What is added first stops last: an agent worker's runs may need tools until they are finished.
 	if w.tools != nil {

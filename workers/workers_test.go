@@ -20,6 +20,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 	"parley/shared/testkit/openaistub"
 	"parley/workers"
@@ -84,7 +86,7 @@ func newRigOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...
 	}
 	t.Cleanup(b.Close)
 	if on.org == "" {
-		account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com", Name: "a"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+		account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com", Name: "a"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +141,7 @@ func (r *rig) agent(model string) string {
 
 func (r *rig) agentWith(model string, tools domain.Tools) string {
 	r.Helper()
-	a, err := r.store.CreateAgent(r.Context(), r.org, domain.Agent{
+	a, err := r.store.Agents.CreateAgent(r.Context(), r.org, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: model, Tools: tools,
 		AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
@@ -156,13 +158,13 @@ func (r *rig) start(agent, session, message string) string {
 	if err != nil {
 		r.Fatal(err)
 	}
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: r.org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		SessionID: session, SessionKey: contract.Hash(agent, session), TriggerType: "api", Input: input, Lane: domain.LaneAutomation,
 		ReplyTo: r.inbox, Retention: time.Hour, Deadline: r.deadline,
 	}
 	run.Dedupe = contract.Dedupe(r.org, contract.EndpointAutomation, run.ID)
-	out, err := r.store.Accept(r.Context(), []store.NewRun{run}, r.window)
+	out, err := r.store.Queue.Accept(r.Context(), []queuedb.NewRun{run}, r.window)
 	if err != nil || out[0].Err != nil {
 		r.Fatalf("accepting: %v, %v", err, out)
 	}

@@ -38,7 +38,7 @@ func demoCluster(t *testing.T) (first, second *edge) {
 		t.Fatal(err)
 	}
 	// As `parley migrate` and `parley up` do before anything is served.
-	if err := errors.Join(st.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
+	if err := errors.Join(st.Agents.SyncTemplates(t.Context(), templates.All()), st.Close()); err != nil {
 		t.Fatal(err)
 	}
 	first, second = c.ingress(t), c.ingress(t)

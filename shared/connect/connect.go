@@ -8,6 +8,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/config"
 	"parley/shared/store"
+	"parley/shared/store/pg"
 	"parley/shared/telemetry/metrics"
 	"parley/shared/telemetry/tracing"
 )
@@ -39,7 +40,7 @@ func Open(cfg config.Servers, name string, conns int, tracer *tracing.Tracer, lo
 
 // Store is store.Open with statements that are part of a trace traced.
 func Store(dsn string, conns int, tracer *tracing.Tracer) (*store.Store, error) {
-	connector, err := store.Connector(dsn)
+	connector, err := pg.Connector(dsn)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (s *Servers) Metrics(jobs bool) *prometheus.Registry {
 	if jobs {
 		checks["jobs"] = s.Bus.CheckJobs
 	}
-	return metrics.New(s.Store.DB(), checks)
+	return metrics.New(s.Store.SQL(), checks)
 }
 
 // Close ends the connections; what was published before is flushed.

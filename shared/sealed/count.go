@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/sealdb"
 )
 
 // pageSize is how many values are listed at a time.
@@ -14,8 +14,8 @@ const pageSize = 1000
 
 // Values lists what the database holds sealed; the store does.
 type Values interface {
-	SealedValues(ctx context.Context, kind store.SealedKind, after store.SealedValue, limit int) ([]store.SealedValue, error)
-	SealedKeys(ctx context.Context, kind store.SealedKind) ([]string, error)
+	SealedValues(ctx context.Context, kind sealdb.SealedKind, after sealdb.SealedValue, limit int) ([]sealdb.SealedValue, error)
+	SealedKeys(ctx context.Context, kind sealdb.SealedKind) ([]string, error)
 }
 
 // Key says what needs a key.
@@ -23,7 +23,7 @@ type Key struct {
 	ID    string
 	State State
 	// Values counts the values that need the key, by their kinds; kinds without any are absent.
-	Values map[store.SealedKind]int
+	Values map[sealdb.SealedKind]int
 }
 
 // State is what SECRETS_KEY says of a key.
@@ -57,11 +57,11 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 		if n == 0 {
 			state = Current
 		}
-		keys = append(keys, Key{ID: keyID, State: state, Values: map[store.SealedKind]int{}})
+		keys = append(keys, Key{ID: keyID, State: state, Values: map[sealdb.SealedKind]int{}})
 	}
 	configured, read := len(keys), 0
-	for _, kind := range store.SealedKinds {
-		for at := (store.SealedValue{}); ; {
+	for _, kind := range sealdb.SealedKinds {
+		for at := (sealdb.SealedValue{}); ; {
 			page, err := values.SealedValues(ctx, kind, at, pageSize)
 			if err != nil {
 				return nil, err
@@ -70,7 +70,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 				for keyID := range strings.SplitSeq(value.Keys, ",") {
 					n := slices.IndexFunc(keys, func(k Key) bool { return k.ID == keyID })
 					if n < 0 {
-						n, keys = len(keys), append(keys, Key{ID: keyID, State: Missing, Values: map[store.SealedKind]int{}})
+						n, keys = len(keys), append(keys, Key{ID: keyID, State: Missing, Values: map[sealdb.SealedKind]int{}})
 					}
 					keys[n].Values[kind]++
 				}

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/pg"
+	"parley/shared/store/sealdb"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 // Resealing is where values are resealed; the store is.
 type Resealing interface {
 	Values
-	Reseal(ctx context.Context, org string, values []store.SealedValue, by store.Resealer) ([]store.Resealed, error)
+	Reseal(ctx context.Context, org string, values []sealdb.SealedValue, by sealdb.Resealer) ([]sealdb.Resealed, error)
 }
 
 // Outcome counts what Reseal did.
@@ -31,10 +32,10 @@ type Outcome struct {
 // Reseal gives every value of the database the box's current key, while the service runs. Each batch is a transaction of its own, so it may
 // end at any time, and be started again. unopened is called for each value that no key opens, and progress after each batch.
 func Reseal(
-	ctx context.Context, values Resealing, box *secrets.Box, unopened func(store.SealedValue), progress func(Outcome),
+	ctx context.Context, values Resealing, box *secrets.Box, unopened func(sealdb.SealedValue), progress func(Outcome),
 ) (Outcome, error) {
 	r := &resealing{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
-	for _, kind := range store.SealedKinds {
+	for _, kind := range sealdb.SealedKinds {
 		if err := r.kind(ctx, kind); err != nil {
 			return r.outcome, err
 		}
@@ -45,7 +46,7 @@ func Reseal(
 type resealing struct {
 	values   Resealing
 	by       resealer
-	unopened func(store.SealedValue)
+	unopened func(sealdb.SealedValue)
 	progress func(Outcome)
 	outcome  Outcome
 	again    bool // the present pass is not the first: what no key opens was counted before
@@ -53,7 +54,7 @@ type resealing struct {
 
 // kind goes over a kind's values until all that can be opened have the current key. Values move in the list as they are resealed, so that
 // a pass meets none twice. Another pass follows for those that were busy or came in between.
-func (r *resealing) kind(ctx context.Context, kind store.SealedKind) error {
+func (r *resealing) kind(ctx context.Context, kind sealdb.SealedKind) error {
 	busy := 0
 	for pass := range maxPasses {
 		keys, err := r.values.SealedKeys(ctx, kind)
@@ -81,14 +82,14 @@ func (r *resealing) kind(ctx context.Context, kind store.SealedKind) error {
 }
 
 // combination reseals the values that need a combination of keys, and gives how many others had locked.
-func (r *resealing) combination(ctx context.Context, kind store.SealedKind, keys string) (busy int, err error) {
-	for at := (store.SealedValue{Keys: keys}); ; {
+func (r *resealing) combination(ctx context.Context, kind sealdb.SealedKind, keys string) (busy int, err error) {
+	for at := (sealdb.SealedValue{Keys: keys}); ; {
 		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
 		if err != nil {
 			return busy, err
 		}
 		listed := len(page)
-		page = slices.DeleteFunc(page, func(v store.SealedValue) bool { return v.Keys != keys })
+		page = slices.DeleteFunc(page, func(v sealdb.SealedValue) bool { return v.Keys != keys })
 		for batch := range batches(page) {
 			n, err := r.batch(ctx, batch)
 			if err != nil {
@@ -104,11 +105,11 @@ func (r *resealing) combination(ctx context.Context, kind store.SealedKind, keys
 }
 
 // batches cuts a page into parts of one organization each, which one transaction may take.
-func batches(page []store.SealedValue) func(yield func([]store.SealedValue) bool) {
-	return func(yield func([]store.SealedValue) bool) {
+func batches(page []sealdb.SealedValue) func(yield func([]sealdb.SealedValue) bool) {
+	return func(yield func([]sealdb.SealedValue) bool) {
 		for len(page) > 0 {
 			n := 1
-			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != store.SealedContent {
+			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != sealdb.SealedContent {
 				n++
 			}
 			if !yield(page[:n]) {
@@ -119,9 +120,9 @@ func batches(page []store.SealedValue) func(yield func([]store.SealedValue) bool
 	}
 }
 
-func (r *resealing) batch(ctx context.Context, batch []store.SealedValue) (busy int, err error) {
+func (r *resealing) batch(ctx context.Context, batch []sealdb.SealedValue) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
-	if store.IsLocked(err) {
+	if pg.IsLocked(err) {
 		if len(batch) == 1 {
 			return 1, nil
 		}
@@ -168,27 +169,27 @@ func (r resealer) has(combination string) bool {
 }
 
 // place names a value's place, for the box.
-func place(kind store.SealedKind, org, id string) string {
+func place(kind sealdb.SealedKind, org, id string) string {
 	switch kind {
-	case store.SealedWidget:
+	case sealdb.SealedWidget:
 		return secrets.WidgetIdentity(org, id)
-	case store.SealedHook:
+	case sealdb.SealedHook:
 		return secrets.Hook(org, id)
-	case store.SealedNotification:
+	case sealdb.SealedNotification:
 		return secrets.NotificationEndpoint(org, id)
 	default:
 		return secrets.AgentHeaders(org, id)
 	}
 }
 
-func (r resealer) ResealText(kind store.SealedKind, org, id, sealed string) (string, error) {
+func (r resealer) ResealText(kind sealdb.SealedKind, org, id, sealed string) (string, error) {
 	if secrets.KeyID(sealed) == r.current {
 		return sealed, nil
 	}
 	at := place(kind, org, id)
 	plain, err := r.box.Open(sealed, at)
 	if err != nil {
-		return "", store.ErrUnopened
+		return "", sealdb.ErrUnopened
 	}
 	return r.box.Seal(plain, at), nil
 }
@@ -199,7 +200,7 @@ func (r resealer) ResealBytes(sealed, associated []byte) ([]byte, error) {
 	}
 	plain, err := r.box.OpenBytes(sealed, associated)
 	if err != nil {
-		return nil, store.ErrUnopened
+		return nil, sealdb.ErrUnopened
 	}
 	return r.box.SealBytes(plain, associated), nil
 }

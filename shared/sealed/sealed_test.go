@@ -14,20 +14,22 @@ import (
 	"parley/shared/sealed/sealedtest"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/sealdb"
 	"parley/shared/testkit"
 )
 
 // counted is what Count gives, as text: "old tool 1, hook 1".
 func counted(t *testing.T, s *store.Store, setting string) string {
 	t.Helper()
-	keys, err := sealed.Count(t.Context(), s, sealedtest.Box(t, setting), nil)
+	keys, err := sealed.Count(t.Context(), s.Seals, sealedtest.Box(t, setting), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
 	for _, key := range keys {
 		line := string(key.State)
-		for _, kind := range store.SealedKinds {
+		for _, kind := range sealdb.SealedKinds {
 			if n := key.Values[kind]; n > 0 {
 				line += fmt.Sprintf(" %s:%d", kind, n)
 			}
@@ -42,7 +44,7 @@ func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting strin
 	t.Helper()
 	var unopened []string
 	outcome, err := sealed.Reseal(ctx, s, sealedtest.Box(t, setting),
-		func(v store.SealedValue) { unopened = append(unopened, string(v.Kind)) }, func(sealed.Outcome) {})
+		func(v sealdb.SealedValue) { unopened = append(unopened, string(v.Kind)) }, func(sealed.Outcome) {})
 	return outcome, unopened, err
 }
 
@@ -72,21 +74,21 @@ func TestReseal(t *testing.T) {
 	if got := counted(t, s, sealedtest.KeyB); got != "current, missing "+eachKind {
 		t.Errorf("without it: %s", got)
 	}
-	if got := len(house.Unopened(t, sealedtest.KeyB)); got != len(store.SealedKinds) {
+	if got := len(house.Unopened(t, sealedtest.KeyB)); got != len(sealdb.SealedKinds) {
 		t.Errorf("without the key %d kinds are not opened", got)
 	}
 	both := sealedtest.KeyB + "," + sealedtest.KeyA
 	if got := counted(t, s, both); got != "current, old "+eachKind {
 		t.Errorf("with both: %s", got)
 	}
-	before, err := s.Agent(t.Context(), house.Organization, house.Agent)
+	before, err := s.Agents.Agent(t.Context(), house.Organization, house.Agent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := mustReseal(t, s, both); got != (sealed.Outcome{Resealed: all}) {
+	if got := mustReseal(t, s.Seals, both); got != (sealed.Outcome{Resealed: all}) {
 		t.Errorf("resealed %+v", got)
 	}
-	if got := mustReseal(t, s, both); got != (sealed.Outcome{}) {
+	if got := mustReseal(t, s.Seals, both); got != (sealed.Outcome{}) {
 		t.Errorf("the second time %+v", got)
 	}
 	if got := counted(t, s, both); got != "current "+eachKind+", old" {
@@ -95,7 +97,7 @@ func TestReseal(t *testing.T) {
 	if failed := house.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
 		t.Errorf("without the old key: %v", failed)
 	}
-	after, err := s.Agent(t.Context(), house.Organization, house.Agent)
+	after, err := s.Agents.Agent(t.Context(), house.Organization, house.Agent)
 	if err != nil || after.Version != before.Version || after.UpdatedAt != before.UpdatedAt || after.SystemPrompt != before.SystemPrompt {
 		t.Errorf("the agent became %+v, %v", after, err)
 	}
@@ -110,11 +112,11 @@ func TestResealGoesOnPastWhatNoKeyOpens(t *testing.T) {
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
 	// A value under a key that is there, in the place of another, is not opened either.
 	mustExec(t, dsn, `UPDATE hooks h SET secret = o.secret FROM hooks o WHERE h.id = $1 AND o.id = $2`, lost.HookID, house.HookID)
-	outcome, unopened, err := reseal(t.Context(), t, s, both)
+	outcome, unopened, err := reseal(t.Context(), t, s.Seals, both)
 	if err != nil || outcome != (sealed.Outcome{Resealed: all, Unopened: all}) || len(unopened) != all {
 		t.Errorf("resealed %+v, %v, %v", outcome, unopened, err)
 	}
-	for _, kind := range store.SealedKinds {
+	for _, kind := range sealdb.SealedKinds {
 		if !slices.Contains(unopened, string(kind)) {
 			t.Errorf("no %s is named among %v", kind, unopened)
 		}
@@ -125,7 +127,7 @@ func TestResealGoesOnPastWhatNoKeyOpens(t *testing.T) {
 	if got, want := counted(t, s, both), "current "+eachKind+", old hook:1, missing "+strings.ReplaceAll(eachKind, "hook:1 ", ""); got != want {
 		t.Errorf("counted %s, want %s", got, want)
 	}
-	if failed := lost.Unopened(t, strings.Repeat("0c", 32)); len(failed) != 1 || failed[store.SealedHook] == nil {
+	if failed := lost.Unopened(t, strings.Repeat("0c", 32)); len(failed) != 1 || failed[sealdb.SealedHook] == nil {
 		t.Errorf("with the lost key: %v", failed)
 	}
 }
@@ -141,10 +143,10 @@ func TestResealPairs(t *testing.T) {
 		house.HookID, b.Seal("fresh", secrets.Hook(house.Organization, house.HookID)))
 	mustExec(t, dsn, `UPDATE notification_endpoints SET previous_secret = $2, previous_until = now() - interval '1 hour' WHERE id = $1`,
 		house.EndpointID, lost.Seal("old", "anywhere"))
-	if got := mustReseal(t, s, both); got.Unopened > 0 {
+	if got := mustReseal(t, s.Seals, both); got.Unopened > 0 {
 		t.Errorf("resealed %+v", got)
 	}
-	hook, err := s.ReceivingHook(t.Context(), house.HookID)
+	hook, err := s.Hooks.ReceivingHook(t.Context(), house.HookID)
 	if err != nil || len(hook.SealedSecrets) != 2 {
 		t.Fatalf("%+v, %v", hook, err)
 	}
@@ -164,10 +166,10 @@ func TestResealDropsWhatIsDeleted(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	lost := sealedtest.New(t, dsn, strings.Repeat("0c", 32), "lost@example.com")
 	s, both := sealedtest.Open(t, dsn, sealedtest.KeyB), sealedtest.KeyB+","+sealedtest.KeyA
-	if err := s.DeleteAgent(t.Context(), lost.Organization, lost.Agent); err != nil {
+	if err := s.Agents.DeleteAgent(t.Context(), lost.Organization, lost.Agent); err != nil {
 		t.Fatal(err)
 	}
-	if got := mustReseal(t, s, both); got != (sealed.Outcome{Resealed: 1, Unopened: all - 2}) {
+	if got := mustReseal(t, s.Seals, both); got != (sealed.Outcome{Resealed: 1, Unopened: all - 2}) {
 		t.Errorf("resealed %+v", got)
 	}
 	if got, want := counted(t, s, both), "current, old, missing "+strings.NewReplacer("tool:1 ", "", "widget:1 ", "").Replace(eachKind); got != want {
@@ -184,13 +186,13 @@ func mustExec(t *testing.T, dsn, statement string, args ...any) {
 
 // stopped ends a context after so many batches.
 type stopped struct {
-	*store.Store
+	*sealdb.Store
 
 	batches int
 	stop    context.CancelFunc
 }
 
-func (s *stopped) Reseal(ctx context.Context, org string, values []store.SealedValue, by store.Resealer) ([]store.Resealed, error) {
+func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.SealedValue, by sealdb.Resealer) ([]sealdb.Resealed, error) {
 	if s.batches--; s.batches < 0 {
 		s.stop()
 	}
@@ -207,7 +209,7 @@ func TestResealIsResumed(t *testing.T) {
 	total, stops := 0, 0
 	for {
 		ctx, stop := context.WithCancel(t.Context())
-		outcome, _, err := reseal(ctx, t, &stopped{s, 2, stop}, both)
+		outcome, _, err := reseal(ctx, t, &stopped{s.Seals, 2, stop}, both)
 		stop()
 		if total += outcome.Resealed; err == nil {
 			break
@@ -239,7 +241,7 @@ func TestResealLosesNoEdit(t *testing.T) {
 	wg.Go(func() { // a process that seals with the old key still
 		defer close(done)
 		for n := range rounds {
-			_, err := s.UpdateAgent(ctx, org, house.Agent, 0, func(a *domain.Agent) error {
+			_, err := s.Agents.UpdateAgent(ctx, org, house.Agent, 0, func(a *domain.Agent) error {
 				a.Description = fmt.Sprint(n)
 				a.Tools.MCP.Servers[0].Headers["X-Round"] = old.Seal(fmt.Sprint(n), secrets.AgentHeaders(org, house.Agent))
 				a.Widget.IdentitySecret = old.Seal(fmt.Sprint(n), secrets.WidgetIdentity(org, house.Agent))
@@ -249,7 +251,7 @@ func TestResealLosesNoEdit(t *testing.T) {
 				t.Error(err)
 			}
 			fresh := old.Seal(fmt.Sprint(n), secrets.Hook(org, house.HookID))
-			if _, err := s.UpdateHook(ctx, org, house.HookID, store.HookChange{SealedSecret: &fresh}); err != nil {
+			if _, err := s.Hooks.UpdateHook(ctx, org, house.HookID, hookdb.HookChange{SealedSecret: &fresh}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -261,18 +263,18 @@ func TestResealLosesNoEdit(t *testing.T) {
 			running = false
 		default:
 		}
-		if _, unopened, err := reseal(ctx, t, resealing, both); err != nil || len(unopened) > 0 {
+		if _, unopened, err := reseal(ctx, t, resealing.Seals, both); err != nil || len(unopened) > 0 {
 			t.Errorf("resealing: %v, %v", unopened, err)
 		}
 	}
 	wg.Wait()
-	mustReseal(t, resealing, both)
-	agent, err := s.Agent(ctx, org, house.Agent)
+	mustReseal(t, resealing.Seals, both)
+	agent, err := s.Agents.Agent(ctx, org, house.Agent)
 	if err != nil || agent.Version != 2+rounds || agent.Description != fmt.Sprint(rounds-1) {
 		t.Fatalf("the agent is %+v, %v", agent, err)
 	}
 	b, want := sealedtest.Box(t, sealedtest.KeyB), fmt.Sprint(rounds-1)
-	hook, err := s.ReceivingHook(ctx, house.HookID)
+	hook, err := s.Hooks.ReceivingHook(ctx, house.HookID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +288,7 @@ func TestResealLosesNoEdit(t *testing.T) {
 		}
 	}
 	for version := range agent.Version {
-		config, err := s.Config(ctx, org, house.Agent, version+1)
+		config, err := s.Executions.Config(ctx, org, house.Agent, version+1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,13 +315,13 @@ func TestResealPassesLockedRows(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), `SELECT FROM hooks WHERE id = $1 FOR UPDATE`, house.HookID); err != nil {
 		t.Fatal(err)
 	}
-	if got := mustReseal(t, s, both); got != (sealed.Outcome{Resealed: all - 1, Busy: 1}) {
+	if got := mustReseal(t, s.Seals, both); got != (sealed.Outcome{Resealed: all - 1, Busy: 1}) {
 		t.Errorf("beside a lock %+v", got)
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if got := mustReseal(t, s, both); got != (sealed.Outcome{Resealed: 1}) {
+	if got := mustReseal(t, s.Seals, both); got != (sealed.Outcome{Resealed: 1}) {
 		t.Errorf("after it %+v", got)
 	}
 }

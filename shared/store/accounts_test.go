@@ -14,6 +14,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
 	"parley/shared/testkit"
 )
 
@@ -40,14 +41,14 @@ func openAt(t *testing.T, dsn string) (*store.Store, *sql.DB) {
 	return s, testkit.SQL(t, dsn)
 }
 
-func newLogin(ttl time.Duration) store.NewLogin {
-	return store.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(ttl)}
+func newLogin(ttl time.Duration) accountdb.NewLogin {
+	return accountdb.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(ttl)}
 }
 
-func signUp(t *testing.T, s *store.Store, email string) (store.Account, store.NewLogin) {
+func signUp(t *testing.T, s *store.Store, email string) (accountdb.Account, accountdb.NewLogin) {
 	t.Helper()
 	login := newLogin(time.Hour)
-	account, err := s.SignUp(t.Context(), store.NewUser{Email: email, Name: "Ada", PasswordHash: "hash"}, login)
+	account, err := s.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: email, Name: "Ada", PasswordHash: "hash"}, login)
 	if err != nil {
 		t.Fatalf("signing up %s: %v", email, err)
 	}
@@ -65,11 +66,11 @@ func TestSignUpGivesAnOrganization(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	account, login := signUp(t, s, "Ada@Example.com")
-	all, err := s.Memberships(ctx, account.User.ID)
+	all, err := s.Accounts.Memberships(ctx, account.User.ID)
 	if err != nil || len(all) != 1 || all[0].Role != domain.RoleOwner || all[0].ID != account.Organization.ID {
 		t.Fatalf("memberships %+v, %v", all, err)
 	}
-	creds, err := s.LoginCredentials(ctx, [][]byte{login.TokenHash, secrets.Hash("other")})
+	creds, err := s.Accounts.LoginCredentials(ctx, [][]byte{login.TokenHash, secrets.Hash("other")})
 	if err != nil || len(creds) != 1 {
 		t.Fatalf("credentials %v, %v", creds, err)
 	}
@@ -77,18 +78,18 @@ func TestSignUpGivesAnOrganization(t *testing.T) {
 	if c.UserID != account.User.ID || len(c.Memberships) != 1 || c.Memberships[0].OrganizationID != account.Organization.ID {
 		t.Errorf("credential %+v", c)
 	}
-	_, err = s.SignUp(ctx, store.NewUser{Email: "ada@example.COM", Name: "x"}, newLogin(time.Hour))
+	_, err = s.Accounts.SignUp(ctx, accountdb.NewUser{Email: "ada@example.COM", Name: "x"}, newLogin(time.Hour))
 	wantCode(t, err, apierr.EmailTaken)
-	user, hash, err := s.UserByEmail(ctx, "ADA@example.com")
+	user, hash, err := s.Accounts.UserByEmail(ctx, "ADA@example.com")
 	if err != nil || hash != "hash" || user.ID != account.User.ID || user.Email != "Ada@Example.com" {
 		t.Errorf("user %+v, %q, %v", user, hash, err)
 	}
-	_, _, err = s.UserByEmail(ctx, "nobody@example.com")
+	_, _, err = s.Accounts.UserByEmail(ctx, "nobody@example.com")
 	wantCode(t, err, apierr.NotFound)
-	if got, err := s.User(ctx, user.ID); err != nil || got != user {
+	if got, err := s.Accounts.User(ctx, user.ID); err != nil || got != user {
 		t.Errorf("user by id %+v, %v", got, err)
 	}
-	if got, err := s.Organization(ctx, account.Organization.ID); err != nil || got != account.Organization {
+	if got, err := s.Accounts.Organization(ctx, account.Organization.ID); err != nil || got != account.Organization {
 		t.Errorf("organization %+v, %v", got, err)
 	}
 }
@@ -96,20 +97,20 @@ func TestSignUpGivesAnOrganization(t *testing.T) {
 func TestFirstLoginsAtOnceMakeOneOrganization(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	user, err := s.CreateUser(ctx, store.NewUser{Email: "a@b.c", Name: "A"})
+	user, err := s.Accounts.CreateUser(ctx, accountdb.NewUser{Email: "a@b.c", Name: "A"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			if _, err := s.LogIn(ctx, user.ID, newLogin(time.Hour)); err != nil {
+			if _, err := s.Accounts.LogIn(ctx, user.ID, newLogin(time.Hour)); err != nil {
 				t.Errorf("logging in: %v", err)
 			}
 		})
 	}
 	wg.Wait()
-	if all, err := s.Memberships(ctx, user.ID); err != nil || len(all) != 1 {
+	if all, err := s.Accounts.Memberships(ctx, user.ID); err != nil || len(all) != 1 {
 		t.Errorf("memberships %v, %v", all, err)
 	}
 }
@@ -120,25 +121,25 @@ func TestLoginSessionsEnd(t *testing.T) {
 	account, first := signUp(t, s, "a@b.c")
 	second := newLogin(time.Hour)
 	second.Replaces = first.TokenHash
-	if _, err := s.LogIn(ctx, account.User.ID, second); err != nil {
+	if _, err := s.Accounts.LogIn(ctx, account.User.ID, second); err != nil {
 		t.Fatal(err)
 	}
 	expired := newLogin(-time.Second)
-	if _, err := s.LogIn(ctx, account.User.ID, expired); err != nil {
+	if _, err := s.Accounts.LogIn(ctx, account.User.ID, expired); err != nil {
 		t.Fatal(err)
 	}
 	all := [][]byte{first.TokenHash, second.TokenHash, expired.TokenHash}
-	creds, err := s.LoginCredentials(ctx, all)
+	creds, err := s.Accounts.LoginCredentials(ctx, all)
 	if err != nil || len(creds) != 1 || creds[string(second.TokenHash)] == nil {
 		t.Errorf("credentials %v, %v; want the second session's only", creds, err)
 	}
-	if n, err := s.PruneLogins(ctx); err != nil || n != 1 {
+	if n, err := s.Accounts.PruneLogins(ctx); err != nil || n != 1 {
 		t.Errorf("pruned %d, %v; want the expired one", n, err)
 	}
-	if err := s.LogOut(ctx, second.TokenHash); err != nil {
+	if err := s.Accounts.LogOut(ctx, second.TokenHash); err != nil {
 		t.Fatal(err)
 	}
-	if creds, err = s.LoginCredentials(ctx, all); err != nil || len(creds) != 0 {
+	if creds, err = s.Accounts.LoginCredentials(ctx, all); err != nil || len(creds) != 0 {
 		t.Errorf("credentials after logout %v, %v", creds, err)
 	}
 }
@@ -146,13 +147,13 @@ func TestLoginSessionsEnd(t *testing.T) {
 func TestLoginLinksWorkOnce(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	user, err := s.CreateUser(ctx, store.NewUser{Email: "a@b.c", Name: "A"})
+	user, err := s.Accounts.CreateUser(ctx, accountdb.NewUser{Email: "a@b.c", Name: "A"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	link, late := secrets.Hash(secrets.NewLinkToken()), secrets.Hash(secrets.NewLinkToken())
 	for hash, end := range map[*[]byte]time.Duration{&link: time.Hour, &late: -time.Second} {
-		if err := s.CreateLoginLink(ctx, user.ID, *hash, time.Now().Add(end)); err != nil {
+		if err := s.Accounts.CreateLoginLink(ctx, user.ID, *hash, time.Now().Add(end)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,13 +162,13 @@ func TestLoginLinksWorkOnce(t *testing.T) {
 	used := 0
 	for range 5 {
 		wg.Go(func() {
-			_, err := s.UseLoginLink(ctx, link, newLogin(time.Hour))
+			_, err := s.Accounts.UseLoginLink(ctx, link, newLogin(time.Hour))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case err == nil:
 				used++
-			case !errors.Is(err, store.ErrLinkSpent):
+			case !errors.Is(err, accountdb.ErrLinkSpent):
 				t.Errorf("using link: %v", err)
 			}
 		})
@@ -176,10 +177,10 @@ func TestLoginLinksWorkOnce(t *testing.T) {
 	if used != 1 {
 		t.Errorf("link worked %d times", used)
 	}
-	if _, err := s.UseLoginLink(ctx, late, newLogin(time.Hour)); !errors.Is(err, store.ErrLinkSpent) {
+	if _, err := s.Accounts.UseLoginLink(ctx, late, newLogin(time.Hour)); !errors.Is(err, accountdb.ErrLinkSpent) {
 		t.Errorf("expired link: %v", err)
 	}
-	if _, err := s.UseLoginLink(ctx, secrets.Hash("no"), newLogin(time.Hour)); !errors.Is(err, store.ErrLinkUnknown) {
+	if _, err := s.Accounts.UseLoginLink(ctx, secrets.Hash("no"), newLogin(time.Hour)); !errors.Is(err, accountdb.ErrLinkUnknown) {
 		t.Errorf("unknown link: %v", err)
 	}
 }
@@ -187,7 +188,7 @@ func TestLoginLinksWorkOnce(t *testing.T) {
 func newKey(t *testing.T, s *store.Store, scope domain.KeyScope, org, user string) (domain.APIKey, secrets.APIKey) {
 	t.Helper()
 	k := secrets.NewAPIKey()
-	key, err := s.CreateKey(t.Context(), store.Actor{OrganizationID: org, UserID: user, Role: domain.RoleAdmin}, store.NewKey{
+	key, err := s.Accounts.CreateKey(t.Context(), accountdb.Actor{OrganizationID: org, UserID: user, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: scope, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	if err != nil {
@@ -206,7 +207,7 @@ func TestKeys(t *testing.T) {
 	userKey, _ := newKey(t, s, domain.KeyScopeUser, org, user)
 	foreign, _ := newKey(t, s, domain.KeyScopeOrganization, other.Organization.ID, other.User.ID)
 
-	creds, err := s.KeyCredentials(ctx, []string{orgKey.ID, userKey.ID, id.New(id.Key)})
+	creds, err := s.Accounts.KeyCredentials(ctx, []string{orgKey.ID, userKey.ID, id.New(id.Key)})
 	if err != nil || len(creds) != 2 {
 		t.Fatalf("credentials %v, %v", creds, err)
 	}
@@ -217,8 +218,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("user's key %+v", c)
 	}
 
-	list := func(f store.KeyFilter, limit int) []string {
-		keys, err := s.Keys(ctx, f, limit)
+	list := func(f accountdb.KeyFilter, limit int) []string {
+		keys, err := s.Accounts.Keys(ctx, f, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,32 +229,32 @@ func TestKeys(t *testing.T) {
 		}
 		return ids
 	}
-	if got := list(store.KeyFilter{OrganizationID: org, UserID: user}, 1); len(got) != 1 || got[0] != userKey.ID {
+	if got := list(accountdb.KeyFilter{OrganizationID: org, UserID: user}, 1); len(got) != 1 || got[0] != userKey.ID {
 		t.Errorf("first page %v", got)
 	}
-	if got := list(store.KeyFilter{OrganizationID: org, UserID: user, After: userKey.ID}, 5); len(got) != 1 || got[0] != orgKey.ID {
+	if got := list(accountdb.KeyFilter{OrganizationID: org, UserID: user, After: userKey.ID}, 5); len(got) != 1 || got[0] != orgKey.ID {
 		t.Errorf("second page %v", got)
 	}
-	if got := list(store.KeyFilter{UserID: user}, 5); len(got) != 1 || got[0] != userKey.ID {
+	if got := list(accountdb.KeyFilter{UserID: user}, 5); len(got) != 1 || got[0] != userKey.ID {
 		t.Errorf("user's keys %v", got)
 	}
 
-	admin := store.Actor{OrganizationID: org, UserID: user}
-	link := store.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
-	if _, err := s.AddMember(ctx, admin, other.User.Email, domain.RoleMember, link); err != nil {
+	admin := accountdb.Actor{OrganizationID: org, UserID: user}
+	link := accountdb.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
+	if _, err := s.Accounts.AddMember(ctx, admin, other.User.Email, domain.RoleMember, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(ctx, link.TokenHash, other.User.ID, newLogin(time.Hour)); err != nil {
+	if _, err := s.Accounts.Join(ctx, link.TokenHash, other.User.ID, newLogin(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	member := store.Actor{OrganizationID: org, UserID: other.User.ID, Role: domain.RoleAdmin} // as was remembered of them
-	wantCode(t, s.RevokeKey(ctx, member, orgKey.ID), apierr.PermissionDenied)
-	wantCode(t, s.RevokeKey(ctx, admin, foreign.ID), apierr.NotFound)
-	if err := s.RevokeKey(ctx, admin, orgKey.ID); err != nil {
+	member := accountdb.Actor{OrganizationID: org, UserID: other.User.ID, Role: domain.RoleAdmin} // as was remembered of them
+	wantCode(t, s.Accounts.RevokeKey(ctx, member, orgKey.ID), apierr.PermissionDenied)
+	wantCode(t, s.Accounts.RevokeKey(ctx, admin, foreign.ID), apierr.NotFound)
+	if err := s.Accounts.RevokeKey(ctx, admin, orgKey.ID); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, s.RevokeKey(ctx, admin, orgKey.ID), apierr.NotFound)
-	if creds, err := s.KeyCredentials(ctx, []string{orgKey.ID}); err != nil || len(creds) != 0 {
+	wantCode(t, s.Accounts.RevokeKey(ctx, admin, orgKey.ID), apierr.NotFound)
+	if creds, err := s.Accounts.KeyCredentials(ctx, []string{orgKey.ID}); err != nil || len(creds) != 0 {
 		t.Errorf("revoked key still there: %v, %v", creds, err)
 	}
 }
@@ -265,11 +266,11 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	key, _ := newKey(t, s, domain.KeyScopeOrganization, account.Organization.ID, "")
 	newest := time.Now().Add(-time.Minute).Truncate(time.Millisecond).Add(time.Millisecond - 1) // the last nanosecond that is shown as it
 	for _, at := range []time.Time{newest.Add(-time.Hour), newest, newest.Add(-time.Second)} {
-		if err := s.Touch(context.WithoutCancel(ctx), map[string]time.Time{key.ID: at, id.New(id.Key): at}); err != nil {
+		if err := s.Accounts.Touch(context.WithoutCancel(ctx), map[string]time.Time{key.ID: at, id.New(id.Key): at}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	keys, err := s.Keys(ctx, store.KeyFilter{OrganizationID: account.Organization.ID}, 1)
+	keys, err := s.Accounts.Keys(ctx, accountdb.KeyFilter{OrganizationID: account.Organization.ID}, 1)
 	if err != nil || len(keys) != 1 || !keys[0].LastUsedAt.Equal(domain.At(newest).Time) {
 		t.Errorf("last used %+v, %v; want %v", keys, err, newest)
 	}

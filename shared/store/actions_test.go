@@ -10,12 +10,15 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/sessiondb"
 	"parley/shared/testkit"
 )
 
-func (b *bench) decide(held store.Held, d domain.Decision) (store.Decided, error) {
-	return b.s.Decide(b.Context(), b.org, "", held.RunID, "c", d, "usr_1")
+func (b *bench) decide(held lease.Held, d domain.Decision) (executiondb.Decided, error) {
+	return b.s.Executions.Decide(b.Context(), b.org, "", held.RunID, "c", d, "usr_1")
 }
 
 var everyDecision = []domain.Decision{
@@ -99,7 +102,7 @@ func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
 	decide := func(org, principal, runID, callID string) error {
-		_, err := b.s.Decide(ctx, org, principal, runID, callID, domain.DecisionApprove, "usr_1")
+		_, err := b.s.Executions.Decide(ctx, org, principal, runID, callID, domain.DecisionApprove, "usr_1")
 		return err
 	}
 	held := b.parked(domain.ActionApproval)
@@ -123,7 +126,7 @@ func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 	b.wantRun(late.RunID, domain.RunRequiresAction)
 
 	cancelled := b.parked(domain.ActionUnknownOutcome)
-	run, ended, err := b.s.Cancel(ctx, b.org, "", cancelled.RunID)
+	run, ended, err := b.s.Executions.Cancel(ctx, b.org, "", cancelled.RunID)
 	if err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled || strings.Contains(string(run.Result), "requiredAction") {
 		t.Errorf("cancelling a parked run: %+v, %v", run, err)
 	}
@@ -139,7 +142,7 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	runID := r.accept(wideWindow, r.chat("usr_1", "s", "hi"))[0].Run.Run.ID
 	held := r.mustClaim(runID).Held()
 	r.prepare(held, effect("c", domain.SideEffectUnsafe), true)
-	r.park(held, domain.ActionApproval, store.Chunk{})
+	r.park(held, domain.ActionApproval, executiondb.Chunk{})
 	if ended := r.erase(r.named("usr_1", "s")); len(ended) != 1 || ended[0].RunID != runID {
 		t.Errorf("ended %+v", ended)
 	}
@@ -164,7 +167,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 	if waited := b.text(`SELECT round(extract(epoch FROM deadline - $2::timestamptz) / 360)::text FROM open_runs WHERE run_id = $1`, held.RunID, deadline); waited != "30" {
 		t.Errorf("the deadline was moved by %s tenths of an hour", waited)
 	}
-	next, err := b.s.HandOver(ctx, map[store.LaneOf]int{automationsOf(b.org): 1}, wideWindow)
+	next, err := b.s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsOf(b.org): 1}, wideWindow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +181,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 		t.Errorf("after the approval: %+v", e)
 	}
 	b.does("begin", second, true)
-	b.park(second, domain.ActionUnknownOutcome, store.Chunk{})
+	b.park(second, domain.ActionUnknownOutcome, executiondb.Chunk{})
 	b.does("end", second, false) // a person is being asked
 	if out, err = b.decide(held, domain.DecisionApprove); err != nil || out.Resumed || out.Run.Run.Status != domain.RunRequiresAction {
 		t.Errorf("the first decision again: %+v, %v", out, err)
@@ -222,23 +225,23 @@ func TestOneDecides(t *testing.T) {
 		}
 		return err == nil, err
 	}
-	decide := func(held store.Held, d domain.Decision) func() (bool, error) {
+	decide := func(held lease.Held, d domain.Decision) func() (bool, error) {
 		return func() (bool, error) { _, err := b.decide(held, d); return conflict(err) }
 	}
-	for what, rivals := range map[string]func(store.Held) []func() (bool, error){
-		"two deciders": func(h store.Held) []func() (bool, error) {
+	for what, rivals := range map[string]func(lease.Held) []func() (bool, error){
+		"two deciders": func(h lease.Held) []func() (bool, error) {
 			return []func() (bool, error){decide(h, domain.DecisionHappened), decide(h, domain.DecisionResend), decide(h, domain.DecisionAbandon)}
 		},
-		"cancel": func(h store.Held) []func() (bool, error) {
+		"cancel": func(h lease.Held) []func() (bool, error) {
 			return []func() (bool, error){decide(h, domain.DecisionAbandon), func() (bool, error) {
-				_, ended, err := b.s.Cancel(b.Context(), b.org, "", h.RunID)
+				_, ended, err := b.s.Executions.Cancel(b.Context(), b.org, "", h.RunID)
 				return len(ended) > 0, err
 			}}
 		},
-		"expiry": func(h store.Held) []func() (bool, error) {
+		"expiry": func(h lease.Held) []func() (bool, error) {
 			b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp() WHERE run_id = $1`, h.RunID) // the decider's clock is behind
 			return []func() (bool, error){decide(h, domain.DecisionResend), func() (bool, error) {
-				ended, err := b.s.EndUnanswered(b.Context(), 9)
+				ended, err := b.s.Executions.EndUnanswered(b.Context(), 9)
 				return len(ended) > 0, err
 			}}
 		},
@@ -254,7 +257,7 @@ func TestOneDecides(t *testing.T) {
 			if n != 1 && what != "expiry" || n > 1 || done[0] && n == 0 {
 				t.Errorf("%s: %v", what, done)
 			}
-			if _, _, err := b.s.Cancel(b.Context(), b.org, "", held.RunID); err != nil {
+			if _, _, err := b.s.Executions.Cancel(b.Context(), b.org, "", held.RunID); err != nil {
 				t.Error(err)
 			}
 		}
@@ -268,14 +271,14 @@ func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	held := b.begun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // of an attempt before
-	b.park(held, domain.ActionApproval, store.Chunk{})
-	if ended, err := b.s.EndOverdue(t.Context(), 9); err != nil || len(ended) > 0 {
+	b.park(held, domain.ActionApproval, executiondb.Chunk{})
+	if ended, err := b.s.Executions.EndOverdue(t.Context(), 9); err != nil || len(ended) > 0 {
 		t.Errorf("ended %+v, %v", ended, err)
 	}
 	if out, err := b.decide(held, domain.DecisionApprove); err != nil || !out.Resumed {
 		t.Errorf("%+v, %v", out, err)
 	}
-	if ended, err := b.s.EndOverdue(t.Context(), 9); err != nil || len(ended) != 1 {
+	if ended, err := b.s.Executions.EndOverdue(t.Context(), 9); err != nil || len(ended) != 1 {
 		t.Errorf("ended %+v, %v", ended, err)
 	}
 	b.wantRun(held.RunID, domain.RunTimedOut)
@@ -319,13 +322,13 @@ func (b *bench) muddle(doing []atomic.Int64) {
 	var wg sync.WaitGroup
 	for range 6 {
 		run := b.run("", "")
-		session := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: run.ID, Key: run.SessionKey}
+		session := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: run.ID, Key: run.SessionKey}
 		runID := b.accept(wideWindow, run)[0].Run.Run.ID
 		var fence atomic.Int64 // of the newest claim
 		for w := range 5 {
 			wg.Go(func() {
 				for n := range 40 {
-					held := store.Held{RunID: runID, OrganizationID: b.org, Fence: fence.Load()}
+					held := lease.Held{RunID: runID, OrganizationID: b.org, Fence: fence.Load()}
 					did, err := b.anything((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the bench has the test's
 					if err != nil {
 						b.Errorf("worker %d, thing %d: %v", w, n, err)
@@ -334,7 +337,7 @@ func (b *bench) muddle(doing []atomic.Int64) {
 						doing[(n+w*3)%8].Add(1)
 					}
 				}
-				if _, err := b.s.EraseSession(ctx, session); err != nil && apierr.CodeOf(err) != apierr.NotFound {
+				if _, err := b.s.Sessions.EraseSession(ctx, session); err != nil && apierr.CodeOf(err) != apierr.NotFound {
 					b.Errorf("erasing: %v", err)
 				}
 			})
@@ -345,8 +348,8 @@ func (b *bench) muddle(doing []atomic.Int64) {
 		defer close(swept)
 		for !isClosed(stop) {
 			_, err := b.raw.ExecContext(ctx, `UPDATE sources SET sweep_after = clock_timestamp() WHERE hash IN (SELECT hash FROM sources ORDER BY hash FOR UPDATE)`)
-			_, pruneErr := b.s.PruneSources(ctx, 9)
-			_, endErr := b.s.EndUnanswered(ctx, 9)
+			_, pruneErr := b.s.Blobs.PruneSources(ctx, 9)
+			_, endErr := b.s.Executions.EndUnanswered(ctx, 9)
 			if err := errors.Join(err, pruneErr, endErr); err != nil {
 				b.Errorf("sweeping: %v", err)
 			}
@@ -358,7 +361,7 @@ func (b *bench) muddle(doing []atomic.Int64) {
 }
 
 // anything does one of eight things to a run and tells whether it was done.
-func (b *bench) anything(what int, held store.Held, n int, fence *atomic.Int64) (bool, error) {
+func (b *bench) anything(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
 	ctx := b.Context()
 	switch what {
 	case 0:
@@ -366,7 +369,7 @@ func (b *bench) anything(what int, held store.Held, n int, fence *atomic.Int64) 
 	case 1:
 		return b.try("begin", held)
 	case 2:
-		out, err := b.s.Park(ctx, held, domain.RequiredAction{ToolCallID: "c"}, chunk(n+1, n+1))
+		out, err := b.s.Executions.Park(ctx, held, domain.RequiredAction{ToolCallID: "c"}, chunk(n+1, n+1))
 		if err != nil && strings.Contains(err.Error(), "reading effect") { // not prepared yet
 			err = nil
 		}
@@ -378,15 +381,15 @@ func (b *bench) anything(what int, held store.Held, n int, fence *atomic.Int64) 
 		}
 		return out.Resumed, err
 	case 4:
-		_, kept, err := b.s.KeepSource(ctx, held, domain.Source{Text: fmt.Sprint("text ", n%3)})
+		_, kept, err := b.s.Blobs.KeepSource(ctx, held, domain.Source{Text: fmt.Sprint("text ", n%3)})
 		return kept, err
 	case 5:
-		freed, err := b.s.PutBack(ctx, held, 0, nil)
+		freed, err := b.s.Executions.PutBack(ctx, held, 0, nil)
 		return len(freed) > 0, err
 	case 6:
 		return b.try("end", held)
 	default:
-		claims, err := b.s.Claim(ctx, []string{held.RunID})
+		claims, err := b.s.Executions.Claim(ctx, []string{held.RunID})
 		if err != nil || claims[0].Run == nil {
 			return false, err
 		}

@@ -17,7 +17,7 @@ import (
 
 func newAgent(t *testing.T, s *store.Store, org, name string) domain.Agent {
 	t.Helper()
-	a, err := s.CreateAgent(t.Context(), org, domain.Agent{
+	a, err := s.Agents.CreateAgent(t.Context(), org, domain.Agent{
 		ID: id.New(id.Agent), Name: name, SystemPrompt: "You help.",
 		Tools: domain.Tools{
 			WebSearch: &domain.Switch{Enabled: true},
@@ -41,11 +41,11 @@ func TestAgentsComeBackAsStored(t *testing.T) {
 	account, _ := signUp(t, s, "a@b.c")
 	org := account.Organization.ID
 	made := newAgent(t, s, org, "Ada")
-	got, err := s.Agent(ctx, org, made.ID)
+	got, err := s.Agents.Agent(ctx, org, made.ID)
 	if err != nil || !reflect.DeepEqual(got, made) || got.Version != 1 || got.OrganizationID != org {
 		t.Errorf("got %+v, %v; want %+v", got, err, made)
 	}
-	config, err := s.Config(ctx, org, made.ID, 1)
+	config, err := s.Executions.Config(ctx, org, made.ID, 1)
 	if err != nil || config.Name != "Ada" || !reflect.DeepEqual(config.Tools, made.Tools) {
 		t.Errorf("configuration %+v, %v", config, err)
 	}
@@ -57,12 +57,12 @@ func TestAgentsStayInTheirOrganization(t *testing.T) {
 	mine, _ := signUp(t, s, "a@b.c")
 	other, _ := signUp(t, s, "b@b.c")
 	a := newAgent(t, s, mine.Organization.ID, "Ada")
-	_, err := s.Agent(ctx, other.Organization.ID, a.ID)
+	_, err := s.Agents.Agent(ctx, other.Organization.ID, a.ID)
 	wantCode(t, err, apierr.NotFound)
-	_, err = s.UpdateAgent(ctx, other.Organization.ID, a.ID, 0, func(*domain.Agent) error { return nil })
+	_, err = s.Agents.UpdateAgent(ctx, other.Organization.ID, a.ID, 0, func(*domain.Agent) error { return nil })
 	wantCode(t, err, apierr.NotFound)
-	wantCode(t, s.DeleteAgent(ctx, other.Organization.ID, a.ID), apierr.NotFound)
-	if list, err := s.Agents(ctx, other.Organization.ID, "", "", 10); err != nil || len(list) != 0 {
+	wantCode(t, s.Agents.DeleteAgent(ctx, other.Organization.ID, a.ID), apierr.NotFound)
+	if list, err := s.Agents.Agents(ctx, other.Organization.ID, "", "", 10); err != nil || len(list) != 0 {
 		t.Errorf("other organization sees %v, %v", list, err)
 	}
 }
@@ -72,23 +72,23 @@ func TestFallbackModelsAreKeptPerVersion(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	account, _ := signUp(t, s, "a@b.c")
 	org := account.Organization.ID
-	a, err := s.CreateAgent(ctx, org, domain.Agent{
+	a, err := s.Agents.CreateAgent(ctx, org, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerUser},
 		FallbackModels: []string{"offline/echo", "openai/gpt-5-mini"},
 	})
 	if err != nil || len(a.FallbackModels) != 2 {
 		t.Fatalf("created %+v, %v", a, err)
 	}
-	second, err := s.UpdateAgent(ctx, org, a.ID, 0, func(a *domain.Agent) error { a.FallbackModels = nil; return nil })
+	second, err := s.Agents.UpdateAgent(ctx, org, a.ID, 0, func(a *domain.Agent) error { a.FallbackModels = nil; return nil })
 	if err != nil || second.FallbackModels == nil || len(second.FallbackModels) != 0 {
 		t.Errorf("without: %+v, %v", second, err)
 	}
 	for version, want := range map[int][]string{1: a.FallbackModels, 2: nil} {
-		if config, err := s.Config(ctx, org, a.ID, version); err != nil || !slices.Equal(config.FallbackModels, want) {
+		if config, err := s.Executions.Config(ctx, org, a.ID, version); err != nil || !slices.Equal(config.FallbackModels, want) {
 			t.Errorf("version %d: %+v, %v", version, config, err)
 		}
 	}
-	if list, err := s.Agents(ctx, org, "", "", 9); err != nil || list[0].FallbackModels == nil {
+	if list, err := s.Agents.Agents(ctx, org, "", "", 9); err != nil || list[0].FallbackModels == nil {
 		t.Errorf("listed %+v, %v", list, err)
 	}
 }
@@ -102,29 +102,29 @@ func TestUpdateAgent(t *testing.T) {
 	rename := func(name string) func(*domain.Agent) error {
 		return func(a *domain.Agent) error { a.Name = name; return nil }
 	}
-	got, err := s.UpdateAgent(ctx, org, a.ID, 1, rename("Bea"))
+	got, err := s.Agents.UpdateAgent(ctx, org, a.ID, 1, rename("Bea"))
 	if err != nil || got.Version != 2 || got.Name != "Bea" || got.UpdatedAt.Before(got.CreatedAt.Time) {
 		t.Fatalf("updated to %+v, %v", got, err)
 	}
-	_, err = s.UpdateAgent(ctx, org, a.ID, 1, rename("Cleo"))
+	_, err = s.Agents.UpdateAgent(ctx, org, a.ID, 1, rename("Cleo"))
 	wantCode(t, err, apierr.VersionConflict)
 	no := errors.New("no")
-	if _, err = s.UpdateAgent(ctx, org, a.ID, 0, func(*domain.Agent) error { return no }); !errors.Is(err, no) {
+	if _, err = s.Agents.UpdateAgent(ctx, org, a.ID, 0, func(*domain.Agent) error { return no }); !errors.Is(err, no) {
 		t.Errorf("refused change: %v", err)
 	}
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
-			if _, err := s.UpdateAgent(ctx, org, a.ID, 0, rename("D")); err != nil {
+			if _, err := s.Agents.UpdateAgent(ctx, org, a.ID, 0, rename("D")); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if got, err = s.Agent(ctx, org, a.ID); err != nil || got.Version != 7 {
+	if got, err = s.Agents.Agent(ctx, org, a.ID); err != nil || got.Version != 7 {
 		t.Errorf("version %d, %v; want 7 after 6 updates", got.Version, err)
 	}
-	if config, err := s.Config(ctx, org, a.ID, 1); err != nil || config.Name != "Ada" {
+	if config, err := s.Executions.Config(ctx, org, a.ID, 1); err != nil || config.Name != "Ada" {
 		t.Errorf("first configuration changed: %+v, %v", config, err)
 	}
 }
@@ -138,7 +138,7 @@ func TestListAndDeleteAgents(t *testing.T) {
 		newAgent(t, s, org, name)
 	}
 	names := func(q, after string, limit int) (out []string, last string) {
-		list, err := s.Agents(ctx, org, q, after, limit)
+		list, err := s.Agents.Agents(ctx, org, q, after, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,11 +159,11 @@ func TestListAndDeleteAgents(t *testing.T) {
 			t.Errorf("searching %q: %v, want %v", q, page, want)
 		}
 	}
-	if err := s.DeleteAgent(ctx, org, last); err != nil {
+	if err := s.Agents.DeleteAgent(ctx, org, last); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, s.DeleteAgent(ctx, org, last), apierr.NotFound)
-	_, err := s.Agent(ctx, org, last)
+	wantCode(t, s.Agents.DeleteAgent(ctx, org, last), apierr.NotFound)
+	_, err := s.Agents.Agent(ctx, org, last)
 	wantCode(t, err, apierr.NotFound)
 	if page, _ = names("", "", 9); len(page) != 3 {
 		t.Errorf("after deletion %v", page)
@@ -182,7 +182,7 @@ func TestSyncTemplates(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 { // ingresses that start together
 		wg.Go(func() {
-			if err := s.SyncTemplates(ctx, all); err != nil {
+			if err := s.Agents.SyncTemplates(ctx, all); err != nil {
 				t.Error(err)
 			}
 		})
@@ -190,7 +190,7 @@ func TestSyncTemplates(t *testing.T) {
 	wg.Wait()
 	check := func(versions map[string]int) {
 		t.Helper()
-		got, err := s.Templates(ctx)
+		got, err := s.Agents.Templates(ctx)
 		if err != nil || len(got) != len(all) {
 			t.Fatalf("templates %v, %v", got, err)
 		}
@@ -200,7 +200,7 @@ func TestSyncTemplates(t *testing.T) {
 			if !reflect.DeepEqual(got[i], want) {
 				t.Errorf("template %+v, want %+v", got[i], want)
 			}
-			if config, err := s.Config(ctx, "", want.ID, want.Version); err != nil || config.SystemPrompt != want.SystemPrompt {
+			if config, err := s.Executions.Config(ctx, "", want.ID, want.Version); err != nil || config.SystemPrompt != want.SystemPrompt {
 				t.Errorf("configuration of %s: %v", want.ID, err)
 			}
 		}
@@ -208,13 +208,13 @@ func TestSyncTemplates(t *testing.T) {
 	check(nil)
 	all[0], all[1] = all[1], all[0] // another order is no new version
 	all[2].SystemPrompt = "changed"
-	if err := s.SyncTemplates(ctx, all); err != nil {
+	if err := s.Agents.SyncTemplates(ctx, all); err != nil {
 		t.Fatal(err)
 	}
 	check(map[string]int{all[2].ID: 1})
-	if got, err := s.Template(ctx, all[2].ID); err != nil || got.SystemPrompt != "changed" {
+	if got, err := s.Agents.Template(ctx, all[2].ID); err != nil || got.SystemPrompt != "changed" {
 		t.Errorf("template %+v, %v", got, err)
 	}
-	_, err = s.Template(ctx, "tpl_none")
+	_, err = s.Agents.Template(ctx, "tpl_none")
 	wantCode(t, err, apierr.NotFound)
 }

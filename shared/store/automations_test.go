@@ -9,6 +9,8 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 // triggered is a run of an automation.
@@ -21,7 +23,7 @@ func (b *bench) triggered(automation, trigger, session string) string {
 
 func (b *bench) automations(after string, limit int) []domain.Automation {
 	b.Helper()
-	out, err := b.s.Automations(b.Context(), b.org, after, limit)
+	out, err := b.s.Runs.Automations(b.Context(), b.org, after, limit)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -55,8 +57,8 @@ func TestAutomationsByName(t *testing.T) {
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, expired)
 	b.accept(wideWindow, b.run("", "")) // of no automation
 	other.triggered("another's", "schedule", "")
-	name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
-	if _, err := b.s.EraseSession(t.Context(), name); err != nil {
+	name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
+	if _, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	all := b.automations("", 10)
@@ -82,10 +84,10 @@ func TestAutomationsByName(t *testing.T) {
 			t.Errorf("%d behind %q: %s", page.limit, page.after, got)
 		}
 	}
-	if runs, err := s.ListRuns(t.Context(), b.org, store.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 3 || runs[0].ID != newest {
+	if runs, err := s.Runs.ListRuns(t.Context(), b.org, rundb.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 3 || runs[0].ID != newest {
 		t.Errorf("runs of one: %+v, %v", runs, err)
 	}
-	if runs, err := other.s.ListRuns(t.Context(), other.org, store.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 0 {
+	if runs, err := other.s.Runs.ListRuns(t.Context(), other.org, rundb.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 0 {
 		t.Errorf("another's runs: %+v, %v", runs, err)
 	}
 }
@@ -106,15 +108,15 @@ func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 			want string
 		}{
 			"Automations": {300, func(s *store.Store) (string, error) {
-				all, err := s.Automations(t.Context(), r.org, "", 100)
+				all, err := s.Runs.Automations(t.Context(), r.org, "", 100)
 				return fmt.Sprint(len(all), all[0].ID, all[0].LastRun.ID), err
 			}, fmt.Sprintf("12often"+"run_%026d", runs-2)},
 			"ListRuns": {120, func(s *store.Store) (string, error) {
-				list, err := s.ListRuns(t.Context(), r.org, store.RunFilter{AutomationID: "rare0"}, 20)
+				list, err := s.Runs.ListRuns(t.Context(), r.org, rundb.RunFilter{AutomationID: "rare0"}, 20)
 				return fmt.Sprint(len(list), list[0].ID), err
 			}, fmt.Sprintf("20run_%026d", runs)},
 			"ListRuns of one": {30, func(s *store.Store) (string, error) {
-				list, err := s.ListRuns(t.Context(), r.org, store.RunFilter{AutomationID: "once"}, 20)
+				list, err := s.Runs.ListRuns(t.Context(), r.org, rundb.RunFilter{AutomationID: "once"}, 20)
 				return fmt.Sprint(len(list), list[0].ID), err
 			}, fmt.Sprintf("1run_%026d", 7)},
 		} {

@@ -14,6 +14,10 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/sessiondb"
 	"parley/shared/testkit"
 )
 
@@ -30,7 +34,7 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredRoom(t)
 	ctx := t.Context()
-	makes := func(session string, contents ...string) *store.Claimed {
+	makes := func(session string, contents ...string) *executiondb.Claimed {
 		c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
 		for i, content := range contents {
 			r.make(c.Held(), fmt.Sprint("call ", i), made("x", content))
@@ -46,16 +50,16 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	r.erase(r.named(domain.SystemPrincipal, "erased"))
 	r.wantStored("after erasing", "3 contents 2 chunks 6 files")
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp(), sweep_after = clock_timestamp() WHERE id = $1`, other.RunID)
-	if n, err := r.s.DeleteExpired(ctx, 9); err != nil || n != 1 {
+	if n, err := r.s.Sessions.DeleteExpired(ctx, 9); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 	r.wantStored("after retention", "1 contents 1 chunks 2 files")
-	if n, err := r.s.PruneBlobs(ctx, 9); err != nil || n != 0 {
+	if n, err := r.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 0 {
 		t.Errorf("a young content was looked at: %d, %v", n, err)
 	}
 	r.raw(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 	for _, want := range []int{1, 0} {
-		if n, err := r.s.PruneBlobs(ctx, 9); err != nil || n != want {
+		if n, err := r.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != want {
 			t.Errorf("looked at %d, want %d: %v", n, want, err)
 		}
 	}
@@ -83,7 +87,7 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
-		if n, err := r.s.PruneBlobs(t.Context(), 9); err != nil || n == 0 {
+		if n, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n == 0 {
 			t.Errorf("looked at %d, %v", n, err)
 		}
 		r.wantStored("swept", left)
@@ -92,7 +96,7 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 
 // blocked begins to keep a content whose second chunk somebody else is writing, and calls f when it has come to that; then
 // the other's chunk is not there after all. It gives what became of keeping, of which f may be the end.
-func (b *bench) blocked(held store.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
+func (b *bench) blocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
 	defer die()
@@ -107,7 +111,7 @@ func (b *bench) blocked(held store.Held, content []byte, f func(die context.Canc
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, kept, err = b.s.KeepFiles(ctx, held, "c", []store.NewFile{{Name: "x", Content: content}}, nil, 1<<30)
+		_, kept, err = b.s.Blobs.KeepFiles(ctx, held, "c", []blobdb.NewFile{{Name: "x", Content: content}}, nil, 1<<30)
 	}()
 	for waiting := "0"; waiting == "0" && !isClosed(done); {
 		waiting = b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
@@ -132,7 +136,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	b := newBench(t)
 	held := b.begun()
 	kept, err := b.blocked(held, noise(3*mib, 1), func(context.CancelFunc) {
-		if extended, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || len(extended.Extended) != 1 {
+		if extended, err := b.s.Executions.Extend(t.Context(), []lease.Held{held}); err != nil || len(extended.Extended) != 1 {
 			t.Errorf("extended %v, %v", extended, err)
 		}
 		b.wantStored("meanwhile", "1 contents 1 chunks 0 files")
@@ -142,16 +146,16 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	}
 	b.wantStored("then", "1 contents 3 chunks 1 files")
 
-	for what, end := range map[string]func(held store.Held){
-		"cancelled": func(held store.Held) {
-			if _, _, err := b.s.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
+	for what, end := range map[string]func(held lease.Held){
+		"cancelled": func(held lease.Held) {
+			if _, _, err := b.s.Executions.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
 				t.Error(err)
 			}
 		},
-		"taken": func(held store.Held) { b.takeAway(held.RunID) },
-		"erased": func(held store.Held) {
-			name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: held.RunID, Key: contract.Hash(b.org, b.agent, held.RunID)}
-			if ended, err := b.s.EraseSession(t.Context(), name); err != nil || len(ended) != 1 {
+		"taken": func(held lease.Held) { b.takeAway(held.RunID) },
+		"erased": func(held lease.Held) {
+			name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: held.RunID, Key: contract.Hash(b.org, b.agent, held.RunID)}
+			if ended, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil || len(ended) != 1 {
 				t.Errorf("erasing: %v, %v", ended, err)
 			}
 		},
@@ -179,7 +183,7 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 		b.wantStored("of the dead", "1 contents 1 chunks 0 files")
 		if used {
 			first := b.text(`SELECT ctid::text FROM blob_chunks`)
-			file := b.make(b.takeAway(held.RunID).Held(), "c", store.NewFile{Name: "x", Content: content})[0]
+			file := b.make(b.takeAway(held.RunID).Held(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
 			if b.content(file.ID) != string(content) || b.text(`SELECT ctid::text FROM blob_chunks WHERE n = 0`) != first {
 				t.Error("it was not gone on with")
 			}
@@ -187,11 +191,11 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 			b.wantStored("once removed", "0 contents 0 chunks 0 files")
 			continue
 		}
-		if n, err := b.s.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
+		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
 			t.Errorf("within the hour that it has to be linked to, it was looked at: %d, %v", n, err)
 		}
 		b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
-		if n, err := b.s.PruneBlobs(t.Context(), 9); err != nil || n != 1 {
+		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 1 {
 			t.Errorf("looked at %d, %v", n, err)
 		}
 		b.wantStored("swept", "0 contents 0 chunks 0 files")
@@ -223,14 +227,14 @@ func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	if kept, err := b.blocked(b.begun(), content, func(die context.CancelFunc) { die() }); err == nil || kept {
 		t.Errorf("%v, %v", kept, err)
 	}
-	if n, err := b.s.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
+	if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
 // linking begins to keep a content and calls f when all of it is written, and no link to it is made yet; f lets go of it.
-func (b *bench) linking(held store.Held, content []byte, f func(letGo func())) {
+func (b *bench) linking(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -240,7 +244,7 @@ func (b *bench) linking(held store.Held, content []byte, f func(letGo func())) {
 		b.Fatal(err)
 	}
 	done := race(b.T, func() (bool, error) {
-		_, kept, err := b.s.KeepFiles(b.Context(), held, "c", []store.NewFile{{Name: "x", Content: content}}, nil, 0)
+		_, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, "c", []blobdb.NewFile{{Name: "x", Content: content}}, nil, 0)
 		return kept, err
 	}, func() (bool, error) {
 		b.waiters(1)
@@ -333,19 +337,19 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := b.s.PruneBlobs(ctx, 9); err != nil || n != 0 {
+	if n, err := b.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 0 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := b.s.PruneBlobs(ctx, 9); err != nil || n != 1 {
+	if n, err := b.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 1 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
 	if got := b.content("file_other"); got != "x" {
 		t.Errorf("content %q", got)
 	}
-	_, _, err = b.s.OpenFile(ctx, b.org, file.ID)
+	_, _, err = b.s.Blobs.OpenFile(ctx, b.org, file.ID)
 	wantCode(t, err, apierr.NotFound)
 }
 
@@ -360,17 +364,17 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 			for n := range 25 {
 				session := fmt.Sprint(w, " ", n)
 				c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
-				file := r.make(c.Held(), "1", store.NewFile{Name: "a", Content: contents[n%2]}, store.NewFile{Name: "b", Content: contents[2]})[0]
-				r.make(c.Held(), "2", store.NewFile{Name: "a", Content: contents[1-n%2]})
+				file := r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[n%2]}, blobdb.NewFile{Name: "b", Content: contents[2]})[0]
+				r.make(c.Held(), "2", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				if got := r.content(file.ID); got != string(contents[n%2]) {
 					t.Errorf("a content has %d bytes, want %d", len(got), len(contents[n%2]))
 				}
 				if n%5 == 0 {
-					r.make(c.Held(), "1", store.NewFile{Name: "a", Content: contents[1-n%2]})
+					r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				}
 				if n%5 == w { // as if an hour had passed, also for those whom it takes only milliseconds
 					r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs FOR UPDATE SKIP LOCKED)`)
-					if _, err := r.s.PruneBlobs(t.Context(), 9); err != nil {
+					if _, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil {
 						t.Errorf("pruning: %v", err)
 					}
 				}
@@ -388,17 +392,17 @@ func TestTheSameContentTwiceAtOnce(t *testing.T) {
 	b := newBench(t)
 	content := noise(4*mib+1, 1)
 	var calls []func() (bool, error)
-	var held []store.Held
+	var held []lease.Held
 	for n := range 6 {
 		held = append(held, b.begun())
 		calls = append(calls, func() (bool, error) {
-			files := []store.NewFile{{Name: "a", Content: content}, {Name: "b", Content: []byte("b")}}
-			_, kept, err := b.s.KeepFiles(t.Context(), held[n], "c", files, nil, int64(len(content))+1+12*4096)
+			files := []blobdb.NewFile{{Name: "a", Content: content}, {Name: "b", Content: []byte("b")}}
+			_, kept, err := b.s.Blobs.KeepFiles(t.Context(), held[n], "c", files, nil, int64(len(content))+1+12*4096)
 			return kept, err
 		})
 	}
 	for n, kept := range race(t, calls...) {
-		if files, _, err := b.s.SessionFiles(t.Context(), held[n], "d"); err != nil || !kept || len(files) != 2 || b.content(files[0].ID) != string(content) {
+		if files, _, err := b.s.Blobs.SessionFiles(t.Context(), held[n], "d"); err != nil || !kept || len(files) != 2 || b.content(files[0].ID) != string(content) {
 			t.Errorf("%d: %v, %+v, %v", n, kept, files, err)
 		}
 	}
@@ -409,9 +413,9 @@ func TestTheSameContentTwiceAtOnce(t *testing.T) {
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
 	b := newBench(t)
 	file := func() domain.File {
-		return b.make(b.begun(), "c", store.NewFile{Name: "x", Content: noise(64*mib, 1)})[0]
+		return b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: noise(64*mib, 1)})[0]
 	}()
-	_, r, err := b.s.OpenFile(t.Context(), b.org, file.ID)
+	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,24 +463,24 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 			f    func(s *store.Store)
 		}{
 			"SessionFiles": {100, func(s *store.Store) {
-				if files, _, err := s.SessionFiles(t.Context(), c.Held(), "d"); err != nil || len(files) != 6 {
+				if files, _, err := s.Blobs.SessionFiles(t.Context(), c.Held(), "d"); err != nil || len(files) != 6 {
 					t.Errorf("%d files, %v", len(files), err)
 				}
 			}},
 			"OpenFile": {30, func(s *store.Store) {
-				_, content, err := s.OpenFile(t.Context(), r.org, file.ID)
+				_, content, err := s.Blobs.OpenFile(t.Context(), r.org, file.ID)
 				if err == nil {
 					_, err = io.ReadAll(content)
 				}
 				r.must(nil, err)
 			}},
 			"KeepFiles": {300, func(s *store.Store) {
-				_, _, err := s.KeepFiles(t.Context(), c.Held(), "d", []store.NewFile{made("new", "new"), made("old", "1")}, []string{"name 2"}, 0)
+				_, _, err := s.Blobs.KeepFiles(t.Context(), c.Held(), "d", []blobdb.NewFile{made("new", "new"), made("old", "1")}, []string{"name 2"}, 0)
 				r.must(nil, err)
-				_, _, err = s.KeepFiles(t.Context(), c.Held(), "d", nil, nil, 0)
+				_, _, err = s.Blobs.KeepFiles(t.Context(), c.Held(), "d", nil, nil, 0)
 				r.must(nil, err)
 			}},
-			"PruneBlobs": {150, func(s *store.Store) { r.must(s.PruneBlobs(t.Context(), 9)) }},
+			"PruneBlobs": {150, func(s *store.Store) { r.must(s.Blobs.PruneBlobs(t.Context(), 9)) }},
 		} {
 			if name == "PruneBlobs" {
 				r.raw(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE hash IN (sha256('1'), sha256('2'), sha256('19999'))`)

@@ -13,6 +13,11 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/usagedb"
 	"parley/shared/testkit"
 )
 
@@ -22,7 +27,7 @@ func (b *bench) budget(scope domain.BudgetScope, subject string, metric domain.B
 	if subject != "" {
 		budget.SubjectID = &subject
 	}
-	made, err := b.s.CreateBudget(b.Context(), b.org, budget)
+	made, err := b.s.Budgets.CreateBudget(b.Context(), b.org, budget)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -32,17 +37,17 @@ func (b *bench) budget(scope domain.BudgetScope, subject string, metric domain.B
 // stands reads what of a budget is used and reserved.
 func (b *bench) stands(budgetID string) [2]int64 {
 	b.Helper()
-	got, err := b.s.Budget(b.Context(), b.org, budgetID)
+	got, err := b.s.Budgets.Budget(b.Context(), b.org, budgetID)
 	if err != nil {
 		b.Fatal(err)
 	}
 	return [2]int64{got.Used, got.Reserved}
 }
 
-func (b *bench) reserve(s *store.Store, held store.Held, most store.Amounts) (holdID string, lacking *store.Lacking) {
+func (b *bench) reserve(s *store.Store, held lease.Held, most budgetdb.Amounts) (holdID string, lacking *budgetdb.Lacking) {
 	b.Helper()
-	hold := store.Hold{ID: id.New("hold"), Held: held, Amounts: most}
-	_, lacking, err := s.Reserve(b.Context(), hold)
+	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: most}
+	_, lacking, err := s.Budgets.Reserve(b.Context(), hold)
 	if err != nil {
 		b.Error(err)
 	}
@@ -72,7 +77,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 100 {
 		all.Go(func() {
-			holdID, lacking := b.reserve(stores[n%2], held, store.Amounts{Tokens: 30, CostMicros: 100})
+			holdID, lacking := b.reserve(stores[n%2], held, budgetdb.Amounts{Tokens: 30, CostMicros: 100})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -90,7 +95,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	for n, holdID := range holds {
 		all.Go(func() {
 			for range 2 { // a second time does nothing
-				if err := stores[n%2].Settle(t.Context(), held, holdID, store.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
+				if err := stores[n%2].Budgets.Settle(t.Context(), held, holdID, budgetdb.Amounts{Tokens: 10, CostMicros: 100}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -100,10 +105,10 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 	if b.stands(tokens) != [2]int64{330, 0} || b.stands(cost) != [2]int64{3300, 0} {
 		t.Errorf("%v and %v after all are settled", b.stands(tokens), b.stands(cost))
 	}
-	if _, lacking := b.reserve(b.s, held, store.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
+	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
 		t.Errorf("more than is left: %+v", lacking)
 	}
-	if _, lacking := b.reserve(b.s, held, store.Amounts{Tokens: 670}); lacking != nil {
+	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 670}); lacking != nil {
 		t.Errorf("just what is left: %+v", lacking)
 	}
 }
@@ -112,20 +117,20 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	use := func(c *store.Claimed) {
+	use := func(c *executiondb.Claimed) {
 		run, answer := c.Run(), "answer"
 		run.Message, run.Usage = &answer, domain.Usage{InputTokens: 5, OutputTokens: 2, CostMicros: 40}
 		run.ToolCalls = []domain.ToolCall{{Name: contract.ToolCodeExecution, DurationMS: 1500}, {Name: "other", DurationMS: 9000}}
 		run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-		ending, err := store.NewEnding(c.Held(), run)
+		ending, err := executiondb.NewEnding(c.Held(), run)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.s.Finish(t.Context(), []store.Ending{ending}); err != nil {
+		if _, err := b.s.Executions.Finish(t.Context(), []executiondb.Ending{ending}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	triggered := func() *store.Claimed {
+	triggered := func() *executiondb.Claimed {
 		row := b.run("", "")
 		row.AutomationID, row.KeyID = "nightly", "key_a"
 		return b.mustClaim(b.accept(wideWindow, row)[0].Run.Run.ID)
@@ -140,7 +145,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := b.s.Journal(t.Context(), goesOn.Held(), 1, [][]byte{step}); err != nil || !ok {
+	if ok, err := b.s.Executions.Journal(t.Context(), goesOn.Held(), 1, [][]byte{step}); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	for metric, want := range map[domain.BudgetMetric]int64{
@@ -151,11 +156,11 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 			t.Errorf("%s: %v, want %d", metric, got, want)
 		}
 	}
-	holdID, lacking := b.reserve(b.s, goesOn.Held(), store.Amounts{Sandbox: 1500 * time.Millisecond, Tokens: 1})
-	if lacking != nil || b.s.Settle(t.Context(), goesOn.Held(), holdID, store.Amounts{Sandbox: 400 * time.Millisecond, Tokens: 1}) != nil {
+	holdID, lacking := b.reserve(b.s, goesOn.Held(), budgetdb.Amounts{Sandbox: 1500 * time.Millisecond, Tokens: 1})
+	if lacking != nil || b.s.Budgets.Settle(t.Context(), goesOn.Held(), holdID, budgetdb.Amounts{Sandbox: 400 * time.Millisecond, Tokens: 1}) != nil {
 		t.Fatalf("%+v", lacking)
 	}
-	all, err := b.s.Budgets(t.Context(), b.org, "", 10)
+	all, err := b.s.Budgets.Budgets(t.Context(), b.org, "", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +171,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 	if used[domain.BudgetSandbox] != 4 || used[domain.BudgetTokens] != 125 {
 		t.Errorf("after a call: %v", used)
 	}
-	got, err := b.s.Usage(t.Context(), b.org, store.UsageFilter{Days: 7, KeyID: "key_a", By: store.UsageByAutomation}, time.Now().Add(time.Minute))
+	got, err := b.s.Usage.Usage(t.Context(), b.org, usagedb.UsageFilter{Days: 7, KeyID: "key_a", By: usagedb.UsageByAutomation}, time.Now().Add(time.Minute))
 	if err != nil || got.Totals.SandboxTime != 3000 || len(got.Groups) != 1 || *got.Groups[0].ID != "nightly" || got.Groups[0].Runs != 3 || got.Totals.Runs != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -179,12 +184,12 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	budgetID := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
 	lost := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 	lives := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
-	holdID, _ := b.reserve(b.s, lost.Held(), store.Amounts{Tokens: 100})
-	_, _ = b.reserve(b.s, lives.Held(), store.Amounts{Tokens: 200})
+	holdID, _ := b.reserve(b.s, lost.Held(), budgetdb.Amounts{Tokens: 100})
+	_, _ = b.reserve(b.s, lives.Held(), budgetdb.Amounts{Tokens: 200})
 	b.finish(lost, "answer")
 	settle := func(want int) {
 		t.Helper()
-		if n, err := b.s.SettleLost(t.Context(), 10); err != nil || n != want {
+		if n, err := b.s.Budgets.SettleLost(t.Context(), 10); err != nil || n != want {
 			t.Errorf("%d settled, %v", n, err)
 		}
 	}
@@ -192,7 +197,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	b.exec(`UPDATE budget_holds SET created_at = created_at - interval '2 minutes'`)
 	settle(1)
 	settle(0)
-	if err := b.s.Settle(t.Context(), lost.Held(), holdID, store.Amounts{}); err != nil {
+	if err := b.s.Budgets.Settle(t.Context(), lost.Held(), holdID, budgetdb.Amounts{}); err != nil {
 		t.Error(err)
 	}
 	if got := b.stands(budgetID); got != [2]int64{100, 200} {
@@ -206,7 +211,7 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	budgetID := b.budget(domain.BudgetAgent, b.agent, domain.BudgetRuns, 3)
-	var rows []store.NewRun
+	var rows []queuedb.NewRun
 	for range 5 {
 		rows = append(rows, b.run("", ""), other.run("", ""))
 	}
@@ -223,23 +228,23 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 	if accepted[b.org] != 3 || accepted[other.org] != 5 || b.stands(budgetID) != [2]int64{3, 0} {
 		t.Errorf("accepted %v, %v", accepted, b.stands(budgetID))
 	}
-	err := s.WithinBudget(t.Context(), b.org, b.agent, "", "")
+	err := s.Budgets.WithinBudget(t.Context(), b.org, b.agent, "", "")
 	refused, ok := errors.AsType[*apierr.Error](err)
 	if !ok || refused.Code != apierr.BudgetExceeded || refused.RetryAfter < time.Second {
 		t.Errorf("%v", err)
 	}
 	for what, err := range map[string]error{
-		"another agent":        s.WithinBudget(t.Context(), b.org, "ag_other", "", ""),
-		"another organization": s.WithinBudget(t.Context(), other.org, b.agent, "", ""),
+		"another agent":        s.Budgets.WithinBudget(t.Context(), b.org, "ag_other", "", ""),
+		"another organization": s.Budgets.WithinBudget(t.Context(), other.org, b.agent, "", ""),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := s.DeleteBudget(t.Context(), b.org, budgetID); err != nil {
+	if err := s.Budgets.DeleteBudget(t.Context(), b.org, budgetID); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.WithinBudget(context.WithoutCancel(t.Context()), b.org, b.agent, "", ""); err != nil {
+	if err := s.Budgets.WithinBudget(context.WithoutCancel(t.Context()), b.org, b.agent, "", ""); err != nil {
 		t.Errorf("without the budget: %v", err)
 	}
 }
@@ -257,13 +262,13 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	}
 	opened("made", 1)
 	b.exec(`DELETE FROM budget_counts`) // as in a period that has just begun
-	if err := b.s.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
+	if err := b.s.Budgets.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
 		t.Error(err)
 	}
 	opened("asked for", 1)
 	b.exec(`DELETE FROM budget_counts`)
 	b.exec(`UPDATE budgets SET scope = 'agent', subject_id = 'ag_a', subjects = '{ag_a}'`)
-	if err := b.s.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
+	if err := b.s.Budgets.WithinBudget(t.Context(), b.org, "ag_other", "", ""); err != nil {
 		t.Error(err)
 	}
 	opened("of a run that it does not count", 0)
@@ -296,27 +301,27 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	held := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
-	used := store.Amounts{Tokens: 30, CostMicros: 7, Sandbox: 1}
-	none := store.Hold{ID: id.New("hold"), Held: held, Amounts: store.Amounts{Tokens: 100}}
-	if budgets, lacking, err := b.s.Reserve(t.Context(), none); budgets != 0 || lacking != nil || err != nil {
+	used := budgetdb.Amounts{Tokens: 30, CostMicros: 7, Sandbox: 1}
+	none := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: budgetdb.Amounts{Tokens: 100}}
+	if budgets, lacking, err := b.s.Budgets.Reserve(t.Context(), none); budgets != 0 || lacking != nil || err != nil {
 		t.Fatalf("without budgets: %d, %+v, %v", budgets, lacking, err)
 	}
 	tokens, other := b.budget(domain.BudgetAgent, b.agent, domain.BudgetTokens, 1000), b.budget(domain.BudgetAutomation, "nightly", domain.BudgetTokens, 1000)
-	if err := b.s.Settle(t.Context(), held, "", used); err != nil {
+	if err := b.s.Budgets.Settle(t.Context(), held, "", used); err != nil {
 		t.Fatal(err)
 	}
 	if b.stands(tokens) != [2]int64{30, 0} || b.stands(other) != [2]int64{0, 0} {
 		t.Errorf("after the first: %v, another's %v", b.stands(tokens), b.stands(other))
 	}
-	hold := store.Hold{ID: id.New("hold"), Held: held, Amounts: store.Amounts{Tokens: 100}}
-	if budgets, lacking, err := b.s.Reserve(t.Context(), hold); budgets != 1 || lacking != nil || err != nil {
+	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: budgetdb.Amounts{Tokens: 100}}
+	if budgets, lacking, err := b.s.Budgets.Reserve(t.Context(), hold); budgets != 1 || lacking != nil || err != nil {
 		t.Fatalf("with a budget: %d, %+v, %v", budgets, lacking, err)
 	}
 	cost := b.budget(domain.BudgetOrganization, "", domain.BudgetCost, 1000)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			if err := b.s.Settle(t.Context(), held, hold.ID, used); err != nil {
+			if err := b.s.Budgets.Settle(t.Context(), held, hold.ID, used); err != nil {
 				t.Error(err)
 			}
 		})

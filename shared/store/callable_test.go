@@ -15,14 +15,14 @@ func TestCallableAgents(t *testing.T) {
 	other, _ := signUp(t, s, "b@b.c")
 	org := account.Organization.ID
 	first := newAgent(t, s, org, "Ada")
-	systemOnly, err := s.CreateAgent(ctx, org, domain.Agent{
+	systemOnly, err := s.Agents.CreateAgent(ctx, org, domain.Agent{
 		ID: id.New(id.Agent), Name: "Cron", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	deleted, second := newAgent(t, s, org, "gone"), newAgent(t, s, org, "Bob")
-	if err := s.DeleteAgent(ctx, org, deleted.ID); err != nil {
+	if err := s.Agents.DeleteAgent(ctx, org, deleted.ID); err != nil {
 		t.Fatal(err)
 	}
 	newAgent(t, s, other.Organization.ID, "foreign")
@@ -36,7 +36,7 @@ func TestCallableAgents(t *testing.T) {
 		{domain.CallerSystem, 10, []string{second.ID, systemOnly.ID, first.ID}},
 		{domain.CallerDemo, 10, nil},
 	} {
-		agents, err := s.CallableAgents(ctx, org, tt.kind, tt.limit)
+		agents, err := s.Agents.CallableAgents(ctx, org, tt.kind, tt.limit)
 		var got []string
 		for _, a := range agents {
 			got = append(got, a.ID)
@@ -62,7 +62,7 @@ func TestATurnKeepsWhatItsRequestBrought(t *testing.T) {
 		b.finishAndNext(b.mustClaim(runID), "answer", wideWindow)
 	}
 	c := b.mustClaim(last.ID)
-	turns, err := b.s.History(t.Context(), b.org, c.SessionRef, c.Seq, 10)
+	turns, err := b.s.Sessions.History(t.Context(), b.org, c.SessionRef, c.Seq, 10)
 	if err != nil || len(turns) != 2 {
 		t.Fatalf("history %+v, %v", turns, err)
 	}

@@ -126,7 +126,7 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if who := texts(t, s.DB(), `SELECT current_user`); strings.Join(who, "") != "parley_app" {
+	if who := texts(t, s.SQL(), `SELECT current_user`); strings.Join(who, "") != "parley_app" {
 		t.Errorf("the store acts as %v", who)
 	}
 }
@@ -149,7 +149,7 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 		if err := b.raw.QueryRowContext(ctx, `SELECT count(*) FROM `+name+` t WHERE to_jsonb(t)->>'org_id' IS NOT NULL OR to_jsonb(t) ? 'name'`).Scan(&there); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.s.DB().QueryRowContext(ctx, `SELECT count(*) FROM `+name).Scan(&visible); err != nil || visible != 0 {
+		if err := b.s.SQL().QueryRowContext(ctx, `SELECT count(*) FROM `+name).Scan(&visible); err != nil || visible != 0 {
 			t.Errorf("%d rows of %s are visible: %v", visible, name, err)
 		}
 		read += min(there, 1)
@@ -167,7 +167,7 @@ func refusesOwnRows(ctx context.Context, t *testing.T, b *bench, table string) i
 	if err := b.raw.QueryRowContext(ctx, `SELECT to_jsonb(t) FROM `+table+` t LIMIT 1`).Scan(&row); err != nil {
 		return 0 // this test has made none
 	}
-	_, err := b.s.DB().ExecContext(ctx, `INSERT INTO `+table+` OVERRIDING SYSTEM VALUE
+	_, err := b.s.SQL().ExecContext(ctx, `INSERT INTO `+table+` OVERRIDING SYSTEM VALUE
 		SELECT (jsonb_populate_record(NULL::`+table+`, $1)).*`, row.String)
 	if err == nil || !strings.Contains(err.Error(), "row-level security policy") {
 		t.Errorf("inserting into %s: %v", table, err)

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/lease"
 )
 
 // step has the database's clock step: all that it has written of open runs is so much earlier then.
@@ -24,14 +24,14 @@ func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	runID := b.accept(wideWindow, row)[0].Run.Run.ID
 	first := b.mustClaim(runID)
 	b.step(time.Hour)
-	if ended, err := b.s.EndOverdue(t.Context(), 10); err != nil || len(ended) != 0 {
+	if ended, err := b.s.Executions.EndOverdue(t.Context(), 10); err != nil || len(ended) != 0 {
 		t.Fatalf("ended %v, %v", ended, err)
 	}
-	if orgs, err := b.s.RequeueLost(t.Context(), 10); err != nil || len(orgs) != 1 {
+	if orgs, err := b.s.Executions.RequeueLost(t.Context(), 10); err != nil || len(orgs) != 1 {
 		t.Fatalf("requeued %v, %v", orgs, err)
 	}
 	second := b.mustClaim(runID)
-	if leases, err := b.s.Extend(t.Context(), []store.Held{first.Held()}); err != nil || leases.Extended[runID] || leases.Locked[runID] {
+	if leases, err := b.s.Executions.Extend(t.Context(), []lease.Held{first.Held()}); err != nil || leases.Extended[runID] || leases.Locked[runID] {
 		t.Errorf("the first worker still holds the run: %+v, %v", leases, err)
 	}
 	if b.finish(first, "first").Saved[runID] {
@@ -50,7 +50,7 @@ func TestWaitsAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	held := b.mustClaim(accepted[0].Run.Run.ID)
 	shorten := func(want int64) {
 		t.Helper()
-		if n, err := b.s.ShortenWaits(t.Context()); err != nil || n != want {
+		if n, err := b.s.Executions.ShortenWaits(t.Context()); err != nil || n != want {
 			t.Errorf("%d were shortened, want %d, %v", n, want, err)
 		}
 	}

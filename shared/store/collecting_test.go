@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/sessiondb"
 )
 
 // due makes what is collected to be released now.
@@ -21,7 +22,7 @@ func (m *mailbox) due() {
 
 func (m *mailbox) release() []string {
 	m.Helper()
-	orgs, err := m.s.ReleaseCollected(m.Context(), 100)
+	orgs, err := m.s.Queue.ReleaseCollected(m.Context(), 100)
 	if err != nil {
 		m.Fatalf("releasing: %v", err)
 	}
@@ -64,21 +65,21 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 	ctx := t.Context()
 	const window = 2
 	later, never, now := b.run("later", ""), b.run("never", ""), b.run("now", "")
-	later.Hold, never.Hold = time.Hour, store.HoldUntilReleased
+	later.Hold, never.Hold = time.Hour, queuedb.HoldUntilReleased
 	out := b.accept(window, later, never, now, b.run("", ""))
 	if out[0].Job != nil || out[1].Job != nil || out[2].Job == nil || out[3].Job == nil {
 		t.Errorf("dispatched %v %v %v %v: held runs take no place", out[0].Job, out[1].Job, out[2].Job, out[3].Job)
 	}
-	for _, held := range []store.NewRun{later, never} {
+	for _, held := range []queuedb.NewRun{later, never} {
 		if c := b.claim(held.ID); c.Run != nil || c.Ended {
 			t.Errorf("claimed %+v", c)
 		}
-		if run, err := b.s.RunByID(ctx, b.org, "", held.ID); err != nil || run.Run.Status != domain.RunQueued {
+		if run, err := b.s.Runs.RunByID(ctx, b.org, "", held.ID); err != nil || run.Run.Status != domain.RunQueued {
 			t.Errorf("it is %+v, %v", run.Run, err)
 		}
 	}
 	b.finish(b.mustClaim(now.ID), "done")
-	next, err := b.s.DispatchWaiting(ctx, window, 10)
+	next, err := b.s.Queue.DispatchWaiting(ctx, window, 10)
 	if err != nil || len(next) != 0 {
 		t.Errorf("dispatched %v, %v", ids(next), err)
 	}
@@ -87,27 +88,27 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 		t.Errorf("its deadline is %v s after its time, %v", late, err)
 	}
 	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() WHERE run_id = $1`, later.ID)
-	next, err = b.s.DispatchWaiting(ctx, window, 10)
+	next, err = b.s.Queue.DispatchWaiting(ctx, window, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantIDs(t, "in time", next, later.ID)
-	if run, ended, err := b.s.Cancel(ctx, b.org, "", never.ID); err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled {
+	if run, ended, err := b.s.Executions.Cancel(ctx, b.org, "", never.ID); err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled {
 		t.Errorf("cancelled %+v, %v", run.Run, err)
 	}
 }
 
 // acceptAsTheReleaseBefore accepts a run without a key as binaries of before hooks do.
-func (b *bench) acceptAsTheReleaseBefore(r store.NewRun) string {
+func (b *bench) acceptAsTheReleaseBefore(r queuedb.NewRun) string {
 	b.Helper()
 	b.accepted(r, "", nil)
 	return r.ID
 }
 
-func (b *bench) accepted(r store.NewRun, key string, hash []byte) {
+func (b *bench) accepted(r queuedb.NewRun, key string, hash []byte) {
 	b.Helper()
 	var runs int
-	if err := b.s.DB().QueryRowContext(b.Context(), `SELECT count(*) FROM accept_runs(ARRAY[$1], ARRAY[$2], ARRAY[$3], ARRAY[''], ARRAY['system'],
+	if err := b.s.SQL().QueryRowContext(b.Context(), `SELECT count(*) FROM accept_runs(ARRAY[$1], ARRAY[$2], ARRAY[$3], ARRAY[''], ARRAY['system'],
 		ARRAY['p'], ARRAY[$1], ARRAY[$4::bytea], ARRAY['api'], ARRAY[''], ARRAY[$5], ARRAY[$6::bytea], ARRAY['print'::bytea], ARRAY[$7], ARRAY['automation'],
 		ARRAY[$1], ARRAY['reply'], ARRAY['parent'], ARRAY[60], ARRAY[61], 10, '5 seconds')`,
 		r.ID, b.org, b.agent, r.SessionKey, key, append([]byte{}, hash...), string(r.Input)).Scan(&runs); err != nil || runs != 1 {
@@ -155,7 +156,7 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 	if ids, newest := m.told(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
 		t.Errorf("told of %v, the newest being %s", ids, newest)
 	}
-	next, err := m.s.DispatchWaiting(ctx, wideWindow, 10)
+	next, err := m.s.Queue.DispatchWaiting(ctx, wideWindow, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	var all sync.WaitGroup
 	for burst := range bursts {
 		all.Go(func() {
-			var rows []store.NewDelivery
+			var rows []queuedb.NewDelivery
 			for n := range each {
 				rows = append(rows, m.collected(fmt.Sprintf("%d-%d", burst, n), "k", time.Hour, time.Hour))
 			}
@@ -273,25 +274,25 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 // However a run that collects ends, the next delivery begins another.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*mailbox, store.NewRun) error{
-		"cancelled": func(m *mailbox, run store.NewRun) error {
-			_, _, err := m.s.Cancel(m.Context(), m.org, "", run.ID)
+	for name, end := range map[string]func(*mailbox, queuedb.NewRun) error{
+		"cancelled": func(m *mailbox, run queuedb.NewRun) error {
+			_, _, err := m.s.Executions.Cancel(m.Context(), m.org, "", run.ID)
 			return err
 		},
-		"erased": func(m *mailbox, run store.NewRun) error {
-			_, err := m.s.EraseSession(m.Context(), store.SessionName{OrganizationID: m.org, TargetID: m.agent, SessionID: run.SessionID, Key: run.SessionKey})
+		"erased": func(m *mailbox, run queuedb.NewRun) error {
+			_, err := m.s.Sessions.EraseSession(m.Context(), sessiondb.SessionName{OrganizationID: m.org, TargetID: m.agent, SessionID: run.SessionID, Key: run.SessionKey})
 			if n := m.count(`SELECT count(*) FROM deliveries WHERE body IS NOT NULL`); n != 0 {
 				m.Errorf("%d bodies of an erased run are kept", n)
 			}
 			return err
 		},
-		"overdue": func(m *mailbox, run store.NewRun) error {
+		"overdue": func(m *mailbox, run queuedb.NewRun) error {
 			m.exec(`UPDATE open_runs SET deadline = clock_timestamp() WHERE run_id = $1`, run.ID)
-			_, err := m.s.EndOverdue(m.Context(), 10)
+			_, err := m.s.Executions.EndOverdue(m.Context(), 10)
 			return err
 		},
-		"without its agent": func(m *mailbox, _ store.NewRun) error {
-			_, err := m.s.CancelQueued(m.Context(), m.org, m.agent, 10)
+		"without its agent": func(m *mailbox, _ queuedb.NewRun) error {
+			_, err := m.s.Executions.CancelQueued(m.Context(), m.org, m.agent, 10)
 			return err
 		},
 	} {
@@ -342,7 +343,7 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	begins, joins, alone := m.collected("begins", "k", time.Hour, time.Hour), m.collected("joins", "k", time.Hour, time.Hour), m.delivery("alone")
 	first := m.deliver(begins, joins, alone)
 	run := begins.Run.ID
-	for _, batch := range [][]store.NewDelivery{{begins, joins, alone}, {alone}, {joins}, {begins}} {
+	for _, batch := range [][]queuedb.NewDelivery{{begins, joins, alone}, {alone}, {joins}, {begins}} {
 		for i, a := range m.deliver(batch...) {
 			if d := batch[i]; a.Job != nil || a.Run.Run.ID == "" || a.Delivery.Error != nil || (a.Run.Run.ID == run) != (d.Collect != nil) {
 				t.Errorf("%s: again %+v", d.ID, a)
@@ -396,7 +397,7 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 		run := m.deliver(m.collected(names[0], "k", time.Hour, time.Hour), m.collected(names[1], "k", time.Hour, time.Hour))[0].Run.Run.ID
 		m.due()
 		died := m.dies(c.what, c.table)
-		_, err := m.s.ReleaseCollected(t.Context(), 100)
+		_, err := m.s.Queue.ReleaseCollected(t.Context(), 100)
 		if !died() || err == nil {
 			t.Fatalf("%s %s: nobody died: %v", c.what, c.table, err)
 		}

@@ -163,7 +163,7 @@ func TestDefinersKeepOrganizationsApart(t *testing.T) {
 // rowsFor counts the rows that a function gives to a transaction of the service that acts for some organizations.
 func rowsFor(t *testing.T, s *store.Store, acting, call string, args ...any) (rows int) {
 	t.Helper()
-	tx, err := s.DB().BeginTx(t.Context(), nil)
+	tx, err := s.SQL().BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,10 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/sealdb"
 	"parley/shared/testkit"
 )
 
@@ -48,13 +52,13 @@ func TestADeliveryIsLoggedOnceAndHasOneRun(t *testing.T) {
 	if n := m.count(`SELECT count(*) FROM runs WHERE key_id = $1 AND trigger_type = 'webhook'`, m.key); n != 2 {
 		t.Errorf("%d runs", n)
 	}
-	got, err := m.s.Delivery(ctx, m.org, m.hook.ID, "one")
+	got, err := m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, "one")
 	if err != nil || got.ID != "one" || *got.RunID != first.Run.ID || got.Event != "push" || got.Bytes != 2 || !got.Kept || got.Duplicates != 3 || got.Error != nil {
 		t.Errorf("line %+v, %v", got, err)
 	}
-	_, err = m.s.Delivery(ctx, m.org, m.hook.ID, "three")
+	_, err = m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, "three")
 	wantCode(t, err, apierr.NotFound)
-	hook, err := m.s.Hook(ctx, m.org, m.hook.ID)
+	hook, err := m.s.Hooks.Hook(ctx, m.org, m.hook.ID)
 	if err != nil || hook.LastDeliveryAt == nil {
 		t.Errorf("hook %+v, %v", hook, err)
 	}
@@ -64,7 +68,7 @@ func TestDeliveriesAreListed(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	ctx := t.Context()
-	var rows []store.NewDelivery
+	var rows []queuedb.NewDelivery
 	for n := range 5 {
 		rows = append(rows, m.delivery(fmt.Sprint(9-n))) // ids in another order than they come in
 	}
@@ -72,9 +76,9 @@ func TestDeliveriesAreListed(t *testing.T) {
 	m.deliver(rows...)
 	elsewhere := mailboxOn(m.bench)
 	elsewhere.deliver(elsewhere.delivery("9"))
-	list := func(f store.DeliveryFilter, limit int) string {
+	list := func(f hookdb.DeliveryFilter, limit int) string {
 		t.Helper()
-		lines, err := m.s.Deliveries(ctx, m.org, f, limit)
+		lines, err := m.s.Hooks.Deliveries(ctx, m.org, f, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,35 +88,35 @@ func TestDeliveriesAreListed(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	page, err := m.s.Deliveries(ctx, m.org, store.DeliveryFilter{HookID: m.hook.ID}, 2)
+	page, err := m.s.Hooks.Deliveries(ctx, m.org, hookdb.DeliveryFilter{HookID: m.hook.ID}, 2)
 	if err != nil || len(page) != 2 {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	for _, c := range []struct {
-		filter store.DeliveryFilter
+		filter hookdb.DeliveryFilter
 		want   string
 	}{
-		{store.DeliveryFilter{}, "9 5 6 7 8 9"},
-		{store.DeliveryFilter{HookID: m.hook.ID}, "5 6 7 8 9"},
-		{store.DeliveryFilter{HookID: m.hook.ID, Before: page[1].Ref}, "7 8 9"},
-		{store.DeliveryFilter{Status: domain.DeliveryAnswered}, "8"},
-		{store.DeliveryFilter{RunID: rows[2].Run.ID}, "7"},
-		{store.DeliveryFilter{RunID: rows[2].Run.ID, Status: domain.DeliveryRefused}, ""},
-		{store.DeliveryFilter{HookID: id.New(id.Hook)}, ""},
+		{hookdb.DeliveryFilter{}, "9 5 6 7 8 9"},
+		{hookdb.DeliveryFilter{HookID: m.hook.ID}, "5 6 7 8 9"},
+		{hookdb.DeliveryFilter{HookID: m.hook.ID, Before: page[1].Ref}, "7 8 9"},
+		{hookdb.DeliveryFilter{Status: domain.DeliveryAnswered}, "8"},
+		{hookdb.DeliveryFilter{RunID: rows[2].Run.ID}, "7"},
+		{hookdb.DeliveryFilter{RunID: rows[2].Run.ID, Status: domain.DeliveryRefused}, ""},
+		{hookdb.DeliveryFilter{HookID: id.New(id.Hook)}, ""},
 	} {
 		if got := list(c.filter, 100); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.filter, got, c.want)
 		}
 	}
-	if err := m.s.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
+	if err := m.s.Hooks.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
 		t.Fatal(err)
 	}
-	if got := list(store.DeliveryFilter{}, 100); got != "9" {
+	if got := list(hookdb.DeliveryFilter{}, 100); got != "9" {
 		t.Errorf("after the hook was deleted: %q", got)
 	}
-	_, err = m.s.Delivery(ctx, m.org, m.hook.ID, "9")
+	_, err = m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, "9")
 	wantCode(t, err, apierr.NotFound)
-	out, err := m.s.AcceptDeliveries(ctx, []store.NewDelivery{m.delivery("late"), elsewhere.delivery("late")}, wideWindow)
+	out, err := m.s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{m.delivery("late"), elsewhere.delivery("late")}, wideWindow)
 	if err != nil || out[1].Err != nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
@@ -135,7 +139,7 @@ func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
 			t.Errorf("refused %+v", out[i])
 		}
 	}
-	if got, err := m.s.Delivery(ctx, m.org, m.hook.ID, "one"); err != nil || got.Status != domain.DeliveryRefused || got.Error == nil {
+	if got, err := m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, "one"); err != nil || got.Status != domain.DeliveryRefused || got.Error == nil {
 		t.Errorf("line %+v, %v", got, err)
 	}
 	again := m.deliver(m.delivery("one"))[0]
@@ -157,7 +161,7 @@ func TestDeliveriesOfManyIngressesAreOneRunEach(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range ingresses {
 		all.Go(func() {
-			var rows []store.NewDelivery
+			var rows []queuedb.NewDelivery
 			for i := range deliveries {
 				at := (i*7 + n*31) % deliveries
 				if at%2 == 0 {
@@ -207,7 +211,7 @@ func TestABadDeliveryFailsAlone(t *testing.T) {
 	m := newMailbox(t)
 	bad := m.delivery("bad")
 	bad.Event = "a\x00b"
-	out, err := m.s.AcceptDeliveries(t.Context(), []store.NewDelivery{m.delivery("one"), bad, m.delivery("two")}, wideWindow)
+	out, err := m.s.Queue.AcceptDeliveries(t.Context(), []queuedb.NewDelivery{m.delivery("one"), bad, m.delivery("two")}, wideWindow)
 	if err != nil || out[0].Err != nil || out[1].Err == nil || out[2].Err != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -222,38 +226,38 @@ func TestBodiesAreKeptAndSealed(t *testing.T) {
 	s, raw := openAt(t, dsn)
 	m := mailboxOn(newBenchOn(t, s, raw, "ada@example.com"))
 	ctx := t.Context()
-	var rows []store.NewDelivery
+	var rows []queuedb.NewDelivery
 	for n := range 6 { // more than one transaction writes
 		d := m.delivery(fmt.Sprint("large", n))
-		d.Body = bytes.Repeat([]byte("x"), store.DeliveryBodyMax)
+		d.Body = bytes.Repeat([]byte("x"), hookdb.DeliveryBodyMax)
 		rows = append(rows, d)
 	}
 	rows[5].Body = append(rows[5].Body, 'y')
 	m.deliver(rows...)
-	body, contentType, err := s.DeliveryBody(ctx, m.org, m.hook.ID, "large0")
-	if err != nil || len(body) != store.DeliveryBodyMax || contentType != "application/json" {
+	body, contentType, err := s.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, "large0")
+	if err != nil || len(body) != hookdb.DeliveryBodyMax || contentType != "application/json" {
 		t.Errorf("%d bytes of %s, %v", len(body), contentType, err)
 	}
-	_, _, err = s.DeliveryBody(ctx, m.org, m.hook.ID, "large5")
+	_, _, err = s.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, "large5")
 	wantCode(t, err, apierr.NotFound)
 	sealing, _ := openAt(t, dsn)
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealing.SealContents(box)
+	sealing.Seals.SealContents(box)
 	secret := m.delivery("secret")
 	secret.Body = []byte(canary)
-	if _, err := sealing.AcceptDeliveries(ctx, []store.NewDelivery{secret}, wideWindow); err != nil {
+	if _, err := sealing.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{secret}, wideWindow); err != nil {
 		t.Fatal(err)
 	}
 	if n := m.count(`SELECT count(*) FROM deliveries WHERE position($1::bytea IN body) > 0`, []byte(canary)); n != 0 {
 		t.Error("the body is not sealed")
 	}
-	if body, _, err := sealing.DeliveryBody(ctx, m.org, m.hook.ID, "secret"); err != nil || string(body) != canary {
+	if body, _, err := sealing.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, "secret"); err != nil || string(body) != canary {
 		t.Errorf("opened %q, %v", body, err)
 	}
-	if _, _, err := s.DeliveryBody(ctx, m.org, m.hook.ID, "secret"); !errors.Is(err, store.ErrContentSealed) {
+	if _, _, err := s.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, "secret"); !errors.Is(err, sealdb.ErrContentSealed) {
 		t.Errorf("without a key: %v", err)
 	}
 }
@@ -266,28 +270,28 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	over.Run = nil
 	m.deliver(kept, over, young)
 	m.exec(`UPDATE deliveries SET sweep_after = now() WHERE delivery_id <> 'young'`)
-	if n, err := m.s.PruneDeliveries(ctx, 100); err != nil || n != 2 {
+	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 2 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
 	if names := texts(t, m.raw, `SELECT delivery_id FROM deliveries ORDER BY 1`); fmt.Sprint(names) != "[kept young]" {
 		t.Errorf("kept are %v", names)
 	}
-	if n, err := m.s.PruneDeliveries(ctx, 100); err != nil || n != 0 {
+	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 0 {
 		t.Errorf("looked at %d again, %v", n, err)
 	}
 	collects := m.deliver(m.collected("collected", "k", time.Hour, time.Hour))[0]
-	if err := m.s.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
+	if err := m.s.Hooks.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := m.s.PruneDeliveries(ctx, 100); err != nil || n != 0 {
+	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 0 {
 		t.Errorf("%d went from below a run that collects, %v", n, err)
 	}
-	if _, _, err := m.s.Cancel(ctx, m.org, "", collects.Run.Run.ID); err != nil {
+	if _, _, err := m.s.Executions.Cancel(ctx, m.org, "", collects.Run.Run.ID); err != nil {
 		t.Fatal(err)
 	}
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
 	for _, want := range []int{2, 1} { // the second time to the end, and then the hook goes
-		if n, err := m.s.PruneDeliveries(ctx, 2); err != nil || n != want {
+		if n, err := m.s.Sessions.PruneDeliveries(ctx, 2); err != nil || n != want {
 			t.Errorf("looked at %d, %v; want %d", n, err, want)
 		}
 	}
@@ -306,15 +310,15 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	m.deliver(over, live, none)
 	m.finish(m.mustClaim(over.Run.ID), "done")
 	m.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s', sweep_after = clock_timestamp() - interval '1 s' WHERE id = $1`, over.Run.ID)
-	if n, err := m.s.DeleteExpired(ctx, 100); err != nil || n != 1 || m.count(`SELECT count(*) FROM runs`) != 1 {
+	if n, err := m.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 1 || m.count(`SELECT count(*) FROM runs`) != 1 {
 		t.Fatalf("looked at %d, %v", n, err)
 	}
 	for name, kept := range map[string]bool{"over": false, "live": true, "none": true} {
-		if d, err := m.s.Delivery(ctx, m.org, m.hook.ID, name); err != nil || d.Kept != kept {
+		if d, err := m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, name); err != nil || d.Kept != kept {
 			t.Errorf("%s: %+v, %v", name, d, err)
 		}
 	}
-	_, _, err := m.s.DeliveryBody(ctx, m.org, m.hook.ID, "over")
+	_, _, err := m.s.Hooks.DeliveryBody(ctx, m.org, m.hook.ID, "over")
 	wantCode(t, err, apierr.NotFound)
 	if again := m.deliver(m.delivery("over"))[0]; !again.Existing || again.Delivery.Kept || *again.Delivery.RunID != over.Run.ID {
 		t.Errorf("again %+v", again)
@@ -370,7 +374,7 @@ func (tx deafTx) Commit() error {
 func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	connector, err := store.Connector(dsn)
+	connector, err := pg.Connector(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

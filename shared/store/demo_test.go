@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/limitdb"
 )
 
 func TestCountDemoIsExactAcrossProcesses(t *testing.T) {
@@ -16,7 +16,7 @@ func TestCountDemoIsExactAcrossProcesses(t *testing.T) {
 	var allowed, refused atomic.Int32
 	for range 30 { // at once, as from many ingresses
 		wg.Go(func() {
-			v, err := s.CountDemo(ctx, "192.0.2.1", 10, time.Minute)
+			v, err := s.Limits.CountDemo(ctx, "192.0.2.1", 10, time.Minute)
 			if err != nil {
 				t.Error(err)
 				return
@@ -35,7 +35,7 @@ func TestCountDemoIsExactAcrossProcesses(t *testing.T) {
 	if allowed.Load() != 10 || refused.Load() != 20 {
 		t.Errorf("%d allowed and %d refused, want 10 and 20", allowed.Load(), refused.Load())
 	}
-	if v, err := s.CountDemo(ctx, "192.0.2.2", 10, time.Minute); err != nil || !v.Allowed || v.Remaining != 9 {
+	if v, err := s.Limits.CountDemo(ctx, "192.0.2.2", 10, time.Minute); err != nil || !v.Allowed || v.Remaining != 9 {
 		t.Errorf("another client: %+v, %v", v, err)
 	}
 }
@@ -44,14 +44,14 @@ func TestCountDemoSlides(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	age := func(by string) {
-		_, err := s.DB().ExecContext(ctx, `UPDATE demo_clients SET hits =
+		_, err := s.SQL().ExecContext(ctx, `UPDATE demo_clients SET hits =
 			ARRAY(SELECT h - CAST($1 AS interval) FROM unnest(hits) AS h ORDER BY h)`, by)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	count := func() store.DemoVerdict {
-		v, err := s.CountDemo(ctx, "x", 2, time.Minute)
+	count := func() limitdb.DemoVerdict {
+		v, err := s.Limits.CountDemo(ctx, "x", 2, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,11 +71,11 @@ func TestCountDemoSlides(t *testing.T) {
 	if v := count(); !v.Allowed || v.Remaining != 0 || v.Reset < 30*time.Second {
 		t.Errorf("61 s after the first %+v", v)
 	}
-	if n, err := s.PruneLimits(ctx, 30*time.Second, 10); err != nil || n != 0 {
+	if n, err := s.Limits.PruneLimits(ctx, 30*time.Second, 10); err != nil || n != 0 {
 		t.Errorf("pruned %d, %v although it was just used", n, err)
 	}
 	age("31 seconds")
-	if n, err := s.PruneLimits(ctx, 30*time.Second, 10); err != nil || n != 1 {
+	if n, err := s.Limits.PruneLimits(ctx, 30*time.Second, 10); err != nil || n != 1 {
 		t.Errorf("pruned %d, %v", n, err)
 	}
 }
@@ -87,7 +87,7 @@ func TestLeaseTokensSharesOneBudget(t *testing.T) {
 	var got atomic.Int64
 	for range 20 {
 		wg.Go(func() {
-			g, err := s.LeaseTokens(ctx, "b", 100, 0, 15)
+			g, err := s.Limits.LeaseTokens(ctx, "b", 100, 0, 15)
 			if err != nil {
 				t.Error(err)
 			}
@@ -98,7 +98,7 @@ func TestLeaseTokensSharesOneBudget(t *testing.T) {
 	if got.Load() != 100 {
 		t.Errorf("%d tokens handed out of 100", got.Load())
 	}
-	if g, err := s.LeaseTokens(ctx, "small", 3, 0, 15); err != nil || g.Granted != 3 || g.Left != 0 {
+	if g, err := s.Limits.LeaseTokens(ctx, "small", 3, 0, 15); err != nil || g.Granted != 3 || g.Left != 0 {
 		t.Errorf("first lease of a small bucket %+v, %v", g, err)
 	}
 }
@@ -106,8 +106,8 @@ func TestLeaseTokensSharesOneBudget(t *testing.T) {
 func TestLeaseTokensRefills(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	lease := func(want int) store.TokenGrant {
-		g, err := s.LeaseTokens(ctx, "b", 60, 1, want)
+	lease := func(want int) limitdb.TokenGrant {
+		g, err := s.Limits.LeaseTokens(ctx, "b", 60, 1, want)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestLeaseTokensRefills(t *testing.T) {
 		t.Errorf("empty bucket gave %+v", g)
 	}
 	age := func(by string) {
-		if _, err := s.DB().ExecContext(ctx, `UPDATE rate_buckets SET filled_at = filled_at - CAST($1 AS interval)`, by); err != nil {
+		if _, err := s.SQL().ExecContext(ctx, `UPDATE rate_buckets SET filled_at = filled_at - CAST($1 AS interval)`, by); err != nil {
 			t.Fatal(err)
 		}
 	}

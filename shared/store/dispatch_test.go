@@ -5,29 +5,30 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
 // chat is run, in the lane of chats.
-func (b *bench) chat() store.NewRun {
+func (b *bench) chat() queuedb.NewRun {
 	r := b.run("", "")
 	r.Lane = domain.LaneChat
 	return r
 }
 
 // many makes n runs.
-func (b *bench) many(n int, newRun func() store.NewRun) []store.NewRun {
-	out := []store.NewRun{}
+func (b *bench) many(n int, newRun func() queuedb.NewRun) []queuedb.NewRun {
+	out := []queuedb.NewRun{}
 	for range n {
 		out = append(out, newRun())
 	}
 	return out
 }
 
-func (b *bench) automation() store.NewRun { return b.run("", "") }
+func (b *bench) automation() queuedb.NewRun { return b.run("", "") }
 
-func dispatched(accepted []store.Accepted) (n int) {
+func dispatched(accepted []queuedb.Accepted) (n int) {
 	for _, a := range accepted {
 		if a.Job != nil {
 			n++
@@ -132,7 +133,7 @@ func TestDelayedRunsAreNotWaiting(t *testing.T) {
 			if next := b.finishAndNext(b.mustClaim(run), "done", wideWindow); len(next) > 0 {
 				t.Errorf("dispatched %v", ids(next))
 			}
-			if jobs, err := b.s.DispatchWaiting(t.Context(), wideWindow, 64); err != nil || len(jobs) > 0 {
+			if jobs, err := b.s.Queue.DispatchWaiting(t.Context(), wideWindow, 64); err != nil || len(jobs) > 0 {
 				t.Errorf("the sweeper dispatched %v, %v", ids(jobs), err)
 			}
 		}
@@ -147,11 +148,11 @@ func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	run := b.mustClaim(b.accept(wideWindow, b.automation())[0].Run.Run.ID)
-	if _, err := b.s.PutBack(t.Context(), run.Held(), 50*1e6, &domain.RunError{Code: "x", Message: "m"}); err != nil {
+	if _, err := b.s.Executions.PutBack(t.Context(), run.Held(), 50*1e6, &domain.RunError{Code: "x", Message: "m"}); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE open_runs SET not_before = clock_timestamp() - interval '1 second'`)
-	jobs, err := b.s.DispatchWaiting(t.Context(), wideWindow, 64)
+	jobs, err := b.s.Queue.DispatchWaiting(t.Context(), wideWindow, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 			job := jobs[0]
 			jobs = append(jobs[1:], b.finishAndNext(b.mustClaim(job.RunID), "done", limit)...)
 			if len(jobs) == 0 {
-				if jobs, err = b.s.DispatchWaiting(t.Context(), limit, limit); err != nil {
+				if jobs, err = b.s.Queue.DispatchWaiting(t.Context(), limit, limit); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -210,7 +211,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 // look has the sweeper look at what waits.
 func (b *bench) look() {
 	b.Helper()
-	if _, err := b.s.DispatchWaiting(b.Context(), wideWindow, 64); err != nil {
+	if _, err := b.s.Queue.DispatchWaiting(b.Context(), wideWindow, 64); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -224,7 +225,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 	b.exec(`INSERT INTO waiting_lanes VALUES ($1, 'chat', 'run_z')`, b.org)
 	first := b.mustClaim(accepted[0].Run.Run.ID)
 	b.exec(`UPDATE open_runs SET dispatched = false WHERE run_id = $1`, first.RunID) // its slot was lost
-	jobs, err := b.s.DispatchWaiting(t.Context(), 1, 64)
+	jobs, err := b.s.Queue.DispatchWaiting(t.Context(), 1, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,11 +246,11 @@ func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	accepted := b.accept(2, b.many(6, b.automation)...)
-	lanes := []store.LaneOf{automationsOf(b.org)}
-	if jobs, err := b.s.TopUp(t.Context(), lanes, 2, 2); err != nil || len(jobs) != 0 {
+	lanes := []queuedb.Lane{automationsOf(b.org)}
+	if jobs, err := b.s.Queue.TopUp(t.Context(), lanes, 2, 2); err != nil || len(jobs) != 0 {
 		t.Errorf("dispatched %v, %v where no slot was free", ids(jobs), err)
 	}
-	jobs, err := b.s.TopUp(t.Context(), lanes, 4, 4)
+	jobs, err := b.s.Queue.TopUp(t.Context(), lanes, 4, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,11 +271,11 @@ func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	b.accept(wideWindow, b.many(600, b.automation)...)
 	victim := other.accept(wideWindow, other.automation())[0].Run.Run.ID
 	b.exec(`UPDATE open_runs SET deadline = now() - interval '1 second'`)
-	ended, err := b.s.EndOverdue(t.Context(), 300)
+	ended, err := b.s.Executions.EndOverdue(t.Context(), 300)
 	if err != nil || len(ended) != 300 {
 		t.Errorf("%d of 300 were ended, %v", len(ended), err)
 	}
-	if !slices.ContainsFunc(ended, func(e store.Ended) bool { return e.RunID == victim }) {
+	if !slices.ContainsFunc(ended, func(e executiondb.Ended) bool { return e.RunID == victim }) {
 		t.Error("another organization's run waits for those of the first")
 	}
 }

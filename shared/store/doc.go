@@ -1,8 +1,14 @@
-// Package store is Parley's PostgreSQL access: one file per record, plain SQL through
-// sqlx and lib/pq. The organization is a parameter of everything that belongs to one.
+// Package store is Parley's PostgreSQL access: one package for each domain, plain SQL through sqlx and lib/pq, over
+// the pool and transactions of package pg. The organization is a parameter of everything that belongs to one.
 //
-// Writes run in explicit transactions, or as single statements on reserved connections
-// (pinned.go): on a broken connection database/sql may run an autocommit statement of the
-// pool twice. Statements that many requests share take whole batches (accept.go, claim.go,
-// finish.go) and lock rows in the order of their ids.
+// The packages of the domains import each other in one direction:
+//
+//	pg                                            pool, transactions, errors
+//	lease, sealdb, limitdb, usagedb, agentdb      over pg alone
+//	blobdb, budgetdb, rundb, hookdb               contents; budgets; reading runs; webhooks
+//	queuedb, executiondb                          before a claim; from the claim to the end
+//	sessiondb, knowledgedb, notificationdb        sessions and erasure; documents; messages
+//	accountdb                                     people, organizations, keys
+//
+// The names end in db because the domains' names are those of variables and of packages that serve the domains.
 package store

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // boundStatements makes statements fail that touch more than 1000 counts of terms or chunks: they would run into the statement timeout
@@ -29,7 +29,7 @@ func (b *bench) boundStatements() {
 // largeDocument is ready, with 1,200 chunks, 2,400 terms of its own and one that others have.
 func (b *bench) largeDocument() string {
 	b.Helper()
-	var chunks []store.NewChunk
+	var chunks []knowledgedb.NewChunk
 	for n := range 1200 {
 		chunks = append(chunks, chunkOf(n, fmt.Sprint("only", n), fmt.Sprint("own", n), "shared"))
 	}
@@ -50,7 +50,7 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	b.exec(`CREATE SEQUENCE batches MAXVALUE 2`)
 	b.exec(`CREATE FUNCTION interrupted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM nextval('batches'); RETURN NULL; END $$`)
 	b.exec(`CREATE TRIGGER interrupted AFTER DELETE ON knowledge_terms FOR EACH STATEMENT EXECUTE FUNCTION interrupted()`)
-	if _, err := b.s.DeleteDocument(t.Context(), b.org, doc); err == nil {
+	if _, err := b.s.Knowledge.DeleteDocument(t.Context(), b.org, doc); err == nil {
 		t.Fatal("the third batch was not interrupted")
 	}
 	if d := b.wantDocument(doc, domain.DocumentFailed, "interrupted"); d.Error == nil || d.Error.Code != "deleting" {
@@ -80,7 +80,7 @@ func TestALargeDocumentIsReadAgain(t *testing.T) {
 	b := newBench(t)
 	b.boundStatements()
 	doc := b.largeDocument()
-	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+	if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {
 		t.Fatal(err)
 	}
 	b.wantDocument(doc, domain.DocumentQueued, "read again")

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 	"parley/shared/testkit"
 )
 
@@ -66,16 +66,16 @@ func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 	run := r.turn("s", "reads")
 	open := r.bench.gate(`BEFORE INSERT ON run_documents FOR EACH ROW`)
 	giving := aside(func() error {
-		given, kept, err := r.s.GiveDocuments(t.Context(), run.Held(), []string{doc})
+		given, kept, err := r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), []string{doc})
 		if err == nil && (!kept || !slices.Equal(given, []string{doc})) {
 			err = errors.New("it was not given")
 		}
 		return err
 	})
 	r.bench.stuck(1, giving, "giving")
-	var ended []store.Ended
+	var ended []executiondb.Ended
 	deleting := aside(func() (err error) {
-		ended, err = r.s.DeleteDocument(t.Context(), r.org, doc)
+		ended, err = r.s.Knowledge.DeleteDocument(t.Context(), r.org, doc)
 		return err
 	})
 	r.bench.stuck(2, deleting, "deleting")
@@ -85,7 +85,7 @@ func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 	if len(ended) != 1 || ended[0].RunID != run.RunID {
 		t.Errorf("ended %+v", ended)
 	}
-	if got, err := r.s.RunByID(t.Context(), r.org, "usr_1", run.RunID); err != nil || !got.Erased {
+	if got, err := r.s.Runs.RunByID(t.Context(), r.org, "usr_1", run.RunID); err != nil || !got.Erased {
 		t.Errorf("the run that was given it: %+v, %v", got, err)
 	}
 	if got := r.leaks(); got != "" {
@@ -104,12 +104,12 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	letGo := r.bench.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
 	var given []string
 	giving := aside(func() (err error) {
-		given, _, err = r.s.GiveDocuments(t.Context(), run.Held(), docs)
+		given, _, err = r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), docs)
 		return err
 	})
 	r.bench.stuck(1, giving, "giving")
 	deleting := aside(func() error {
-		_, err := r.s.DeleteDocument(t.Context(), r.org, docs[1])
+		_, err := r.s.Knowledge.DeleteDocument(t.Context(), r.org, docs[1])
 		return err
 	})
 	r.bench.stuck(2, deleting, "deleting")

@@ -15,38 +15,43 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
 )
 
 // ready makes a document that was read, whose name and text are marked.
 func (r *room) ready(more string) string {
 	r.Helper()
 	content := r.upload([]byte("content of " + canary + more))
-	doc := r.add(store.NewDocument{Name: canary + ".txt", Content: &content, Metadata: map[string]string{"k": canary}})[0].Document
+	doc := r.add(knowledgedb.NewDocument{Name: canary + ".txt", Content: &content, Metadata: map[string]string{"k": canary}})[0].Document
 	r.process(doc.ID)
 	return doc.ID
 }
 
-func (b *bench) give(held store.Held, documents ...string) {
+func (b *bench) give(held lease.Held, documents ...string) {
 	b.Helper()
-	given, kept, err := b.s.GiveDocuments(b.Context(), held, documents)
+	given, kept, err := b.s.Knowledge.GiveDocuments(b.Context(), held, documents)
 	if err != nil || !kept || !slices.Equal(given, documents) {
 		b.Fatalf("given %v, %v, %v", given, kept, err)
 	}
 }
 
-func (b *bench) deleteDocument(documentID string) []store.Ended {
+func (b *bench) deleteDocument(documentID string) []executiondb.Ended {
 	b.Helper()
-	ended, err := b.s.DeleteDocument(b.Context(), b.org, documentID)
+	ended, err := b.s.Knowledge.DeleteDocument(b.Context(), b.org, documentID)
 	if err != nil {
 		b.Fatalf("deleting: %v", err)
 	}
-	_, err = b.s.DocumentByID(b.Context(), b.org, documentID)
+	_, err = b.s.Knowledge.DocumentByID(b.Context(), b.org, documentID)
 	wantCode(b.T, err, apierr.NotFound)
 	return ended
 }
 
 // turn is a run of a session whose answer is marked, which was given documents.
-func (r *room) turn(session, key string, documents ...string) *store.Claimed {
+func (r *room) turn(session, key string, documents ...string) *executiondb.Claimed {
 	r.Helper()
 	run := r.chat("usr_1", session, "ask "+key)
 	run.IdempotencyKey, run.KeyHash, run.Fingerprint = key, contract.Hash(r.org, key), []byte("print")
@@ -58,7 +63,7 @@ func (r *room) turn(session, key string, documents ...string) *store.Claimed {
 func (r *room) answered(session, key, answer string, documents ...string) string {
 	r.Helper()
 	c := r.turn(session, key, documents...)
-	if ok, err := r.s.Journal(r.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + answer + `"}`)}); err != nil || !ok {
+	if ok, err := r.s.Executions.Journal(r.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + answer + `"}`)}); err != nil || !ok {
 		r.Fatalf("journal: %v, %v", ok, err)
 	}
 	r.keep(c.Held(), domain.Source{Text: answer})
@@ -96,12 +101,12 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, run := range []string{reads, repeats, running.RunID, waiting, whole} {
-		if got, err := r.s.RunByID(ctx, r.org, "usr_1", run); err != nil || !got.Erased || got.Result != nil {
+		if got, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", run); err != nil || !got.Erased || got.Result != nil {
 			t.Errorf("%s: %+v, %v", run, got, err)
 		}
 	}
 	for _, run := range []string{before, elsewhere} {
-		if got, err := r.s.RunByID(ctx, r.org, "usr_1", run); err != nil || got.Erased {
+		if got, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", run); err != nil || got.Erased {
 			t.Errorf("%s: %+v, %v", run, got, err)
 		}
 	}
@@ -114,10 +119,10 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 	if r.finish(running, canary).Saved[running.RunID] || r.leaks() != "" {
 		t.Error("an erased run was finished")
 	}
-	if _, kept, err := r.s.GiveDocuments(ctx, running.Held(), []string{doc}); err != nil || kept {
+	if _, kept, err := r.s.Knowledge.GiveDocuments(ctx, running.Held(), []string{doc}); err != nil || kept {
 		t.Errorf("an erased run was given something: %v, %v", kept, err)
 	}
-	if _, err := r.s.DeleteDocument(ctx, r.org, doc); !isNotFound(err) {
+	if _, err := r.s.Knowledge.DeleteDocument(ctx, r.org, doc); !isNotFound(err) {
 		t.Errorf("deleted twice: %v", err)
 	}
 }
@@ -126,14 +131,14 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 func (r *room) wantLivingSession(first string) {
 	r.Helper()
 	ctx := r.Context()
-	found, turns, _, err := r.s.ReadSession(ctx, r.named("usr_1", "living"), 0, 9)
+	found, turns, _, err := r.s.Sessions.ReadSession(ctx, r.named("usr_1", "living"), 0, 9)
 	if err != nil || found.Runs != 1 || len(turns) != 1 || turns[0].RunID != first {
 		r.Errorf("the session has %+v, %+v, %v", found, turns, err)
 	}
-	if _, _, _, err := r.s.ReadSession(ctx, r.named("usr_1", "whole"), 0, 9); !isNotFound(err) {
+	if _, _, _, err := r.s.Sessions.ReadSession(ctx, r.named("usr_1", "whole"), 0, 9); !isNotFound(err) {
 		r.Errorf("the session of which nothing is left: %v", err)
 	}
-	if runs, err := r.s.ListRuns(ctx, r.org, store.RunFilter{SessionID: "living"}, 9); err != nil || len(runs) != 1 {
+	if runs, err := r.s.Runs.ListRuns(ctx, r.org, rundb.RunFilter{SessionID: "living"}, 9); err != nil || len(runs) != 1 {
 		r.Errorf("runs %+v, %v", runs, err)
 	}
 	next := r.accept(wideWindow, r.chat("usr_1", "living", "go on"))[0]
@@ -141,12 +146,12 @@ func (r *room) wantLivingSession(first string) {
 		r.Error("the next message waits for what is gone")
 	}
 	c := r.mustClaim(next.Run.Run.ID)
-	history, err := r.s.History(ctx, r.org, c.SessionRef, c.Seq, 9)
+	history, err := r.s.Sessions.History(ctx, r.org, c.SessionRef, c.Seq, 9)
 	if err != nil || len(history) != 1 || history[0].Answer != "nothing of it" || c.Seq != 6 {
 		r.Errorf("turn %d with history %+v, %v", c.Seq, history, err)
 	}
 	r.finish(c, "on")
-	if _, turns, _, err := r.s.ReadSession(ctx, r.named("usr_1", "living"), 0, 9); err != nil || len(turns) != 2 {
+	if _, turns, _, err := r.s.Sessions.ReadSession(ctx, r.named("usr_1", "living"), 0, 9); err != nil || len(turns) != 2 {
 		r.Errorf("then it has %+v, %v", turns, err)
 	}
 }
@@ -167,7 +172,7 @@ func TestDeletingADocumentLeavesPlaces(t *testing.T) {
 	if len(ended) != 1 || ended[0].RunID != running.RunID || !ended[0].Dispatched {
 		t.Fatalf("ended %+v", ended)
 	}
-	jobs, err := r.s.HandOver(t.Context(), map[store.LaneOf]int{{OrganizationID: ended[0].OrganizationID, Lane: ended[0].Lane}: 1}, 1)
+	jobs, err := r.s.Queue.HandOver(t.Context(), map[queuedb.Lane]int{{OrganizationID: ended[0].OrganizationID, Lane: ended[0].Lane}: 1}, 1)
 	if err != nil || len(jobs) != 1 || jobs[0].RunID != other.Run.Run.ID {
 		t.Errorf("%+v, %v", jobs, err)
 	}
@@ -182,7 +187,7 @@ func TestGivingDocuments(t *testing.T) {
 	foreign := theirs.document([]byte("theirs")).ID
 	theirs.process(foreign)
 	held := r.begun()
-	given, kept, err := r.s.GiveDocuments(ctx, held, []string{two, one, "doc_none", queued, foreign, one})
+	given, kept, err := r.s.Knowledge.GiveDocuments(ctx, held, []string{two, one, "doc_none", queued, foreign, one})
 	if err != nil || !kept || !slices.Equal(given, []string{one, two}) {
 		t.Errorf("given %v, %v, %v", given, kept, err)
 	}
@@ -190,12 +195,12 @@ func TestGivingDocuments(t *testing.T) {
 	if n := r.number(`SELECT count(*) FROM run_documents`); n != 2 {
 		t.Errorf("%d links", n)
 	}
-	if given, kept, err := r.s.GiveDocuments(ctx, held, nil); err != nil || !kept || len(given) != 0 {
+	if given, kept, err := r.s.Knowledge.GiveDocuments(ctx, held, nil); err != nil || !kept || len(given) != 0 {
 		t.Errorf("none: %v, %v, %v", given, kept, err)
 	}
 	stale := held
 	stale.Fence--
-	if given, kept, err := r.s.GiveDocuments(ctx, stale, []string{one}); err != nil || kept || given != nil {
+	if given, kept, err := r.s.Knowledge.GiveDocuments(ctx, stale, []string{one}); err != nil || kept || given != nil {
 		t.Errorf("under another fence: %v, %v, %v", given, kept, err)
 	}
 	// What the release before sends when it erases a run.
@@ -214,11 +219,11 @@ func TestDeletingWhatIsBeingRead(t *testing.T) {
 	r.raw(`UPDATE documents SET status = 'processing', fence = fence + 1, lease_until = clock_timestamp() + interval '1 minute'`)
 	held := r.held(doc)
 	r.deleteDocument(doc)
-	chunk := store.NewChunk{Passage: domain.Passage{Text: canary}, Terms: []store.Term{{Lexeme: canary, Positions: []int{1}}}}
-	if kept, err := r.s.AddChunks(t.Context(), held, []store.NewChunk{chunk}, "", nil, 1); err != nil || kept {
+	chunk := knowledgedb.NewChunk{Passage: domain.Passage{Text: canary}, Terms: []knowledgedb.Term{{Lexeme: canary, Positions: []int{1}}}}
+	if kept, err := r.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{chunk}, "", nil, 1); err != nil || kept {
 		t.Errorf("wrote: %v, %v", kept, err)
 	}
-	if kept, err := r.s.FinishDocument(t.Context(), held, store.FinishedDocument{Title: canary}); err != nil || kept {
+	if kept, err := r.s.Knowledge.FinishDocument(t.Context(), held, knowledgedb.FinishedDocument{Title: canary}); err != nil || kept {
 		t.Errorf("finished: %v, %v", kept, err)
 	}
 	if got := r.leaks(); got != "" {
@@ -238,7 +243,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 		r.turn("third", "d", doc)
 		r.raw(`CREATE FUNCTION dies() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'dies'; END $$`)
 		r.raw(`CREATE TRIGGER dies BEFORE DELETE ON ` + where + ` FOR EACH ROW EXECUTE FUNCTION dies()`)
-		ended, err := r.s.DeleteDocument(t.Context(), r.org, doc)
+		ended, err := r.s.Knowledge.DeleteDocument(t.Context(), r.org, doc)
 		if err == nil || where == "documents" && len(ended) != 1 {
 			t.Fatalf("%s: ended %+v, %v", where, ended, err)
 		}
@@ -248,7 +253,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 		}
 		r.wantIndexed("interrupted", "0 chunks 0 vectors 0 terms")
 		held := r.begun()
-		if given, _, err := r.s.GiveDocuments(t.Context(), held, []string{doc}); err != nil || len(given) != 0 {
+		if given, _, err := r.s.Knowledge.GiveDocuments(t.Context(), held, []string{doc}); err != nil || len(given) != 0 {
 			t.Errorf("%s: given %v, %v", where, given, err)
 		}
 		r.raw(`DROP TRIGGER dies ON ` + where)
@@ -274,7 +279,7 @@ func TestDeletingWhatThousandsHaveRead(t *testing.T) {
 	r.raw(`INSERT INTO run_documents (run_id, org_id, document_id) SELECT id, org_id, $1 FROM runs WHERE seq = 2`, doc)
 	r.raw(`INSERT INTO run_documents (run_id, org_id, document_id) SELECT id, org_id, $1 FROM runs WHERE seq = 1 AND session_id = 's7'`, other)
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT id, org_id, 1, 1, to_json($1::text) FROM runs WHERE seq > 1`, canary)
-	long := r.accept(wideWindow, func() store.NewRun {
+	long := r.accept(wideWindow, func() queuedb.NewRun {
 		run := r.chat("usr_1", "s0", canary)
 		run.SessionKey = contract.Hash()
 		return run
@@ -336,7 +341,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 					continue
 				}
 				_, doc := either()
-				given, kept, err := r.s.GiveDocuments(t.Context(), c.Run.Held(), []string{doc})
+				given, kept, err := r.s.Knowledge.GiveDocuments(t.Context(), c.Run.Held(), []string{doc})
 				if err != nil {
 					t.Errorf("giving: %v", err)
 				}
@@ -353,7 +358,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 		all.Go(func() {
 			for !isClosed(over) {
 				n, doc := either()
-				if _, err := r.s.DeleteDocument(t.Context(), r.org, doc); err != nil && !isNotFound(err) {
+				if _, err := r.s.Knowledge.DeleteDocument(t.Context(), r.org, doc); err != nil && !isNotFound(err) {
 					t.Errorf("deleting: %v", err)
 				}
 				fresh := r.ready(fmt.Sprint(n, rand.Int()))
@@ -367,10 +372,10 @@ func TestDeletingAmidEverything(t *testing.T) {
 		for !isClosed(over) {
 			_, doc := either()
 			content := r.upload([]byte("content of " + canary + "resent"))
-			sent := store.NewDocument{ID: id.New(id.Document), Name: canary, Content: &content}
-			_, err := r.s.AddDocuments(t.Context(), r.org, []store.NewDocument{sent}, store.DocumentLimits{Documents: 1000})
-			_, retryErr := r.s.RetryDocument(t.Context(), r.org, doc)
-			_, pruneErr := r.s.PruneBlobs(t.Context(), 9)
+			sent := knowledgedb.NewDocument{ID: id.New(id.Document), Name: canary, Content: &content}
+			_, err := r.s.Knowledge.AddDocuments(t.Context(), r.org, []knowledgedb.NewDocument{sent}, knowledgedb.DocumentLimits{Documents: 1000})
+			_, retryErr := r.s.Knowledge.RetryDocument(t.Context(), r.org, doc)
+			_, pruneErr := r.s.Blobs.PruneBlobs(t.Context(), 9)
 			if retryErr != nil && !isNotFound(retryErr) && !isConflict(retryErr) || err != nil && !isConflict(err) || pruneErr != nil {
 				t.Errorf("sending and sweeping: %v, %v, %v", err, retryErr, pruneErr)
 			}
@@ -387,7 +392,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 			t.Errorf("%d answers of %s, which is deleted", n, doc)
 		}
 	}
-	left, err := r.s.Documents(t.Context(), r.org, store.DocumentFilter{}, "", 1000)
+	left, err := r.s.Knowledge.Documents(t.Context(), r.org, knowledgedb.DocumentFilter{}, "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -417,23 +422,26 @@ func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 			most int
 			f    func(s *store.Store) error
 		}{
-			"DocumentByID": {15, func(s *store.Store) error { _, err := s.DocumentByID(t.Context(), r.org, "doc_00500"); return err }},
+			"DocumentByID": {15, func(s *store.Store) error {
+				_, err := s.Knowledge.DocumentByID(t.Context(), r.org, "doc_00500")
+				return err
+			}},
 			"GiveDocuments": {60, func(s *store.Store) error {
-				_, _, err := s.GiveDocuments(t.Context(), held, []string{"doc_00001", "doc_00002"})
+				_, _, err := s.Knowledge.GiveDocuments(t.Context(), held, []string{"doc_00001", "doc_00002"})
 				return err
 			}},
 			"AddDocuments": {300, func(s *store.Store) error {
-				up, err := s.Upload(t.Context(), r.org, strings.NewReader(fmt.Sprint("new ", stats)), 100)
+				up, err := s.Blobs.Upload(t.Context(), r.org, strings.NewReader(fmt.Sprint("new ", stats)), 100)
 				if err != nil {
 					return err
 				}
-				docs := []store.NewDocument{{ID: id.New(id.Document), Content: &up}, {ID: id.New(id.Document), URL: "https://example.com/" + stats}}
-				_, err = s.AddDocuments(t.Context(), r.org, docs, store.DocumentLimits{})
+				docs := []knowledgedb.NewDocument{{ID: id.New(id.Document), Content: &up}, {ID: id.New(id.Document), URL: "https://example.com/" + stats}}
+				_, err = s.Knowledge.AddDocuments(t.Context(), r.org, docs, knowledgedb.DocumentLimits{})
 				return err
 			}},
 			"DeleteDocument": {900, func(s *store.Store) error {
 				next++
-				_, err := s.DeleteDocument(t.Context(), r.org, fmt.Sprintf("doc_%05d", next))
+				_, err := s.Knowledge.DeleteDocument(t.Context(), r.org, fmt.Sprintf("doc_%05d", next))
 				return err
 			}},
 		} {

@@ -11,7 +11,8 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/knowledgedb"
 )
 
 // process makes a document one that was read: with two chunks, under a new fence.
@@ -22,9 +23,9 @@ func (b *bench) process(documentID string) {
 }
 
 // held names a document under the fence that it has.
-func (b *bench) held(documentID string) store.HeldDocument {
+func (b *bench) held(documentID string) knowledgedb.HeldDocument {
 	b.Helper()
-	held := store.HeldDocument{OrganizationID: b.org, ID: documentID}
+	held := knowledgedb.HeldDocument{OrganizationID: b.org, ID: documentID}
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT fence FROM documents WHERE id = $1`, documentID).Scan(&held.Fence); err != nil {
 		b.Fatal(err)
 	}
@@ -32,21 +33,21 @@ func (b *bench) held(documentID string) store.HeldDocument {
 }
 
 // index writes what a worker does that has a document in hand.
-func (b *bench) index(held store.HeldDocument) {
+func (b *bench) index(held knowledgedb.HeldDocument) {
 	b.Helper()
-	var chunks []store.NewChunk
+	var chunks []knowledgedb.NewChunk
 	for n, text := range []string{"first " + canary, "second " + canary} {
-		chunks = append(chunks, store.NewChunk{
+		chunks = append(chunks, knowledgedb.NewChunk{
 			Passage: domain.Passage{Chunk: n, Headings: []string{canary}, Text: text, EndIndex: len(text)},
-			Terms:   []store.Term{{Lexeme: "second", Positions: []int{1}}, {Lexeme: canary, Positions: []int{2}}},
+			Terms:   []knowledgedb.Term{{Lexeme: "second", Positions: []int{1}}, {Lexeme: canary, Positions: []int{2}}},
 			Vector:  []float32{1, 0},
 		})
 	}
-	if kept, err := b.s.AddChunks(b.Context(), held, chunks, canary, nil, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.AddChunks(b.Context(), held, chunks, canary, nil, 0); err != nil || !kept {
 		b.Fatalf("indexing: %v, %v", kept, err)
 	}
-	done := store.FinishedDocument{MIMEType: "text/plain", Title: canary, Language: "en", Notes: []string{canary}, Model: canary, Terms: termsIn(chunks)}
-	if kept, err := b.s.FinishDocument(b.Context(), held, done); err != nil || !kept {
+	done := knowledgedb.FinishedDocument{MIMEType: "text/plain", Title: canary, Language: "en", Notes: []string{canary}, Model: canary, Terms: termsIn(chunks)}
+	if kept, err := b.s.Knowledge.FinishDocument(b.Context(), held, done); err != nil || !kept {
 		b.Fatalf("finishing: %v, %v", kept, err)
 	}
 }
@@ -67,7 +68,7 @@ func (b *bench) wantIndexed(what, want string) {
 
 func (b *bench) wantDocument(documentID string, status domain.DocumentStatus, what string) domain.Document {
 	b.Helper()
-	doc, err := b.s.DocumentByID(b.Context(), b.org, documentID)
+	doc, err := b.s.Knowledge.DocumentByID(b.Context(), b.org, documentID)
 	if err != nil || doc.Status != status {
 		b.Errorf("%s: %+v, %v; want %s", what, doc, err, status)
 	}
@@ -84,8 +85,8 @@ func TestADocumentIsWhatWasSent(t *testing.T) {
 	b := newBench(t)
 	content := b.upload([]byte("content"))
 	out := b.add(
-		store.NewDocument{Name: "Ärger \"1\".md", MIMEType: "text/markdown", Content: &content, Metadata: map[string]string{"team": "ops", "": "x"}},
-		store.NewDocument{Name: "page", URL: "https://example.com/a?b=c"},
+		knowledgedb.NewDocument{Name: "Ärger \"1\".md", MIMEType: "text/markdown", Content: &content, Metadata: map[string]string{"team": "ops", "": "x"}},
+		knowledgedb.NewDocument{Name: "page", URL: "https://example.com/a?b=c"},
 	)
 	for i, q := range out {
 		doc := q.Document
@@ -106,10 +107,10 @@ func TestADocumentIsWhatWasSent(t *testing.T) {
 	if two.SHA256 != nil || two.Bytes != 0 || *two.URL != "https://example.com/a?b=c" || len(two.Metadata) != 0 {
 		t.Errorf("%+v", two)
 	}
-	if _, _, err := b.s.OpenDocument(t.Context(), b.org, two.ID); !isNotFound(err) {
+	if _, _, err := b.s.Knowledge.OpenDocument(t.Context(), b.org, two.ID); !isNotFound(err) {
 		t.Errorf("opened what is to be fetched: %v", err)
 	}
-	_, err := b.s.DocumentByID(t.Context(), b.org, id.New(id.Document))
+	_, err := b.s.Knowledge.DocumentByID(t.Context(), b.org, id.New(id.Document))
 	wantCode(t, err, apierr.NotFound)
 }
 
@@ -122,10 +123,10 @@ func TestTheSameSentAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	content := b.upload([]byte("same"))
-	send := func() store.QueuedDocument {
-		return b.add(store.NewDocument{Name: "later", Content: &content, URL: ""})[0]
+	send := func() knowledgedb.QueuedDocument {
+		return b.add(knowledgedb.NewDocument{Name: "later", Content: &content, URL: ""})[0]
 	}
-	first := b.add(store.NewDocument{Name: "first", Content: &content})[0].Document
+	first := b.add(knowledgedb.NewDocument{Name: "first", Content: &content})[0].Document
 	if again := send(); again.Document.ID != first.ID || again.Document.Name != "first" || again.Job != nil {
 		t.Errorf("queued: %+v", again)
 	}
@@ -144,8 +145,8 @@ func TestTheSameSentAgain(t *testing.T) {
 	// Twice among several, and beside others.
 	other := b.upload([]byte("other"))
 	b.fail(first.ID)
-	out := b.add(store.NewDocument{Name: "a", Content: &other}, store.NewDocument{Name: "b", Content: &content},
-		store.NewDocument{Name: "c", Content: &other}, store.NewDocument{Name: "d", Content: &content})
+	out := b.add(knowledgedb.NewDocument{Name: "a", Content: &other}, knowledgedb.NewDocument{Name: "b", Content: &content},
+		knowledgedb.NewDocument{Name: "c", Content: &other}, knowledgedb.NewDocument{Name: "d", Content: &content})
 	if out[0].Document.ID != out[2].Document.ID || out[0].Job == nil || out[2].Job != nil || out[2].Document.Name != "a" ||
 		out[1].Document.ID != first.ID || out[1].Job == nil || out[3].Document.ID != first.ID || out[3].Job != nil {
 		t.Errorf("%+v", out)
@@ -157,8 +158,8 @@ func TestTheSameSentAgain(t *testing.T) {
 func TestTheSameURLAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	send := func() store.QueuedDocument {
-		return b.add(store.NewDocument{Name: "page", URL: "https://example.com/"})[0]
+	send := func() knowledgedb.QueuedDocument {
+		return b.add(knowledgedb.NewDocument{Name: "page", URL: "https://example.com/"})[0]
 	}
 	first := send()
 	if again := send(); again.Document.ID != first.Document.ID || again.Job != nil {
@@ -192,7 +193,7 @@ func TestTheSameSentAtOnceIsOneDocument(t *testing.T) {
 	ids, jobs := map[string]bool{}, 0
 	for range 8 {
 		all.Go(func() {
-			out := b.add(store.NewDocument{Name: "x", Content: &content}, store.NewDocument{Name: "y", URL: "https://example.com/"})
+			out := b.add(knowledgedb.NewDocument{Name: "x", Content: &content}, knowledgedb.NewDocument{Name: "y", URL: "https://example.com/"})
 			mu.Lock()
 			defer mu.Unlock()
 			for _, q := range out {
@@ -213,53 +214,53 @@ func TestDocumentsHaveLimits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	seed := byte(0)
-	add := func(limits store.DocumentLimits, sizes ...int) error {
-		var docs []store.NewDocument
+	add := func(limits knowledgedb.DocumentLimits, sizes ...int) error {
+		var docs []knowledgedb.NewDocument
 		for _, size := range sizes {
 			seed++
 			content := b.upload(noise(size, seed))
-			docs = append(docs, store.NewDocument{ID: id.New(id.Document), Name: "x", Content: &content})
+			docs = append(docs, knowledgedb.NewDocument{ID: id.New(id.Document), Name: "x", Content: &content})
 		}
-		_, err := b.s.AddDocuments(t.Context(), b.org, docs, limits)
+		_, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, docs, limits)
 		return err
 	}
-	three, much := store.DocumentLimits{Documents: 3}, store.DocumentLimits{Bytes: 1000}
+	three, much := knowledgedb.DocumentLimits{Documents: 3}, knowledgedb.DocumentLimits{Bytes: 1000}
 	if err := errors.Join(add(three, 100, 100), add(much, 800)); err != nil {
 		t.Fatal(err)
 	}
 	for what, err := range map[string]error{
-		"a fourth": add(three, 1), "a byte more": add(much, 1), "one of two": add(store.DocumentLimits{Documents: 4}, 1, 1),
-		"both": add(store.DocumentLimits{Documents: 9, Bytes: 1010}, 5, 6),
+		"a fourth": add(three, 1), "a byte more": add(much, 1), "one of two": add(knowledgedb.DocumentLimits{Documents: 4}, 1, 1),
+		"both": add(knowledgedb.DocumentLimits{Documents: 9, Bytes: 1010}, 5, 6),
 	} {
-		if !errors.Is(err, store.ErrDocumentsFull) {
+		if !errors.Is(err, knowledgedb.ErrDocumentsFull) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and what there was no room for is gone
-	same, seedOf := b.upload(noise(800, 3)), store.NewDocument{ID: id.New(id.Document)}
+	same, seedOf := b.upload(noise(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
-	if out, err := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{seedOf}, store.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
+	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
 		t.Errorf("what is there needs no room: %+v, %v", out, err)
 	}
 	one := b.document([]byte("x")).ID
 	large := b.upload(noise(500, 99))
-	if _, err := b.s.ReplaceDocument(t.Context(), b.org, one, store.NewDocument{Content: &large}, much); !errors.Is(err, store.ErrDocumentsFull) {
+	if _, err := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, one, knowledgedb.NewDocument{Content: &large}, much); !errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		t.Errorf("replaced by too much: %v", err)
 	}
 	b.wantStored("nothing more", "4 contents 4 chunks 0 files")
 	small := b.upload(nil)
-	if _, err := b.s.ReplaceDocument(t.Context(), b.org, one, store.NewDocument{Content: &small}, much); err != nil {
+	if _, err := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, one, knowledgedb.NewDocument{Content: &small}, much); err != nil {
 		t.Errorf("replaced by less: %v", err)
 	}
-	for what, wrong := range map[string]store.NewDocument{"neither": {}, "both": {Content: &small, URL: "https://example.com/"}} {
-		_, err := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{wrong}, much)
-		_, other := b.s.ReplaceDocument(t.Context(), b.org, one, wrong, much)
+	for what, wrong := range map[string]knowledgedb.NewDocument{"neither": {}, "both": {Content: &small, URL: "https://example.com/"}} {
+		_, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{wrong}, much)
+		_, other := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, one, wrong, much)
 		if err == nil || other == nil {
 			t.Errorf("%s: %v, %v", what, err, other)
 		}
 	}
 	b.exec(`DELETE FROM documents`)
-	b.must(add(store.DocumentLimits{Documents: 1, Bytes: 1}, 1))
+	b.must(add(knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}, 1))
 }
 
 // Limits hold for those who add at once, and documents do not count for the files of runs.
@@ -270,8 +271,8 @@ func TestLimitsAreCountedApart(t *testing.T) {
 	for n := range 6 {
 		content := b.upload(noise(100, byte(n)))
 		all.Go(func() {
-			doc := store.NewDocument{ID: id.New(id.Document), Content: &content}
-			if _, err := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{doc}, store.DocumentLimits{Bytes: 350}); err != nil && !errors.Is(err, store.ErrDocumentsFull) {
+			doc := knowledgedb.NewDocument{ID: id.New(id.Document), Content: &content}
+			if _, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{doc}, knowledgedb.DocumentLimits{Bytes: 350}); err != nil && !errors.Is(err, knowledgedb.ErrDocumentsFull) {
 				t.Error(err)
 			}
 		})
@@ -279,11 +280,11 @@ func TestLimitsAreCountedApart(t *testing.T) {
 	all.Wait()
 	b.wantStored("of 350 bytes", "3 contents 3 chunks 0 files")
 	b.document(noise(2*mib, 9))
-	held, small := b.begun(), []store.NewFile{made("x", "y")}
-	if _, kept, err := b.s.KeepFiles(t.Context(), held, "c", small, nil, 5000); err != nil || !kept {
+	held, small := b.begun(), []blobdb.NewFile{made("x", "y")}
+	if _, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", small, nil, 5000); err != nil || !kept {
 		t.Errorf("a small file beside documents: %v, %v", kept, err)
 	}
-	if _, _, err := b.s.KeepFiles(t.Context(), held, "d", []store.NewFile{{Name: "z", Content: noise(5000, 1)}}, nil, 9000); !errors.Is(err, store.ErrFilesFull) {
+	if _, _, err := b.s.Blobs.KeepFiles(t.Context(), held, "d", []blobdb.NewFile{{Name: "z", Content: noise(5000, 1)}}, nil, 9000); !errors.Is(err, blobdb.ErrFilesFull) {
 		t.Errorf("files beyond their limit: %v", err)
 	}
 }
@@ -292,12 +293,12 @@ func TestReplacingADocument(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ctx := t.Context()
-	none := store.DocumentLimits{}
-	first := b.add(store.NewDocument{Name: "first", Content: new(b.upload([]byte("one"))), Metadata: map[string]string{"a": "b"}})[0].Document
+	none := knowledgedb.DocumentLimits{}
+	first := b.add(knowledgedb.NewDocument{Name: "first", Content: new(b.upload([]byte("one"))), Metadata: map[string]string{"a": "b"}})[0].Document
 	other := b.document([]byte("other"))
 	b.process(first.ID)
 	stale := b.held(first.ID)
-	out, err := b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("two"))), MIMEType: "text/x"}, none)
+	out, err := b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: new(b.upload([]byte("two"))), MIMEType: "text/x"}, none)
 	if err != nil || out.Job == nil || out.Job.DispatchNo != 2 || out.Document.ID != first.ID || out.Document.Name != "first" ||
 		out.Document.Metadata["a"] != "b" || out.Document.MIMEType != "text/x" || out.Document.Status != domain.DocumentQueued || out.Document.Chunks != 0 {
 		t.Fatalf("%+v, %v", out, err)
@@ -305,37 +306,37 @@ func TestReplacingADocument(t *testing.T) {
 	b.wantOriginal(first.ID, []byte("two"))
 	b.wantIndexed("replaced", "0 chunks 0 vectors 0 terms")
 	b.wantStored("replaced", "2 contents 2 chunks 0 files")
-	if kept, err := b.s.AddChunks(ctx, stale, nil, "", nil, 1); err != nil || kept {
+	if kept, err := b.s.Knowledge.AddChunks(ctx, stale, nil, "", nil, 1); err != nil || kept {
 		t.Errorf("who had the old one in hand wrote: %v, %v", kept, err)
 	}
-	_, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("other")))}, none)
-	if dup, ok := errors.AsType[store.ErrDuplicateDocument](err); !ok || dup.ID != other.ID {
+	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: new(b.upload([]byte("other")))}, none)
+	if dup, ok := errors.AsType[knowledgedb.ErrDuplicateDocument](err); !ok || dup.ID != other.ID {
 		t.Errorf("by what another one is: %v", err)
 	}
-	out, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Name: "n", URL: "https://example.com/", Metadata: map[string]string{}}, none)
+	out, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Name: "n", URL: "https://example.com/", Metadata: map[string]string{}}, none)
 	if err != nil || out.Document.Name != "n" || len(out.Document.Metadata) != 0 || out.Document.SHA256 != nil || out.Document.Bytes != 0 {
 		t.Errorf("by a URL: %+v, %v", out, err)
 	}
-	_, err = b.s.ReplaceDocument(ctx, b.org, other.ID, store.NewDocument{URL: "https://example.com/"}, none)
-	if dup, ok := errors.AsType[store.ErrDuplicateDocument](err); !ok || dup.ID != first.ID {
+	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, other.ID, knowledgedb.NewDocument{URL: "https://example.com/"}, none)
+	if dup, ok := errors.AsType[knowledgedb.ErrDuplicateDocument](err); !ok || dup.ID != first.ID {
 		t.Errorf("by the URL of another one: %v", err)
 	}
-	out, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("back")))}, none)
+	out, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: new(b.upload([]byte("back")))}, none)
 	if err != nil || out.Document.URL != nil || out.Document.Bytes != 4 {
 		t.Errorf("back: %+v, %v", out, err)
 	}
-	out, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: new(b.upload([]byte("back")))}, none)
+	out, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: new(b.upload([]byte("back")))}, none)
 	if err != nil || out.Job == nil {
 		t.Errorf("by itself: %+v, %v", out, err)
 	}
 	b.wantOriginal(first.ID, []byte("back"))
 	b.wantStored("in the end", "2 contents 2 chunks 0 files")
-	_, err = b.s.ReplaceDocument(ctx, b.org, id.New(id.Document), store.NewDocument{URL: "https://example.com/b"}, none)
+	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, id.New(id.Document), knowledgedb.NewDocument{URL: "https://example.com/b"}, none)
 	wantCode(t, err, apierr.NotFound)
-	gone := store.Upload{Hash: noise(32, 1), Bytes: 3}
-	_, err = b.s.ReplaceDocument(ctx, b.org, first.ID, store.NewDocument{Content: &gone}, none)
+	gone := blobdb.Upload{Hash: noise(32, 1), Bytes: 3}
+	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: &gone}, none)
 	wantCode(t, err, apierr.Unavailable)
-	_, err = b.s.AddDocuments(ctx, b.org, []store.NewDocument{{ID: id.New(id.Document), Content: &gone}}, none)
+	_, err = b.s.Knowledge.AddDocuments(ctx, b.org, []knowledgedb.NewDocument{{ID: id.New(id.Document), Content: &gone}}, none)
 	wantCode(t, err, apierr.Unavailable)
 }
 
@@ -344,17 +345,17 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
 	doc := b.document([]byte("content"))
-	got, err := b.s.EditDocument(ctx, b.org, doc.ID, new("renamed"), nil)
+	got, err := b.s.Knowledge.EditDocument(ctx, b.org, doc.ID, new("renamed"), nil)
 	if err != nil || got.Document.Name != "renamed" || got.Document.UpdatedAt.Before(doc.UpdatedAt.Time) || got.Document.Status != doc.Status || got.Job != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = b.s.EditDocument(ctx, b.org, doc.ID, nil, &map[string]string{"k": "v"})
+	got, err = b.s.Knowledge.EditDocument(ctx, b.org, doc.ID, nil, &map[string]string{"k": "v"})
 	if err != nil || got.Document.Name != "renamed" || got.Document.Metadata["k"] != "v" || got.Job != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	retry := func(what string, queued bool) store.QueuedDocument {
+	retry := func(what string, queued bool) knowledgedb.QueuedDocument {
 		t.Helper()
-		out, err := b.s.RetryDocument(ctx, b.org, doc.ID)
+		out, err := b.s.Knowledge.RetryDocument(ctx, b.org, doc.ID)
 		if err != nil || (out.Job != nil) != queued || out.Document.Name != "renamed" || out.Document.Metadata["k"] != "v" {
 			t.Errorf("%s: %+v, %v", what, out, err)
 		}
@@ -378,9 +379,9 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	retry("failed", true)
 	b.wantOriginal(doc.ID, []byte("content"))
 	for _, err := range []error{
-		func() error { _, err := b.s.EditDocument(ctx, b.org, "doc_x", nil, nil); return err }(),
-		func() error { _, err := b.s.RetryDocument(ctx, b.org, "doc_x"); return err }(),
-		func() error { _, err := b.s.DeleteDocument(ctx, b.org, "doc_x"); return err }(),
+		func() error { _, err := b.s.Knowledge.EditDocument(ctx, b.org, "doc_x", nil, nil); return err }(),
+		func() error { _, err := b.s.Knowledge.RetryDocument(ctx, b.org, "doc_x"); return err }(),
+		func() error { _, err := b.s.Knowledge.DeleteDocument(ctx, b.org, "doc_x"); return err }(),
 	} {
 		if !isNotFound(err) {
 			t.Errorf("of none: %v", err)
@@ -395,7 +396,7 @@ func TestAnotherNameIsReadAnew(t *testing.T) {
 	doc := b.document([]byte("content")).ID
 	name := func(name string, queued bool) {
 		t.Helper()
-		out, err := b.s.EditDocument(t.Context(), b.org, doc, &name, nil)
+		out, err := b.s.Knowledge.EditDocument(t.Context(), b.org, doc, &name, nil)
 		if err != nil || (out.Job != nil) != queued || queued && out.Document.Status != domain.DocumentQueued || out.Document.Name != name {
 			t.Errorf("%s: %+v, %v", name, out, err)
 		}
@@ -403,7 +404,7 @@ func TestAnotherNameIsReadAnew(t *testing.T) {
 	name("while it waits", false)
 	held := b.claimDocument()
 	name("in hand", true)
-	if kept, err := b.s.AddChunks(t.Context(), held, nil, "", nil, 1); err != nil || kept {
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, nil, "", nil, 1); err != nil || kept {
 		t.Errorf("who has read it by its old name wrote: %v, %v", kept, err)
 	}
 	b.index(b.claimDocument())
@@ -422,29 +423,29 @@ func TestListingDocuments(t *testing.T) {
 	b := newBench(t)
 	var ids []string
 	for n, name := range []string{"Annual REPORT.pdf", "100%.txt", "report_2.md", "other"} {
-		ids = append(ids, b.add(store.NewDocument{Name: name, Content: new(b.upload([]byte{byte(n)}))})[0].Document.ID)
+		ids = append(ids, b.add(knowledgedb.NewDocument{Name: name, Content: new(b.upload([]byte{byte(n)}))})[0].Document.ID)
 	}
 	b.fail(ids[0])
 	newBenchOn(t, b.s, b.raw, "bob@example.com").document([]byte("theirs"))
 	for _, c := range []struct {
-		filter store.DocumentFilter
+		filter knowledgedb.DocumentFilter
 		after  string
 		limit  int
 		want   []int
 	}{
-		{store.DocumentFilter{}, "", 9, []int{3, 2, 1, 0}},
-		{store.DocumentFilter{}, "", 2, []int{3, 2}},
-		{store.DocumentFilter{}, ids[2], 2, []int{1, 0}},
-		{store.DocumentFilter{}, ids[0], 2, nil},
-		{store.DocumentFilter{Query: "report"}, "", 9, []int{2, 0}},
-		{store.DocumentFilter{Query: "0%"}, "", 9, []int{1}},
-		{store.DocumentFilter{Query: "t_"}, "", 9, []int{2}},
-		{store.DocumentFilter{Query: `\`}, "", 9, nil},
-		{store.DocumentFilter{Status: domain.DocumentFailed}, "", 9, []int{0}},
-		{store.DocumentFilter{Status: domain.DocumentReady}, "", 9, nil},
-		{store.DocumentFilter{Status: domain.DocumentQueued, Query: "REPORT"}, "", 9, []int{2}},
+		{knowledgedb.DocumentFilter{}, "", 9, []int{3, 2, 1, 0}},
+		{knowledgedb.DocumentFilter{}, "", 2, []int{3, 2}},
+		{knowledgedb.DocumentFilter{}, ids[2], 2, []int{1, 0}},
+		{knowledgedb.DocumentFilter{}, ids[0], 2, nil},
+		{knowledgedb.DocumentFilter{Query: "report"}, "", 9, []int{2, 0}},
+		{knowledgedb.DocumentFilter{Query: "0%"}, "", 9, []int{1}},
+		{knowledgedb.DocumentFilter{Query: "t_"}, "", 9, []int{2}},
+		{knowledgedb.DocumentFilter{Query: `\`}, "", 9, nil},
+		{knowledgedb.DocumentFilter{Status: domain.DocumentFailed}, "", 9, []int{0}},
+		{knowledgedb.DocumentFilter{Status: domain.DocumentReady}, "", 9, nil},
+		{knowledgedb.DocumentFilter{Status: domain.DocumentQueued, Query: "REPORT"}, "", 9, []int{2}},
 	} {
-		docs, err := b.s.Documents(t.Context(), b.org, c.filter, c.after, c.limit)
+		docs, err := b.s.Knowledge.Documents(t.Context(), b.org, c.filter, c.after, c.limit)
 		var got []int
 		for _, d := range docs {
 			got = append(got, slices.Index(ids, d.ID))

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
 )
 
 // begun accepts a run and claims it.
-func (b *bench) begun() store.Held {
+func (b *bench) begun() lease.Held {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
 }
@@ -20,9 +22,9 @@ func effect(callID string, side domain.SideEffect) domain.Effect {
 	return domain.Effect{CallID: callID, Name: "pay", Input: json.RawMessage(`{"amount": 1}`), SideEffect: side, Key: "key of " + callID}
 }
 
-func (b *bench) prepare(held store.Held, e domain.Effect, ask bool) domain.Effect {
+func (b *bench) prepare(held lease.Held, e domain.Effect, ask bool) domain.Effect {
 	b.Helper()
-	out, kept, err := b.s.PrepareEffect(b.Context(), held, e, ask)
+	out, kept, err := b.s.Executions.PrepareEffect(b.Context(), held, e, ask)
 	if err != nil || !kept {
 		b.Fatalf("preparing effect: %+v, %v, %v", out, kept, err)
 	}
@@ -30,7 +32,7 @@ func (b *bench) prepare(held store.Held, e domain.Effect, ask bool) domain.Effec
 }
 
 // inState enters the call "c" and brings it to a state by what happens to calls.
-func (b *bench) inState(held store.Held, state string, side domain.SideEffect) {
+func (b *bench) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
 	switch state {
@@ -52,41 +54,41 @@ func (b *bench) inState(held store.Held, state string, side domain.SideEffect) {
 }
 
 // try does one of the things that workers do with the call "c".
-func (b *bench) try(what string, held store.Held) (bool, error) {
+func (b *bench) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
 	case "begin":
-		return b.s.BeginSend(b.Context(), held, "c")
+		return b.s.Executions.BeginSend(b.Context(), held, "c")
 	case "end":
-		return b.s.EndSend(b.Context(), held, "c", []byte(`{"output":1}`))
+		return b.s.Executions.EndSend(b.Context(), held, "c", []byte(`{"output":1}`))
 	case "void":
-		return b.s.VoidEffect(b.Context(), held, "c")
+		return b.s.Executions.VoidEffect(b.Context(), held, "c")
 	case "prepare":
-		_, kept, err := b.s.PrepareEffect(b.Context(), held, effect("c", domain.SideEffectUnsafe), false)
+		_, kept, err := b.s.Executions.PrepareEffect(b.Context(), held, effect("c", domain.SideEffectUnsafe), false)
 		return kept, err
 	case "park":
-		out, err := b.s.Park(b.Context(), held, domain.RequiredAction{ToolCallID: "c"}, store.Chunk{})
+		out, err := b.s.Executions.Park(b.Context(), held, domain.RequiredAction{ToolCallID: "c"}, executiondb.Chunk{})
 		return out.Parked || out.Settled, err
 	case "keep":
-		_, kept, err := b.s.KeepSource(b.Context(), held, domain.Source{Text: "x"})
+		_, kept, err := b.s.Blobs.KeepSource(b.Context(), held, domain.Source{Text: "x"})
 		return kept, err
 	case "files":
-		_, kept, err := b.s.KeepFiles(b.Context(), held, "c", []store.NewFile{made("x", "x")}, []string{"y"}, 1<<20)
+		_, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, "c", []blobdb.NewFile{made("x", "x")}, []string{"y"}, 1<<20)
 		return kept, err
 	case "no files":
-		_, kept, err := b.s.KeepFiles(b.Context(), held, "c", nil, nil, 0)
+		_, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, "c", nil, nil, 0)
 		return kept, err
 	case "folder":
-		_, kept, err := b.s.SessionFiles(b.Context(), held, "c")
+		_, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, "c")
 		return kept, err
 	case "tools":
-		return b.s.Journal(b.Context(), held, 0, [][]byte{[]byte(`[]`)})
+		return b.s.Executions.Journal(b.Context(), held, 0, [][]byte{[]byte(`[]`)})
 	}
 	b.Fatalf("no such thing: %s", what)
 	return false, nil
 }
 
-func (b *bench) does(what string, held store.Held, want bool) {
+func (b *bench) does(what string, held lease.Held, want bool) {
 	b.Helper()
 	if done, err := b.try(what, held); err != nil || done != want {
 		b.Errorf("%s: %v, %v; want %v", what, done, err, want)
@@ -195,7 +197,7 @@ func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	if e := b.prepare(held, domain.Effect{CallID: "d", SideEffect: domain.SideEffectIdempotent}, false); e.State != domain.EffectReady || string(e.Input) != "{}" {
 		t.Errorf("without arguments: %+v", e)
 	}
-	if _, _, err := b.s.PrepareEffect(t.Context(), held, domain.Effect{CallID: "e", Input: json.RawMessage(`{`)}, false); err == nil {
+	if _, _, err := b.s.Executions.PrepareEffect(t.Context(), held, domain.Effect{CallID: "e", Input: json.RawMessage(`{`)}, false); err == nil {
 		t.Error("broken arguments were entered")
 	}
 	other := b.begun()
@@ -213,7 +215,7 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
 	b.does("begin", held, false)
 	b.wantEffect(held.RunID, "ready")
-	if kept, err := b.s.Extend(t.Context(), []store.Held{held}); err != nil || !kept.Extended[held.RunID] {
+	if kept, err := b.s.Executions.Extend(t.Context(), []lease.Held{held}); err != nil || !kept.Extended[held.RunID] {
 		t.Fatalf("extending: %v, %v", kept, err)
 	}
 	b.does("begin", held, true)
@@ -226,7 +228,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	b := newBench(t)
 	held := b.begun()
 	b.inState(held, "sending", domain.SideEffectUnsafe)
-	if _, _, err := b.s.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
+	if _, _, err := b.s.Executions.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
 		t.Fatal(err)
 	}
 	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
@@ -291,7 +293,7 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 			func() (bool, error) { return b.try(late, first) },
 			func() (bool, error) {
 				next := b.takeAway(first.RunID).Held()
-				e, kept, err := b.s.PrepareEffect(t.Context(), next, effect("c", domain.SideEffectUnsafe), false)
+				e, kept, err := b.s.Executions.PrepareEffect(t.Context(), next, effect("c", domain.SideEffectUnsafe), false)
 				found = e.State
 				return kept, err
 			})

@@ -10,7 +10,11 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 const canary = "xanthic-canary"
@@ -32,9 +36,9 @@ func (r *room) leaks() string {
 	return strings.TrimSpace(found)
 }
 
-func (r *room) erase(name store.SessionName) []store.Ended {
+func (r *room) erase(name sessiondb.SessionName) []executiondb.Ended {
 	r.Helper()
-	ended, err := r.s.EraseSession(r.Context(), name)
+	ended, err := r.s.Sessions.EraseSession(r.Context(), name)
 	if err != nil {
 		r.Fatalf("erasing: %v", err)
 	}
@@ -46,22 +50,22 @@ func TestErasingLeavesNothing(t *testing.T) {
 	r := newRoom(t)
 	ctx := t.Context()
 	session := "s " + canary
-	keyed := func(key string) store.NewRun {
+	keyed := func(key string) queuedb.NewRun {
 		run := r.chat("usr_1", session, "ask "+canary)
 		run.IdempotencyKey, run.KeyHash = canary+key, contract.Hash(r.org, key)
 		run.Fingerprint, run.AutomationID = []byte("print"), "nightly "+canary
 		return run
 	}
-	work := func(run store.NewRun) *store.Claimed {
+	work := func(run queuedb.NewRun) *executiondb.Claimed {
 		t.Helper()
 		c := r.mustClaim(r.accept(wideWindow, run)[0].Run.Run.ID)
-		ok, err := r.s.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + canary + `"}`)})
+		ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + canary + `"}`)})
 		if err != nil || !ok {
 			t.Fatalf("journal: %v, %v", ok, err)
 		}
 		r.raw(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, 1, 1, $4)`,
 			c.RunID, r.org, c.Fence, `message.delta {"text":"`+canary+`"}`)
-		if ok, err := r.s.Journal(t.Context(), c.Held(), 0, [][]byte{[]byte(`["` + canary + `"]`)}); err != nil || !ok {
+		if ok, err := r.s.Executions.Journal(t.Context(), c.Held(), 0, [][]byte{[]byte(`["` + canary + `"]`)}); err != nil || !ok {
 			t.Fatalf("tool set: %v, %v", ok, err)
 		}
 		r.prepare(c.Held(), domain.Effect{CallID: "c", Name: "pay", Input: []byte(`"` + canary + `"`)}, true)
@@ -90,28 +94,28 @@ func TestErasingLeavesNothing(t *testing.T) {
 		t.Errorf("left: %s", got)
 	}
 	for _, run := range []string{done.RunID, running.RunID, queued} {
-		got, err := r.s.RunByID(ctx, r.org, "usr_1", run)
+		got, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", run)
 		if err != nil || !got.Erased || got.Result != nil {
 			t.Errorf("by id: %+v, %v", got, err)
 		}
-		_, err = r.s.RunByID(ctx, r.org, "usr_2", run)
+		_, err = r.s.Runs.RunByID(ctx, r.org, "usr_2", run)
 		wantCode(t, err, apierr.NotFound)
 	}
-	if runs, err := r.s.ListRuns(ctx, r.org, store.RunFilter{}, 9); err != nil || len(runs) != 1 || runs[0].ID != other {
+	if runs, err := r.s.Runs.ListRuns(ctx, r.org, rundb.RunFilter{}, 9); err != nil || len(runs) != 1 || runs[0].ID != other {
 		t.Errorf("list: %+v, %v", runs, err)
 	}
-	if ended, err := r.s.EndedRuns(ctx, []store.RunOf{{OrganizationID: r.org, RunID: queued}}); err != nil || len(ended) != 1 || !ended[0].Erased {
+	if ended, err := r.s.Runs.EndedRuns(ctx, []rundb.RunRef{{OrganizationID: r.org, RunID: queued}}); err != nil || len(ended) != 1 || !ended[0].Erased {
 		t.Errorf("whoever waits reads %+v, %v", ended, err)
 	}
 
 	// Whoever still works on one writes nothing.
-	if ok, err := r.s.Journal(ctx, running.Held(), 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
+	if ok, err := r.s.Executions.Journal(ctx, running.Held(), 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
 		t.Errorf("journal: %v, %v", ok, err)
 	}
-	if kept, err := r.s.Extend(ctx, []store.Held{running.Held()}); err != nil || len(kept.Extended)+len(kept.Locked) != 0 {
+	if kept, err := r.s.Executions.Extend(ctx, []lease.Held{running.Held()}); err != nil || len(kept.Extended)+len(kept.Locked) != 0 {
 		t.Errorf("extended %v, %v", kept, err)
 	}
-	if _, err := r.s.SaveEvents(ctx, []store.Checkpoint{{Held: running.Held(), Chunk: store.Chunk{FirstN: 2, LastN: 2, Events: canary}}}); err != nil {
+	if _, err := r.s.Executions.SaveEvents(ctx, []executiondb.Checkpoint{{Held: running.Held(), Chunk: executiondb.Chunk{FirstN: 2, LastN: 2, Events: canary}}}); err != nil {
 		t.Error(err)
 	}
 	if r.finish(running, canary).Saved[running.RunID] {
@@ -129,11 +133,11 @@ func TestErasingLeavesNothing(t *testing.T) {
 
 	// A new session of that name knows nothing of the old one.
 	fresh := r.mustClaim(r.accept(wideWindow, r.chat("usr_1", session, "again"))[0].Run.Run.ID)
-	history, err := r.s.History(ctx, r.org, fresh.SessionRef, fresh.Seq, 9)
+	history, err := r.s.Sessions.History(ctx, r.org, fresh.SessionRef, fresh.Seq, 9)
 	if err != nil || fresh.Seq != 1 || len(history) != 0 {
 		t.Errorf("turn %d with history %+v, %v", fresh.Seq, history, err)
 	}
-	if old, err := r.s.History(ctx, r.org, running.SessionRef, 99, 9); err != nil || len(old) != 0 {
+	if old, err := r.s.Sessions.History(ctx, r.org, running.SessionRef, 99, 9); err != nil || len(old) != 0 {
 		t.Errorf("the erased session's history: %+v, %v", old, err)
 	}
 }
@@ -155,7 +159,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	held := func(key string) bool {
 		t.Helper()
-		found, err := r.s.RunsByKey(t.Context(), []store.KeyOf{{OrganizationID: r.org, Hash: contract.Hash(r.org, key)}})
+		found, err := r.s.Runs.RunsByKey(t.Context(), []rundb.KeyRef{{OrganizationID: r.org, Hash: contract.Hash(r.org, key)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +175,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 		t.Helper()
 		r.raw(`UPDATE runs SET expires_at = expires_at - $1::interval, sweep_after = sweep_after - $1::interval`, when)
 		for {
-			if n, err := r.s.DeleteExpired(t.Context(), 100); err != nil {
+			if n, err := r.s.Sessions.DeleteExpired(t.Context(), 100); err != nil {
 				t.Fatal(err)
 			} else if n == 0 {
 				break
@@ -221,16 +225,16 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 					return
 				}
 				// Some are worked on and finished, if they can be.
-				claims, err := r.s.Claim(t.Context(), []string{out.Run.Run.ID})
+				claims, err := r.s.Executions.Claim(t.Context(), []string{out.Run.Run.ID})
 				if err != nil {
 					t.Errorf("claiming: %v", err)
 					return
 				}
 				if c := claims[0].Run; c != nil {
-					if _, err := r.s.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{}`)}); err != nil {
+					if _, err := r.s.Executions.Journal(t.Context(), c.Held(), 1, [][]byte{[]byte(`{}`)}); err != nil {
 						t.Errorf("journal: %v", err)
 					}
-					if _, err := r.s.SaveEvents(t.Context(), []store.Checkpoint{{Held: c.Held(), Chunk: store.Chunk{FirstN: 1, LastN: 1, Events: "a {}"}}}); err != nil {
+					if _, err := r.s.Executions.SaveEvents(t.Context(), []executiondb.Checkpoint{{Held: c.Held(), Chunk: executiondb.Chunk{FirstN: 1, LastN: 1, Events: "a {}"}}}); err != nil {
 						t.Errorf("events: %v", err)
 					}
 					r.finish(c, "answer")
@@ -248,7 +252,7 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 					return
 				default:
 				}
-				_, err := r.s.EraseSession(t.Context(), r.named("usr_1", "s"))
+				_, err := r.s.Sessions.EraseSession(t.Context(), r.named("usr_1", "s"))
 				if err == nil {
 					erased[e]++
 				} else if apierr.CodeOf(err) != apierr.NotFound {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 )
 
 // A batch of large logs is read some at a time: the others are deferred, and asked for again until each was read.
@@ -12,20 +12,20 @@ func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const runs, size = 5, 12 << 20
-	reqs := make([]store.EventLogRequest, runs)
+	reqs := make([]executiondb.EventLogRequest, runs)
 	for i := range runs {
 		out := b.accept(wideWindow, b.run("", ""))
-		told := store.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + strings.Repeat("x", size) + "\"}\n"}
+		told := executiondb.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + strings.Repeat("x", size) + "\"}\n"}
 		b.endWith(b.mustClaim(out[0].Run.Run.ID), told, 3)
-		reqs[i] = store.EventLogRequest{RunID: out[0].Run.Run.ID, OrganizationID: b.org}
+		reqs[i] = executiondb.EventLogRequest{RunID: out[0].Run.Run.ID, OrganizationID: b.org}
 	}
 	rounds := 0
 	for ; len(reqs) > 0; rounds++ {
-		logs, err := b.s.EventLogs(t.Context(), reqs)
+		logs, err := b.s.Executions.EventLogs(t.Context(), reqs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again []store.EventLogRequest
+		var again []executiondb.EventLogRequest
 		bytes := 0
 		for i, log := range logs {
 			switch {

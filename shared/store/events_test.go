@@ -6,56 +6,57 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
 )
 
-func (b *bench) save(want bool, held store.Held, chunks ...store.Chunk) {
+func (b *bench) save(want bool, held lease.Held, chunks ...executiondb.Chunk) {
 	b.Helper()
-	checkpoints := make([]store.Checkpoint, len(chunks))
+	checkpoints := make([]executiondb.Checkpoint, len(chunks))
 	for i, c := range chunks {
-		checkpoints[i] = store.Checkpoint{Held: held, Chunk: c}
+		checkpoints[i] = executiondb.Checkpoint{Held: held, Chunk: c}
 	}
-	kept, err := b.s.SaveEvents(b.Context(), checkpoints)
+	kept, err := b.s.Executions.SaveEvents(b.Context(), checkpoints)
 	if err != nil || kept.Saved[held.RunID] != want {
 		b.Fatalf("saving %v: %v, %v; want held %v", chunks, kept, err, want)
 	}
 }
 
-func (b *bench) log(runID string, fence int64, n int) *store.EventLog {
+func (b *bench) log(runID string, fence int64, n int) *executiondb.EventLog {
 	b.Helper()
-	logs, err := b.s.EventLogs(b.Context(), []store.EventLogRequest{{RunID: runID, OrganizationID: b.org, AfterFence: fence, AfterN: n}})
+	logs, err := b.s.Executions.EventLogs(b.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: b.org, AfterFence: fence, AfterN: n}})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return logs[0]
 }
 
-func (b *bench) wantChunks(what string, log *store.EventLog, fence int64, want ...store.Chunk) {
+func (b *bench) wantChunks(what string, log *executiondb.EventLog, fence int64, want ...executiondb.Chunk) {
 	b.Helper()
 	if log == nil || log.Fence != fence || fmt.Sprint(log.Chunks) != fmt.Sprint(want) {
 		b.Errorf("%s: log %+v; want fence %d, chunks %v", what, log, fence, want)
 	}
 }
 
-func chunk(first, last int) store.Chunk {
-	c := store.Chunk{FirstN: first, LastN: last}
+func chunk(first, last int) executiondb.Chunk {
+	c := executiondb.Chunk{FirstN: first, LastN: last}
 	for n := first; n <= last; n++ {
 		c.Events += fmt.Sprintf("message.delta {\"text\":\"%d, \\\"ä\\\"\"}\n", n)
 	}
 	return c
 }
 
-func (b *bench) endWith(c *store.Claimed, events store.Chunk, endN int) store.Finished {
+func (b *bench) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN int) executiondb.Finished {
 	b.Helper()
 	run, answer := c.Run(), "x"
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewEnding(c.Held(), run)
 	if err != nil {
 		b.Fatal(err)
 	}
 	ending.Events, ending.EndN = events, endN
-	out, err := b.s.Finish(b.Context(), []store.Ending{ending})
+	out, err := b.s.Executions.Finish(b.Context(), []executiondb.Ending{ending})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func (b *bench) endWith(c *store.Claimed, events store.Chunk, endN int) store.Fi
 }
 
 // takeAway puts a run back as the sweeper does when its worker is lost, and claims it for another.
-func (b *bench) takeAway(runID string) *store.Claimed {
+func (b *bench) takeAway(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
 	return b.mustClaim(runID)
@@ -111,7 +112,7 @@ func TestOnlyTheHolderWritesEvents(t *testing.T) {
 	old, neighbour := b.mustClaim(runID), b.mustClaim(other)
 	b.save(true, old.Held(), chunk(2, 5))
 	taken := b.takeAway(runID)
-	kept, err := b.s.SaveEvents(t.Context(), []store.Checkpoint{
+	kept, err := b.s.Executions.SaveEvents(t.Context(), []executiondb.Checkpoint{
 		{Held: old.Held(), Chunk: chunk(6, 7)}, {Held: neighbour.Held(), Chunk: chunk(2, 2)},
 	})
 	if err != nil || kept.Saved[runID] || !kept.Saved[other] {
@@ -124,7 +125,7 @@ func TestOnlyTheHolderWritesEvents(t *testing.T) {
 		t.Error("the old worker ended the run")
 	}
 	b.wantChunks("after the old worker's end", b.log(runID, 0, 0), taken.Fence, chunk(1, 2))
-	if !b.endWith(taken, store.Chunk{}, 3).Saved[runID] {
+	if !b.endWith(taken, executiondb.Chunk{}, 3).Saved[runID] {
 		t.Error("the holder could not end the run")
 	}
 	if log := b.log(runID, taken.Fence, 3); log.EndFence != taken.Fence || log.EndN != 3 || len(log.Chunks) != 0 {
@@ -140,13 +141,13 @@ func TestAnEndFromOutsideComesAfterAllThatWasSeen(t *testing.T) {
 	c := b.mustClaim(running)
 	b.save(true, c.Held(), chunk(2, 3))
 	for _, runID := range []string{running, queued} {
-		if _, ended, err := b.s.Cancel(t.Context(), b.org, "", runID); err != nil || len(ended) != 1 {
+		if _, ended, err := b.s.Executions.Cancel(t.Context(), b.org, "", runID); err != nil || len(ended) != 1 {
 			t.Fatalf("cancelling: %v, %v", ended, err)
 		}
 	}
 	b.mustClaim(late)
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp()`)
-	if ended, err := b.s.EndOverdue(t.Context(), 10); err != nil || len(ended) != 1 {
+	if ended, err := b.s.Executions.EndOverdue(t.Context(), 10); err != nil || len(ended) != 1 {
 		t.Fatalf("overdue: %v, %v", ended, err)
 	}
 	for runID, fence := range map[string]int64{running: 2, queued: 1, late: 2} {
@@ -161,14 +162,14 @@ func TestAnEndFromOutsideComesAfterAllThatWasSeen(t *testing.T) {
 func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var checkpoints []store.Checkpoint
+	var checkpoints []executiondb.Checkpoint
 	for _, accepted := range b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")) {
-		checkpoints = append(checkpoints, store.Checkpoint{Held: b.mustClaim(accepted.Run.Run.ID).Held(), Chunk: chunk(2, 3)})
+		checkpoints = append(checkpoints, executiondb.Checkpoint{Held: b.mustClaim(accepted.Run.Run.ID).Held(), Chunk: chunk(2, 3)})
 	}
 	broken := checkpoints[1].RunID
 	checkpoints[1].Events = "message.delta {\"text\":\"\x00\"}\n"
 	checkpoints[4].Fence++ // taken from its worker
-	done, err := b.s.SaveEvents(t.Context(), checkpoints)
+	done, err := b.s.Executions.SaveEvents(t.Context(), checkpoints)
 	if err != nil || len(done.Rejected) != 1 || done.Rejected[broken] == nil || len(done.Locked) != 0 {
 		t.Fatalf("saved %+v, %v", done, err)
 	}
@@ -189,7 +190,7 @@ func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
 	b := newBench(t)
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	b.save(true, b.mustClaim(runID).Held(), chunk(2, 4))
-	b.endWith(b.takeAway(runID), store.Chunk{}, 3)
+	b.endWith(b.takeAway(runID), executiondb.Chunk{}, 3)
 	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, runID)
 	for _, after := range []int{0, 3, 4} {
 		if log := b.log(runID, 1, after); log.Fence != 1 || log.EndFence != 2 || log.EndN != 1 {
@@ -204,13 +205,13 @@ func TestEventLogsOfManyRuns(t *testing.T) {
 	out := b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""))
 	ids := []string{out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID}
 	old := b.mustClaim(ids[0])
-	b.endWith(old, store.Chunk{}, 3)
+	b.endWith(old, executiondb.Chunk{}, 3)
 	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, ids[0]) // as an older binary ends runs
 	gone := b.mustClaim(ids[1])
 	b.save(true, gone.Held(), chunk(2, 4))
-	b.endWith(gone, store.Chunk{}, 5)
+	b.endWith(gone, executiondb.Chunk{}, 5)
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, ids[1])
-	logs, err := b.s.EventLogs(t.Context(), []store.EventLogRequest{
+	logs, err := b.s.Executions.EventLogs(t.Context(), []executiondb.EventLogRequest{
 		{RunID: ids[2], OrganizationID: b.org},
 		{RunID: ids[1], OrganizationID: b.org},
 		{RunID: ids[0], OrganizationID: b.org},
@@ -229,11 +230,11 @@ func TestEventLogsOfManyRuns(t *testing.T) {
 	if l := logs[2]; l.EndFence != 1 || l.EndN != 3 || l.Run.Run.StartedAt == nil || !l.Run.Run.StartedAt.Equal(old.Run().StartedAt.Time) {
 		t.Errorf("a run that an older binary has ended: %+v", l)
 	}
-	if logs, err := b.s.EventLogs(t.Context(), nil); err != nil || len(logs) != 0 {
+	if logs, err := b.s.Executions.EventLogs(t.Context(), nil); err != nil || len(logs) != 0 {
 		t.Errorf("no requests: %v, %v", logs, err)
 	}
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s', sweep_after = clock_timestamp() - interval '1 s'`)
-	if n, err := b.s.DeleteExpired(t.Context(), 10); err != nil || n != 3 {
+	if n, err := b.s.Sessions.DeleteExpired(t.Context(), 10); err != nil || n != 3 {
 		t.Errorf("deleting: %d, %v", n, err)
 	}
 	if left := texts(t, b.raw, `SELECT run_id FROM run_events`); len(left) != 0 {

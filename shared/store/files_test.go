@@ -15,13 +15,15 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
 )
 
 const mib = 1 << 20
 
-func made(name, content string) store.NewFile {
-	return store.NewFile{Name: name, MIMEType: "text/plain", Content: []byte(content)}
+func made(name, content string) blobdb.NewFile {
+	return blobdb.NewFile{Name: name, MIMEType: "text/plain", Content: []byte(content)}
 }
 
 // noise is so many bytes, others for each seed.
@@ -34,18 +36,18 @@ func noise(size int, seed byte) []byte {
 	return out[:size]
 }
 
-func (b *bench) make(held store.Held, call string, files ...store.NewFile) []domain.File {
+func (b *bench) make(held lease.Held, call string, files ...blobdb.NewFile) []domain.File {
 	b.Helper()
-	out, kept, err := b.s.KeepFiles(b.Context(), held, call, files, nil, 0)
+	out, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, call, files, nil, 0)
 	if err != nil || !kept || len(out) != len(files) {
 		b.Fatalf("keeping files: %+v, %v, %v", out, kept, err)
 	}
 	return out
 }
 
-func (b *bench) remove(held store.Held, call string, names ...string) {
+func (b *bench) remove(held lease.Held, call string, names ...string) {
 	b.Helper()
-	if out, kept, err := b.s.KeepFiles(b.Context(), held, call, nil, names, 0); err != nil || !kept || len(out) != 0 {
+	if out, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, call, nil, names, 0); err != nil || !kept || len(out) != 0 {
 		b.Fatalf("removing files: %+v, %v, %v", out, kept, err)
 	}
 }
@@ -53,7 +55,7 @@ func (b *bench) remove(held store.Held, call string, names ...string) {
 // content reads a file as a whole.
 func (b *bench) content(id string) string {
 	b.Helper()
-	_, r, err := b.s.OpenFile(b.Context(), b.org, id)
+	_, r, err := b.s.Blobs.OpenFile(b.Context(), b.org, id)
 	if err != nil {
 		b.Fatalf("opening file: %v", err)
 	}
@@ -66,9 +68,9 @@ func (b *bench) content(id string) string {
 }
 
 // folder shows what a call finds: names, and the contents of those that are short.
-func (b *bench) folder(held store.Held, call string) string {
+func (b *bench) folder(held lease.Held, call string) string {
 	b.Helper()
-	files, kept, err := b.s.SessionFiles(b.Context(), held, call)
+	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
 	if err != nil || !kept {
 		b.Fatalf("files of the session: %v, %v", kept, err)
 	}
@@ -79,7 +81,7 @@ func (b *bench) folder(held store.Held, call string) string {
 	return strings.TrimSpace(shown)
 }
 
-func (b *bench) wantFolder(what string, held store.Held, call, want string) {
+func (b *bench) wantFolder(what string, held lease.Held, call, want string) {
 	b.Helper()
 	if got := b.folder(held, call); got != want {
 		b.Errorf("%s: %q, want %q", what, got, want)
@@ -87,7 +89,7 @@ func (b *bench) wantFolder(what string, held store.Held, call, want string) {
 }
 
 // inSession begins a run of a session.
-func (b *bench) inSession(session string) *store.Claimed {
+func (b *bench) inSession(session string) *executiondb.Claimed {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
 }
@@ -109,7 +111,7 @@ func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	held := b.begun()
-	files := []store.NewFile{
+	files := []blobdb.NewFile{
 		{Name: "z.png", MIMEType: "image/png", Content: noise(mib+mib/2, 1)},
 		{Name: "out/ä \"b\" 🥊.csv", MIMEType: "text/csv", Content: []byte("a,b\x00\xff\\x41\n")},
 		{Name: "whole", Content: noise(2*mib, 2)},
@@ -128,7 +130,7 @@ func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 		if got != want || !id.Valid(id.File, got.ID) || time.Since(got.CreatedAt.Time).Abs() > time.Minute {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		if found, _, err := b.s.OpenFile(t.Context(), b.org, got.ID); err != nil || found != got {
+		if found, _, err := b.s.Blobs.OpenFile(t.Context(), b.org, got.ID); err != nil || found != got {
 			t.Errorf("found %+v, %v; want %+v", found, err, got)
 		}
 		if b.content(got.ID) != string(files[i].Content) {
@@ -140,17 +142,17 @@ func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 		t.Errorf("of nothing: %v", out)
 	}
 	for _, wrong := range []string{"", "file_", out[0].ID + "0", strings.ToUpper(out[0].ID), out[0].ID[5:], id.New(id.File), held.RunID, "a' OR true --"} {
-		_, _, err := b.s.OpenFile(t.Context(), b.org, wrong)
+		_, _, err := b.s.Blobs.OpenFile(t.Context(), b.org, wrong)
 		wantCode(t, err, apierr.NotFound)
 	}
-	for what, bad := range map[string][]store.NewFile{
+	for what, bad := range map[string][]blobdb.NewFile{
 		"a name twice": {made("a", "1"), made("a", "1")}, "a name no text can be": {made("a\x00b", "1")}, "nor this": {made("\xff", "1")},
 	} {
-		if _, kept, err := b.s.KeepFiles(t.Context(), held, "c", bad, nil, 0); err == nil || kept {
+		if _, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", bad, nil, 0); err == nil || kept {
 			t.Errorf("%s was kept", what)
 		}
 	}
-	if _, kept, err := b.s.KeepFiles(t.Context(), held, "c", files[:1], []string{"z.png"}, 0); err == nil || kept {
+	if _, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", files[:1], []string{"z.png"}, 0); err == nil || kept {
 		t.Error("a name that is both made and removed was kept")
 	}
 	if n := b.text(`SELECT count(*)::text FROM files`); n != "7" {
@@ -183,13 +185,13 @@ func TestASessionsFolder(t *testing.T) {
 	b.finish(second, "x")
 
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp(), sweep_after = clock_timestamp() WHERE id = $1`, first.RunID)
-	if n, err := b.s.DeleteExpired(t.Context(), 9); err != nil || n != 1 {
+	if n, err := b.s.Sessions.DeleteExpired(t.Context(), 9); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 	third := b.inSession("s")
 	b.wantFolder("of an expired run whose session lives", third.Held(), "c", "=no name a/z=az1 b=b3 é=é2")
 	for id := range strings.FieldsSeq(b.text(`SELECT string_agg(id, ' ') FROM files WHERE hash IS NULL`)) {
-		_, _, err := b.s.OpenFile(t.Context(), b.org, id)
+		_, _, err := b.s.Blobs.OpenFile(t.Context(), b.org, id)
 		wantCode(t, err, apierr.NotFound)
 	}
 }
@@ -209,16 +211,16 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	b.wantStored("after the second attempt", "4 contents 4 chunks 4 files")
 	b.wantFolder("then", now, "d", "a=same b=b2 e=e2 x=shared")
 	for _, gone := range before[1:] {
-		_, _, err := b.s.OpenFile(t.Context(), b.org, gone.ID)
+		_, _, err := b.s.Blobs.OpenFile(t.Context(), b.org, gone.ID)
 		wantCode(t, err, apierr.NotFound)
 	}
 
-	for _, files := range [][]store.NewFile{{made("a", "never"), made("big", string(noise(mib+1, 1)))}, {made("a", "same")}, nil} {
-		if out, kept, err := b.s.KeepFiles(t.Context(), stale, "c", files, []string{"x"}, 0); err != nil || kept || out != nil {
+	for _, files := range [][]blobdb.NewFile{{made("a", "never"), made("big", string(noise(mib+1, 1)))}, {made("a", "same")}, nil} {
+		if out, kept, err := b.s.Blobs.KeepFiles(t.Context(), stale, "c", files, []string{"x"}, 0); err != nil || kept || out != nil {
 			t.Errorf("a stale attempt kept %+v, %v, %v", out, kept, err)
 		}
 	}
-	if _, kept, err := b.s.SessionFiles(t.Context(), stale, "c"); err != nil || kept {
+	if _, kept, err := b.s.Blobs.SessionFiles(t.Context(), stale, "c"); err != nil || kept {
 		t.Errorf("a stale attempt saw files: %v", err)
 	}
 	b.wantStored("after the stale attempt", "4 contents 4 chunks 4 files")
@@ -237,8 +239,8 @@ func TestTheSameCallTwiceAtOnce(t *testing.T) {
 	for n := range 10 {
 		keep := func(which string) func() (bool, error) {
 			return func() (bool, error) {
-				files := []store.NewFile{made("a", fmt.Sprint(which, n)), made(which, "1"), made(which+which, "2")}
-				_, kept, err := b.s.KeepFiles(t.Context(), held, "c", files, []string{"z" + which}, 0)
+				files := []blobdb.NewFile{made("a", fmt.Sprint(which, n)), made(which, "1"), made(which+which, "2")}
+				_, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", files, []string{"z" + which}, 0)
 				return kept, err
 			}
 		}
@@ -259,15 +261,15 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	heldByA, heldByB := a.inSession("s"), b.inSession("s")
 	ofA, ofB := a.make(heldByA.Held(), "c", made("x", "same"))[0], b.make(heldByB.Held(), "c", made("x", "same"))[0]
-	_, _, err := b.s.OpenFile(t.Context(), b.org, ofA.ID)
+	_, _, err := b.s.Blobs.OpenFile(t.Context(), b.org, ofA.ID)
 	wantCode(t, err, apierr.NotFound)
 	a.wantStored("of both", "2 contents 2 chunks 2 files")
 	foreign := heldByA.Held()
 	foreign.OrganizationID = b.org
-	if _, kept, err := b.s.KeepFiles(t.Context(), foreign, "c", []store.NewFile{made("x", "other")}, nil, 0); err != nil || kept {
+	if _, kept, err := b.s.Blobs.KeepFiles(t.Context(), foreign, "c", []blobdb.NewFile{made("x", "other")}, nil, 0); err != nil || kept {
 		t.Errorf("kept for another organization's run: %v", err)
 	}
-	if _, kept, err := b.s.SessionFiles(t.Context(), foreign, "d"); err != nil || kept {
+	if _, kept, err := b.s.Blobs.SessionFiles(t.Context(), foreign, "d"); err != nil || kept {
 		t.Errorf("another organization's files: %v", err)
 	}
 	a.exec(`UPDATE blob_chunks SET data = 'tampered' WHERE org_id = $1`, a.org)
@@ -286,9 +288,9 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	a := newBench(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	held := a.begun()
-	keep := func(most int64, call string, files ...store.NewFile) func() (bool, error) {
+	keep := func(most int64, call string, files ...blobdb.NewFile) func() (bool, error) {
 		return func() (bool, error) {
-			_, kept, err := a.s.KeepFiles(t.Context(), held, call, files, []string{"gone"}, most)
+			_, kept, err := a.s.Blobs.KeepFiles(t.Context(), held, call, files, []string{"gone"}, most)
 			return kept, err
 		}
 	}
@@ -302,7 +304,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 		"a file more of the call": keep(9+5*row, "c1", made("a", "12345"), made("b", "12345"), made("c", "abcde"), made("d", "abcde")),
 		"another content of it":   keep(14+2*row, "c1", made("a", "54321")),
 	} {
-		if kept, err := try(); kept || !errors.Is(err, store.ErrFilesFull) {
+		if kept, err := try(); kept || !errors.Is(err, blobdb.ErrFilesFull) {
 			t.Errorf("%s: %v, %v", what, kept, err)
 		}
 		a.wantStored(what, "3 contents 3 chunks 5 files") // of both organizations
@@ -320,7 +322,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
-			if errors.Is(err, store.ErrFilesFull) {
+			if errors.Is(err, blobdb.ErrFilesFull) {
 				err = nil
 			}
 			return kept, err
@@ -341,14 +343,14 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	c := b.inSession("s")
-	var files []store.NewFile
+	var files []blobdb.NewFile
 	for n := range 999 {
 		files = append(files, made(fmt.Sprintf("%03d", n), ""))
 	}
 	b.make(c.Held(), "c1", files...)
 	b.make(c.Held(), "c2", made("000", "new"))
-	keep := func(call string, removed []string, made ...store.NewFile) error {
-		_, kept, err := b.s.KeepFiles(t.Context(), c.Held(), call, made, removed, 0)
+	keep := func(call string, removed []string, made ...blobdb.NewFile) error {
+		_, kept, err := b.s.Blobs.KeepFiles(t.Context(), c.Held(), call, made, removed, 0)
 		if kept == (err != nil) {
 			t.Errorf("%v, %v", kept, err)
 		}
@@ -358,14 +360,14 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 		keep("c3", nil, made("a", ""), made("b", "")), keep("c3", []string{"never was"}, made("a", ""), made("b", ""), made("001", "")),
 		keep("c1", nil, append(files, made("a", ""), made("b", ""))...),
 	} {
-		if !errors.Is(full, store.ErrFilesFull) {
+		if !errors.Is(full, blobdb.ErrFilesFull) {
 			t.Errorf("1001 names: %v", full)
 		}
 	}
 	b.must(keep("c3", nil, made("a", "")))
 	b.must(keep("c4", nil, made("a", "1"), made("001", "1")))
 	b.must(keep("c5", []string{"002"}, made("b", "")))
-	if err := keep("c6", nil, made("002", "")); !errors.Is(err, store.ErrFilesFull) {
+	if err := keep("c6", nil, made("002", "")); !errors.Is(err, blobdb.ErrFilesFull) {
 		t.Errorf("1001 names: %v", err)
 	}
 	b.must(keep("c6", []string{"003", "004"}))
@@ -373,7 +375,7 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 
 	// Names that were removed are there again when the runs that have removed them go: the newest are given.
 	b.exec(`DELETE FROM files WHERE hash IS NULL`)
-	found, _, err := b.s.SessionFiles(t.Context(), c.Held(), "c8")
+	found, _, err := b.s.Blobs.SessionFiles(t.Context(), c.Held(), "c8")
 	if err != nil || len(found) != 1000 || found[0].Name != "000" || found[1].Name != "001" || found[2].Name != "004" || found[999].Name != "c" {
 		t.Errorf("%d files, %v", len(found), err)
 	}
@@ -385,24 +387,24 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	held := b.begun()
-	whole := store.NewFile{Name: "whole", Content: noise(store.SmallFile, 1)}
-	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, store.NewFile{Name: "large", Content: noise(store.SmallFile+1, 1)})
-	got, err := b.s.FileContents(t.Context(), b.org, []string{out[2].ID, out[0].ID, out[1].ID, out[0].ID})
+	whole := blobdb.NewFile{Name: "whole", Content: noise(blobdb.SmallFile, 1)}
+	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, blobdb.NewFile{Name: "large", Content: noise(blobdb.SmallFile+1, 1)})
+	got, err := b.s.Blobs.FileContents(t.Context(), b.org, []string{out[2].ID, out[0].ID, out[1].ID, out[0].ID})
 	if err != nil || len(got) != 4 || !bytes.Equal(got[0], whole.Content) || string(got[1]) != "A" || len(got[2]) != 0 || string(got[3]) != "A" {
 		t.Errorf("%d contents, %v", len(got), err)
 	}
-	if got, err := b.s.FileContents(t.Context(), b.org, nil); err != nil || len(got) != 0 {
+	if got, err := b.s.Blobs.FileContents(t.Context(), b.org, nil); err != nil || len(got) != 0 {
 		t.Errorf("of none: %v, %v", got, err)
 	}
 	for what, ids := range map[string][]string{"large": {out[0].ID, out[3].ID}, "missing": {out[0].ID, id.New(id.File)}} {
-		_, err := b.s.FileContents(t.Context(), b.org, ids)
+		_, err := b.s.Blobs.FileContents(t.Context(), b.org, ids)
 		t.Log(what)
 		wantCode(t, err, apierr.NotFound)
 	}
-	_, err = b.s.FileContents(t.Context(), "org_other", []string{out[0].ID})
+	_, err = b.s.Blobs.FileContents(t.Context(), "org_other", []string{out[0].ID})
 	wantCode(t, err, apierr.NotFound)
 	b.exec(`DELETE FROM blob_chunks`)
-	_, err = b.s.FileContents(t.Context(), b.org, []string{out[0].ID})
+	_, err = b.s.Blobs.FileContents(t.Context(), b.org, []string{out[0].ID})
 	wantCode(t, err, apierr.NotFound)
 }
 
@@ -411,11 +413,11 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	held := b.begun()
-	transactions := func(call string, files ...store.NewFile) string {
+	transactions := func(call string, files ...blobdb.NewFile) string {
 		b.make(held, call, files...)
 		return b.text(`SELECT count(DISTINCT c.xmin::text)::text FROM blob_chunks c JOIN files f USING (org_id, hash) WHERE call_id = $1`, call)
 	}
-	var small []store.NewFile
+	var small []blobdb.NewFile
 	for n := range 100 {
 		small = append(small, made(fmt.Sprint(n), strings.Repeat(fmt.Sprint(n), 1000)))
 	}
@@ -425,8 +427,8 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	if n := b.text(`SELECT count(DISTINCT t)::text FROM (SELECT c.xmin::text t FROM blob_chunks c UNION SELECT b.xmin::text FROM blobs b) x`); n != "1" {
 		t.Errorf("and entered in others, %s in all", n)
 	}
-	large := store.NewFile{Name: "large", Content: noise(3*mib+1, 1)}
-	if n := transactions("both", append([]store.NewFile{large}, made("x", "x"), made("y", "y"))...); n != "4" && n != "5" {
+	large := blobdb.NewFile{Name: "large", Content: noise(3*mib+1, 1)}
+	if n := transactions("both", append([]blobdb.NewFile{large}, made("x", "x"), made("y", "y"))...); n != "4" && n != "5" {
 		t.Errorf("3 MiB and a bit were written in %s transactions", n)
 	}
 	if n := b.text(`SELECT count(*)::text FROM (SELECT sum(length(data)) AS n FROM blob_chunks GROUP BY xmin::text) x WHERE n > 1048576`); n != "0" {
@@ -442,8 +444,8 @@ func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
 		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
 	b.during("adding", adding, b.org, func() {
-		_, kept, err := b.s.KeepFiles(t.Context(), held, "c", []store.NewFile{made("x", "12345")}, nil, 10+4096)
-		if kept || !errors.Is(err, store.ErrFilesFull) {
+		_, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", []blobdb.NewFile{made("x", "12345")}, nil, 10+4096)
+		if kept || !errors.Is(err, blobdb.ErrFilesFull) {
 			t.Errorf("11 of 10 bytes: %v, %v", kept, err)
 		}
 	})
@@ -455,8 +457,8 @@ func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	content := noise(3*mib+5, 3)
-	file := b.make(b.begun(), "c", store.NewFile{Name: "x", Content: content})[0]
-	_, r, err := b.s.OpenFile(t.Context(), b.org, file.ID)
+	file := b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
+	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/queuedb"
 )
 
 // queue puts runs into sessions of their numbers, straight into the table: what is handed over is all that counts here.
@@ -22,7 +23,7 @@ func (b *bench) queue(first, last, n int, head string) {
 
 func (b *bench) handOver(places int) []string {
 	b.Helper()
-	jobs, err := b.s.HandOver(b.Context(), map[store.LaneOf]int{automationsOf(b.org): places}, wideWindow)
+	jobs, err := b.s.Queue.HandOver(b.Context(), map[queuedb.Lane]int{automationsOf(b.org): places}, wideWindow)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestHandingOverTakesTheOldest(t *testing.T) {
 	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
 		t.Errorf("handed over %v, want %s", got, want)
 	}
-	if got, err := b.s.TopUp(t.Context(), []store.LaneOf{automationsOf(b.org)}, 10, 100); err != nil || len(got) != 2 {
+	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsOf(b.org)}, 10, 100); err != nil || len(got) != 2 {
 		t.Errorf("handed over %v, %v beyond the window", ids(got), err)
 	}
 }
@@ -111,10 +112,10 @@ func TestHandingOverTakesTheOldest(t *testing.T) {
 func TestHandingOverAmongParkedRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.queue(1, store.MaxParked/2, 3, "parked")
-	b.queue(store.MaxParked/2+1, store.MaxParked/2+40, 2, "waiting")
-	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > $1`, 1000000+store.MaxParked/2)
-	b.queue(store.MaxParked, store.MaxParked*3/2, 3, "parked")
+	b.queue(1, executiondb.MaxParked/2, 3, "parked")
+	b.queue(executiondb.MaxParked/2+1, executiondb.MaxParked/2+40, 2, "waiting")
+	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > $1`, 1000000+executiondb.MaxParked/2)
+	b.queue(executiondb.MaxParked, executiondb.MaxParked*3/2, 3, "parked")
 	seen := map[string]bool{}
 	for range 9 {
 		for _, id := range b.handOver(5) {

@@ -10,22 +10,22 @@ import (
 	"parley/migrations"
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
 )
 
 func (b *bench) heard(runID string, heard domain.Heard) {
 	b.Helper()
-	if err := b.s.SaveHeard(b.Context(), b.org, runID, heard); err != nil {
+	if err := b.s.Sessions.SaveHeard(b.Context(), b.org, runID, heard); err != nil {
 		b.Fatalf("noting what was heard: %v", err)
 	}
 }
 
 // cutShort accepts a message whose run is cancelled before it has a step, as a person who falls into its word does.
-func (r *room) cutShort(run store.NewRun) string {
+func (r *room) cutShort(run queuedb.NewRun) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
 	r.mustClaim(runID)
-	if _, ended, err := r.s.Cancel(r.Context(), r.org, "", runID); err != nil || len(ended) != 1 {
+	if _, ended, err := r.s.Executions.Cancel(r.Context(), r.org, "", runID); err != nil || len(ended) != 1 {
 		r.Fatalf("cancelled %+v, %v", ended, err)
 	}
 	return runID
@@ -48,7 +48,7 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	r.heard(mute, domain.Heard{})
 	next := r.mustClaim(r.accept(wideWindow, r.chat("usr_1", "s", "q7"))[0].Run.Run.ID)
 	r.heard(next.RunID, domain.Heard{Text: "has not ended", AudioMS: 5})
-	history, err := r.s.History(ctx, r.org, next.SessionRef, next.Seq+1, 9)
+	history, err := r.s.Sessions.History(ctx, r.org, next.SessionRef, next.Seq+1, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +59,11 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	if want := "1 q1>whole|2 q2>this is a long|3 q3>I was about\uFFFD|5 q5>…|6 q6>…|"; got != want {
 		t.Errorf("history %s\nwant    %s", got, want)
 	}
-	newest, err := r.s.History(ctx, r.org, next.SessionRef, next.Seq, 2)
+	newest, err := r.s.Sessions.History(ctx, r.org, next.SessionRef, next.Seq, 2)
 	if err != nil || len(newest) != 2 || newest[0].Seq != 5 {
 		t.Errorf("the newest two: %+v, %v", newest, err)
 	}
-	_, turns, _, err := r.s.ReadSession(ctx, r.named("usr_1", "s"), 0, 9)
+	_, turns, _, err := r.s.Sessions.ReadSession(ctx, r.named("usr_1", "s"), 0, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	if n := r.number(`SELECT sum(audio_ms) FROM heard`); n != 905 {
 		t.Errorf("%d ms", n)
 	}
-	if run, err := r.s.RunByID(ctx, r.org, "usr_1", half); err != nil || !strings.Contains(string(run.Result), "this is a long answer") {
+	if run, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", half); err != nil || !strings.Contains(string(run.Result), "this is a long answer") {
 		t.Errorf("the run itself changed: %s, %v", run.Result, err)
 	}
 }
@@ -97,7 +97,7 @@ func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	r.heard(again, domain.Heard{Text: "and another", AudioMS: 900})
 	cut := r.cutShort(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Heard{Text: "this was all there was", AudioMS: 900})
-	_, turns, _, err := r.s.ReadSession(t.Context(), r.named("usr_1", "s"), 0, 9)
+	_, turns, _, err := r.s.Sessions.ReadSession(t.Context(), r.named("usr_1", "s"), 0, 9)
 	if err != nil || len(turns) != 3 {
 		t.Fatalf("%d turns, %v", len(turns), err)
 	}
@@ -115,7 +115,7 @@ func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
 	r := newRoom(t)
 	refused := func(what, org, runID string) {
 		t.Helper()
-		err := r.s.SaveHeard(t.Context(), org, runID, domain.Heard{Text: canary})
+		err := r.s.Sessions.SaveHeard(t.Context(), org, runID, domain.Heard{Text: canary})
 		if apierr.CodeOf(err) != apierr.NotFound {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -147,7 +147,7 @@ func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 		},
 		"retention": func(_, runID string) {
 			r.raw(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE id = $1`, runID) //nolint:contextcheck // the test's own
-			if _, err := r.s.DeleteExpired(ctx, 100); err != nil {
+			if _, err := r.s.Sessions.DeleteExpired(ctx, 100); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -197,7 +197,7 @@ func TestErasingWhileSomebodyListens(t *testing.T) {
 		for range 3 {
 			wg.Go(func() {
 				for range rand.IntN(4) + 1 {
-					err := r.s.SaveHeard(t.Context(), r.org, run, domain.Heard{Text: canary})
+					err := r.s.Sessions.SaveHeard(t.Context(), r.org, run, domain.Heard{Text: canary})
 					if err != nil && apierr.CodeOf(err) != apierr.NotFound {
 						t.Errorf("%d: %v", n, err)
 					}

@@ -14,7 +14,9 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/queuedb"
 )
 
 // mailbox is an organization with a hook, and short ways to deliver to it.
@@ -33,7 +35,7 @@ func mailboxOn(b *bench) *mailbox {
 	b.Helper()
 	key, _ := newKey(b.T, b.s, domain.KeyScopeOrganization, b.org, "")
 	m := &mailbox{bench: b, key: key.ID}
-	hook, err := b.s.CreateHook(b.Context(), m.newHook())
+	hook, err := b.s.Hooks.CreateHook(b.Context(), m.newHook())
 	if err != nil {
 		b.Fatalf("creating hook: %v", err)
 	}
@@ -41,8 +43,8 @@ func mailboxOn(b *bench) *mailbox {
 	return m
 }
 
-func (m *mailbox) newHook() store.NewHook {
-	return store.NewHook{
+func (m *mailbox) newHook() hookdb.NewHook {
+	return hookdb.NewHook{
 		Hook: domain.Hook{
 			ID: id.New(id.Hook), Name: "pushes", AgentID: m.agent, KeyID: m.key, Source: domain.HookGitHub,
 			MessageTemplate: "{{ref}}", Enabled: true,
@@ -52,27 +54,27 @@ func (m *mailbox) newHook() store.NewHook {
 }
 
 // delivery brings a run of its own.
-func (m *mailbox) delivery(deliveryID string) store.NewDelivery {
+func (m *mailbox) delivery(deliveryID string) queuedb.NewDelivery {
 	run := m.run(deliveryID, "")
 	run.KeyHash = contract.Hash(m.org, string(contract.EndpointAutomation), "hook:"+m.hook.ID, deliveryID)
 	run.TriggerType, run.KeyID = "webhook", m.key
 	run.Input = fmt.Appendf(nil, `{"message":"hi","data":{"webhook":{"deliveryId":%q},"payload":{"n":1e400,"text":"x"}}}`, deliveryID)
-	return store.NewDelivery{
+	return queuedb.NewDelivery{
 		HookID: m.hook.ID, OrganizationID: m.org, ID: deliveryID, Event: "push", ContentType: "application/json",
 		Status: domain.DeliveryAccepted, Bytes: 2, Body: []byte(`{}`), Run: &run,
 	}
 }
 
 // collected is to become a run with the others of the key that come within the window.
-func (m *mailbox) collected(deliveryID, key string, window, maxWait time.Duration) store.NewDelivery {
+func (m *mailbox) collected(deliveryID, key string, window, maxWait time.Duration) queuedb.NewDelivery {
 	d := m.delivery(deliveryID)
-	d.Collect = &store.Collect{KeyHash: contract.Hash(key), Window: window, MaxWait: maxWait}
+	d.Collect = &queuedb.Collect{KeyHash: contract.Hash(key), Window: window, MaxWait: maxWait}
 	return d
 }
 
-func (m *mailbox) deliver(rows ...store.NewDelivery) []store.AcceptedDelivery {
+func (m *mailbox) deliver(rows ...queuedb.NewDelivery) []queuedb.AcceptedDelivery {
 	m.Helper()
-	out, err := m.s.AcceptDeliveries(m.Context(), rows, wideWindow)
+	out, err := m.s.Queue.AcceptDeliveries(m.Context(), rows, wideWindow)
 	if err != nil {
 		m.Fatalf("delivering: %v", err)
 	}
@@ -105,7 +107,7 @@ func TestHooksAreKeptAndChanged(t *testing.T) {
 	name, header, off := "renamed", "X-Id", false
 	filter := []domain.HookFilter{{Path: "n", Op: "eq", Value: json.RawMessage(`1e400`)}}
 	coalesce := &domain.HookCoalesce{Key: "{{ref}}", WindowSeconds: 5, MaxWaitSeconds: 60}
-	changed, err := m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{
+	changed, err := m.s.Hooks.UpdateHook(ctx, m.org, m.hook.ID, hookdb.HookChange{
 		Name: &name, Filter: &filter, Coalesce: &coalesce, DeliveryIDHeader: &header, Enabled: &off,
 	})
 	if err != nil {
@@ -116,28 +118,28 @@ func TestHooksAreKeptAndChanged(t *testing.T) {
 		t.Errorf("changed %+v", changed)
 	}
 	coalesce = nil
-	if changed, err = m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{Coalesce: &coalesce}); err != nil || changed.Coalesce != nil || len(changed.Filter) != 1 {
+	if changed, err = m.s.Hooks.UpdateHook(ctx, m.org, m.hook.ID, hookdb.HookChange{Coalesce: &coalesce}); err != nil || changed.Coalesce != nil || len(changed.Filter) != 1 {
 		t.Errorf("coalescing was not taken away, or more: %+v, %v", changed, err)
 	}
-	second, err := m.s.CreateHook(ctx, m.newHook())
+	second, err := m.s.Hooks.CreateHook(ctx, m.newHook())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if list, err := m.s.Hooks(ctx, m.org, "", 1); err != nil || len(list) != 1 || list[0].ID != second.ID {
+	if list, err := m.s.Hooks.Hooks(ctx, m.org, "", 1); err != nil || len(list) != 1 || list[0].ID != second.ID {
 		t.Errorf("first page %+v, %v", list, err)
 	}
-	if list, err := m.s.Hooks(ctx, m.org, second.ID, 1); err != nil || len(list) != 1 || list[0].ID != m.hook.ID {
+	if list, err := m.s.Hooks.Hooks(ctx, m.org, second.ID, 1); err != nil || len(list) != 1 || list[0].ID != m.hook.ID {
 		t.Errorf("second page %+v, %v", list, err)
 	}
-	if err := m.s.DeleteHook(ctx, m.org, second.ID); err != nil {
+	if err := m.s.Hooks.DeleteHook(ctx, m.org, second.ID); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, m.s.DeleteHook(ctx, m.org, second.ID), apierr.NotFound)
-	_, err = m.s.Hook(ctx, m.org, second.ID)
+	wantCode(t, m.s.Hooks.DeleteHook(ctx, m.org, second.ID), apierr.NotFound)
+	_, err = m.s.Hooks.Hook(ctx, m.org, second.ID)
 	wantCode(t, err, apierr.NotFound)
-	_, err = m.s.UpdateHook(ctx, m.org, second.ID, store.HookChange{Name: &name})
+	_, err = m.s.Hooks.UpdateHook(ctx, m.org, second.ID, hookdb.HookChange{Name: &name})
 	wantCode(t, err, apierr.NotFound)
-	_, err = m.s.ReceivingHook(ctx, second.ID)
+	_, err = m.s.Hooks.ReceivingHook(ctx, second.ID)
 	wantCode(t, err, apierr.NotFound)
 }
 
@@ -153,16 +155,16 @@ func TestHooksAreOfAnAgentAndAKeyOfTheirOrganization(t *testing.T) {
 	for _, key := range []string{theirs.ID, own.ID, ended.ID, id.New(id.Key)} {
 		h := m.newHook()
 		h.KeyID = key
-		_, err := m.s.CreateHook(ctx, h)
+		_, err := m.s.Hooks.CreateHook(ctx, h)
 		wantCode(t, err, apierr.InvalidRequest)
-		_, err = m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{KeyID: &key})
+		_, err = m.s.Hooks.UpdateHook(ctx, m.org, m.hook.ID, hookdb.HookChange{KeyID: &key})
 		wantCode(t, err, apierr.InvalidRequest)
 	}
 	h := m.newHook()
 	h.AgentID = id.New(id.Agent)
-	_, err := m.s.CreateHook(ctx, h)
+	_, err := m.s.Hooks.CreateHook(ctx, h)
 	wantCode(t, err, apierr.InvalidRequest)
-	_, err = m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{AgentID: &h.AgentID})
+	_, err = m.s.Hooks.UpdateHook(ctx, m.org, m.hook.ID, hookdb.HookChange{AgentID: &h.AgentID})
 	wantCode(t, err, apierr.InvalidRequest)
 }
 
@@ -170,9 +172,9 @@ func TestReceivingHooksHaveTheirSecretsAndALiveKey(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	ctx := t.Context()
-	receiving := func() store.ReceivingHook {
+	receiving := func() hookdb.ReceivingHook {
 		t.Helper()
-		h, err := m.s.ReceivingHook(ctx, m.hook.ID)
+		h, err := m.s.Hooks.ReceivingHook(ctx, m.hook.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +185,7 @@ func TestReceivingHooksHaveTheirSecretsAndALiveKey(t *testing.T) {
 		t.Errorf("receiving %+v", h)
 	}
 	next := "next"
-	shown, err := m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{SealedSecret: &next, KeepPrevious: time.Hour})
+	shown, err := m.s.Hooks.UpdateHook(ctx, m.org, m.hook.ID, hookdb.HookChange{SealedSecret: &next, KeepPrevious: time.Hour})
 	if err != nil || shown.PreviousUntil == nil {
 		t.Fatalf("%+v, %v", shown, err)
 	}
@@ -195,24 +197,24 @@ func TestReceivingHooksHaveTheirSecretsAndALiveKey(t *testing.T) {
 		t.Errorf("after the previous one's time: %+v", h)
 	}
 	last := "last"
-	if _, err := m.s.UpdateHook(ctx, m.org, m.hook.ID, store.HookChange{SealedSecret: &last}); err != nil {
+	if _, err := m.s.Hooks.UpdateHook(ctx, m.org, m.hook.ID, hookdb.HookChange{SealedSecret: &last}); err != nil {
 		t.Fatal(err)
 	}
 	if h = receiving(); fmt.Sprint(h.SealedSecrets) != "[last]" {
 		t.Errorf("after a rotation that keeps nothing: %v", h.SealedSecrets)
 	}
-	_, err = m.s.ReceivingHook(ctx, id.New(id.Hook))
+	_, err = m.s.Hooks.ReceivingHook(ctx, id.New(id.Hook))
 	wantCode(t, err, apierr.NotFound)
 	m.exec(`UPDATE api_keys SET expires_at = clock_timestamp() WHERE id = $1`, m.key)
-	_, err = m.s.ReceivingHook(ctx, m.hook.ID)
+	_, err = m.s.Hooks.ReceivingHook(ctx, m.hook.ID)
 	wantCode(t, err, apierr.NotFound)
 	m.exec(`UPDATE api_keys SET expires_at = NULL, revoked_at = clock_timestamp() WHERE id = $1`, m.key)
-	_, err = m.s.ReceivingHook(ctx, m.hook.ID)
+	_, err = m.s.Hooks.ReceivingHook(ctx, m.hook.ID)
 	wantCode(t, err, apierr.NotFound)
 	m.exec(`UPDATE api_keys SET revoked_at = NULL WHERE id = $1`, m.key)
 	receiving()
 	m.exec(`DELETE FROM organizations WHERE id = $1`, m.org)
-	_, err = m.s.ReceivingHook(ctx, m.hook.ID)
+	_, err = m.s.Hooks.ReceivingHook(ctx, m.hook.ID)
 	wantCode(t, err, apierr.NotFound)
 }
 
@@ -221,16 +223,16 @@ func TestHooksAreBounded(t *testing.T) {
 	m := newMailbox(t)
 	ctx := t.Context()
 	m.exec(`INSERT INTO hooks SELECT 'hook_' || n, h.org_id, h.name, h.agent_id, h.key_id, h.source, h.secret, '', NULL, '', '', h.message_template,
-		h.filter, NULL, true FROM hooks h, generate_series(2, $1) n`, store.MaxHooks)
-	_, err := m.s.CreateHook(ctx, m.newHook())
+		h.filter, NULL, true FROM hooks h, generate_series(2, $1) n`, hookdb.MaxHooks)
+	_, err := m.s.Hooks.CreateHook(ctx, m.newHook())
 	wantCode(t, err, apierr.Conflict)
-	if err := m.s.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
+	if err := m.s.Hooks.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.s.CreateHook(ctx, m.newHook()); err != nil {
+	if _, err := m.s.Hooks.CreateHook(ctx, m.newHook()); err != nil {
 		t.Errorf("after one was deleted: %v", err)
 	}
-	_, err = m.s.CreateHook(ctx, m.newHook())
+	_, err = m.s.Hooks.CreateHook(ctx, m.newHook())
 	wantCode(t, err, apierr.Conflict)
 }
 
@@ -241,15 +243,15 @@ func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
 	ctx := t.Context()
 	other := mailboxOn(m.bench)
 	k := secrets.NewAPIKey()
-	who := store.Actor{OrganizationID: m.org, Role: domain.RoleAdmin}
-	next, err := m.s.RotateKey(ctx, who, m.key, store.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}, 0)
+	who := accountdb.Actor{OrganizationID: m.org, Role: domain.RoleAdmin}
+	next, err := m.s.Accounts.RotateKey(ctx, who, m.key, accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, err := m.s.ReceivingHook(ctx, m.hook.ID); err != nil || h.KeyID != next.ID {
+	if h, err := m.s.Hooks.ReceivingHook(ctx, m.hook.ID); err != nil || h.KeyID != next.ID {
 		t.Errorf("%+v, %v", h, err)
 	}
-	if h, err := m.s.ReceivingHook(ctx, other.hook.ID); err != nil || h.KeyID != other.key {
+	if h, err := m.s.Hooks.ReceivingHook(ctx, other.hook.ID); err != nil || h.KeyID != other.key {
 		t.Errorf("of another key: %+v, %v", h, err)
 	}
 }
@@ -259,11 +261,11 @@ func TestRunsByHooksAreCounted(t *testing.T) {
 	m := newMailbox(t)
 	count := func(most, want int) {
 		t.Helper()
-		if n, err := m.s.HookRuns(t.Context(), m.org, most); err != nil || n != want {
+		if n, err := m.s.Queue.HookRuns(t.Context(), m.org, most); err != nil || n != want {
 			t.Errorf("%d runs up to %d, want %d, %v", n, most, want, err)
 		}
 	}
-	var rows []store.NewDelivery
+	var rows []queuedb.NewDelivery
 	for n := range 5 {
 		rows = append(rows, m.delivery(fmt.Sprint(n)))
 		rows[n].Run.Hold = time.Hour

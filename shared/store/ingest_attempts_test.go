@@ -4,18 +4,18 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 func TestAttemptsAtADocumentAreCapped(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	doc := b.document([]byte("never ready")).ID
-	for n := 1; n <= store.MaxDocumentAttempts; n++ {
-		if kept, err := b.s.PostponeDocument(t.Context(), b.claimDocument(), broken, 0); err != nil || !kept {
+	for n := 1; n <= knowledgedb.MaxDocumentAttempts; n++ {
+		if kept, err := b.s.Knowledge.PostponeDocument(t.Context(), b.claimDocument(), broken, 0); err != nil || !kept {
 			t.Fatalf("attempt %d: %v, %v", n, kept, err)
 		}
-		if n < store.MaxDocumentAttempts {
+		if n < knowledgedb.MaxDocumentAttempts {
 			b.wantDocument(doc, domain.DocumentQueued, "put back")
 		}
 	}
@@ -24,10 +24,10 @@ func TestAttemptsAtADocumentAreCapped(t *testing.T) {
 	}
 	b.wantNoClaim("after the last attempt")
 
-	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+	if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := b.s.PostponeDocument(t.Context(), b.claimDocument(), broken, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.PostponeDocument(t.Context(), b.claimDocument(), broken, 0); err != nil || !kept {
 		t.Fatalf("after a retry: %v, %v", kept, err)
 	}
 	b.wantDocument(doc, domain.DocumentQueued, "attempts are counted from the retry")

@@ -10,7 +10,7 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 func isConflict(err error) bool { return apierr.CodeOf(err) == apierr.Conflict }
@@ -19,8 +19,8 @@ func isConflict(err error) bool { return apierr.CodeOf(err) == apierr.Conflict }
 func TestWordsThatAreNotCounted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.s.CountAtMost(3)
-	chunks := []store.NewChunk{
+	b.s.Knowledge.LimitCountedTerms(3)
+	chunks := []knowledgedb.NewChunk{
 		chunkOf(0, "lamp", "brass", "oil", "zylinder"), chunkOf(1, "lamp", "brass", "oil", "wick's"), chunkOf(2, "lamp", "brass", "oil"),
 	}
 	doc := b.readyDocument(nil, chunks...)
@@ -29,29 +29,29 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	}
 	b.wantFound("zylinder", "lamp brass oil zylinder")
 	b.wantFound("lamp wick's nothing", "lamp brass oil wick's / lamp brass oil / lamp brass oil zylinder")
-	scope := store.SearchScope{OrganizationID: b.org}
+	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for question, known := range map[string]bool{"zylinder": true, "wick's": true, "zylinder lamp": true, "lampp": false, "zylinder lampp": false} {
-		got := b.shown(b.s.SearchSimilar(t.Context(), scope, asked(question), 10))
+		got := b.shown(b.s.Knowledge.SearchSimilar(t.Context(), scope, asked(question), 10))
 		if known != (got == "") {
 			t.Errorf("%s: %s", question, got)
 		}
 	}
-	all, counts, err := b.s.KnowledgeWords(t.Context(), b.org, []string{"lamp", "zylinder", "wick's", "nothing", ""})
+	all, counts, err := b.s.Knowledge.KnowledgeWords(t.Context(), b.org, []string{"lamp", "zylinder", "wick's", "nothing", ""})
 	if got := fmt.Sprint(all, counts, err); got != "3 map[lamp:3 wick's:1 zylinder:1] <nil>" {
 		t.Errorf("words: %s", got)
 	}
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
-	other.s.CountAtMost(3)
+	other.s.Knowledge.LimitCountedTerms(3)
 	other.readyDocument(nil, chunkOf(0, "a", "b", "c", "theirs"))
 	b.document([]byte("unread"))
-	unread := []store.NewChunk{chunkOf(0, "unread", "words")}
-	if kept, err := b.s.AddChunks(t.Context(), b.claimDocument(), unread, "", nil, 0); err != nil || !kept {
+	unread := []knowledgedb.NewChunk{chunkOf(0, "unread", "words")}
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), b.claimDocument(), unread, "", nil, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
-	if _, counts, err = b.s.KnowledgeWords(t.Context(), b.org, []string{"theirs", "unread"}); err != nil || len(counts) != 0 {
+	if _, counts, err = b.s.Knowledge.KnowledgeWords(t.Context(), b.org, []string{"theirs", "unread"}); err != nil || len(counts) != 0 {
 		t.Errorf("of others, and unread: %v, %v", counts, err)
 	}
-	b.s.CountAtMost(2) // what was added goes, whatever would be added now
+	b.s.Knowledge.LimitCountedTerms(2) // what was added goes, whatever would be added now
 	second := b.readyDocument(nil, chunkOf(0, "lamp", "brass", "oil"))
 	b.deleteDocument(doc)
 	if got := b.text(`SELECT string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term) FROM knowledge_terms WHERE org_id = '` + b.org + `'`); got != " 1 1, brass 1 0, lamp 1 0" {
@@ -68,11 +68,11 @@ func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	content := b.upload([]byte("going"))
-	doc := b.add(store.NewDocument{Name: "going", Content: &content})[0].Document.ID
+	doc := b.add(knowledgedb.NewDocument{Name: "going", Content: &content})[0].Document.ID
 	b.process(doc)
 	b.exec(`CREATE FUNCTION dies() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'dies'; END $$`)
 	b.exec(`CREATE TRIGGER dies BEFORE DELETE ON document_chunks FOR EACH ROW EXECUTE FUNCTION dies()`)
-	if _, err := b.s.DeleteDocument(t.Context(), b.org, doc); err == nil {
+	if _, err := b.s.Knowledge.DeleteDocument(t.Context(), b.org, doc); err == nil {
 		t.Fatal("deleted")
 	}
 	if d := b.wantDocument(doc, domain.DocumentFailed, "going"); d.Error == nil || d.Error.Code != "deleting" {
@@ -80,12 +80,12 @@ func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 	}
 	b.wantIndexed("going", "2 chunks 2 vectors 0 terms")
 	b.wantFound("second", "")
-	another := store.NewDocument{ID: "doc_another", Name: "x", URL: "https://example.com/"}
-	_, addErr := b.s.AddDocuments(t.Context(), b.org, []store.NewDocument{another, {ID: "doc_x", Name: "again", Content: &content}}, store.DocumentLimits{})
-	_, retryErr := b.s.RetryDocument(t.Context(), b.org, doc)
-	_, replaceErr := b.s.ReplaceDocument(t.Context(), b.org, doc, another, store.DocumentLimits{})
+	another := knowledgedb.NewDocument{ID: "doc_another", Name: "x", URL: "https://example.com/"}
+	_, addErr := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{another, {ID: "doc_x", Name: "again", Content: &content}}, knowledgedb.DocumentLimits{})
+	_, retryErr := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc)
+	_, replaceErr := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, doc, another, knowledgedb.DocumentLimits{})
 	other := b.document([]byte("other")).ID
-	_, sameErr := b.s.ReplaceDocument(t.Context(), b.org, other, store.NewDocument{Content: &content}, store.DocumentLimits{})
+	_, sameErr := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, other, knowledgedb.NewDocument{Content: &content}, knowledgedb.DocumentLimits{})
 	for what, err := range map[string]error{"sent again": addErr, "tried again": retryErr, "replaced": replaceErr, "what replaces another": sameErr} {
 		if apierr.CodeOf(err) != apierr.Conflict {
 			t.Errorf("%s: %v", what, err)
@@ -96,7 +96,7 @@ func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 	b.deleteDocument(doc)
 	b.wantIndexed("gone", "0 chunks 0 vectors 0 terms")
 	content = b.upload([]byte("going"))
-	if again := b.add(store.NewDocument{Name: "again", Content: &content})[0]; again.Job == nil {
+	if again := b.add(knowledgedb.NewDocument{Name: "again", Content: &content})[0]; again.Job == nil {
 		t.Errorf("%+v", again)
 	}
 }
@@ -109,7 +109,7 @@ func TestLargeDocumentsEndAndGoQuickly(t *testing.T) { //nolint:paralleltest // 
 	}
 	b := newBench(t)
 	if size == 1 {
-		b.s.CountAtMost(200)
+		b.s.Knowledge.LimitCountedTerms(200)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func() string {
@@ -144,12 +144,12 @@ func (b *bench) large(what string, chunks int, row func(n int) []string) {
 	for range 3 {
 		b.document([]byte(what))
 		held := b.claimDocument()
-		var counts store.TermCounts
+		var counts knowledgedb.TermCounts
 		var counting time.Duration
 		began := time.Now()
 		word := ""
 		for first := 0; first < chunks; first += 200 {
-			var part []store.NewChunk
+			var part []knowledgedb.NewChunk
 			for n := first; n < min(first+200, chunks); n++ {
 				c := chunkOf(n, row(n)...)
 				word = c.Terms[0].Lexeme
@@ -158,17 +158,17 @@ func (b *bench) large(what string, chunks int, row func(n int) []string) {
 				counting += time.Since(start)
 				part = append(part, c)
 			}
-			if kept, err := b.s.AddChunks(b.Context(), held, part, "", nil, 0); err != nil || !kept {
+			if kept, err := b.s.Knowledge.AddChunks(b.Context(), held, part, "", nil, 0); err != nil || !kept {
 				b.Fatal(kept, err)
 			}
 		}
 		added := time.Since(began)
 		began = time.Now()
-		if kept, err := b.s.FinishDocument(b.Context(), held, store.FinishedDocument{Terms: counts}); err != nil || !kept {
+		if kept, err := b.s.Knowledge.FinishDocument(b.Context(), held, knowledgedb.FinishedDocument{Terms: counts}); err != nil || !kept {
 			b.Fatal(kept, err)
 		}
 		finished := time.Since(began)
-		if got := b.shown(b.s.SearchText(b.Context(), store.SearchScope{OrganizationID: b.org}, asked(word), 1)); !strings.Contains(got, word) {
+		if got := b.shown(b.s.Knowledge.SearchText(b.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(word), 1)); !strings.Contains(got, word) {
 			b.Errorf("%s: %s is not found", what, word)
 		}
 		began = time.Now()

@@ -11,16 +11,17 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
 	"parley/shared/testkit"
 )
 
 var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
 
 // claimDocument takes the one document that there is to take.
-func (b *bench) claimDocument() store.HeldDocument {
+func (b *bench) claimDocument() knowledgedb.HeldDocument {
 	b.Helper()
-	claimed, err := b.s.ClaimDocuments(b.Context(), 1, nil)
+	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), 1, nil)
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("claiming: %+v, %v", claimed, err)
 	}
@@ -29,7 +30,7 @@ func (b *bench) claimDocument() store.HeldDocument {
 
 func (b *bench) wantNoClaim(what string) {
 	b.Helper()
-	if claimed, err := b.s.ClaimDocuments(b.Context(), 10, nil); err != nil || len(claimed) != 0 {
+	if claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), 10, nil); err != nil || len(claimed) != 0 {
 		b.Errorf("%s: %+v, %v", what, claimed, err)
 	}
 }
@@ -53,7 +54,7 @@ func (b *bench) serverStarted(when string) {
 }
 
 // termsIn counts the terms of chunks.
-func termsIn(chunks []store.NewChunk) (counts store.TermCounts) {
+func termsIn(chunks []knowledgedb.NewChunk) (counts knowledgedb.TermCounts) {
 	for _, c := range chunks {
 		counts.Add(c.Terms)
 	}
@@ -69,7 +70,7 @@ func TestWaitingFailsNoDocument(t *testing.T) {
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	ended := func(what string, want int) {
 		t.Helper()
-		if orgs, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(orgs) != want {
+		if orgs, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(orgs) != want {
 			t.Errorf("%s: ended %v, %v; want %d", what, orgs, err, want)
 		}
 	}
@@ -83,7 +84,7 @@ func TestWaitingFailsNoDocument(t *testing.T) {
 	ended("somebody's is in hand", 0)
 	b.exec(`UPDATE documents SET status = 'queued', lease_until = NULL WHERE id = $1`, theirs)
 	ended("nobody reads", 1)
-	if got := b.wantDocument(doc, domain.DocumentFailed, "nobody reads"); got.Error == nil || *got.Error != store.DocumentNotProcessed {
+	if got := b.wantDocument(doc, domain.DocumentFailed, "nobody reads"); got.Error == nil || *got.Error != knowledgedb.DocumentNotProcessed {
 		t.Errorf("%+v", got.Error)
 	}
 	deadline := func(what string, want time.Duration) {
@@ -93,20 +94,20 @@ func TestWaitingFailsNoDocument(t *testing.T) {
 			t.Errorf("%s: %s minutes are left", what, left)
 		}
 	}
-	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+	if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE id = $1`, theirs)
 	deadline("anew", 0)
 	held := b.claimDocument()
 	deadline("claimed", time.Hour)
-	if err := b.s.ReleaseDocument(t.Context(), held); err != nil {
+	if err := b.s.Knowledge.ReleaseDocument(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 	deadline("given back", 0)
 	held = b.claimDocument()
 	b.exec(`UPDATE documents SET deadline = deadline - interval '10 minutes' WHERE id = $1`, doc)
-	if kept, err := b.s.PostponeDocument(t.Context(), held, broken, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.PostponeDocument(t.Context(), held, broken, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	if got := b.wantDocument(doc, domain.DocumentQueued, "put back"); got.Error == nil || *got.Error != broken {
@@ -117,17 +118,17 @@ func TestWaitingFailsNoDocument(t *testing.T) {
 	if got := b.wantDocument(doc, domain.DocumentProcessing, "again"); got.Error != nil {
 		t.Errorf("%+v", got.Error)
 	}
-	if err := b.s.ReleaseDocument(t.Context(), held); err != nil {
+	if err := b.s.Knowledge.ReleaseDocument(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
 	deadline("given back the second time", 50*time.Minute)
 }
 
 // chunkOf is a chunk of words, which are its text and its terms.
-func chunkOf(n int, words ...string) store.NewChunk {
-	c := store.NewChunk{Passage: domain.Passage{Chunk: n, Text: strings.Join(words, " ")}}
+func chunkOf(n int, words ...string) knowledgedb.NewChunk {
+	c := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: n, Text: strings.Join(words, " ")}}
 	for i, w := range words {
-		c.Terms = append(c.Terms, store.Term{Lexeme: w, Positions: []int{i + 1}})
+		c.Terms = append(c.Terms, knowledgedb.Term{Lexeme: w, Positions: []int{i + 1}})
 	}
 	return c
 }
@@ -154,28 +155,28 @@ func (b *bench) wantCounted(what string) {
 // attempt is a worker that reads a document, step by step; it dies wherever its steps end.
 type attempt struct {
 	*bench
-	held  store.HeldDocument
+	held  knowledgedb.HeldDocument
 	words []string
-	terms store.TermCounts
+	terms knowledgedb.TermCounts
 }
 
 func (a *attempt) step(what string) (bool, error) {
 	switch what {
 	case "finish":
-		return a.s.FinishDocument(a.Context(), a.held, store.FinishedDocument{Language: "en", Terms: a.terms})
+		return a.s.Knowledge.FinishDocument(a.Context(), a.held, knowledgedb.FinishedDocument{Language: "en", Terms: a.terms})
 	case "fail":
-		return a.s.FailDocument(a.Context(), a.held, broken)
+		return a.s.Knowledge.FailDocument(a.Context(), a.held, broken)
 	case "postpone":
-		return a.s.PostponeDocument(a.Context(), a.held, broken, 0)
+		return a.s.Knowledge.PostponeDocument(a.Context(), a.held, broken, 0)
 	case "release":
-		return true, a.s.ReleaseDocument(a.Context(), a.held)
+		return true, a.s.Knowledge.ReleaseDocument(a.Context(), a.held)
 	}
 	n := int(what[0] - '0')
 	chunk := chunkOf(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
 	a.terms.Add(chunk.Terms)
 	for range 2 { // as a worker does that was not told whether it was done
-		if kept, err := a.s.AddChunks(a.Context(), a.held, []store.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
+		if kept, err := a.s.Knowledge.AddChunks(a.Context(), a.held, []knowledgedb.NewChunk{chunk}, "m", nil, n); err != nil || !kept {
 			return kept, err
 		}
 	}
@@ -258,7 +259,7 @@ func (b *bench) interleave(order []bool, first, second []string) {
 func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
-	claimed, err := b.s.ClaimDocuments(b.Context(), 5, nil)
+	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), 5, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -266,7 +267,7 @@ func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt,
 		if len(claimed) > 0 {
 			b.Fatalf("a document that has ended was claimed: %+v", claimed)
 		}
-		two.held = store.HeldDocument{OrganizationID: b.org, ID: doc, Fence: 1 << 40}
+		two.held = knowledgedb.HeldDocument{OrganizationID: b.org, ID: doc, Fence: 1 << 40}
 		return holder, open
 	}
 	if len(claimed) != 1 || claimed[0].ID != doc {
@@ -282,7 +283,7 @@ func (b *bench) wantOneEnd(doc, told string, two *attempt, first, second []strin
 	if len(first)+len(second) > 0 {
 		b.Fatalf("%s: steps are left: %v, %v", told, first, second)
 	}
-	got, err := b.s.DocumentByID(b.Context(), b.org, doc)
+	got, err := b.s.Knowledge.DocumentByID(b.Context(), b.org, doc)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -320,7 +321,7 @@ func TestClaimsAreFair(t *testing.T) {
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE org_id = $1`, third.org)
 	var got []string
 	for _, most := range []int{1, 1, 3, 1, 10} {
-		claimed, err := b.s.ClaimDocuments(t.Context(), most, nil)
+		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), most, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +359,7 @@ func TestShortDocumentsComeFirst(t *testing.T) {
 		add(fmt.Sprint("tiny ", n), 100+n, 100-n)
 	}
 	add("very old", 20*mib, 1_000_000)
-	address := b.add(store.NewDocument{Name: "page", URL: "https://example.com/"})[0].Document.ID
+	address := b.add(knowledgedb.NewDocument{Name: "page", URL: "https://example.com/"})[0].Document.ID
 	names[address] = "address"
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() WHERE id = $1`, address)
 	var got []string
@@ -387,7 +388,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 	b.loseDocuments()
 	theirs := other.document([]byte("theirs")).ID
 	for _, want := range [][]string{{theirs}, nil} {
-		claimed, err := b.s.ClaimDocuments(t.Context(), 5, []string{"org_none", b.org})
+		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 5, []string{"org_none", b.org})
 		var got []string
 		for _, c := range claimed {
 			got = append(got, c.ID)
@@ -396,7 +397,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 			t.Errorf("claimed %v, %v; want %v", got, err, want)
 		}
 	}
-	if claimed, err := b.s.ClaimDocuments(t.Context(), 5, []string{}); err != nil || len(claimed) != 2 {
+	if claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 5, []string{}); err != nil || len(claimed) != 2 {
 		t.Errorf("claimed %+v, %v", claimed, err)
 	}
 }
@@ -435,7 +436,7 @@ func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.ClaimDocuments(t.Context(), 3, nil)
+				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 3, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -473,12 +474,12 @@ func TestLeasesOfDocuments(t *testing.T) {
 	b.serverStarted(`clock_timestamp()`)
 	b.loseDocuments()
 	b.wantNoClaim("of workers that the server has kept from renewing")
-	lost, err := b.s.ExtendDocuments(t.Context(), []store.HeldDocument{one, stale, two, gone})
-	if err != nil || !slices.Equal(lost, []store.HeldDocument{stale, gone}) {
+	lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.HeldDocument{one, stale, two, gone})
+	if err != nil || !slices.Equal(lost, []knowledgedb.HeldDocument{stale, gone}) {
 		t.Errorf("lost %v, %v", lost, err)
 	}
 	b.wantNoClaim("with leases that were renewed")
-	if lost, err := b.s.ExtendDocuments(t.Context(), nil); err != nil || len(lost) != 0 {
+	if lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), nil); err != nil || len(lost) != 0 {
 		t.Errorf("of none: %v, %v", lost, err)
 	}
 }
@@ -507,8 +508,8 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	}
 	stale := two
 	stale.Fence--
-	lost, err := b.s.ExtendDocuments(t.Context(), []store.HeldDocument{one, two, stale})
-	if err != nil || !slices.Equal(lost, []store.HeldDocument{stale}) {
+	lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.HeldDocument{one, two, stale})
+	if err != nil || !slices.Equal(lost, []knowledgedb.HeldDocument{stale}) {
 		t.Errorf("lost %v, %v", lost, err)
 	}
 	left("locked", one.ID, "false")
@@ -516,7 +517,7 @@ func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := b.s.AddChunks(t.Context(), one, nil, "", nil, 1); err != nil || !kept {
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), one, nil, "", nil, 1); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	left("with chunks", one.ID, "true")
@@ -531,7 +532,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 	b.readyDocument(nil, chunkOf(0, "word"))
 	doc := b.document([]byte("1")).ID
 	held := b.claimDocument()
-	if kept, err := b.s.AddChunks(t.Context(), held, []store.NewChunk{chunkOf(0, "word")}, "m", nil, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{chunkOf(0, "word")}, "m", nil, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	for _, lock := range []string{
@@ -546,7 +547,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 		}
 		finished := make(chan error, 1)
 		go func() {
-			kept, err := b.s.FinishDocument(t.Context(), held, store.FinishedDocument{})
+			kept, err := b.s.Knowledge.FinishDocument(t.Context(), held, knowledgedb.FinishedDocument{})
 			if err == nil && !kept {
 				err = errors.New("taken")
 			}
@@ -554,7 +555,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 		}()
 		b.awaitText(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
 			AND query_start < clock_timestamp() - interval '300 milliseconds'`, "1", finished)
-		if lost, err := b.s.ExtendDocuments(t.Context(), []store.HeldDocument{held}); err != nil || len(lost) > 0 {
+		if lost, err := b.s.Knowledge.ExtendDocuments(t.Context(), []knowledgedb.HeldDocument{held}); err != nil || len(lost) > 0 {
 			t.Errorf("lost %v, %v", lost, err)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -564,7 +565,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.wantDocument(doc, domain.DocumentReady, "at last")
-		if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+		if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {
 			t.Fatal(err)
 		}
 		held = b.claimDocument()
@@ -593,31 +594,31 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 	b := newBench(t)
 	b.serverStarted(longAgo)
 	doc := b.document([]byte("poison")).ID
-	for n := range store.MaxDeaths {
+	for n := range lease.MaxDeaths {
 		held := b.claimDocument()
 		if n == 2 { // draining is no death
-			if err := b.s.ReleaseDocument(t.Context(), held); err != nil {
+			if err := b.s.Knowledge.ReleaseDocument(t.Context(), held); err != nil {
 				t.Fatal(err)
 			}
 			held = b.claimDocument()
 		}
-		if kept, err := b.s.AddChunks(t.Context(), held, []store.NewChunk{chunkOf(0, "x")}, "", nil, 1); err != nil || !kept {
+		if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{chunkOf(0, "x")}, "", nil, 1); err != nil || !kept {
 			t.Fatalf("adding: %v, %v", kept, err)
 		}
-		if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(ended) != 0 {
+		if ended, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(ended) != 0 {
 			t.Fatalf("while it is read: %v, %v", ended, err)
 		}
 		b.loseDocuments()
 	}
 	b.wantNoClaim("poison")
-	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(ended) != 1 || ended[0] != b.org {
+	if ended, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(ended) != 1 || ended[0] != b.org {
 		t.Fatalf("ended %v, %v", ended, err)
 	}
-	if got := b.wantDocument(doc, domain.DocumentFailed, "poison"); got.Error == nil || *got.Error != store.DocumentWorkerLost {
+	if got := b.wantDocument(doc, domain.DocumentFailed, "poison"); got.Error == nil || *got.Error != knowledgedb.DocumentWorkerLost {
 		t.Errorf("%+v", got.Error)
 	}
 	b.wantIndexed("of poison", "0 chunks 0 vectors 0 terms")
-	if _, err := b.s.RetryDocument(t.Context(), b.org, doc); err != nil {
+	if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {
 		t.Fatal(err)
 	}
 	b.claimDocument() // all begins anew
@@ -632,7 +633,7 @@ func TestDeadlinesOfDocuments(t *testing.T) {
 	late()
 	b.wantNoClaim("past the deadline")
 	put := b.document([]byte("put back")).ID
-	if kept, err := b.s.PostponeDocument(t.Context(), b.claimDocument(), broken, time.Minute); err != nil || !kept {
+	if kept, err := b.s.Knowledge.PostponeDocument(t.Context(), b.claimDocument(), broken, time.Minute); err != nil || !kept {
 		t.Fatalf("postponing: %v, %v", kept, err)
 	}
 	b.wantDocument(put, domain.DocumentQueued, "put back")
@@ -645,15 +646,15 @@ func TestDeadlinesOfDocuments(t *testing.T) {
 	living := b.document([]byte("living")).ID
 	held := b.claimDocument()
 	late()
-	if ended, err := b.s.EndDocuments(t.Context(), 10); err != nil || len(ended) != 3 {
+	if ended, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(ended) != 3 {
 		t.Errorf("ended %v, %v", ended, err)
 	}
-	for doc, want := range map[string]domain.DocumentError{never: store.DocumentNotProcessed, put: broken, lost: store.DocumentWorkerLost} {
+	for doc, want := range map[string]domain.DocumentError{never: knowledgedb.DocumentNotProcessed, put: broken, lost: knowledgedb.DocumentWorkerLost} {
 		if got := b.wantDocument(doc, domain.DocumentFailed, want.Code); got.Error == nil || *got.Error != want {
 			t.Errorf("%+v, want %v", got.Error, want)
 		}
 	}
-	if kept, err := b.s.PostponeDocument(t.Context(), held, broken, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.PostponeDocument(t.Context(), held, broken, 0); err != nil || !kept {
 		t.Fatalf("postponing: %v, %v", kept, err)
 	}
 	if got := b.wantDocument(living, domain.DocumentFailed, "no time is left"); got.Error == nil || *got.Error != broken {
@@ -668,29 +669,29 @@ func TestProgressAndEndOfADocument(t *testing.T) {
 	held := b.claimDocument()
 	pages := 7
 	for done := range 3 {
-		if kept, err := b.s.AddChunks(t.Context(), held, nil, "", &pages, done); err != nil || !kept {
+		if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, nil, "", &pages, done); err != nil || !kept {
 			t.Fatal(kept, err)
 		}
 	}
 	if got := b.wantDocument(doc, domain.DocumentProcessing, "halfway"); got.Done != 2 || got.Pages == nil || *got.Pages != 7 {
 		t.Errorf("%+v", got)
 	}
-	content, kept, err := b.s.DocumentContent(t.Context(), held)
+	content, kept, err := b.s.Knowledge.DocumentContent(t.Context(), held)
 	if err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	if got := readAll(t, content); got != "long" {
 		t.Errorf("content %q", got)
 	}
-	done := store.FinishedDocument{MIMEType: "application/pdf", Title: "T", Language: "de", Pages: &pages, Notes: []string{"one page was empty."}, Model: "m"}
-	if kept, err := b.s.FinishDocument(t.Context(), held, done); err != nil || !kept {
+	done := knowledgedb.FinishedDocument{MIMEType: "application/pdf", Title: "T", Language: "de", Pages: &pages, Notes: []string{"one page was empty."}, Model: "m"}
+	if kept, err := b.s.Knowledge.FinishDocument(t.Context(), held, done); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	got := b.wantDocument(doc, domain.DocumentReady, "at the end")
 	if got.MIMEType != done.MIMEType || got.Language != "de" || got.Done != 7 || got.Chunks != 0 || !slices.Equal(got.Notes, done.Notes) || got.Error != nil {
 		t.Errorf("%+v", got)
 	}
-	if _, kept, err := b.s.DocumentContent(t.Context(), held); err != nil || kept {
+	if _, kept, err := b.s.Knowledge.DocumentContent(t.Context(), held); err != nil || kept {
 		t.Errorf("content of one that is not in hand: %v, %v", kept, err)
 	}
 }
@@ -698,14 +699,14 @@ func TestProgressAndEndOfADocument(t *testing.T) {
 func TestContentsThatAddressesGive(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	doc := b.add(store.NewDocument{Name: "page", URL: "https://example.com/"})[0].Document.ID
+	doc := b.add(knowledgedb.NewDocument{Name: "page", URL: "https://example.com/"})[0].Document.ID
 	held := b.claimDocument()
-	if _, kept, err := b.s.DocumentContent(t.Context(), held); err != nil || kept {
+	if _, kept, err := b.s.Knowledge.DocumentContent(t.Context(), held); err != nil || kept {
 		t.Errorf("nothing was fetched: %v, %v", kept, err)
 	}
-	limits := store.DocumentLimits{Documents: 1, Bytes: 10}
+	limits := knowledgedb.DocumentLimits{Documents: 1, Bytes: 10}
 	set := func(content string) (bool, error) {
-		return b.s.SetDocumentContent(t.Context(), held, b.upload([]byte(content)), "page.html", "text/html", limits)
+		return b.s.Knowledge.SetDocumentContent(t.Context(), held, b.upload([]byte(content)), "page.html", "text/html", limits)
 	}
 	for _, content := range []string{"first", "first", "second"} {
 		if kept, err := set(content); err != nil || !kept {
@@ -714,7 +715,7 @@ func TestContentsThatAddressesGive(t *testing.T) {
 		b.wantOriginal(doc, []byte(content))
 		b.wantStored(content, "1 contents 1 chunks 0 files")
 	}
-	if kept, err := set("more than there is room for"); !errors.Is(err, store.ErrDocumentsFull) || kept {
+	if kept, err := set("more than there is room for"); !errors.Is(err, knowledgedb.ErrDocumentsFull) || kept {
 		t.Errorf("too much: %v, %v", kept, err)
 	}
 	held.Fence++
@@ -740,7 +741,7 @@ func TestTermsAreCountedExactly(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.ClaimDocuments(t.Context(), 1, nil)
+				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 1, nil)
 				if err != nil || len(claimed) == 0 {
 					return
 				}
@@ -751,7 +752,7 @@ func TestTermsAreCountedExactly(t *testing.T) {
 					}
 				}
 				if claimed[0].Attempts == 1 && claimed[0].Document.SHA256 != nil && (*claimed[0].Document.SHA256)[0] < '8' {
-					if _, err := b.s.DeleteDocument(t.Context(), b.org, a.held.ID); err != nil {
+					if _, err := b.s.Knowledge.DeleteDocument(t.Context(), b.org, a.held.ID); err != nil {
 						t.Error(err)
 					}
 				}

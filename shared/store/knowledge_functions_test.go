@@ -7,7 +7,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // The schema's functions that search, called as they are rather than by the store, which never asks for another's.
@@ -100,12 +100,16 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	b.readyDocument(nil, chunkOf(0, "zylinder", "bolt"), chunkOf(1, "bolt", "nut"), chunkOf(2, "nut"))
-	scope := store.SearchScope{OrganizationID: b.org}
-	search := func() [][]store.Hit {
-		var all [][]store.Hit
-		for _, f := range []func() ([]store.Hit, error){
-			func() ([]store.Hit, error) { return s.SearchText(t.Context(), scope, asked("bolt nut"), 10) },
-			func() ([]store.Hit, error) { return s.SearchSimilar(t.Context(), scope, asked("zylidner nut"), 10) },
+	scope := knowledgedb.SearchScope{OrganizationID: b.org}
+	search := func() [][]knowledgedb.Hit {
+		var all [][]knowledgedb.Hit
+		for _, f := range []func() ([]knowledgedb.Hit, error){
+			func() ([]knowledgedb.Hit, error) {
+				return s.Knowledge.SearchText(t.Context(), scope, asked("bolt nut"), 10)
+			},
+			func() ([]knowledgedb.Hit, error) {
+				return s.Knowledge.SearchSimilar(t.Context(), scope, asked("zylidner nut"), 10)
+			},
 		} {
 			hits, err := f()
 			if err != nil || len(hits) == 0 {
@@ -116,12 +120,12 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 		return all
 	}
 	before := search()
-	var chunks []store.NewChunk
+	var chunks []knowledgedb.NewChunk
 	for n, word := range []string{"zylidner", "zylidners", "zylidnera", "zylidnero", "zylidnery", "zylidnert", "zylidnerx", "bolt", "bolt", "bolt"} {
 		chunks = append(chunks, chunkOf(n, word, "bolt"))
 	}
 	other.readyDocument(nil, chunks...)
-	if after := search(); !slices.EqualFunc(before, after, slices.Equal[[]store.Hit]) {
+	if after := search(); !slices.EqualFunc(before, after, slices.Equal[[]knowledgedb.Hit]) {
 		t.Errorf("before %v, after %v", before, after)
 	}
 }
@@ -135,17 +139,17 @@ func TestUnreadDocumentsAreNoHits(t *testing.T) {
 	ready := b.readyDocument(nil, far)
 	b.document([]byte("unread"))
 	held := b.claimDocument()
-	var chunks []store.NewChunk
+	var chunks []knowledgedb.NewChunk
 	for n := range 130 { // more than are ranked for one hit
 		c := chunkOf(n, "word", "word", "word")
 		c.Vector = []float32{1, 0}
 		chunks = append(chunks, c)
 	}
-	if kept, err := b.s.AddChunks(t.Context(), held, chunks, "m", nil, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, chunks, "m", nil, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
-	scope := store.SearchScope{OrganizationID: b.org}
-	hits, err := b.s.SearchText(t.Context(), scope, asked("word"), 1)
+	scope := knowledgedb.SearchScope{OrganizationID: b.org}
+	hits, err := b.s.Knowledge.SearchText(t.Context(), scope, asked("word"), 1)
 	if got := b.shown(hits, err); got != far.Text {
 		t.Errorf("by words: %q of %v", got, hits)
 	}

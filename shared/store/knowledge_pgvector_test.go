@@ -10,11 +10,11 @@ import (
 
 	"github.com/lib/pq"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // wantComparedBy checks who computes the scores, the database or this process, and gives what is found.
-func (b *bench) wantComparedBy(database bool, what string, sought []float32) []store.Hit {
+func (b *bench) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))
 	for i, v := range sought {
@@ -28,7 +28,7 @@ func (b *bench) wantComparedBy(database bool, what string, sought []float32) []s
 	if err != nil || rows == 0 || database && (scored != 7 || rows != 7) || !database && scored != 0 {
 		b.Fatalf("%s: %d rows, %d of them compared by the database, %v", what, rows, scored, err)
 	}
-	hits, err := b.s.SearchVectors(b.Context(), store.SearchScope{OrganizationID: b.org}, "m", sought, 7)
+	hits, err := b.s.Knowledge.SearchVectors(b.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, "m", sought, 7)
 	if err != nil || len(hits) != 7 {
 		b.Fatalf("%s: %+v, %v", what, hits, err)
 	}
@@ -36,7 +36,7 @@ func (b *bench) wantComparedBy(database bool, what string, sought []float32) []s
 }
 
 // wantSame checks that the same chunks were found, as near as before.
-func wantSame(t *testing.T, what string, got, want []store.Hit) {
+func wantSame(t *testing.T, what string, got, want []knowledgedb.Hit) {
 	t.Helper()
 	for i := range want {
 		if got[i].ChunkID != want[i].ChunkID || !(math.Abs(got[i].Score-want[i].Score) < 1e-5) { // so that NaN is told
@@ -47,9 +47,9 @@ func wantSame(t *testing.T, what string, got, want []store.Hit) {
 }
 
 // spread are chunks with vectors of length 1, but for the first one, which has nothing but zeros.
-func spread(chunks, dimensions int) []store.NewChunk {
+func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 	random := rand.New(rand.NewPCG(7, 7))
-	out := make([]store.NewChunk, chunks)
+	out := make([]knowledgedb.NewChunk, chunks)
 	for n := range out {
 		out[n] = chunkOf(n, fmt.Sprint("n", n))
 		out[n].Vector = make([]float32, dimensions)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lib/pq"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // vocabulary gives words as often as languages do: the n-th one with a probability of about 1/n.
@@ -28,7 +28,7 @@ func newVocabulary(seed uint64) *vocabulary {
 func (v *vocabulary) word() string { return fmt.Sprintf("w%d", v.zipf.Uint64()) }
 
 // chunk has 120 words, a part of them of its document's own subject.
-func (v *vocabulary) chunk(n int, subject []string) store.NewChunk {
+func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 	words := make([]string, 120)
 	for i := range words {
 		if words[i] = v.word(); v.random.IntN(4) == 0 {
@@ -47,20 +47,20 @@ func (b *bench) fill(documents int, seed uint64) (questions [][]string, adding, 
 		for i := range subject {
 			subject[i] = v.word()
 		}
-		var chunks []store.NewChunk
+		var chunks []knowledgedb.NewChunk
 		for n := range 100 {
 			chunks = append(chunks, v.chunk(n, subject))
 		}
 		content := b.upload(fmt.Append(nil, v.random.Uint64()))
-		b.add(store.NewDocument{Name: "d", Content: &content})
+		b.add(knowledgedb.NewDocument{Name: "d", Content: &content})
 		held := b.claimDocument()
 		start := time.Now()
-		if kept, err := b.s.AddChunks(b.Context(), held, chunks, "", nil, 0); err != nil || !kept {
+		if kept, err := b.s.Knowledge.AddChunks(b.Context(), held, chunks, "", nil, 0); err != nil || !kept {
 			b.Fatal(kept, err)
 		}
 		adding = append(adding, time.Since(start))
 		start = time.Now()
-		if kept, err := b.s.FinishDocument(b.Context(), held, store.FinishedDocument{Terms: termsIn(chunks)}); err != nil || !kept {
+		if kept, err := b.s.Knowledge.FinishDocument(b.Context(), held, knowledgedb.FinishedDocument{Terms: termsIn(chunks)}); err != nil || !kept {
 			b.Fatal(kept, err)
 		}
 		finishing = append(finishing, time.Since(start))
@@ -107,7 +107,7 @@ func (b *bench) measure(questions [][]string) (ours, plain []time.Duration) {
 		ours, plain = nil, nil
 		for _, words := range questions {
 			start := time.Now()
-			hits, err := b.s.SearchText(b.Context(), store.SearchScope{OrganizationID: b.org}, asked(strings.Join(words, " ")), 10)
+			hits, err := b.s.Knowledge.SearchText(b.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(strings.Join(words, " ")), 10)
 			if err != nil || len(hits) == 0 {
 				b.Fatalf("%v: %v, %v", words, hits, err)
 			}

@@ -10,41 +10,41 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/shared/testkit"
 )
 
 // ready enters a document with chunks that is read at once.
-func (b *bench) readyDocument(metadata map[string]string, chunks ...store.NewChunk) string {
+func (b *bench) readyDocument(metadata map[string]string, chunks ...knowledgedb.NewChunk) string {
 	b.Helper()
 	content := b.upload([]byte(id.New(id.Document)))
-	doc := b.add(store.NewDocument{Name: "d", Content: &content, Metadata: metadata})[0].Document.ID
+	doc := b.add(knowledgedb.NewDocument{Name: "d", Content: &content, Metadata: metadata})[0].Document.ID
 	held := b.claimDocument()
 	if held.ID != doc {
 		b.Fatalf("claimed %s", held.ID)
 	}
 	for part := range slices.Chunk(chunks, 100) {
-		if kept, err := b.s.AddChunks(b.Context(), held, part, "m", nil, 0); err != nil || !kept {
+		if kept, err := b.s.Knowledge.AddChunks(b.Context(), held, part, "m", nil, 0); err != nil || !kept {
 			b.Fatalf("adding chunks: %v, %v", kept, err)
 		}
 	}
-	if kept, err := b.s.FinishDocument(b.Context(), held, store.FinishedDocument{Model: "m", Terms: termsIn(chunks)}); err != nil || !kept {
+	if kept, err := b.s.Knowledge.FinishDocument(b.Context(), held, knowledgedb.FinishedDocument{Model: "m", Terms: termsIn(chunks)}); err != nil || !kept {
 		b.Fatalf("finishing: %v, %v", kept, err)
 	}
 	return doc
 }
 
 // asked makes words of a question; | stands between the lexemes of one.
-func asked(question string) (out []store.QueryWord) {
+func asked(question string) (out []knowledgedb.QueryWord) {
 	for w := range strings.FieldsSeq(question) {
 		lexemes := strings.Split(w, "|")
-		out = append(out, store.QueryWord{Text: lexemes[0], Lexemes: lexemes})
+		out = append(out, knowledgedb.QueryWord{Text: lexemes[0], Lexemes: lexemes})
 	}
 	return out
 }
 
 // shown gives the texts of what was found, in its order.
-func (b *bench) shown(hits []store.Hit, err error) string {
+func (b *bench) shown(hits []knowledgedb.Hit, err error) string {
 	b.Helper()
 	if err != nil {
 		b.Fatalf("searching: %v", err)
@@ -55,7 +55,7 @@ func (b *bench) shown(hits []store.Hit, err error) string {
 			b.Errorf("scores %+v", hits)
 		}
 	}
-	passages, err := b.s.Passages(b.Context(), b.org, ids)
+	passages, err := b.s.Knowledge.Passages(b.Context(), b.org, ids)
 	if err != nil {
 		b.Fatalf("reading passages: %v", err)
 	}
@@ -68,7 +68,7 @@ func (b *bench) shown(hits []store.Hit, err error) string {
 
 func (b *bench) wantFound(question, want string) {
 	b.Helper()
-	got := b.shown(b.s.SearchText(b.Context(), store.SearchScope{OrganizationID: b.org}, asked(question), 10))
+	got := b.shown(b.s.Knowledge.SearchText(b.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(question), 10))
 	if got != want {
 		b.Errorf("%s: found %q, want %q", question, got, want)
 	}
@@ -78,8 +78,8 @@ func TestWordsRank(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	heading := chunkOf(6, "the", "rest")
-	heading.Terms = append(heading.Terms, store.Term{Lexeme: "boxing", Positions: []int{1}, Heading: true})
-	chunks := []store.NewChunk{
+	heading.Terms = append(heading.Terms, knowledgedb.Term{Lexeme: "boxing", Positions: []int{1}, Heading: true})
+	chunks := []knowledgedb.NewChunk{
 		chunkOf(0, "rope", "and", "bag"),
 		chunkOf(1, "rope", "tied", "rope", "bell"),
 		chunkOf(2, "rope", "ring"),
@@ -100,7 +100,7 @@ func TestWordsRank(t *testing.T) {
 		"match|match":  "boxing match",
 		"ring|missing": "rope ring / ring gloves",
 	} {
-		got := b.shown(b.s.SearchText(t.Context(), store.SearchScope{OrganizationID: b.org}, asked(question), 10))
+		got := b.shown(b.s.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(question), 10))
 		if question == "bag|gloves" || question == "ring|missing" { // as good as each other but for their length
 			a, w := strings.Split(got, " / "), strings.Split(want, " / ")
 			slices.Sort(a)
@@ -111,7 +111,7 @@ func TestWordsRank(t *testing.T) {
 			t.Errorf("%s: found %q, want %q", question, got, want)
 		}
 	}
-	if hits, err := b.s.SearchText(t.Context(), store.SearchScope{OrganizationID: b.org}, asked("rope"), 2); err != nil || len(hits) != 2 {
+	if hits, err := b.s.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked("rope"), 2); err != nil || len(hits) != 2 {
 		t.Errorf("the best two: %v, %v", hits, err)
 	}
 }
@@ -125,22 +125,22 @@ func TestWordsAreNoSyntax(t *testing.T) {
 		strings.Repeat("x", 2040),
 	}
 	for n, lexeme := range hostile {
-		chunk := store.NewChunk{Passage: domain.Passage{Chunk: 0, Text: fmt.Sprint(n, "=", lexeme)}, Terms: []store.Term{{Lexeme: lexeme, Positions: []int{1}}}}
+		chunk := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: 0, Text: fmt.Sprint(n, "=", lexeme)}, Terms: []knowledgedb.Term{{Lexeme: lexeme, Positions: []int{1}}}}
 		b.readyDocument(nil, chunk)
 	}
-	scope := store.SearchScope{OrganizationID: b.org}
+	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for n, lexeme := range hostile {
-		words := []store.QueryWord{{Text: lexeme, Lexemes: []string{lexeme}}}
-		if got, want := b.shown(b.s.SearchText(t.Context(), scope, words, 10)), fmt.Sprint(n, "=", lexeme); got != want {
+		words := []knowledgedb.QueryWord{{Text: lexeme, Lexemes: []string{lexeme}}}
+		if got, want := b.shown(b.s.Knowledge.SearchText(t.Context(), scope, words, 10)), fmt.Sprint(n, "=", lexeme); got != want {
 			t.Errorf("%q: found %q", lexeme, got)
 		}
-		if hits, err := b.s.SearchSimilar(t.Context(), scope, words, 10); err != nil || len(hits) > 0 {
+		if hits, err := b.s.Knowledge.SearchSimilar(t.Context(), scope, words, 10); err != nil || len(hits) > 0 {
 			t.Errorf("%q is known: %v, %v", lexeme, hits, err)
 		}
 	}
 	for _, lexeme := range []string{"", "\x00", "a\x00", "\xff", strings.Repeat("x", 2041), strings.Repeat("x", 1<<20)} {
-		words := []store.QueryWord{{Text: lexeme, Lexemes: []string{lexeme, "nothing"}}}
-		scope := store.SearchScope{OrganizationID: b.org, DocumentIDs: []string{lexeme}, Metadata: map[string]string{lexeme: lexeme}}
+		words := []knowledgedb.QueryWord{{Text: lexeme, Lexemes: []string{lexeme, "nothing"}}}
+		scope := knowledgedb.SearchScope{OrganizationID: b.org, DocumentIDs: []string{lexeme}, Metadata: map[string]string{lexeme: lexeme}}
 		for what, search := range b.searches(scope, words) {
 			if hits, err := search(); err != nil || len(hits) > 0 {
 				t.Errorf("%s for %.10q: %v, %v", what, lexeme, hits, err)
@@ -150,26 +150,28 @@ func TestWordsAreNoSyntax(t *testing.T) {
 }
 
 // searches are the ways to search for words.
-func (b *bench) searches(scope store.SearchScope, words []store.QueryWord) map[string]func() ([]store.Hit, error) {
-	return map[string]func() ([]store.Hit, error){
-		"text":    func() ([]store.Hit, error) { return b.s.SearchText(b.Context(), scope, words, 10) },
-		"similar": func() ([]store.Hit, error) { return b.s.SearchSimilar(b.Context(), scope, words, 10) },
-		"vectors": func() ([]store.Hit, error) { return b.s.SearchVectors(b.Context(), scope, "m", []float32{1, 0}, 10) },
+func (b *bench) searches(scope knowledgedb.SearchScope, words []knowledgedb.QueryWord) map[string]func() ([]knowledgedb.Hit, error) {
+	return map[string]func() ([]knowledgedb.Hit, error){
+		"text":    func() ([]knowledgedb.Hit, error) { return b.s.Knowledge.SearchText(b.Context(), scope, words, 10) },
+		"similar": func() ([]knowledgedb.Hit, error) { return b.s.Knowledge.SearchSimilar(b.Context(), scope, words, 10) },
+		"vectors": func() ([]knowledgedb.Hit, error) {
+			return b.s.Knowledge.SearchVectors(b.Context(), scope, "m", []float32{1, 0}, 10)
+		},
 	}
 }
 
 func TestChunksBeyondWhatPostgreSQLTakes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	c := store.NewChunk{Passage: domain.Passage{Text: "all of it"}}
+	c := knowledgedb.NewChunk{Passage: domain.Passage{Text: "all of it"}}
 	for i := range 2000 {
-		c.Terms = append(c.Terms, store.Term{Lexeme: fmt.Sprintf("%d%s", i, strings.Repeat("x", 2000)), Positions: []int{i + 1}})
+		c.Terms = append(c.Terms, knowledgedb.Term{Lexeme: fmt.Sprintf("%d%s", i, strings.Repeat("x", 2000)), Positions: []int{i + 1}})
 	}
-	often := store.Term{Lexeme: "often", Positions: []int{0, -1, 1 << 40}}
+	often := knowledgedb.Term{Lexeme: "often", Positions: []int{0, -1, 1 << 40}}
 	for i := range 100_000 {
 		often.Positions = append(often.Positions, i)
 	}
-	c.Terms = append([]store.Term{often, {Lexeme: "nowhere"}, {Lexeme: "\x00"}, {Lexeme: "often", Heading: true, Positions: []int{3}}}, c.Terms...)
+	c.Terms = append([]knowledgedb.Term{often, {Lexeme: "nowhere"}, {Lexeme: "\x00"}, {Lexeme: "often", Heading: true, Positions: []int{3}}}, c.Terms...)
 	b.readyDocument(nil, c)
 	for _, word := range []string{"often", "nowhere", "0" + strings.Repeat("x", 2000)} {
 		b.wantFound(word, "all of it")
@@ -180,7 +182,7 @@ func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.readyDocument(nil, chunkOf(0, "zylinder", "interface"), chunkOf(1, "zylinder", "card"), chunkOf(2, "postgresql"), chunkOf(3, "interface"))
-	scope := store.SearchScope{OrganizationID: b.org}
+	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for question, want := range map[string]string{
 		"zylidner":               "zylinder card / zylinder interface",
 		"zylidner interface":     "zylinder interface / zylinder card", // one of the words that are alike must be there
@@ -191,7 +193,7 @@ func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 		"card 12345":             "",
 		"zylidner|zylidner card": "zylinder card / zylinder interface",
 	} {
-		got := b.shown(b.s.SearchSimilar(t.Context(), scope, asked(question), 10))
+		got := b.shown(b.s.Knowledge.SearchSimilar(t.Context(), scope, asked(question), 10))
 		parts := strings.Split(got, " / ")
 		if question == "zylidner" { // as good as each other
 			slices.Sort(parts)
@@ -205,28 +207,28 @@ func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 func TestScopesOfSearches(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	vector := func(c store.NewChunk) store.NewChunk { c.Vector = []float32{1, 0}; return c }
+	vector := func(c knowledgedb.NewChunk) knowledgedb.NewChunk { c.Vector = []float32{1, 0}; return c }
 	one := b.readyDocument(map[string]string{"lang": "en", "year": "2026"}, vector(chunkOf(0, "one", "word")))
 	two := b.readyDocument(map[string]string{"lang": "de"}, vector(chunkOf(0, "two", "word")))
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	foreign := other.readyDocument(map[string]string{"lang": "en"}, vector(chunkOf(0, "foreign", "word")))
 	b.document([]byte("unread"))
 	held := b.claimDocument()
-	if kept, err := b.s.AddChunks(t.Context(), held, []store.NewChunk{vector(chunkOf(0, "unread", "word"))}, "m", nil, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{vector(chunkOf(0, "unread", "word"))}, "m", nil, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	for _, c := range []struct {
-		scope store.SearchScope
+		scope knowledgedb.SearchScope
 		want  string
 	}{
-		{store.SearchScope{}, "one word / two word"},
-		{store.SearchScope{DocumentIDs: []string{two}}, "two word"},
-		{store.SearchScope{DocumentIDs: []string{two, one, two, "doc_x", ""}}, "one word / two word"},
-		{store.SearchScope{DocumentIDs: []string{foreign, held.ID}}, ""},
-		{store.SearchScope{Metadata: map[string]string{"lang": "en"}}, "one word"},
-		{store.SearchScope{Metadata: map[string]string{"lang": "en", "year": "2026"}}, "one word"},
-		{store.SearchScope{Metadata: map[string]string{"lang": "en", "year": "2025"}}, ""},
-		{store.SearchScope{Metadata: map[string]string{"lang": "de"}, DocumentIDs: []string{one}}, ""},
+		{knowledgedb.SearchScope{}, "one word / two word"},
+		{knowledgedb.SearchScope{DocumentIDs: []string{two}}, "two word"},
+		{knowledgedb.SearchScope{DocumentIDs: []string{two, one, two, "doc_x", ""}}, "one word / two word"},
+		{knowledgedb.SearchScope{DocumentIDs: []string{foreign, held.ID}}, ""},
+		{knowledgedb.SearchScope{Metadata: map[string]string{"lang": "en"}}, "one word"},
+		{knowledgedb.SearchScope{Metadata: map[string]string{"lang": "en", "year": "2026"}}, "one word"},
+		{knowledgedb.SearchScope{Metadata: map[string]string{"lang": "en", "year": "2025"}}, ""},
+		{knowledgedb.SearchScope{Metadata: map[string]string{"lang": "de"}, DocumentIDs: []string{one}}, ""},
 	} {
 		c.scope.OrganizationID = b.org
 		for what, search := range b.searches(c.scope, asked("word")) {
@@ -252,20 +254,20 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	secret := chunkOf(0, "secret", "zylinder")
 	secret.Vector = []float32{1, 0}
 	b.readyDocument(nil, secret)
-	hits, err := s.SearchText(t.Context(), store.SearchScope{OrganizationID: b.org}, asked("secret"), 10)
+	hits, err := s.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked("secret"), 10)
 	if err != nil || len(hits) != 1 {
 		t.Fatal(hits, err)
 	}
 	broken, by := sabotaged(t, dsn)
 	forgetful := &bench{T: t, s: broken, raw: raw, org: other.org}
 	for _, org := range []string{other.org, "", "org_none", b.org + "," + other.org, "%"} {
-		for what, search := range forgetful.searches(store.SearchScope{OrganizationID: org}, asked("secret zylidner")) {
+		for what, search := range forgetful.searches(knowledgedb.SearchScope{OrganizationID: org}, asked("secret zylidner")) {
 			if found, err := search(); err != nil || len(found) > 0 {
 				t.Errorf("%s for %q: %v, %v", what, org, found, err)
 			}
 		}
 	}
-	passages, err := broken.Passages(t.Context(), other.org, []int64{hits[0].ChunkID})
+	passages, err := broken.Knowledge.Passages(t.Context(), other.org, []int64{hits[0].ChunkID})
 	if err != nil || len(passages) > 0 {
 		t.Errorf("passages: %v, %v", passages, err)
 	}
@@ -294,7 +296,7 @@ func TestNearestVectors(t *testing.T) {
 		return out
 	}
 	sought := unit(nil, 1)
-	var chunks []store.NewChunk
+	var chunks []knowledgedb.NewChunk
 	for n := range documents {
 		c := chunkOf(n, fmt.Sprint("n", n))
 		if c.Vector = unit(nil, 1); n%500 == 7 {
@@ -303,17 +305,17 @@ func TestNearestVectors(t *testing.T) {
 		chunks = append(chunks, c)
 	}
 	doc := b.readyDocument(nil, chunks...)
-	scope := store.SearchScope{OrganizationID: b.org}
+	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	b.wantCounted("more chunks than are counted at once")
-	if got := b.shown(b.s.SearchVectors(t.Context(), scope, "m", sought, 6)); got != "n7 / n507 / n1007 / n1507 / n2007 / n2507" {
+	if got := b.shown(b.s.Knowledge.SearchVectors(t.Context(), scope, "m", sought, 6)); got != "n7 / n507 / n1007 / n1507 / n2007 / n2507" {
 		t.Errorf("found %s", got)
 	}
-	exactly, err := b.s.SearchVectors(t.Context(), scope, "m", chunks[7].Vector, 1)
+	exactly, err := b.s.Knowledge.SearchVectors(t.Context(), scope, "m", chunks[7].Vector, 1)
 	if err != nil || len(exactly) != 1 || math.Abs(exactly[0].Score-1) > 1e-5 {
 		t.Errorf("itself: %+v, %v", exactly, err)
 	}
 	for what, of := range map[string][]float32{"other": sought, "m": sought[:10], "none": nil} {
-		if hits, err := b.s.SearchVectors(t.Context(), scope, what, of, 6); err != nil || len(hits) > 0 {
+		if hits, err := b.s.Knowledge.SearchVectors(t.Context(), scope, what, of, 6); err != nil || len(hits) > 0 {
 			t.Errorf("of the model %s with %d dimensions: %v, %v", what, len(of), hits, err)
 		}
 	}
@@ -324,7 +326,7 @@ func TestNearestVectors(t *testing.T) {
 func TestPassagesOfDocuments(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var chunks []store.NewChunk
+	var chunks []knowledgedb.NewChunk
 	for n := range 6 {
 		c, page := chunkOf(n, fmt.Sprint("n", n)), n/2+1
 		c.Page, c.Headings, c.StartIndex, c.EndIndex = &page, []string{"A, {\"b\"}", "ü"}, n, n+2
@@ -349,12 +351,12 @@ func TestPassagesOfDocuments(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	for limit, want := range map[int]string{9: "n2 n3", 1: "n2"} {
-		if got := show(b.s.DocumentPassages(t.Context(), b.org, doc, 2, limit)); got != want {
+		if got := show(b.s.Knowledge.DocumentPassages(t.Context(), b.org, doc, 2, limit)); got != want {
 			t.Errorf("%d of page 2: %s", limit, got)
 		}
 	}
 	for chunk, want := range map[int]string{0: "n0 n1", 3: "n2 n3 n4", 5: "n4 n5", 9: "", math.MaxInt32: "", -5: ""} {
-		if got := show(b.s.DocumentPassagesAround(t.Context(), b.org, doc, chunk, 1)); got != want {
+		if got := show(b.s.Knowledge.DocumentPassagesAround(t.Context(), b.org, doc, chunk, 1)); got != want {
 			t.Errorf("around %d: %s", chunk, got)
 		}
 	}
@@ -363,11 +365,11 @@ func TestPassagesOfDocuments(t *testing.T) {
 	if err := row.Scan(&last, &first); err != nil {
 		t.Fatal(err)
 	}
-	if got := show(b.s.Passages(t.Context(), b.org, []int64{last, 1 << 50, first, last})); got != "n5 n0 n5" {
+	if got := show(b.s.Knowledge.Passages(t.Context(), b.org, []int64{last, 1 << 50, first, last})); got != "n5 n0 n5" {
 		t.Errorf("passages: %s", got)
 	}
 	b.exec(`UPDATE documents SET status = 'queued'`)
-	if got := show(b.s.Passages(t.Context(), b.org, []int64{last})) + show(b.s.DocumentPassages(t.Context(), b.org, doc, 2, 9)); got != "" {
+	if got := show(b.s.Knowledge.Passages(t.Context(), b.org, []int64{last})) + show(b.s.Knowledge.DocumentPassages(t.Context(), b.org, doc, 2, 9)); got != "" {
 		t.Errorf("of one that is not ready: %s", got)
 	}
 }

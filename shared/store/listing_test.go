@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"parley/shared/store"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 // However many organizations there are and whatever one has, a page of what it has reads little more than the page.
@@ -20,11 +22,11 @@ func TestPagesAreReadAlongTheirIndex(t *testing.T) {
 	for _, stats := range []string{"none", "up to date"} {
 		for name, list := range map[string]func(s *store.Store) (int, error){
 			"runs": func(s *store.Store) (int, error) {
-				list, err := s.ListRuns(t.Context(), r.org, store.RunFilter{}, 20)
+				list, err := s.Runs.ListRuns(t.Context(), r.org, rundb.RunFilter{}, 20)
 				return len(list), err
 			},
 			"sessions": func(s *store.Store) (int, error) {
-				list, err := s.Sessions(t.Context(), r.org, store.SessionFilter{}, 20)
+				list, err := s.Sessions.Sessions(t.Context(), r.org, sessiondb.SessionFilter{}, 20)
 				return len(list), err
 			},
 		} {

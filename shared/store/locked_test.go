@@ -13,6 +13,11 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/sessiondb"
 	"parley/shared/testkit"
 )
 
@@ -45,25 +50,25 @@ func (b *bench) lockedRun(runID string) (end func()) {
 }
 
 // running accepts and claims n runs of sessions of their own.
-func (b *bench) running(n int) []*store.Claimed {
+func (b *bench) running(n int) []*executiondb.Claimed {
 	b.Helper()
-	rows := make([]store.NewRun, n)
+	rows := make([]queuedb.NewRun, n)
 	for i := range rows {
 		rows[i] = b.run("", "")
 	}
-	out := make([]*store.Claimed, n)
+	out := make([]*executiondb.Claimed, n)
 	for i, accepted := range b.accept(wideWindow, rows...) {
 		out[i] = b.mustClaim(accepted.Run.Run.ID)
 	}
 	return out
 }
 
-func (b *bench) ending(c *store.Claimed, answer string) store.Ending {
+func (b *bench) ending(c *executiondb.Claimed, answer string) executiondb.Ending {
 	b.Helper()
 	run := c.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewEnding(c.Held(), run)
 	b.must(err)
 	return ending
 }
@@ -76,27 +81,27 @@ func (b *bench) on(s *store.Store) *bench {
 }
 
 // acceptUnlocked accepts a run, once no other transaction has locked what it needs.
-func (b *bench) acceptUnlocked(row store.NewRun) (store.Accepted, error) {
+func (b *bench) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	for {
-		out, err := b.s.Accept(b.Context(), []store.NewRun{row}, wideWindow)
+		out, err := b.s.Queue.Accept(b.Context(), []queuedb.NewRun{row}, wideWindow)
 		if err != nil {
-			return store.Accepted{}, err
+			return queuedb.Accepted{}, err
 		}
-		if !errors.Is(out[0].Err, store.ErrLocked) {
+		if !errors.Is(out[0].Err, pg.ErrLocked) {
 			return out[0], nil
 		}
 	}
 }
 
 // deliverUnlocked accepts deliveries, each once no other transaction has locked what it needs.
-func (b *bench) deliverUnlocked(ctx context.Context, rows []store.NewDelivery) ([]store.AcceptedDelivery, error) {
-	out, err := b.s.AcceptDeliveries(ctx, rows, wideWindow)
+func (b *bench) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
+	out, err := b.s.Queue.AcceptDeliveries(ctx, rows, wideWindow)
 	if err != nil {
 		return nil, err
 	}
 	for i := range out {
-		for errors.Is(out[i].Err, store.ErrLocked) {
-			again, err := b.s.AcceptDeliveries(ctx, rows[i:i+1], wideWindow)
+		for errors.Is(out[i].Err, pg.ErrLocked) {
+			again, err := b.s.Queue.AcceptDeliveries(ctx, rows[i:i+1], wideWindow)
 			if err != nil {
 				return nil, err
 			}
@@ -113,19 +118,19 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck := one.run("", "s")
 	for range 2 { // the first batch meets the lock, the second one expects it
-		rows := []store.NewRun{one.run("", "free"), stuck}
+		rows := []queuedb.NewRun{one.run("", "free"), stuck}
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
 		}
 		one.promptly("a batch beside a locked session", func() {
 			for i, a := range one.accept(wideWindow, rows...) {
-				if locked := errors.Is(a.Err, store.ErrLocked); locked != (i == 1) || !locked && a.Err != nil {
+				if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 1) || !locked && a.Err != nil {
 					t.Errorf("%d: %v", i, a.Err)
 				}
 			}
 		})
 	}
-	if err := store.Unavailable(store.ErrLocked); apierr.CodeOf(err) != apierr.Unavailable {
+	if err := pg.Unavailable(pg.ErrLocked); apierr.CodeOf(err) != apierr.Unavailable {
 		t.Errorf("the caller gets %v", err)
 	}
 	release()
@@ -148,13 +153,13 @@ func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	one.finish(one.mustClaim(holder), "old")
 	one.exec(`UPDATE runs SET expires_at = now() - interval '1 second'`)
 	release := one.locked(`DELETE FROM runs WHERE id = $1`, holder)
-	rows := []store.NewRun{one.run("key", "")}
+	rows := []queuedb.NewRun{one.run("key", "")}
 	for range 60 {
 		rows = append(rows, other.run("", ""))
 	}
 	one.promptly("a batch beside a locked key", func() {
 		for i, a := range one.accept(wideWindow, rows...) {
-			if locked := errors.Is(a.Err, store.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
+			if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
 				t.Errorf("%d: %v", i, a.Err)
 			}
 		}
@@ -172,7 +177,7 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
 	release := one.lockedRun(stuck)
 	one.promptly("claiming", func() {
-		claims, err := one.s.Claim(t.Context(), []string{stuck, free, "run_unknown"})
+		claims, err := one.s.Executions.Claim(t.Context(), []string{stuck, free, "run_unknown"})
 		if err != nil || !claims[0].Locked || claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil || claims[1].Locked || !claims[2].Ended {
 			t.Errorf("claims %+v, %v", claims, err)
 		}
@@ -194,7 +199,7 @@ func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	// Locks the row as soon as the claim has released it.
 	open := one.gate(`BEFORE UPDATE ON open_runs FOR EACH ROW WHEN (NEW.status = 'running')`)
 	claimed := aside(func() error {
-		claims, err := one.s.Claim(t.Context(), []string{waiting, free})
+		claims, err := one.s.Executions.Claim(t.Context(), []string{waiting, free})
 		if err == nil && (claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil) {
 			err = fmt.Errorf("claims %+v", claims)
 		}
@@ -215,15 +220,15 @@ func TestALockedLeaseIsNoLostLease(t *testing.T) {
 	stuck, free, taken := one.running(1)[0], other.running(1)[0], other.running(1)[0]
 	other.takeAway(taken.RunID)
 	release := one.lockedRun(stuck.RunID)
-	held := []store.Held{stuck.Held(), free.Held(), taken.Held()}
+	held := []lease.Held{stuck.Held(), free.Held(), taken.Held()}
 	one.promptly("a heartbeat", func() {
-		leases, err := one.s.Extend(t.Context(), held)
+		leases, err := one.s.Executions.Extend(t.Context(), held)
 		if err != nil || len(leases.Extended) != 1 || !leases.Extended[free.RunID] || len(leases.Locked) != 1 || !leases.Locked[stuck.RunID] {
 			t.Errorf("leases %+v, %v", leases, err)
 		}
 	})
 	release()
-	leases, err := one.s.Extend(t.Context(), held)
+	leases, err := one.s.Executions.Extend(t.Context(), held)
 	if err != nil || len(leases.Extended) != 2 || len(leases.Locked) != 0 {
 		t.Errorf("after the release: %+v, %v", leases, err)
 	}
@@ -234,9 +239,9 @@ func TestALockedRunsEventsAreSavedLater(t *testing.T) {
 	one, other := twoOrganizations(t)
 	stuck, free := one.running(1)[0], other.running(1)[0]
 	release := one.lockedRun(stuck.RunID)
-	chunks := []store.Checkpoint{{Held: stuck.Held(), Chunk: chunk(2, 3)}, {Held: free.Held(), Chunk: chunk(2, 3)}}
+	chunks := []executiondb.Checkpoint{{Held: stuck.Held(), Chunk: chunk(2, 3)}, {Held: free.Held(), Chunk: chunk(2, 3)}}
 	one.promptly("saving events", func() {
-		done, err := one.s.SaveEvents(t.Context(), chunks)
+		done, err := one.s.Executions.SaveEvents(t.Context(), chunks)
 		if err != nil || len(done.Saved) != 1 || !done.Saved[free.RunID] || len(done.Locked) != 1 || !done.Locked[stuck.RunID] {
 			t.Errorf("saved %+v, %v", done, err)
 		}
@@ -257,14 +262,14 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 			stuck := one.running(1)[0]
 			release := one.locked(lock, stuck.RunID)
 			for range 2 { // the first batch meets the lock, the second one expects it
-				endings := []store.Ending{one.ending(stuck, "late")}
+				endings := []executiondb.Ending{one.ending(stuck, "late")}
 				for _, c := range other.running(40) {
 					endings = append(endings, other.ending(c, "at once"))
 				}
 				endings[3].Result = []byte("\x00") // rejected
 				one.promptly("finishing", func() {
-					done, err := one.s.Finish(t.Context(), endings)
-					if err != nil || len(done.Saved) != 39 || !errors.Is(done.Failed[stuck.RunID], store.ErrLocked) || len(done.Failed) != 1 ||
+					done, err := one.s.Executions.Finish(t.Context(), endings)
+					if err != nil || len(done.Saved) != 39 || !errors.Is(done.Failed[stuck.RunID], pg.ErrLocked) || len(done.Failed) != 1 ||
 						done.Rejected[endings[3].Run.ID] == nil || len(done.Rejected) != 1 {
 						t.Errorf("saved %d, failed %v, rejected %v, %v", len(done.Saved), done.Failed, done.Rejected, err)
 					}
@@ -285,21 +290,21 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 	release := one.locked(`SELECT FROM sessions WHERE session_id = 's' FOR UPDATE`)
 	stuck, intoSession := one.delivery("stuck"), one.run("", "s")
 	stuck.Run = &intoSession
-	rows := []store.NewDelivery{stuck}
+	rows := []queuedb.NewDelivery{stuck}
 	for n := range 40 {
 		rows = append(rows, other.delivery(fmt.Sprint(n)))
 	}
 	one.promptly("delivering", func() {
-		out, err := one.s.AcceptDeliveries(t.Context(), rows, wideWindow)
+		out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows, wideWindow)
 		one.must(err)
 		for i, a := range out {
-			if locked := errors.Is(a.Err, store.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
+			if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
 				t.Errorf("%d: %v", i, a.Err)
 			}
 		}
 	})
 	release()
-	out, err := one.s.AcceptDeliveries(t.Context(), rows[:1], wideWindow)
+	out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows[:1], wideWindow)
 	if err != nil || out[0].Err != nil || out[0].Existing {
 		t.Errorf("after the release: %+v, %v", out, err)
 	}
@@ -312,13 +317,13 @@ func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 	row := one.run("", "s")
 	one.accept(wideWindow, row)
 	open := one.gate(`AFTER UPDATE ON runs FOR EACH ROW WHEN (NEW.status = 'cancelled')`)
-	name := store.SessionName{OrganizationID: one.org, TargetID: one.agent, SessionID: "s", Key: row.SessionKey}
-	erased := aside(func() error { _, err := one.s.EraseSession(t.Context(), name); return err })
+	name := sessiondb.SessionName{OrganizationID: one.org, TargetID: one.agent, SessionID: "s", Key: row.SessionKey}
+	erased := aside(func() error { _, err := one.s.Sessions.EraseSession(t.Context(), name); return err })
 	one.stuck(1, erased, "erasing")
 	again := one.run("", "s")
 	one.promptly("accepting beside it", func() {
 		out := one.accept(wideWindow, again, other.run("", "t"))
-		if !errors.Is(out[0].Err, store.ErrLocked) || out[1].Err != nil {
+		if !errors.Is(out[0].Err, pg.ErrLocked) || out[1].Err != nil {
 			t.Errorf("%v, %v", out[0].Err, out[1].Err)
 		}
 	})
@@ -345,7 +350,7 @@ func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 		b.finish(b.mustClaim(b.accept(wideWindow, b.run(key, ""))[0].Run.Run.ID), "old")
 		b.exec(`UPDATE runs SET expires_at = now() - interval '1 second', sweep_after = now() - interval '1 second'`)
 		var all sync.WaitGroup
-		var out [2]store.Accepted
+		var out [2]queuedb.Accepted
 		for i, s := range []*store.Store{b.s, second} {
 			all.Go(func() {
 				var err error
@@ -355,7 +360,7 @@ func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 			})
 		}
 		all.Go(func() {
-			if _, err := second.DeleteExpired(t.Context(), 500); err != nil {
+			if _, err := second.Sessions.DeleteExpired(t.Context(), 500); err != nil {
 				t.Errorf("sweeping: %v", err)
 			}
 		})
@@ -399,19 +404,19 @@ func (b *bench) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)
 	result := []byte(`{"message":"` + large + `"}`)
-	var endings []store.Ending
-	var chunks []store.Checkpoint
+	var endings []executiondb.Ending
+	var chunks []executiondb.Checkpoint
 	for _, c := range b.running(n) {
 		e := b.ending(c, "short")
 		e.Result = result
 		endings = append(endings, e)
-		chunks = append(chunks, store.Checkpoint{Held: c.Held(), Chunk: store.Chunk{FirstN: 2, LastN: 2, Events: large}})
+		chunks = append(chunks, executiondb.Checkpoint{Held: c.Held(), Chunk: executiondb.Chunk{FirstN: 2, LastN: 2, Events: large}})
 	}
-	saved, err := b.s.SaveEvents(b.Context(), chunks)
+	saved, err := b.s.Executions.SaveEvents(b.Context(), chunks)
 	if err != nil || len(saved.Saved) != n {
 		b.Fatalf("saved events of %d runs, %v", len(saved.Saved), err)
 	}
-	done, err := b.s.Finish(b.Context(), endings)
+	done, err := b.s.Executions.Finish(b.Context(), endings)
 	if err != nil || len(done.Saved) != n {
 		b.Fatalf("saved %d, failed %v, %v", len(done.Saved), done.Failed, err)
 	}

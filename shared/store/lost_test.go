@@ -3,7 +3,7 @@ package store_test
 import (
 	"testing"
 
-	"parley/shared/store"
+	"parley/shared/store/lease"
 )
 
 // What a worker holds is its own until its lease is over; whoever takes it then does so under a fence of its own.
@@ -14,7 +14,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	requeued := func(want int) {
 		t.Helper()
-		if orgs, err := b.s.RequeueLost(t.Context(), 10); err != nil || len(orgs) != want {
+		if orgs, err := b.s.Executions.RequeueLost(t.Context(), 10); err != nil || len(orgs) != want {
 			t.Errorf("runs of %v were requeued, want %d, %v", orgs, want, err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 		t.Error("a run was taken from its worker, whose lease is not over")
 	}
 	over()
-	if kept, err := b.s.Extend(t.Context(), []store.Held{first.Held()}); err != nil || !kept.Extended[runID] {
+	if kept, err := b.s.Executions.Extend(t.Context(), []lease.Held{first.Held()}); err != nil || !kept.Extended[runID] {
 		t.Fatalf("extending: %v, %v", kept, err)
 	}
 	requeued(0)

@@ -12,7 +12,9 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/notificationdb"
+	"parley/shared/store/sessiondb"
 )
 
 // told makes an endpoint that is told of events, of all when none are named.
@@ -21,10 +23,10 @@ func (b *bench) told(events ...string) domain.NotificationEndpoint {
 	if len(events) == 0 {
 		events = domain.NotificationEvents
 	}
-	e, err := b.s.CreateEndpoint(b.Context(), store.NewEndpoint{
+	e, err := b.s.Notifications.CreateEndpoint(b.Context(), notificationdb.NewEndpoint{
 		OrganizationID: b.org, ID: id.New(id.Endpoint), URL: "https://example.com/" + b.org, Description: "of " + b.org, Events: events,
 		Enabled: true, SealedSecret: "sealed for " + b.org,
-	}, store.MaxEndpoints)
+	}, notificationdb.MaxEndpoints)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -32,14 +34,14 @@ func (b *bench) told(events ...string) domain.NotificationEndpoint {
 }
 
 // claims takes what is due, rendered.
-func (b *bench) claims(most int) []store.ClaimedNotification {
+func (b *bench) claims(most int) []notificationdb.ClaimedNotification {
 	b.Helper()
-	claimed, err := b.s.ClaimNotifications(b.Context(), most, 4, time.Minute)
+	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), most, 4, time.Minute)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for i := range claimed {
-		if err := b.s.Render(b.Context(), &claimed[i]); err != nil {
+		if err := b.s.Notifications.Render(b.Context(), &claimed[i]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -47,9 +49,9 @@ func (b *bench) claims(most int) []store.ClaimedNotification {
 }
 
 // settle ends an attempt; "" delivers it.
-func (b *bench) settle(n store.ClaimedNotification, a store.Attempt) (disabled bool) {
+func (b *bench) settle(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
 	b.Helper()
-	disabled, err := b.s.SettleNotification(b.Context(), n.HeldNotification, a)
+	disabled, err := b.s.Notifications.SettleNotification(b.Context(), n.HeldNotification, a)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -57,11 +59,11 @@ func (b *bench) settle(n store.ClaimedNotification, a store.Attempt) (disabled b
 }
 
 var (
-	delivered = store.Attempt{Status: domain.NotificationDelivered, ResponseStatus: 204}
-	postponed = store.Attempt{Status: domain.NotificationPending, ResponseStatus: 500, Error: "The endpoint answered 500.", Next: time.Hour}
+	delivered = notificationdb.Attempt{Status: domain.NotificationDelivered, ResponseStatus: 204}
+	postponed = notificationdb.Attempt{Status: domain.NotificationPending, ResponseStatus: 500, Error: "The endpoint answered 500.", Next: time.Hour}
 )
 
-func eventsOf(claimed []store.ClaimedNotification) string {
+func eventsOf(claimed []notificationdb.ClaimedNotification) string {
 	names := make([]string, len(claimed))
 	for i, n := range claimed {
 		names[i] = n.Event
@@ -71,7 +73,7 @@ func eventsOf(claimed []store.ClaimedNotification) string {
 }
 
 // body is a payload, read.
-func (b *bench) body(n store.ClaimedNotification) (event string, data json.RawMessage) {
+func (b *bench) body(n notificationdb.ClaimedNotification) (event string, data json.RawMessage) {
 	b.Helper()
 	var p struct {
 		Type      string          `json:"type"`
@@ -85,17 +87,17 @@ func (b *bench) body(n store.ClaimedNotification) (event string, data json.RawMe
 }
 
 // endAs ends a run that is in hand.
-func (b *bench) endAs(c *store.Claimed, status domain.RunStatus) {
+func (b *bench) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
 	run.End(status, &domain.RunError{Code: "x", Message: "m"}, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewEnding(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Finish(b.Context(), []store.Ending{ending})
+	_, err = b.s.Executions.Finish(b.Context(), []executiondb.Ending{ending})
 	b.must(err)
 }
 
-func (b *bench) taken() *store.Claimed {
+func (b *bench) taken() *executiondb.Claimed {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 }
@@ -107,13 +109,13 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	c := b.taken()
 	b.finish(c, "before there is an endpoint")
 	all, failures := b.told(), b.told(domain.NotifyRunFailed)
-	other, err := b.s.CreateAgent(t.Context(), b.org, domain.Agent{ID: id.New(id.Agent), Name: "b", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	other, err := b.s.Agents.CreateAgent(t.Context(), b.org, domain.Agent{ID: id.New(id.Agent), Name: "b", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	b.must(err)
 	of := &other.ID
-	_, err = b.s.UpdateEndpoint(t.Context(), b.org, b.told().ID, store.EndpointChange{AgentID: &of})
+	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.told().ID, notificationdb.EndpointChange{AgentID: &of})
 	b.must(err)
 	off := false
-	_, err = b.s.UpdateEndpoint(t.Context(), b.org, b.told().ID, store.EndpointChange{Enabled: &off})
+	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.told().ID, notificationdb.EndpointChange{Enabled: &off})
 	b.must(err)
 
 	c = b.taken()
@@ -123,7 +125,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 		claimed[0].URL != all.URL || fmt.Sprint(claimed[0].SealedSecrets) != "[sealed for "+b.org+"]" {
 		t.Fatalf("an answer: %+v", claimed)
 	}
-	run, err := b.s.RunByID(t.Context(), b.org, "", c.RunID)
+	run, err := b.s.Runs.RunByID(t.Context(), b.org, "", c.RunID)
 	b.must(err)
 	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(run.Result) {
 		t.Errorf("told %s %s, want %s", event, data, run.Result)
@@ -136,7 +138,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	late.Deadline = time.Millisecond
 	b.accept(wideWindow, late)
 	for ended := 0; ended == 0; {
-		gone, err := b.s.EndOverdue(t.Context(), 10)
+		gone, err := b.s.Executions.EndOverdue(t.Context(), 10)
 		b.must(err)
 		ended = len(gone)
 	}
@@ -186,7 +188,7 @@ func TestWaitingRunsAreTold(t *testing.T) {
 	if event != domain.NotifyRunRequiresAction || told.ID != was.ID || told.Status != domain.RunRequiresAction || fmt.Sprint(*told.RequiredAction) != fmt.Sprint(*was.RequiredAction) {
 		t.Errorf("told %s %s\nwant %s", event, data, want)
 	}
-	b.settle(claimed[0], store.Attempt{Status: domain.NotificationPending, Error: "x"})
+	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationPending, Error: "x"})
 	if again := b.claims(10); len(again) != 1 || string(again[0].Payload()) != string(claimed[0].Payload()) || again[0].ID != claimed[0].ID {
 		t.Errorf("told again %+v", again)
 	}
@@ -207,9 +209,9 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 	run.Usage = domain.Usage{InputTokens: 5, OutputTokens: 7, CostMicros: 9, Model: "m"}
 	run.ToolCalls = []domain.ToolCall{{ID: "c", Name: "pay", Status: "failed", Input: json.RawMessage(`{"a":1}`), Output: json.RawMessage(`{}`)}}
 	run.End(domain.RunCompleted, nil, domain.At(c.Now), c.RetentionSecs)
-	ending, err := store.NewEnding(c.Held(), run)
+	ending, err := executiondb.NewEnding(c.Held(), run)
 	b.must(err)
-	_, err = b.s.Finish(t.Context(), []store.Ending{ending})
+	_, err = b.s.Executions.Finish(t.Context(), []executiondb.Ending{ending})
 	b.must(err)
 	claimed := b.claims(10)
 	if len(claimed) != 1 {
@@ -232,7 +234,7 @@ func TestDocumentsAreTold(t *testing.T) {
 	b.told(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
 	doc := b.document([]byte("a document")).ID
 	b.process(doc)
-	ready, err := b.s.DocumentByID(t.Context(), b.org, doc)
+	ready, err := b.s.Knowledge.DocumentByID(t.Context(), b.org, doc)
 	b.must(err)
 	claimed := b.claims(10)
 	if got := eventsOf(claimed); got != domain.NotifyKnowledgeReady {
@@ -294,10 +296,10 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	for range 4 {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
-	found := make(chan []store.ClaimedNotification)
+	found := make(chan []notificationdb.ClaimedNotification)
 	for range 4 {
 		go func() {
-			claimed, err := b.s.ClaimNotifications(t.Context(), 7, 4, time.Minute)
+			claimed, err := b.s.Notifications.ClaimNotifications(t.Context(), 7, 4, time.Minute)
 			if err != nil {
 				t.Error(err)
 			}
@@ -324,7 +326,7 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	zombie := again[0]
 	zombie.Fence--
 	b.settle(zombie, delivered)
-	if n, err := b.s.Notification(t.Context(), b.org, zombie.ID); err != nil || n.Status != domain.NotificationPending || n.Attempts != 2 {
+	if n, err := b.s.Notifications.Notification(t.Context(), b.org, zombie.ID); err != nil || n.Status != domain.NotificationPending || n.Attempts != 2 {
 		t.Errorf("behind a zombie's: %+v, %v", n, err)
 	}
 }
@@ -339,7 +341,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 	read := func() domain.NotificationEndpoint {
 		t.Helper()
-		e, err := b.s.Endpoint(t.Context(), b.org, e.ID)
+		e, err := b.s.Notifications.Endpoint(t.Context(), b.org, e.ID)
 		b.must(err)
 		return e
 	}
@@ -359,14 +361,14 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 3 || len(b.claims(10)) != 0 {
 		t.Errorf("a disabled endpoint has %d notifications", n)
 	}
-	ping, err := b.s.TestEndpoint(t.Context(), b.org, e.ID)
+	ping, err := b.s.Notifications.TestEndpoint(t.Context(), b.org, e.ID)
 	b.must(err)
 	if claimed := b.claims(10); len(claimed) != 1 || claimed[0].ID != ping.ID {
 		t.Errorf("a test is told %+v", claimed)
 	} else if _, data := b.body(claimed[0]); string(data) != `{"endpointId":"`+e.ID+`"}` {
 		t.Errorf("a ping says %s", data)
 	}
-	if e, err := b.s.UpdateEndpoint(t.Context(), b.org, e.ID, store.EndpointChange{Enabled: &on}); err != nil || !e.Enabled || e.DisabledReason != nil || e.DisabledAt != nil || e.Failures != 0 {
+	if e, err := b.s.Notifications.UpdateEndpoint(t.Context(), b.org, e.ID, notificationdb.EndpointChange{Enabled: &on}); err != nil || !e.Enabled || e.DisabledReason != nil || e.DisabledAt != nil || e.Failures != 0 {
 		t.Errorf("enabled: %+v, %v", e, err)
 	}
 	claimed = b.claims(10)
@@ -394,7 +396,7 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	b.told()
 	erased := b.mustClaim(b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID)
 	b.finish(erased, "secret")
-	_, err := b.s.EraseSession(t.Context(), store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")})
+	_, err := b.s.Sessions.EraseSession(t.Context(), sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")})
 	b.must(err)
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
 		t.Errorf("%d notifications tell of what was erased", n)
@@ -405,15 +407,15 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	b.settle(claimed[0], delivered)
 	b.finish(waiting, "waiting")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour', sweep_after = clock_timestamp() - interval '1 hour'`)
-	_, err = b.s.DeleteExpired(t.Context(), 10)
+	_, err = b.s.Sessions.DeleteExpired(t.Context(), 10)
 	b.must(err)
-	if n, err := b.s.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationDelivered {
+	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationDelivered {
 		t.Errorf("of a removed run it is kept %+v, %v", n, err)
 	}
-	if _, err := b.s.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeOf(err) != apierr.Erased {
+	if _, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeOf(err) != apierr.Erased {
 		t.Errorf("sending it again gave %v", err)
 	}
-	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(store.Untold, "'", "''") + `'`); n != 1 {
+	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(notificationdb.Untold, "'", "''") + `'`); n != 1 {
 		var all string
 		b.must(b.raw.QueryRowContext(t.Context(), `SELECT string_agg(to_jsonb(x)::text, ' ') FROM notifications x`).Scan(&all))
 		t.Errorf("%d notifications say that they were not told: %s", n, all)
@@ -436,31 +438,31 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	inHand, postponedLate := both[0], both[1]
 	b.finish(waiting, "waiting")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour', sweep_after = clock_timestamp() - interval '1 hour'`)
-	claimed, err := b.s.ClaimNotifications(t.Context(), 10, 4, time.Minute)
+	claimed, err := b.s.Notifications.ClaimNotifications(t.Context(), 10, 4, time.Minute)
 	b.must(err)
 	if len(claimed) != 1 {
 		t.Fatalf("claimed %+v", claimed)
 	}
-	if err := b.s.Render(t.Context(), &claimed[0]); apierr.CodeOf(err) != apierr.Erased {
+	if err := b.s.Notifications.Render(t.Context(), &claimed[0]); apierr.CodeOf(err) != apierr.Erased {
 		t.Errorf("it was rendered: %v", err)
 	}
-	if n, err := b.s.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationPending {
+	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationPending {
 		t.Errorf("it shows %+v, %v", n, err)
 	}
-	b.settle(claimed[0], store.Attempt{Status: domain.NotificationFailed, Error: store.Untold, Unsent: true})
+	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.Untold, Unsent: true})
 	if n := b.number(`SELECT failures FROM notification_endpoints WHERE id = '` + e.ID + `'`); n != 0 {
 		t.Errorf("the endpoint has %d failures", n)
 	}
-	_, err = b.s.DeleteExpired(t.Context(), 10)
+	_, err = b.s.Sessions.DeleteExpired(t.Context(), 10)
 	b.must(err)
 	b.settle(inHand, delivered)
-	n, err := b.s.Notification(t.Context(), b.org, inHand.ID)
+	n, err := b.s.Notifications.Notification(t.Context(), b.org, inHand.ID)
 	if err != nil || n.Status != domain.NotificationDelivered || n.Payload != nil {
 		t.Errorf("what was in hand is %+v, %v", n, err)
 	}
-	b.settle(postponedLate, store.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
-	n, err = b.s.Notification(t.Context(), b.org, postponedLate.ID)
-	if err != nil || n.Status != domain.NotificationFailed || n.Error == nil || *n.Error != store.Untold {
+	b.settle(postponedLate, notificationdb.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
+	n, err = b.s.Notifications.Notification(t.Context(), b.org, postponedLate.ID)
+	if err != nil || n.Status != domain.NotificationFailed || n.Error == nil || *n.Error != notificationdb.Untold {
 		t.Errorf("what was to be sent again is %+v, %v", n, err)
 	}
 	if n := b.number(`SELECT count(*) FROM notifications WHERE data IS NOT NULL OR source IS NOT NULL`); n != 0 {
@@ -492,9 +494,9 @@ func TestDisabledEndpointsArePassedOver(t *testing.T) {
 	if claimed != enabled.ID || looks > many/4 {
 		t.Errorf("claimed for %q in %d looks", claimed, looks)
 	}
-	ping, err := b.s.TestEndpoint(t.Context(), b.org, b.text(`SELECT max(id) FROM notification_endpoints WHERE NOT enabled`))
+	ping, err := b.s.Notifications.TestEndpoint(t.Context(), b.org, b.text(`SELECT max(id) FROM notification_endpoints WHERE NOT enabled`))
 	b.must(err)
-	if !slices.ContainsFunc(b.claims(10), func(c store.ClaimedNotification) bool { return c.ID == ping.ID }) {
+	if !slices.ContainsFunc(b.claims(10), func(c notificationdb.ClaimedNotification) bool { return c.ID == ping.ID }) {
 		t.Error("a disabled endpoint is not tested")
 	}
 }
@@ -508,40 +510,40 @@ func TestListsOfNotifications(t *testing.T) {
 	}
 	claimed := b.claims(10)
 	b.settle(claimed[0], delivered)
-	b.settle(claimed[1], store.Attempt{Status: domain.NotificationFailed, Error: "x"})
-	list := func(f store.NotificationFilter, after string, limit int) []domain.Notification {
+	b.settle(claimed[1], notificationdb.Attempt{Status: domain.NotificationFailed, Error: "x"})
+	list := func(f notificationdb.NotificationFilter, after string, limit int) []domain.Notification {
 		t.Helper()
-		out, err := b.s.Notifications(t.Context(), b.org, f, after, limit)
+		out, err := b.s.Notifications.Notifications(t.Context(), b.org, f, after, limit)
 		b.must(err)
 		return out
 	}
-	all := list(store.NotificationFilter{}, "", 10)
-	if len(all) != 3 || all[0].ID < all[1].ID || len(list(store.NotificationFilter{}, all[1].ID, 10)) != 1 || all[0].Payload != nil {
+	all := list(notificationdb.NotificationFilter{}, "", 10)
+	if len(all) != 3 || all[0].ID < all[1].ID || len(list(notificationdb.NotificationFilter{}, all[1].ID, 10)) != 1 || all[0].Payload != nil {
 		t.Errorf("listed %+v", all)
 	}
 	for status, want := range map[domain.NotificationStatus]string{
 		domain.NotificationDelivered: claimed[0].ID, domain.NotificationFailed: claimed[1].ID, domain.NotificationPending: claimed[2].ID,
 	} {
-		if got := list(store.NotificationFilter{EndpointID: e.ID, Status: status}, "", 10); len(got) != 1 || got[0].ID != want {
+		if got := list(notificationdb.NotificationFilter{EndpointID: e.ID, Status: status}, "", 10); len(got) != 1 || got[0].ID != want {
 			t.Errorf("%s: %+v", status, got)
 		}
 	}
 	b.settle(claimed[2], postponed) // of an endpoint that fails one is under way at a time
-	again, err := b.s.ResendNotification(t.Context(), b.org, claimed[1].ID)
+	again, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[1].ID)
 	if err != nil || again.Status != domain.NotificationPending || again.Attempts != 0 || again.Payload == nil {
 		t.Errorf("sent again: %+v, %v", again, err)
 	}
 	if got := b.claims(10); len(got) != 1 || got[0].ID != claimed[1].ID || got[0].Attempts != 1 {
 		t.Errorf("claimed again: %+v", got)
 	}
-	b.must(b.s.DeleteEndpoint(t.Context(), b.org, e.ID))
-	if got := list(store.NotificationFilter{}, "", 10); len(got) != 0 {
+	b.must(b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID))
+	if got := list(notificationdb.NotificationFilter{}, "", 10); len(got) != 0 {
 		t.Errorf("of a deleted endpoint: %+v", got)
 	}
-	if _, err := b.s.Endpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
+	if _, err := b.s.Notifications.Endpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
 		t.Errorf("reading a deleted endpoint gave %v", err)
 	}
-	if err := b.s.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
+	if err := b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
 		t.Errorf("deleting it again gave %v", err)
 	}
 	old := b.told(domain.NotifyRunFailed)
@@ -549,7 +551,7 @@ func TestListsOfNotifications(t *testing.T) {
 	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
 	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
 	for _, want := range []int{2, 1, 0} { // two at a time of three that went with their endpoint, and one that is too old
-		if n, err := b.s.PruneNotifications(t.Context(), 2); err != nil || n != want {
+		if n, err := b.s.Notifications.PruneNotifications(t.Context(), 2); err != nil || n != want {
 			t.Errorf("pruned %d, %v; want %d", n, err, want)
 		}
 	}
@@ -565,7 +567,7 @@ func TestEndpointsAreKept(t *testing.T) {
 	e := b.told(domain.NotifyRunFailed)
 	url, text, sealed := "https://example.com/b", "text", "newer"
 	none := (*string)(nil)
-	changed, err := b.s.UpdateEndpoint(ctx, b.org, e.ID, store.EndpointChange{
+	changed, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, e.ID, notificationdb.EndpointChange{
 		URL: &url, Description: &text, Events: []string{domain.NotifyRunCompleted}, AgentID: &none, SealedSecret: &sealed, KeepPrevious: time.Hour,
 	})
 	if err != nil || changed.URL != url || changed.Description != text || fmt.Sprint(changed.Events) != "[run.completed]" || changed.AgentID != nil ||
@@ -578,23 +580,23 @@ func TestEndpointsAreKept(t *testing.T) {
 	}
 	foreign := id.New(id.Agent)
 	of := &foreign
-	if _, err := b.s.UpdateEndpoint(ctx, b.org, e.ID, store.EndpointChange{AgentID: &of}); apierr.CodeOf(err) != apierr.InvalidRequest {
+	if _, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, e.ID, notificationdb.EndpointChange{AgentID: &of}); apierr.CodeOf(err) != apierr.InvalidRequest {
 		t.Errorf("of an agent that is none: %v", err)
 	}
-	if _, err := b.s.UpdateEndpoint(ctx, b.org, id.New(id.Endpoint), store.EndpointChange{URL: &url}); apierr.CodeOf(err) != apierr.NotFound {
+	if _, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, id.New(id.Endpoint), notificationdb.EndpointChange{URL: &url}); apierr.CodeOf(err) != apierr.NotFound {
 		t.Errorf("changing one that is none: %v", err)
 	}
-	for range store.MaxEndpoints - 1 {
+	for range notificationdb.MaxEndpoints - 1 {
 		b.told()
 	}
-	_, err = b.s.CreateEndpoint(ctx, store.NewEndpoint{OrganizationID: b.org, ID: id.New(id.Endpoint), Events: []string{"x"}}, store.MaxEndpoints)
+	_, err = b.s.Notifications.CreateEndpoint(ctx, notificationdb.NewEndpoint{OrganizationID: b.org, ID: id.New(id.Endpoint), Events: []string{"x"}}, notificationdb.MaxEndpoints)
 	if apierr.CodeOf(err) != apierr.Conflict {
 		t.Errorf("one too many: %v", err)
 	}
-	if list, err := b.s.Endpoints(ctx, b.org, e.ID, 100); err != nil || len(list) != 0 {
+	if list, err := b.s.Notifications.Endpoints(ctx, b.org, e.ID, 100); err != nil || len(list) != 0 {
 		t.Errorf("behind the oldest: %+v, %v", list, err)
 	}
-	if list, err := b.s.Endpoints(ctx, b.org, "", 100); err != nil || len(list) != store.MaxEndpoints {
+	if list, err := b.s.Notifications.Endpoints(ctx, b.org, "", 100); err != nil || len(list) != notificationdb.MaxEndpoints {
 		t.Errorf("all: %+v, %v", list, err)
 	}
 }
@@ -609,7 +611,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := domain.At(time.Now())
-	got := store.NotificationPayload(domain.NotifyRunCompleted, at, whole)
+	got := notificationdb.NotificationPayload(domain.NotifyRunCompleted, at, whole)
 	if len(got) > 2000 || !strings.Contains(string(got), run.ID) || !strings.Contains(string(got), `"output":null`) || !json.Valid(got) {
 		t.Errorf("a long run: %d bytes, %.200s", len(got), got)
 	}

@@ -9,12 +9,14 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/rundb"
 )
 
-func (b *bench) park(held store.Held, kind domain.ActionKind, events store.Chunk) store.Parked {
+func (b *bench) park(held lease.Held, kind domain.ActionKind, events executiondb.Chunk) executiondb.Parked {
 	b.Helper()
-	out, err := b.s.Park(b.Context(), held, domain.RequiredAction{
+	out, err := b.s.Executions.Park(b.Context(), held, domain.RequiredAction{
 		Kind: kind, ToolCallID: "c", Name: "pay", Input: json.RawMessage(`{"amount": 1}`),
 	}, events)
 	if err != nil || !out.Parked {
@@ -24,17 +26,17 @@ func (b *bench) park(held store.Held, kind domain.ActionKind, events store.Chunk
 }
 
 // parked makes a run that waits for what it is asked about the call "c".
-func (b *bench) parked(kind domain.ActionKind) store.Held {
+func (b *bench) parked(kind domain.ActionKind) lease.Held {
 	b.Helper()
 	held := b.begun()
 	b.inState(held, map[domain.ActionKind]string{domain.ActionApproval: "awaiting", domain.ActionUnknownOutcome: "sending"}[kind], domain.SideEffectUnsafe)
-	b.park(held, kind, store.Chunk{})
+	b.park(held, kind, executiondb.Chunk{})
 	return held
 }
 
 func (b *bench) wantRun(runID string, want domain.RunStatus) domain.Run {
 	b.Helper()
-	run, err := b.s.RunByID(b.Context(), b.org, "", runID)
+	run, err := b.s.Runs.RunByID(b.Context(), b.org, "", runID)
 	if err != nil || run.Run.Status != want || (run.Run.RequiredAction != nil) != (want == domain.RunRequiresAction) {
 		b.Errorf("run %+v, %v; want %s", run.Run, err, want)
 	}
@@ -55,10 +57,10 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	told.Events += `run.requires_action {"requiredAction":{}}` + "\n"
 	told.LastN = 5
 	parked := b.park(held, domain.ActionApproval, told)
-	if in := time.Until(parked.Action.ExpiresAt.Time); in < 23*time.Hour || in > store.ActionTimeout {
+	if in := time.Until(parked.Action.ExpiresAt.Time); in < 23*time.Hour || in > executiondb.ActionTimeout {
 		t.Errorf("expires in %s", in)
 	}
-	next, err := b.s.HandOver(ctx, parked.Freed, 1)
+	next, err := b.s.Queue.HandOver(ctx, parked.Freed, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,24 +72,24 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	}
 
 	want := parked.Action
-	for what, read := range map[string]func() (store.StoredRun, error){
-		"by id": func() (store.StoredRun, error) { return b.s.RunByID(ctx, b.org, "", runID) },
-		"listed": func() (store.StoredRun, error) {
-			short, err := one(b.s.ListRuns(ctx, b.org, store.RunFilter{Status: domain.RunRequiresAction}, 9))
+	for what, read := range map[string]func() (rundb.StoredRun, error){
+		"by id": func() (rundb.StoredRun, error) { return b.s.Runs.RunByID(ctx, b.org, "", runID) },
+		"listed": func() (rundb.StoredRun, error) {
+			short, err := one(b.s.Runs.ListRuns(ctx, b.org, rundb.RunFilter{Status: domain.RunRequiresAction}, 9))
 			if err != nil || short.RequiredAction == nil || short.RequiredAction.InputCut {
-				return store.StoredRun{}, err
+				return rundb.StoredRun{}, err
 			}
-			return store.StoredRun{Run: domain.Run{ID: short.ID, Status: short.Status, RequiredAction: &short.RequiredAction.RequiredAction}}, nil
+			return rundb.StoredRun{Run: domain.Run{ID: short.ID, Status: short.Status, RequiredAction: &short.RequiredAction.RequiredAction}}, nil
 		},
-		"by key": func() (store.StoredRun, error) {
-			runs, err := b.s.RunsByKey(ctx, []store.KeyOf{{OrganizationID: b.org, Hash: contract.Hash(b.org, "k")}})
+		"by key": func() (rundb.StoredRun, error) {
+			runs, err := b.s.Runs.RunsByKey(ctx, []rundb.KeyRef{{OrganizationID: b.org, Hash: contract.Hash(b.org, "k")}})
 			return *runs[0], err
 		},
-		"accepted again": func() (store.StoredRun, error) { return b.accept(1, keyed)[0].Run, nil },
-		"parked": func() (store.StoredRun, error) {
-			return one(b.s.ParkedRuns(ctx, []store.RunOf{{OrganizationID: b.org, RunID: runID}, {OrganizationID: b.org, RunID: waiting}}))
+		"accepted again": func() (rundb.StoredRun, error) { return b.accept(1, keyed)[0].Run, nil },
+		"parked": func() (rundb.StoredRun, error) {
+			return one(b.s.Executions.ParkedRuns(ctx, []rundb.RunRef{{OrganizationID: b.org, RunID: runID}, {OrganizationID: b.org, RunID: waiting}}))
 		},
-		"log": func() (store.StoredRun, error) { return b.log(runID, 0, 0).Run, nil },
+		"log": func() (rundb.StoredRun, error) { return b.log(runID, 0, 0).Run, nil },
 	} {
 		run, err := read()
 		got := run.Run.RequiredAction
@@ -103,17 +105,17 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 		b.does(what, held, false)
 	}
 	b.save(false, held, chunk(6, 6))
-	if freed, err := b.s.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
+	if freed, err := b.s.Executions.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
 		t.Errorf("put back: %v, %v", freed, err)
 	}
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp(), next_dispatch_at = clock_timestamp() WHERE run_id = $1`, runID)
-	if ended, err := b.s.EndOverdue(ctx, 9); err != nil || len(ended) > 0 {
+	if ended, err := b.s.Executions.EndOverdue(ctx, 9); err != nil || len(ended) > 0 {
 		t.Errorf("ended %+v, %v", ended, err)
 	}
-	if orgs, err := b.s.RequeueLost(ctx, 9); err != nil || len(orgs) > 0 {
+	if orgs, err := b.s.Executions.RequeueLost(ctx, 9); err != nil || len(orgs) > 0 {
 		t.Errorf("requeued %v, %v", orgs, err)
 	}
-	if ended, err := b.s.EndUnanswered(ctx, 9); err != nil || len(ended) > 0 {
+	if ended, err := b.s.Executions.EndUnanswered(ctx, 9); err != nil || len(ended) > 0 {
 		t.Errorf("unanswered %+v, %v", ended, err)
 	}
 	b.wantRun(runID, domain.RunRequiresAction)
@@ -139,7 +141,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 			b.inState(held, left, domain.SideEffectUnsafe)
 			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 			at := domain.At(time.Now().Add(time.Hour))
-			out, err := b.s.Park(t.Context(), held, domain.RequiredAction{Kind: kind, ToolCallID: "c", ExpiresAt: at}, store.Chunk{})
+			out, err := b.s.Executions.Park(t.Context(), held, domain.RequiredAction{Kind: kind, ToolCallID: "c", ExpiresAt: at}, executiondb.Chunk{})
 			if err != nil || out.Parked != (want != "") || out.Settled == out.Parked || out.Action.Kind != want {
 				t.Errorf("%s, asking for %s: %+v, %v", left, kind, out, err)
 			}
@@ -153,7 +155,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 		}
 	}
 	held := b.begun()
-	if out, err := b.s.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "none"}, store.Chunk{}); err == nil {
+	if out, err := b.s.Executions.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "none"}, executiondb.Chunk{}); err == nil {
 		t.Errorf("parked for a call that the ledger does not have: %+v", out)
 	}
 }
@@ -163,7 +165,7 @@ func TestEventsThatCannotBeStoredKeepNoRunFromWaiting(t *testing.T) {
 	b := newBench(t)
 	held := b.begun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
-	b.park(held, domain.ActionApproval, store.Chunk{FirstN: 2, LastN: 2, Events: "a\x00b"})
+	b.park(held, domain.ActionApproval, executiondb.Chunk{FirstN: 2, LastN: 2, Events: "a\x00b"})
 	b.wantRun(held.RunID, domain.RunRequiresAction)
 }
 
@@ -172,24 +174,24 @@ func TestToolSetsStayAsTheyWere(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
 	held := b.begun()
-	if tools, err := b.s.ToolSet(ctx, b.org, held.RunID); err != nil || tools != nil {
+	if tools, err := b.s.Executions.ToolSet(ctx, b.org, held.RunID); err != nil || tools != nil {
 		t.Errorf("before: %s, %v", tools, err)
 	}
 	for _, set := range []string{`[{"name":"a"}]`, `[]`} {
-		if kept, err := b.s.Journal(ctx, held, 0, [][]byte{[]byte(set)}); err != nil || !kept {
+		if kept, err := b.s.Executions.Journal(ctx, held, 0, [][]byte{[]byte(set)}); err != nil || !kept {
 			t.Errorf("%v, %v", kept, err)
 		}
 	}
-	if kept, err := b.s.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !kept {
+	if kept, err := b.s.Executions.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !kept {
 		t.Errorf("%v, %v", kept, err)
 	}
-	if tools, err := b.s.ToolSet(ctx, b.org, held.RunID); err != nil || string(tools) != `[{"name":"a"}]` {
+	if tools, err := b.s.Executions.ToolSet(ctx, b.org, held.RunID); err != nil || string(tools) != `[{"name":"a"}]` {
 		t.Errorf("%s, %v", tools, err)
 	}
-	if steps, err := b.s.Steps(ctx, b.org, held.RunID); err != nil || len(steps) != 1 || string(steps[0]) != `{"seq":1}` {
+	if steps, err := b.s.Executions.Steps(ctx, b.org, held.RunID); err != nil || len(steps) != 1 || string(steps[0]) != `{"seq":1}` {
 		t.Errorf("%s, %v", steps, err)
 	}
-	if _, err := b.s.Journal(ctx, held, 0, [][]byte{[]byte(`[]`), []byte(`{}`)}); err == nil {
+	if _, err := b.s.Executions.Journal(ctx, held, 0, [][]byte{[]byte(`[]`), []byte(`{}`)}); err == nil {
 		t.Error("a tool set and a step in one")
 	}
 	b.takeAway(held.RunID)
@@ -202,7 +204,7 @@ func TestUnansweredRunsFail(t *testing.T) {
 	ctx := t.Context()
 	late, early := b.parked(domain.ActionApproval), b.parked(domain.ActionUnknownOutcome)
 	b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp(), reply_to = 'inbox' WHERE run_id = $1`, late.RunID)
-	ended, err := b.s.EndUnanswered(ctx, 9)
+	ended, err := b.s.Executions.EndUnanswered(ctx, 9)
 	if err != nil || len(ended) != 1 || ended[0].RunID != late.RunID || ended[0].OrganizationID != b.org || ended[0].ReplyTo != "inbox" {
 		t.Fatalf("ended %+v, %v", ended, err)
 	}
@@ -216,7 +218,7 @@ func TestUnansweredRunsFail(t *testing.T) {
 	if log := b.log(late.RunID, 0, 0); log.EndFence != late.Fence+2 || log.EndN != 1 {
 		t.Errorf("the end is %d.%d", log.EndFence, log.EndN)
 	}
-	_, err = b.s.Decide(ctx, b.org, "", late.RunID, "c", domain.DecisionApprove, "usr_1")
+	_, err = b.s.Executions.Decide(ctx, b.org, "", late.RunID, "c", domain.DecisionApprove, "usr_1")
 	wantCode(t, err, apierr.VersionConflict)
 	b.wantEffect(late.RunID, "awaiting")
 }
@@ -227,21 +229,21 @@ func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	b := newBench(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	other.queue(1, 5, 1, "parked")
-	b.queue(10, 10+store.MaxParked-2, 1, "parked") // one fewer than may
+	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than may
 	first, second := b.begun(), b.begun()
 	settled, foreign := b.begun(), other.begun()
 	for _, bench := range []struct {
 		*bench
-		held store.Held
+		held lease.Held
 	}{{b, first}, {b, second}, {other, foreign}} {
 		bench.inState(bench.held, "awaiting", domain.SideEffectUnsafe)
 	}
 	b.inState(settled, "done", domain.SideEffectUnsafe)
-	b.park(first, domain.ActionApproval, store.Chunk{})
-	parking := func(held store.Held) store.Parked {
+	b.park(first, domain.ActionApproval, executiondb.Chunk{})
+	parking := func(held lease.Held) executiondb.Parked {
 		t.Helper()
 		before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
-		out, err := b.s.Park(t.Context(), held, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, chunk(1, 2))
+		out, err := b.s.Executions.Park(t.Context(), held, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, chunk(1, 2))
 		after := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 		if err != nil || out.Parked || after != before || b.text(`SELECT count(*)::text FROM run_events WHERE run_id = $1`, held.RunID) != "0" {
 			t.Errorf("parking: %+v, %v; written was\n%s\n%s", out, err, before, after)
@@ -254,24 +256,24 @@ func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	if out := parking(settled); out.Full || !out.Settled {
 		t.Errorf("there is nothing to wait for: %+v", out)
 	}
-	other.park(foreign, domain.ActionApproval, store.Chunk{})
+	other.park(foreign, domain.ActionApproval, executiondb.Chunk{})
 	if _, err := b.decide(first, domain.DecisionApprove); err != nil {
 		t.Fatal(err)
 	}
-	b.park(second, domain.ActionApproval, store.Chunk{})
+	b.park(second, domain.ActionApproval, executiondb.Chunk{})
 }
 
 // Of two runs that are parked at the same time, one waits for the other and counts it.
 func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.queue(1, store.MaxParked-1, 1, "parked")
+	b.queue(1, executiondb.MaxParked-1, 1, "parked")
 	first, second := b.begun(), b.begun()
 	b.inState(second, "awaiting", domain.SideEffectUnsafe)
 	b.during("parking", `WITH lock AS MATERIALIZED (
 		SELECT run_id, pg_advisory_xact_lock(hashtextextended('parley.park ' || org_id, 0)) FROM open_runs WHERE run_id = $1)
 		UPDATE open_runs o SET status = 'requires_action' FROM lock WHERE o.run_id = lock.run_id`, first.RunID, func() {
-		out, err := b.s.Park(t.Context(), second, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, store.Chunk{})
+		out, err := b.s.Executions.Park(t.Context(), second, domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, executiondb.Chunk{})
 		if err != nil || !out.Full {
 			t.Errorf("%+v, %v", out, err)
 		}

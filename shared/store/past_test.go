@@ -14,7 +14,8 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/sessiondb"
+	"parley/shared/store/usagedb"
 )
 
 const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
@@ -49,7 +50,7 @@ func (b *bench) sweep(sweepers, limit int) {
 	for range sweepers {
 		all.Go(func() {
 			for {
-				n, err := b.s.DeleteExpired(b.Context(), limit)
+				n, err := b.s.Sessions.DeleteExpired(b.Context(), limit)
 				if err != nil {
 					b.Errorf("sweeping: %v", err)
 				}
@@ -116,8 +117,8 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	b.over("ag_k", now, 30, kept)
 	b.exec(`UPDATE runs SET expires_at = now() + interval '1 hour', sweep_after = now() + interval '1 hour' WHERE agent_id = 'ag_k'`)
 	b.ended("ag_a", now.Add(-time.Hour), "", 0) // goes on
-	filters := map[string]store.UsageFilter{"a week": {Days: 7}, "two days": {Days: 2}, "an agent": {Days: 2, AgentID: "ag_a"}, "another": {Days: 3, AgentID: "ag_b"}}
-	before, theirsBefore := map[string]domain.UsageReport{}, other.usage(store.UsageFilter{Days: 2}, now)
+	filters := map[string]usagedb.UsageFilter{"a week": {Days: 7}, "two days": {Days: 2}, "an agent": {Days: 2, AgentID: "ag_a"}, "another": {Days: 3, AgentID: "ag_b"}}
+	before, theirsBefore := map[string]domain.UsageReport{}, other.usage(usagedb.UsageFilter{Days: 2}, now)
 	for what, f := range filters {
 		before[what] = b.usage(f, now)
 	}
@@ -131,7 +132,7 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	for what, f := range filters {
 		alike(t, what, before[what], b.usage(f, now))
 	}
-	after := other.usage(store.UsageFilter{Days: 2}, now)
+	after := other.usage(usagedb.UsageFilter{Days: 2}, now)
 	alike(t, "the other organization", theirsBefore, after)
 	for percent, got := range map[int]int64{50: *after.Totals.P50Ms, 95: *after.Totals.P95Ms} {
 		want := exactly(percent, theirs)
@@ -153,14 +154,14 @@ func TestHusksAreCountedOnce(t *testing.T) {
 	b.finish(c, "answer")
 	b.accept(wideWindow, b.run("", "s"))
 	b.exec(`UPDATE runs SET input_tokens = 7 WHERE id = $1`, c.RunID)
-	name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
-	if _, err := b.s.EraseSession(t.Context(), name); err != nil {
+	name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
+	if _, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now().Add(time.Minute)
 	check := func(when, want string) {
 		t.Helper()
-		if got := shown(b.usage(store.UsageFilter{Days: 1}, now)); !strings.Contains(got, want) {
+		if got := shown(b.usage(usagedb.UsageFilter{Days: 1}, now)); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", when, got, want)
 		}
 	}
@@ -198,7 +199,7 @@ func TestRemovingAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	got := b.usage(store.UsageFilter{Days: 7}, now).Totals
+	got := b.usage(usagedb.UsageFilter{Days: 7}, now).Totals
 	if got.Runs != runs || got.InputTokens != runs*(runs-1)/2 || got.Completed != 2*got.Failed || got.TimedOut != runs/5 {
 		t.Errorf("%+v", got)
 	}
@@ -221,8 +222,8 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	newest := ended("nightly", "webhook", "")
 	ended("erased", "schedule", "s")
 	ended("old", "schedule", "")
-	name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
-	if _, err := s.EraseSession(t.Context(), name); err != nil {
+	name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
+	if _, err := s.Sessions.EraseSession(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now()`)
@@ -266,7 +267,7 @@ func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 	b.exec(`INSERT INTO past_automations SELECT $1, 'a' || n, 'ag', 'api', 'run', 'failed', now() - n * interval '30 days' - interval '1 hour', NULL
 		FROM generate_series(0, 5) n`, b.org)
 	for i, want := range []string{"4: 6 3", "2: 4 3", "0: 4 3"} {
-		n, err := b.s.PrunePast(t.Context(), 4)
+		n, err := b.s.Sessions.PrunePast(t.Context(), 4)
 		left := texts(t, b.raw, `SELECT (SELECT count(*) FROM past_usage) || ' ' || (SELECT count(*) FROM past_automations)`)[0]
 		if got := fmt.Sprintf("%d: %s", n, left); err != nil || got != want {
 			t.Errorf("round %d: %s, %v, want %s", i, got, err, want)
@@ -311,7 +312,7 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 		'[140:199]={`+strings.Repeat("16,", 39)+strings.Repeat("18,", 20)+`16}' FROM generate_series(1, 2159) h, generate_series(1, 8) a`, b.org)
 	b.exec(`ANALYZE past_usage`)
 	began := time.Now()
-	got := b.usage(store.UsageFilter{Days: 90}, time.Now())
+	got := b.usage(usagedb.UsageFilter{Days: 90}, time.Now())
 	t.Logf("%d removed runs of 8 agents were counted in %v", got.Totals.Runs, time.Since(began))
 	if got.Totals.Runs < 16_800_000 || got.Totals.P50Ms == nil || *got.Totals.P50Ms < 3500 || *got.Totals.P50Ms > 4500 {
 		t.Errorf("%+v, p50 %v", got.Totals, got.Totals.P50Ms)
@@ -325,7 +326,7 @@ func TestWhatRemovedRunsLeaveIsHeld(t *testing.T) {
 	account, _ := signUp(t, s, "ada@example.com")
 	held := func() string {
 		t.Helper()
-		return strings.Join(texts(t, s.DB(), `SELECT id FROM parley_holdings_2($1)`, account.User.ID), " ")
+		return strings.Join(texts(t, s.SQL(), `SELECT id FROM parley_holdings_2($1)`, account.User.ID), " ")
 	}
 	if got := held(); got != "" {
 		t.Errorf("an unused organization is held: %s", got)

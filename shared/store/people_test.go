@@ -9,7 +9,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // TestAccountRowsNeedAName acts as the service does, with statements that forget their conditions: what nobody
@@ -19,12 +19,12 @@ func TestAccountRowsNeedAName(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	ada, _ := signUp(t, s, "a@b.c")
 	bea, _ := signUp(t, s, "b@b.c")
-	for _, account := range []store.Account{ada, bea} {
+	for _, account := range []accountdb.Account{ada, bea} {
 		newKey(t, s, domain.KeyScopeOrganization, account.Organization.ID, account.User.ID)
 		newKey(t, s, domain.KeyScopeUser, "", account.User.ID)
-		invitation := store.NewInvitation{TokenHash: secrets.Hash(account.User.ID), ExpiresAt: time.Now().Add(time.Hour)}
-		who := store.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
-		if _, err := s.AddMember(ctx, who, "new@b.c", domain.RoleMember, invitation); err != nil {
+		invitation := accountdb.NewInvitation{TokenHash: secrets.Hash(account.User.ID), ExpiresAt: time.Now().Add(time.Hour)}
+		who := accountdb.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
+		if _, err := s.Accounts.AddMember(ctx, who, "new@b.c", domain.RoleMember, invitation); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +38,7 @@ func TestAccountRowsNeedAName(t *testing.T) {
 		"both":         {ada.Organization.ID, ada.User.ID, map[string]int{"organizations": 1, "memberships": 1, "invitations": 1, "api_keys": 2}},
 		"another":      {"org_x", "usr_x", map[string]int{"organizations": 0, "memberships": 0, "invitations": 0, "api_keys": 0}},
 	} {
-		tx, err := s.DB().BeginTx(ctx, nil)
+		tx, err := s.SQL().BeginTx(ctx, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,12 +75,12 @@ func count(t *testing.T, tx *sql.Tx, table string) (n int) {
 func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
-	who := store.Identity{Issuer: "https://id.example", Subject: "1", Email: "a@b.c", Verified: true, Name: "A"}
+	who := accountdb.Identity{Issuer: "https://id.example", Subject: "1", Email: "a@b.c", Verified: true, Name: "A"}
 	seen := make(chan string, 8)
 	var wg sync.WaitGroup
 	for range cap(seen) {
 		wg.Go(func() {
-			account, err := s.LogInByIdentity(ctx, who, "", false, newLogin(time.Hour))
+			account, err := s.Accounts.LogInByIdentity(ctx, who, "", false, newLogin(time.Hour))
 			if err != nil {
 				t.Errorf("logging in: %v", err)
 			}
@@ -95,7 +95,7 @@ func TestIdentitiesAtOnceMakeOnePerson(t *testing.T) {
 		}
 	}
 	who.Issuer = "https://other.example"
-	_, err := s.LogInByIdentity(ctx, who, "", false, newLogin(time.Hour))
+	_, err := s.Accounts.LogInByIdentity(ctx, who, "", false, newLogin(time.Hour))
 	wantCode(t, err, apierr.EmailTaken)
 }
 
@@ -104,50 +104,50 @@ func TestLoginsNeedWhatWasShown(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	ada, _ := signUp(t, s, "a@b.c")
-	inviter := store.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID}
-	link := store.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
-	if _, err := s.AddMember(ctx, inviter, "b@b.c", domain.RoleMember, link); err != nil {
+	inviter := accountdb.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID}
+	link := accountdb.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
+	if _, err := s.Accounts.AddMember(ctx, inviter, "b@b.c", domain.RoleMember, link); err != nil {
 		t.Fatal(err)
 	}
 	bea, _ := signUp(t, s, "b@b.c")
-	before, err := s.Logins(ctx, bea.User.ID, []byte("none"), store.After{}, 1)
+	before, err := s.Accounts.Logins(ctx, bea.User.ID, []byte("none"), accountdb.After{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	reset := secrets.Hash("reset")
-	if err := s.CreateReset(ctx, bea.User.ID, reset, time.Now().Add(time.Hour)); err != nil {
+	if err := s.Accounts.CreateReset(ctx, bea.User.ID, reset, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.UseReset(ctx, reset, "new hash", newLogin(time.Hour)); err != nil {
+	if _, err := s.Accounts.UseReset(ctx, reset, "new hash", newLogin(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	shown := func(passwordHash, loginID string) store.NewLogin {
+	shown := func(passwordHash, loginID string) accountdb.NewLogin {
 		login := newLogin(time.Hour)
 		login.PasswordHash, login.LoginID = passwordHash, loginID
 		return login
 	}
-	who := store.Identity{Issuer: "https://id.example", Subject: "1", Email: "b@b.c", Verified: true}
-	for name, login := range map[string]store.NewLogin{"password": shown("hash", ""), "session": shown("", before[0].ID)} {
-		if _, err := s.LogIn(ctx, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
+	who := accountdb.Identity{Issuer: "https://id.example", Subject: "1", Email: "b@b.c", Verified: true}
+	for name, login := range map[string]accountdb.NewLogin{"password": shown("hash", ""), "session": shown("", before[0].ID)} {
+		if _, err := s.Accounts.LogIn(ctx, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
 			t.Errorf("logging in by the old %s: %v", name, err)
 		}
-		if _, err := s.Join(ctx, link.TokenHash, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
+		if _, err := s.Accounts.Join(ctx, link.TokenHash, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
 			t.Errorf("joining by the old %s: %v", name, err)
 		}
 	}
-	_, err = s.LogInByIdentity(ctx, who, bea.User.ID, false, shown("", before[0].ID))
+	_, err = s.Accounts.LogInByIdentity(ctx, who, bea.User.ID, false, shown("", before[0].ID))
 	wantCode(t, err, apierr.Unauthenticated)
-	now, err := s.Logins(ctx, bea.User.ID, []byte("none"), store.After{}, 2)
+	now, err := s.Accounts.Logins(ctx, bea.User.ID, []byte("none"), accountdb.After{}, 2)
 	if err != nil || len(now) != 1 {
 		t.Fatalf("sessions after the reset: %v, %v", now, err)
 	}
-	if _, err := s.LogInByIdentity(ctx, who, bea.User.ID, false, shown("", now[0].ID)); err != nil {
+	if _, err := s.Accounts.LogInByIdentity(ctx, who, bea.User.ID, false, shown("", now[0].ID)); err != nil {
 		t.Errorf("linking in the session that is there: %v", err)
 	}
-	if _, err := s.LogIn(ctx, bea.User.ID, shown("new hash", "")); err != nil {
+	if _, err := s.Accounts.LogIn(ctx, bea.User.ID, shown("new hash", "")); err != nil {
 		t.Errorf("logging in by the new password: %v", err)
 	}
-	if _, err := s.Join(ctx, link.TokenHash, bea.User.ID, shown("", now[0].ID)); err != nil {
+	if _, err := s.Accounts.Join(ctx, link.TokenHash, bea.User.ID, shown("", now[0].ID)); err != nil {
 		t.Errorf("joining in the session that is there: %v", err)
 	}
 }
@@ -157,15 +157,15 @@ func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	ada, _ := signUp(t, s, "a@b.c")
-	owner := store.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID}
+	owner := accountdb.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID}
 	maker, _ := newKey(t, s, domain.KeyScopeUser, "", ada.User.ID)
-	by := store.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID, KeyID: maker.ID}
+	by := accountdb.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID, KeyID: maker.ID}
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
 			for range 1000 {
 				k := secrets.NewAPIKey()
-				_, err := s.CreateKey(ctx, by, store.NewKey{ID: k.ID, Scope: domain.KeyScopeUser, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour})
+				_, err := s.Accounts.CreateKey(ctx, by, accountdb.NewKey{ID: k.ID, Scope: domain.KeyScopeUser, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour})
 				if err != nil {
 					if apierr.CodeOf(err) != apierr.Unauthenticated {
 						t.Errorf("making a key: %v", err)
@@ -175,15 +175,15 @@ func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 			}
 		})
 	}
-	if err := s.RevokeKey(ctx, owner, maker.ID); err != nil {
+	if err := s.Accounts.RevokeKey(ctx, owner, maker.ID); err != nil {
 		t.Error(err)
 	}
-	then, err := s.Keys(ctx, store.KeyFilter{UserID: ada.User.ID}, 10_000)
+	then, err := s.Accounts.Keys(ctx, accountdb.KeyFilter{UserID: ada.User.ID}, 10_000)
 	if err != nil {
 		t.Error(err)
 	}
 	wg.Wait()
-	if now, err := s.Keys(ctx, store.KeyFilter{UserID: ada.User.ID}, 10_000); err != nil || len(now) != len(then) {
+	if now, err := s.Accounts.Keys(ctx, accountdb.KeyFilter{UserID: ada.User.ID}, 10_000); err != nil || len(now) != len(then) {
 		t.Errorf("%d keys, %v; there were %d when the key had ended", len(now), err, len(then))
 	}
 }
@@ -193,17 +193,17 @@ func TestResetsWorkOnce(t *testing.T) {
 	s, ctx := open(t), t.Context()
 	account, _ := signUp(t, s, "a@b.c")
 	hash := secrets.Hash(secrets.NewResetToken())
-	if err := s.CreateReset(ctx, account.User.ID, hash, time.Now().Add(time.Hour)); err != nil {
+	if err := s.Accounts.CreateReset(ctx, account.User.ID, hash, time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.UseLoginLink(ctx, hash, newLogin(time.Hour)); err == nil {
+	if _, err := s.Accounts.UseLoginLink(ctx, hash, newLogin(time.Hour)); err == nil {
 		t.Error("a reset link logs in by itself")
 	}
 	results := make(chan error, 5)
 	var wg sync.WaitGroup
 	for range cap(results) {
 		wg.Go(func() {
-			_, err := s.UseReset(ctx, hash, "new hash", newLogin(time.Hour))
+			_, err := s.Accounts.UseReset(ctx, hash, "new hash", newLogin(time.Hour))
 			results <- err
 		})
 	}
@@ -217,7 +217,7 @@ func TestResetsWorkOnce(t *testing.T) {
 			t.Errorf("using the link: %v", err)
 		}
 	}
-	logins, err := s.Logins(ctx, account.User.ID, []byte("none"), store.After{}, 10)
+	logins, err := s.Accounts.Logins(ctx, account.User.ID, []byte("none"), accountdb.After{}, 10)
 	if used != 1 || err != nil || len(logins) != 1 {
 		t.Errorf("the link worked %d times and left %d sessions, %v", used, len(logins), err)
 	}
@@ -227,18 +227,18 @@ func TestEndedInvitationsArePruned(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	account, _ := signUp(t, s, "a@b.c")
-	who := store.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
+	who := accountdb.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
 	for email, end := range map[string]time.Duration{"open@b.c": time.Hour, "ended@b.c": -time.Hour, "old@b.c": -25 * time.Hour} {
-		link := store.NewInvitation{TokenHash: secrets.Hash(email), ExpiresAt: time.Now().Add(end)}
-		if _, err := s.AddMember(ctx, who, email, domain.RoleMember, link); err != nil {
+		link := accountdb.NewInvitation{TokenHash: secrets.Hash(email), ExpiresAt: time.Now().Add(end)}
+		if _, err := s.Accounts.AddMember(ctx, who, email, domain.RoleMember, link); err != nil {
 			t.Fatal(err)
 		}
 	}
-	members, err := s.Members(ctx, account.Organization.ID, store.After{}, 10)
+	members, err := s.Accounts.Members(ctx, account.Organization.ID, accountdb.After{}, 10)
 	if err != nil || len(members) != 2 || members[0].Email != "open@b.c" {
 		t.Errorf("members %+v, %v", members, err)
 	}
-	if n, err := s.PruneLogins(ctx); err != nil || n != 1 {
+	if n, err := s.Accounts.PruneLogins(ctx); err != nil || n != 1 {
 		t.Errorf("pruned %d, %v; want the old one", n, err)
 	}
 }

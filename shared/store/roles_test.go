@@ -121,7 +121,7 @@ func wantService(t *testing.T, dsn, refused string) {
 	if err := s.CheckSchema(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if who := texts(t, s.DB(), `SELECT current_user`); len(who) != 1 || who[0] != "parley_app" {
+	if who := texts(t, s.SQL(), `SELECT current_user`); len(who) != 1 || who[0] != "parley_app" {
 		t.Errorf("acting as %v", who)
 	}
 	newBenchOn(t, s, nil, strings.ToLower(rand.Text())+"@example.com")
@@ -144,8 +144,8 @@ func TestOnlyTheOwnersConnectionsAreUnbound(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		got := append(texts(t, s.DB(), `SHOW statement_timeout`), texts(t, s.DB(), `SHOW plan_cache_mode`)...)
-		got = append(got, texts(t, s.DB(), `SELECT current_user`)...)
+		got := append(texts(t, s.SQL(), `SHOW statement_timeout`), texts(t, s.SQL(), `SHOW plan_cache_mode`)...)
+		got = append(got, texts(t, s.SQL(), `SELECT current_user`)...)
 		if got[0] != c.patience || got[1] != c.plans || (got[2] == "parley_app") != c.acts {
 			t.Errorf("%s: timeout, plans, role: %v", c.dsn, got)
 		}

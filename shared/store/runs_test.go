@@ -14,6 +14,9 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
@@ -38,7 +41,7 @@ func newBench(t *testing.T) *bench {
 func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *bench {
 	t.Helper()
 	account, _ := signUp(t, s, email)
-	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+	agent, err := s.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
 	if err != nil {
@@ -48,8 +51,8 @@ func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *bench 
 }
 
 // run makes a run with a key and a session; empty ones mean none, and a session of its own.
-func (b *bench) run(key, session string) store.NewRun {
-	r := store.NewRun{
+func (b *bench) run(key, session string) queuedb.NewRun {
+	r := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: b.org, AgentID: b.agent, CallerKind: domain.CallerSystem, Principal: "system",
 		SessionID: session, TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation,
 		Retention: time.Hour, Deadline: time.Minute, IdempotencyKey: key,
@@ -66,13 +69,13 @@ func (b *bench) run(key, session string) store.NewRun {
 }
 
 // automationsOf names an organization's lane of automations.
-func automationsOf(org string) store.LaneOf {
-	return store.LaneOf{OrganizationID: org, Lane: domain.LaneAutomation}
+func automationsOf(org string) queuedb.Lane {
+	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
 
-func (b *bench) accept(window int, rows ...store.NewRun) []store.Accepted {
+func (b *bench) accept(window int, rows ...queuedb.NewRun) []queuedb.Accepted {
 	b.Helper()
-	out, err := b.s.Accept(b.Context(), rows, window)
+	out, err := b.s.Queue.Accept(b.Context(), rows, window)
 	if err != nil {
 		b.Fatalf("accepting: %v", err)
 	}
@@ -80,10 +83,10 @@ func (b *bench) accept(window int, rows ...store.NewRun) []store.Accepted {
 }
 
 // claim claims a run, once no other transaction has locked it.
-func (b *bench) claim(runID string) store.Claim {
+func (b *bench) claim(runID string) executiondb.Claim {
 	b.Helper()
 	for {
-		claims, err := b.s.Claim(b.Context(), []string{runID})
+		claims, err := b.s.Executions.Claim(b.Context(), []string{runID})
 		if err != nil {
 			b.Fatalf("claiming: %v", err)
 		}
@@ -93,7 +96,7 @@ func (b *bench) claim(runID string) store.Claim {
 	}
 }
 
-func (b *bench) mustClaim(runID string) *store.Claimed {
+func (b *bench) mustClaim(runID string) *executiondb.Claimed {
 	b.Helper()
 	c := b.claim(runID)
 	if c.Run == nil {
@@ -103,10 +106,10 @@ func (b *bench) mustClaim(runID string) *store.Claimed {
 }
 
 // finish finishes a run, once no other transaction has locked it.
-func (b *bench) finish(c *store.Claimed, answer string) store.Finished {
+func (b *bench) finish(c *executiondb.Claimed, answer string) executiondb.Finished {
 	b.Helper()
 	for {
-		out, err := b.s.Finish(b.Context(), []store.Ending{b.ending(c, answer)})
+		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Ending{b.ending(c, answer)})
 		if err != nil {
 			b.Fatalf("finishing: %v", err)
 		}
@@ -124,9 +127,9 @@ func (b *bench) exec(query string, args ...any) {
 }
 
 // finishAndNext finishes a run and hands its place over.
-func (b *bench) finishAndNext(c *store.Claimed, answer string, window int) []domain.Job {
+func (b *bench) finishAndNext(c *executiondb.Claimed, answer string, window int) []domain.Job {
 	b.Helper()
-	next, err := b.s.HandOver(b.Context(), b.finish(c, answer).Freed, window)
+	next, err := b.s.Queue.HandOver(b.Context(), b.finish(c, answer).Freed, window)
 	if err != nil {
 		b.Fatalf("handing over: %v", err)
 	}
@@ -151,14 +154,14 @@ func wantIDs(t *testing.T, what string, got []domain.Job, want ...string) {
 func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	askAtOnce(b, func() store.NewRun { return b.run("the-key", "") })
+	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
 // TestAcceptGivesOneRunPerKeyInASession is of runs that are accepted by another statement.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	askAtOnce(b, func() store.NewRun { return b.run("the-key", "s") })
+	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "s") })
 }
 
 // TestKindsOfAcceptanceAgreeOnAKey has runs with and without a session race for one.
@@ -166,7 +169,7 @@ func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	var asked atomic.Int64
-	askAtOnce(b, func() store.NewRun {
+	askAtOnce(b, func() queuedb.NewRun {
 		if asked.Add(1)%75 == 0 { // in some of the batches
 			return b.run("the-key", "s")
 		}
@@ -175,18 +178,18 @@ func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 }
 
 // askAtOnce has many batches of runs with one key accepted at a time.
-func askAtOnce(b *bench, run func() store.NewRun) {
+func askAtOnce(b *bench, run func() queuedb.NewRun) {
 	b.Helper()
 	var mu sync.Mutex
 	created, runs := 0, map[string]bool{}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			rows := make([]store.NewRun, 25)
+			rows := make([]queuedb.NewRun, 25)
 			for i := range rows {
 				rows[i] = run()
 			}
-			out, err := b.s.Accept(b.Context(), rows, wideWindow)
+			out, err := b.s.Queue.Accept(b.Context(), rows, wideWindow)
 			if err != nil {
 				b.Errorf("accepting: %v", err)
 				return
@@ -241,7 +244,7 @@ func TestAcceptReplacesAKeyWhoseRunHasExpired(t *testing.T) {
 	if second.Existing || second.Run.Run.ID == first {
 		t.Errorf("an expired run still holds its key: %+v", second)
 	}
-	_, err := b.s.RunByID(t.Context(), b.org, "", first)
+	_, err := b.s.Runs.RunByID(t.Context(), b.org, "", first)
 	wantCode(t, err, apierr.NotFound)
 }
 
@@ -284,11 +287,11 @@ func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
 	slices.Sort(runs[window:]) // which is their order but for ids of one millisecond
 	wantIDs(t, "after the first finish", b.finishAndNext(b.mustClaim(runs[0]), "x", window), runs[2])
 	wantIDs(t, "after the second finish", b.finishAndNext(b.mustClaim(runs[1]), "x", window), runs[3])
-	next, err := b.s.DispatchWaiting(t.Context(), window, 64)
+	next, err := b.s.Queue.DispatchWaiting(t.Context(), window, 64)
 	if err != nil || len(next) != 0 {
 		t.Errorf("the sweeper overfilled a full window: %v, %v", ids(next), err)
 	}
-	next, err = b.s.DispatchWaiting(t.Context(), window+1, 64)
+	next, err = b.s.Queue.DispatchWaiting(t.Context(), window+1, 64)
 	if err != nil || len(next) != 1 {
 		t.Errorf("the sweeper left a free place: %v, %v", ids(next), err)
 	}
@@ -312,7 +315,7 @@ func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 	}
 	wantIDs(t, "successor", b.finishAndNext(c, "one", wideWindow), second)
 	c = b.mustClaim(second)
-	turns, err := b.s.History(t.Context(), b.org, c.SessionRef, c.Seq, 10)
+	turns, err := b.s.Sessions.History(t.Context(), b.org, c.SessionRef, c.Seq, 10)
 	if err != nil || len(turns) != 1 || turns[0].Answer != "one" || turns[0].Message != "hi" {
 		t.Errorf("history %+v, %v", turns, err)
 	}
@@ -329,7 +332,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	old := b.mustClaim(runID)
 	held := old.Held()
-	if ok, err := b.s.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !ok {
+	if ok, err := b.s.Executions.Journal(ctx, held, 1, [][]byte{[]byte(`{"seq":1}`)}); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
@@ -342,13 +345,13 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if taken.Attempts != 2 || taken.Deaths != 1 || taken.Fence <= old.Fence {
 		t.Errorf("second claim %+v", taken)
 	}
-	if kept, err := b.s.Extend(ctx, []store.Held{held}); err != nil || kept.Extended[runID] || kept.Locked[runID] {
+	if kept, err := b.s.Executions.Extend(ctx, []lease.Held{held}); err != nil || kept.Extended[runID] || kept.Locked[runID] {
 		t.Errorf("the old worker extended: %v, %v", kept, err)
 	}
-	if ok, err := b.s.Journal(ctx, held, 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
+	if ok, err := b.s.Executions.Journal(ctx, held, 2, [][]byte{[]byte(`{}`)}); err != nil || ok {
 		t.Errorf("the old worker wrote a step: %v, %v", ok, err)
 	}
-	if freed, err := b.s.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
+	if freed, err := b.s.Executions.PutBack(ctx, held, 0, nil); err != nil || len(freed) > 0 {
 		t.Errorf("the old worker put the run back: %v, %v", freed, err)
 	}
 	if f := b.finish(old, "old"); f.Saved[runID] {
@@ -357,11 +360,11 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 	if f := b.finish(taken, "new"); !f.Saved[runID] {
 		t.Error("the new worker could not finish")
 	}
-	run, err := b.s.RunByID(ctx, b.org, "", runID)
+	run, err := b.s.Runs.RunByID(ctx, b.org, "", runID)
 	if err != nil || run.Run.Status != domain.RunCompleted || run.Run.Attempts != 2 {
 		t.Errorf("run %+v, %v", run.Run, err)
 	}
-	if steps, err := b.s.Steps(ctx, b.org, runID); err != nil || len(steps) != 1 {
+	if steps, err := b.s.Executions.Steps(ctx, b.org, runID); err != nil || len(steps) != 1 {
 		t.Errorf("steps %s, %v", steps, err)
 	}
 }
@@ -377,37 +380,37 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 	poison, late, retried, slow := runs[0], runs[1], runs[2], runs[3]
 
 	b.mustClaim(poison)
-	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, deaths = $1 WHERE run_id = $2`, store.MaxDeaths, poison)
-	ended, err := b.s.EndPoison(ctx, 10)
+	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, deaths = $1 WHERE run_id = $2`, lease.MaxDeaths, poison)
+	ended, err := b.s.Executions.EndPoison(ctx, 10)
 	if err != nil || len(ended) != 1 || ended[0].RunID != poison {
 		t.Errorf("poison: %+v, %v", ended, err)
 	}
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
+	if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
 		t.Fatalf("putting back: %v, %v", freed, err)
 	}
 	if again := b.claim(retried); again.Run != nil {
 		t.Error("a run was claimed during its backoff")
 	}
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() WHERE run_id = ANY (ARRAY[$1, $2])`, late, retried)
-	if _, err := b.s.EndOverdue(ctx, 10); err != nil {
+	if _, err := b.s.Executions.EndOverdue(ctx, 10); err != nil {
 		t.Fatal(err)
 	}
 	for runID, want := range map[string]domain.RunStatus{poison: domain.RunFailed, late: domain.RunTimedOut, retried: domain.RunFailed, slow: domain.RunQueued} {
-		run, err := b.s.RunByID(ctx, b.org, "", runID)
+		run, err := b.s.Runs.RunByID(ctx, b.org, "", runID)
 		if err != nil || run.Run.Status != want {
 			t.Errorf("run is %s, want %s (%v): %s", run.Run.Status, want, err, run.Result)
 		}
 	}
 
 	b.exec(`UPDATE open_runs SET next_dispatch_at = clock_timestamp()`)
-	overdue, err := b.s.OverdueJobs(ctx, 10)
+	overdue, err := b.s.Queue.OverdueJobs(ctx, 10)
 	if err != nil || len(overdue) != 1 || overdue[0].Job.RunID != slow {
 		t.Fatalf("overdue %+v, %v", overdue, err)
 	}
-	again, err := b.s.Redispatch(ctx, overdue, nil)
+	again, err := b.s.Queue.Redispatch(ctx, overdue, nil)
 	if err != nil || len(again) != 1 || again[0].DispatchNo != 2 {
 		t.Errorf("redispatched %+v, %v", again, err)
 	}
@@ -420,16 +423,16 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	runID := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	second := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	c := b.mustClaim(runID)
-	_, foreign, err := b.s.Cancel(ctx, "org_other", "", runID)
+	_, foreign, err := b.s.Executions.Cancel(ctx, "org_other", "", runID)
 	wantCode(t, err, apierr.NotFound)
 	if len(foreign) != 0 {
 		t.Errorf("another organization ended %+v", foreign)
 	}
-	run, ended, err := b.s.Cancel(ctx, b.org, "", runID)
+	run, ended, err := b.s.Executions.Cancel(ctx, b.org, "", runID)
 	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
 		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)
 	}
-	next, err := b.s.HandOver(ctx, map[store.LaneOf]int{automationsOf(ended[0].OrganizationID): 1}, wideWindow)
+	next, err := b.s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsOf(ended[0].OrganizationID): 1}, wideWindow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +440,7 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	if b.finish(c, "late").Saved[runID] {
 		t.Error("a cancelled run was finished")
 	}
-	again, ended, err := b.s.Cancel(ctx, b.org, "", runID)
+	again, ended, err := b.s.Executions.Cancel(ctx, b.org, "", runID)
 	if err != nil || len(ended) != 0 || string(again.Result) != string(run.Result) {
 		t.Errorf("cancelling again changed something: %v, %v", ended, err)
 	}
@@ -462,15 +465,15 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 		}
 		return n
 	}
-	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 2 || count("sessions") != 1 {
+	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 2 || count("sessions") != 1 {
 		t.Errorf("looked at %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
 	}
-	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 0 {
+	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 0 {
 		t.Errorf("a run that must stay was looked at again at once: %d, %v", n, err)
 	}
 	expire(out[0].Run.Run.ID)
 	expire(out[1].Run.Run.ID)
-	if n, err := b.s.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 0 {
+	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 0 {
 		t.Errorf("looked at %d, %v; want both of the session gone", n, err)
 	}
 	var left int

@@ -16,7 +16,7 @@ func TestSealedContentsStayInTheirPlaces(t *testing.T) {
 	const piece = 128 << 10 // that are sealed by themselves
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
-	s.SealContents(newSealer(t, oneKey))
+	s.Seals.SealContents(newSealer(t, oneKey))
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	same := bytes.Repeat([]byte{7}, 2*piece) // whose pieces are the same, too
 	doc := b.document(same)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/shared/store"
+	"parley/shared/store/sealdb"
 	"parley/shared/testkit"
 )
 
@@ -15,13 +15,13 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	db := testkit.SQL(t, testkit.Postgres(t))
 	source := strings.Join(texts(t, db, `SELECT prosrc FROM pg_proc WHERE proname = 'sealed_values'`), "")
 	statements := regexp.MustCompile(`(?s)WHEN '(\w+)' THEN RETURN QUERY\s+(SELECT .*?LIMIT most);`).FindAllStringSubmatch(source, -1)
-	if len(statements) != len(store.SealedKinds) {
-		t.Fatalf("%d statements were found for %d kinds", len(statements), len(store.SealedKinds))
+	if len(statements) != len(sealdb.SealedKinds) {
+		t.Fatalf("%d statements were found for %d kinds", len(statements), len(sealdb.SealedKinds))
 	}
-	indexes := map[store.SealedKind]string{
-		store.SealedTool: "agents_sealed_tools", store.SealedToolVersion: "agent_configs_sealed", store.SealedWidget: "agents_sealed_widget",
-		store.SealedHook: "hooks_sealed", store.SealedNotification: "notification_endpoints_sealed", store.SealedDelivery: "deliveries_sealed",
-		store.SealedContent: "blob_chunks_sealed",
+	indexes := map[sealdb.SealedKind]string{
+		sealdb.SealedTool: "agents_sealed_tools", sealdb.SealedToolVersion: "agent_configs_sealed", sealdb.SealedWidget: "agents_sealed_widget",
+		sealdb.SealedHook: "hooks_sealed", sealdb.SealedNotification: "notification_endpoints_sealed", sealdb.SealedDelivery: "deliveries_sealed",
+		sealdb.SealedContent: "blob_chunks_sealed",
 	}
 	arguments := strings.NewReplacer("after_keys", "'0a'", "after_owner", "'org_x'", "after_id", "'00'", "after_part", "'1'", "LIMIT most", "LIMIT 1")
 	for _, s := range statements {
@@ -37,7 +37,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = tx.Rollback() // it only reads
-		if index := indexes[store.SealedKind(s[1])]; !strings.Contains(plan, `"Index Name": "`+index+`"`) || strings.Contains(plan, `"Sort"`) ||
+		if index := indexes[sealdb.SealedKind(s[1])]; !strings.Contains(plan, `"Index Name": "`+index+`"`) || strings.Contains(plan, `"Sort"`) ||
 			!strings.Contains(plan, `"Index Cond": "(ROW(`) {
 			t.Errorf("values of %s are not found by %s: %s", s[1], index, plan)
 		}
@@ -58,7 +58,7 @@ func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
 		{`{v1.0a0a0a0a.other}`, `{` + fresh + `}`, "0"},
 		{`{` + old + `}`, `{` + fresh + `}`, "1"},
 	} {
-		tx, err := b.s.DB().BeginTx(b.Context(), nil)
+		tx, err := b.s.SQL().BeginTx(b.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
 	if got, want := b.text(`SELECT config::text FROM agent_configs WHERE target_id = $1`, b.agent), `{"systemPrompt":"say \"`+old+`\"","x": "`+fresh+`"}`; got != want {
 		t.Errorf("the version became %s, want %s", got, want)
 	}
-	if _, err := b.s.DB().ExecContext(b.Context(), `UPDATE agent_configs SET config = '{}'`); err == nil {
+	if _, err := b.s.SQL().ExecContext(b.Context(), `UPDATE agent_configs SET config = '{}'`); err == nil {
 		t.Error("the service changed versions by itself")
 	}
 }

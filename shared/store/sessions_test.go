@@ -13,6 +13,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/sessiondb"
 	"parley/shared/testkit"
 )
 
@@ -37,7 +39,7 @@ func newRoom(t *testing.T) *room {
 	admin.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = s.Close(); _ = admin.Close() })
 	account, _ := signUp(t, s, "ada@example.com")
-	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+	agent, err := s.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem, domain.CallerUser},
 	})
 	if err != nil {
@@ -47,7 +49,7 @@ func newRoom(t *testing.T) *room {
 }
 
 // chat makes a message of a principal to a session.
-func (r *room) chat(principal, session, text string) store.NewRun {
+func (r *room) chat(principal, session, text string) queuedb.NewRun {
 	run := r.run("", session)
 	run.CallerKind, run.Principal, run.Lane, run.Retention = domain.CallerUser, principal, domain.LaneChat, 0
 	run.TriggerType, run.Input = domain.TriggerChat, fmt.Appendf(nil, `{"message":%q}`, text)
@@ -56,22 +58,22 @@ func (r *room) chat(principal, session, text string) store.NewRun {
 }
 
 // auto makes an automation's run.
-func (r *room) auto(session string) store.NewRun {
+func (r *room) auto(session string) queuedb.NewRun {
 	run := r.run("", session)
 	run.SessionKey = contract.Hash(r.org, r.agent, domain.SystemPrincipal, run.SessionID)
 	return run
 }
 
 // said accepts a message and answers it.
-func (r *room) said(run store.NewRun, answer string) string {
+func (r *room) said(run queuedb.NewRun, answer string) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
 	r.finish(r.mustClaim(runID), answer)
 	return runID
 }
 
-func (r *room) named(principal, session string) store.SessionName {
-	return store.SessionName{
+func (r *room) named(principal, session string) sessiondb.SessionName {
+	return sessiondb.SessionName{
 		OrganizationID: r.org, TargetID: r.agent, SessionID: session, Key: contract.Hash(r.org, r.agent, principal, session),
 	}
 }
@@ -91,9 +93,9 @@ func (r *room) number(query string, args ...any) (n int) {
 	return n
 }
 
-func (r *room) list(f store.SessionFilter, limit int) (shown string, last int64) {
+func (r *room) list(f sessiondb.SessionFilter, limit int) (shown string, last int64) {
 	r.Helper()
-	sessions, err := r.s.Sessions(r.Context(), r.org, f, limit)
+	sessions, err := r.s.Sessions.Sessions(r.Context(), r.org, f, limit)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -104,9 +106,9 @@ func (r *room) list(f store.SessionFilter, limit int) (shown string, last int64)
 	return strings.TrimSpace(shown), last
 }
 
-func (r *room) read(name store.SessionName, before, limit int) (shown string, first int) {
+func (r *room) read(name sessiondb.SessionName, before, limit int) (shown string, first int) {
 	r.Helper()
-	s, turns, _, err := r.s.ReadSession(r.Context(), name, before, limit)
+	s, turns, _, err := r.s.Sessions.ReadSession(r.Context(), name, before, limit)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -137,24 +139,24 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, gone)
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq) VALUES ('x', $1, $2, 'usr_1', 'empty', 1)`, r.org, r.agent)
 	for _, c := range []struct {
-		filter store.SessionFilter
+		filter sessiondb.SessionFilter
 		want   string
 	}{
-		{store.SessionFilter{}, "usr_1/three:1 system/auto:1 usr_2/two:1 usr_1/one:2"},
-		{store.SessionFilter{Principals: []string{"usr_1"}}, "usr_1/three:1 usr_1/one:2"},
-		{store.SessionFilter{Principals: []string{"system"}}, "system/auto:1"},
-		{store.SessionFilter{Principals: []string{"usr_3"}}, ""},
+		{sessiondb.SessionFilter{}, "usr_1/three:1 system/auto:1 usr_2/two:1 usr_1/one:2"},
+		{sessiondb.SessionFilter{Principals: []string{"usr_1"}}, "usr_1/three:1 usr_1/one:2"},
+		{sessiondb.SessionFilter{Principals: []string{"system"}}, "system/auto:1"},
+		{sessiondb.SessionFilter{Principals: []string{"usr_3"}}, ""},
 	} {
 		if got, _ := r.list(c.filter, 9); got != c.want {
 			t.Errorf("%+v lists %q, want %q", c.filter, got, c.want)
 		}
 	}
-	page, last := r.list(store.SessionFilter{}, 2)
-	rest, _ := r.list(store.SessionFilter{Before: last}, 9)
+	page, last := r.list(sessiondb.SessionFilter{}, 2)
+	rest, _ := r.list(sessiondb.SessionFilter{Before: last}, 9)
 	if page != "usr_1/three:1 system/auto:1" || rest != "usr_2/two:1 usr_1/one:2" {
 		t.Errorf("pages %q and %q", page, rest)
 	}
-	if foreign, err := r.s.Sessions(t.Context(), "org_other", store.SessionFilter{}, 9); err != nil || len(foreign) != 0 {
+	if foreign, err := r.s.Sessions.Sessions(t.Context(), "org_other", sessiondb.SessionFilter{}, 9); err != nil || len(foreign) != 0 {
 		t.Errorf("another organization lists %+v, %v", foreign, err)
 	}
 }
@@ -178,11 +180,11 @@ func TestReadingASessionByTurns(t *testing.T) {
 		t.Errorf("session with an expired run: %q", got)
 	}
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE session_id = 'auto'`)
-	missing := func(name store.SessionName) {
+	missing := func(name sessiondb.SessionName) {
 		t.Helper()
-		_, _, _, err := r.s.ReadSession(t.Context(), name, 0, 9)
+		_, _, _, err := r.s.Sessions.ReadSession(t.Context(), name, 0, 9)
 		wantCode(t, err, apierr.NotFound)
-		_, err = r.s.EraseSession(t.Context(), name)
+		_, err = r.s.Sessions.EraseSession(t.Context(), name)
 		wantCode(t, err, apierr.NotFound)
 	}
 	missing(r.named("system", "auto")) // all of it has expired
@@ -204,12 +206,12 @@ func TestASessionIsOnePrincipals(t *testing.T) {
 			t.Errorf("%s reads %q, want %q", principal, got, want)
 		}
 	}
-	if _, err := r.s.EraseSession(t.Context(), r.named("usr_1", "s")); err != nil {
+	if _, err := r.s.Sessions.EraseSession(t.Context(), r.named("usr_1", "s")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := r.s.EraseSession(t.Context(), r.named("usr_1", "s"))
+	_, err := r.s.Sessions.EraseSession(t.Context(), r.named("usr_1", "s"))
 	wantCode(t, err, apierr.NotFound)
-	if got, _ := r.list(store.SessionFilter{}, 9); got != "usr_2/s:1 system/s:1" {
+	if got, _ := r.list(sessiondb.SessionFilter{}, 9); got != "usr_2/s:1 system/s:1" {
 		t.Errorf("left: %q", got)
 	}
 }
@@ -240,20 +242,20 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 		f    func(s *store.Store)
 		most int
 	}{
-		"first page": {func(s *store.Store) { r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{}, 101)) }, 1000},
+		"first page": {func(s *store.Store) { r.must(s.Sessions.Sessions(t.Context(), r.org, sessiondb.SessionFilter{}, 101)) }, 1000},
 		"a later page": {func(s *store.Store) {
-			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Before: 50_000}, 101))
+			r.must(s.Sessions.Sessions(t.Context(), r.org, sessiondb.SessionFilter{Before: 50_000}, 101))
 		}, 1000},
 		"a person's": {func(s *store.Store) {
-			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principals: []string{"usr_100"}}, 101))
+			r.must(s.Sessions.Sessions(t.Context(), r.org, sessiondb.SessionFilter{Principals: []string{"usr_100"}}, 101))
 		}, 1000},
 		"nobody's": {func(s *store.Store) {
-			r.must(s.Sessions(t.Context(), r.org, store.SessionFilter{Principals: []string{"usr_x"}}, 101))
+			r.must(s.Sessions.Sessions(t.Context(), r.org, sessiondb.SessionFilter{Principals: []string{"usr_x"}}, 101))
 		}, 100},
 		"a page of a long one": {func(s *store.Store) {
-			sessions, turns, _, err := s.ReadSession(t.Context(), long, 10_000, 101)
+			sessions, turns, _, err := s.Sessions.ReadSession(t.Context(), long, 10_000, 101)
 			r.must(nil, err)
-			if sessions.Runs != store.CountedRuns || len(turns) != 101 || turns[0].Seq != 9999 {
+			if sessions.Runs != sessiondb.CountedRuns || len(turns) != 101 || turns[0].Seq != 9999 {
 				t.Errorf("%+v with %d turns", sessions, len(turns))
 			}
 		}, 1500},
@@ -293,7 +295,7 @@ func (r *room) touched(f func(s *store.Store)) int {
 	}
 	f(s)
 	var process int
-	if err := s.DB().QueryRowContext(r.Context(), `SELECT pg_backend_pid()`).Scan(&process); err != nil {
+	if err := s.SQL().QueryRowContext(r.Context(), `SELECT pg_backend_pid()`).Scan(&process); err != nil {
 		r.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

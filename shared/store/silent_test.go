@@ -12,6 +12,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
@@ -38,7 +40,7 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	t.Parallel()
 	s, proxy, raw := behindProxy(t)
 	account, _ := signUp(t, s, "ada@example.com")
-	agent, err := s.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+	agent, err := s.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
 	if err != nil {
@@ -48,9 +50,9 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	b.accept(wideWindow, b.run("", "")) // the statement is prepared
 	proxy.CutReplies()
 	run := b.run("k", "")
-	answered := make(chan []store.Accepted, 1)
+	answered := make(chan []queuedb.Accepted, 1)
 	go func() {
-		out, err := s.Accept(context.WithoutCancel(t.Context()), []store.NewRun{run}, wideWindow)
+		out, err := s.Queue.Accept(context.WithoutCancel(t.Context()), []queuedb.NewRun{run}, wideWindow)
 		if err != nil {
 			t.Errorf("accepting: %v", err)
 		}
@@ -76,11 +78,11 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 	}
 	proxy.Cut()
 	began := time.Now()
-	_, err := s.RunByID(t.Context(), "org_x", "", "run_x")
+	_, err := s.Runs.RunByID(t.Context(), "org_x", "", "run_x")
 	if took := time.Since(began); took > 40*time.Second {
 		t.Errorf("a silent server held its caller for %s", took)
 	}
-	wantCode(t, store.Unavailable(err), apierr.Unavailable)
+	wantCode(t, pg.Unavailable(err), apierr.Unavailable)
 }
 
 // TestCheckSchemaNoticesNewConnectionsThatFail breaks new connections while those of the pool go on working.
@@ -101,13 +103,13 @@ func TestCheckSchemaNoticesNewConnectionsThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	const breakIt = `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_preload_libraries = missing', current_database()); END $$`
-	if _, err := owner.DB().ExecContext(t.Context(), breakIt); err != nil {
+	if _, err := owner.SQL().ExecContext(t.Context(), breakIt); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Ping(t.Context()); err != nil {
 		t.Errorf("the pool's connection: %v", err)
 	}
-	if err := st.CheckSchema(t.Context()); !store.ServerBroken(err) {
+	if err := st.CheckSchema(t.Context()); !pg.IsServerBroken(err) {
 		t.Errorf("new connections fail and the check says %v", err)
 	}
 }

@@ -11,12 +11,13 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
 )
 
-func (b *bench) keep(held store.Held, src domain.Source) string {
+func (b *bench) keep(held lease.Held, src domain.Source) string {
 	b.Helper()
-	id, kept, err := b.s.KeepSource(b.Context(), held, src)
+	id, kept, err := b.s.Blobs.KeepSource(b.Context(), held, src)
 	if err != nil || !kept {
 		b.Fatalf("keeping source: %q, %v, %v", id, kept, err)
 	}
@@ -35,7 +36,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	if id != "src_"+hex.EncodeToString(sum[:]) {
 		t.Errorf("id %s", id)
 	}
-	before, err := b.s.SourceByID(ctx, b.org, id)
+	before, err := b.s.Blobs.SourceByID(ctx, b.org, id)
 	if err != nil || time.Since(before.ReadAt.Time) > time.Minute {
 		t.Fatalf("%+v, %v", before, err)
 	}
@@ -45,12 +46,12 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 		t.Errorf("got %+v, want %+v", before, want)
 	}
 	again := domain.Source{URL: "https://example.com/b", Title: "B", Text: text}
-	for _, held := range []store.Held{first, second, second} {
+	for _, held := range []lease.Held{first, second, second} {
 		if got := b.keep(held, again); got != id {
 			t.Errorf("the same text became %s", got)
 		}
 	}
-	if after, err := b.s.SourceByID(ctx, b.org, id); err != nil || after != before {
+	if after, err := b.s.Blobs.SourceByID(ctx, b.org, id); err != nil || after != before {
 		t.Errorf("reading it again made it %+v, %v", after, err)
 	}
 	if n := b.text(`SELECT count(*)::text FROM run_sources`); n != "2" {
@@ -59,14 +60,14 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	if id := b.keep(first, domain.Source{}); id != "src_e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" {
 		t.Errorf("an empty text is %s", id)
 	}
-	if _, _, err := b.s.KeepSource(ctx, first, domain.Source{Text: "a\x00b"}); err == nil {
+	if _, _, err := b.s.Blobs.KeepSource(ctx, first, domain.Source{Text: "a\x00b"}); err == nil {
 		t.Error("a text that PostgreSQL cannot store was kept")
 	}
 	for _, wrong := range []string{
 		"", "src_", id[4:], "src_" + id, strings.ToUpper(id), "src_" + strings.ToUpper(id[4:]), id[:len(id)-2], id + "00", "run_" + id[4:],
 		"src_" + strings.Repeat("0", 64), id[:len(id)-1] + "g", id + "\n", " " + id,
 	} {
-		_, err := b.s.SourceByID(ctx, b.org, wrong)
+		_, err := b.s.Blobs.SourceByID(ctx, b.org, wrong)
 		wantCode(t, err, apierr.NotFound)
 	}
 }
@@ -78,12 +79,12 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	heldByA := a.begun()
 	id := a.keep(heldByA, domain.Source{Text: "x", URL: "https://example.com/a"})
-	_, err := b.s.SourceByID(t.Context(), b.org, id)
+	_, err := b.s.Blobs.SourceByID(t.Context(), b.org, id)
 	wantCode(t, err, apierr.NotFound)
 	if got := b.keep(b.begun(), domain.Source{Text: "x", URL: "https://example.com/b"}); got != id {
 		t.Errorf("id %s", got)
 	}
-	if src, err := b.s.SourceByID(t.Context(), b.org, id); err != nil || src.URL != "https://example.com/b" {
+	if src, err := b.s.Blobs.SourceByID(t.Context(), b.org, id); err != nil || src.URL != "https://example.com/b" {
 		t.Errorf("%+v, %v", src, err)
 	}
 	foreign := heldByA
@@ -96,7 +97,7 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	ctx := t.Context()
-	read := func(session string, texts ...string) *store.Claimed {
+	read := func(session string, texts ...string) *executiondb.Claimed {
 		c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
 		for _, text := range texts {
 			r.keep(c.Held(), domain.Source{Text: text})
@@ -118,16 +119,16 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	r.erase(r.named(domain.SystemPrincipal, "erased"))
 	left("after erasing", 2, 3, 2)
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp(), sweep_after = clock_timestamp() WHERE id = $1`, other.RunID)
-	if n, err := r.s.DeleteExpired(ctx, 9); err != nil || n != 1 {
+	if n, err := r.s.Sessions.DeleteExpired(ctx, 9); err != nil || n != 1 {
 		t.Errorf("%d, %v", n, err)
 	}
 	left("after retention", 1, 1, 1)
-	if n, err := r.s.PruneSources(ctx, 9); err != nil || n != 0 {
+	if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != 0 {
 		t.Errorf("a young text was looked at: %d, %v", n, err)
 	}
 	r.raw(`UPDATE sources SET sweep_after = clock_timestamp()`)
 	for _, want := range []int{1, 0} {
-		if n, err := r.s.PruneSources(ctx, 9); err != nil || n != want {
+		if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != want {
 			t.Errorf("looked at %d, want %d: %v", n, want, err)
 		}
 	}
@@ -138,7 +139,7 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	r.raw(`DELETE FROM steps`)
 	left("after the release before", 1, 0, 0)
 	r.raw(`UPDATE sources SET sweep_after = clock_timestamp()`)
-	if n, err := r.s.PruneSources(ctx, 9); err != nil || n != 1 {
+	if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != 1 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
 	left("in the end", 0, 0, 0)
@@ -155,7 +156,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	pruned := 0
 	pruning.Go(func() {
 		for !isClosed(stop) {
-			n, err := r.s.PruneSources(ctx, 9)
+			n, err := r.s.Blobs.PruneSources(ctx, 9)
 			if err != nil {
 				t.Errorf("pruning: %v", err)
 			}
@@ -206,16 +207,16 @@ func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := b.s.PruneSources(ctx, 9); err != nil || n != 0 {
+	if n, err := b.s.Blobs.PruneSources(ctx, 9); err != nil || n != 0 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := b.s.PruneSources(ctx, 9); err != nil || n != 1 {
+	if n, err := b.s.Blobs.PruneSources(ctx, 9); err != nil || n != 1 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
-	if _, err := b.s.SourceByID(ctx, b.org, id); err != nil {
+	if _, err := b.s.Blobs.SourceByID(ctx, b.org, id); err != nil {
 		t.Error(err)
 	}
 }

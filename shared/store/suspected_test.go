@@ -8,7 +8,8 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/rundb"
 )
 
 // A run that cannot be removed keeps no other from being removed.
@@ -23,13 +24,13 @@ func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 	b.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'it stays'; END $$`)
 	b.exec(`CREATE TRIGGER refuse BEFORE DELETE ON runs FOR EACH ROW WHEN (OLD.id = '` + stuck + `') EXECUTE FUNCTION refuse()`)
 	b.exec(`UPDATE runs SET sweep_after = now() - interval '1 hour', expires_at = now() - interval '1 hour'`)
-	if _, err := b.s.DeleteExpired(t.Context(), 100); err == nil {
+	if _, err := b.s.Sessions.DeleteExpired(t.Context(), 100); err == nil {
 		t.Error("nothing is said of the run that stays")
 	}
 	if got := b.text(`SELECT string_agg(id, ' ') FROM runs`); got != stuck {
 		t.Errorf("the runs %s are left, want %s", got, stuck)
 	}
-	if n, err := b.s.DeleteExpired(t.Context(), 100); n != 0 || err != nil {
+	if n, err := b.s.Sessions.DeleteExpired(t.Context(), 100); n != 0 || err != nil {
 		t.Errorf("it is looked at again at once: %d, %v", n, err)
 	}
 }
@@ -49,13 +50,13 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	slow := make(chan error, 1)
 	go func() {
-		_, err := b.s.Agent(ctx, b.org, b.agent)
+		_, err := b.s.Agents.Agent(ctx, b.org, b.agent)
 		slow <- err
 	}()
 	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)
 	quick, done := context.WithTimeout(t.Context(), 3*time.Second) // the other one would wait for the lock for 5 s
 	defer done()
-	if _, err := b.s.RunsByKey(quick, []store.KeyOf{{OrganizationID: b.org, Hash: []byte("x")}}); err != nil {
+	if _, err := b.s.Runs.RunsByKey(quick, []rundb.KeyRef{{OrganizationID: b.org, Hash: []byte("x")}}); err != nil {
 		t.Errorf("another statement: %v", err)
 	}
 	cancel()
@@ -92,7 +93,7 @@ func TestBudgetIsSeededByOneTransaction(t *testing.T) {
 	}
 	reserved := make(chan error, 1)
 	go func() {
-		_, _, err := b.s.Reserve(t.Context(), store.Hold{ID: id.New("hold"), Held: held, Amounts: store.Amounts{Tokens: 10}})
+		_, _, err := b.s.Budgets.Reserve(t.Context(), budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: budgetdb.Amounts{Tokens: 10}})
 		reserved <- err
 	}()
 	b.until(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`)

@@ -15,6 +15,19 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
+	"parley/shared/store/notificationdb"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sealdb"
+	"parley/shared/store/sessiondb"
+	"parley/shared/store/usagedb"
 	"parley/shared/testkit"
 )
 
@@ -23,7 +36,7 @@ type tenant struct {
 	*bench
 	canary  string // is in all of its texts
 	ended   string // of session "s", with the key "k" and seq 1
-	held    store.Held
+	held    lease.Held
 	waiting string
 	parked  string // waits for a decision about the call "c"
 	source  string
@@ -42,11 +55,11 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	b := newBenchOn(t, s, raw, name+"@example.com")
 	o := &tenant{bench: b, canary: "canary-of-" + name}
 	ctx := t.Context()
-	if _, err := s.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
+	if _, err := s.Agents.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	o.endpoint = b.told().ID
-	run := func(key, session string) store.NewRun {
+	run := func(key, session string) queuedb.NewRun {
 		r := b.run(key, session)
 		r.Input, r.AutomationID = fmt.Appendf(nil, `{"message":%q}`, o.canary), o.canary
 		return r
@@ -59,11 +72,11 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	o.held = b.mustClaim(b.accept(wideWindow, run("", "s"))[0].Run.Run.ID).Held()
 	o.waiting = b.accept(1, run("", ""))[0].Run.Run.ID
 	o.callTools(run("", ""))
-	if ok, err := s.Journal(ctx, o.held, 1, [][]byte{fmt.Appendf(nil, `{"text":%q}`, o.canary)}); err != nil || !ok {
+	if ok, err := s.Executions.Journal(ctx, o.held, 1, [][]byte{fmt.Appendf(nil, `{"text":%q}`, o.canary)}); err != nil || !ok {
 		t.Fatalf("journal: %v, %v", ok, err)
 	}
-	chunk := store.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + o.canary + `"}`}
-	if kept, err := s.SaveEvents(ctx, []store.Checkpoint{{Held: o.held, Chunk: chunk}}); err != nil || !kept.Saved[o.held.RunID] {
+	chunk := executiondb.Chunk{FirstN: 2, LastN: 2, Events: `message.delta {"text":"` + o.canary + `"}`}
+	if kept, err := s.Executions.SaveEvents(ctx, []executiondb.Checkpoint{{Held: o.held, Chunk: chunk}}); err != nil || !kept.Saved[o.held.RunID] {
 		t.Fatalf("events: %v, %v", kept, err)
 	}
 	b.exec(`INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, message)
@@ -83,7 +96,7 @@ func (o *tenant) receive() {
 	m := &mailbox{bench: o.bench, key: o.key}
 	h := m.newHook()
 	h.Name, h.MessageTemplate, h.SealedSecret = o.canary, o.canary, o.canary
-	hook, err := o.s.CreateHook(o.Context(), h)
+	hook, err := o.s.Hooks.CreateHook(o.Context(), h)
 	if err != nil {
 		o.Fatalf("creating hook: %v", err)
 	}
@@ -96,7 +109,7 @@ func (o *tenant) receive() {
 }
 
 // deliveryAs is a delivery to the organization's hook in the name of another.
-func (o *tenant) deliveryAs(org, name string) store.NewDelivery {
+func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
 	d := (&mailbox{bench: o.bench, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
 	d.OrganizationID, d.Run.OrganizationID = org, org
 	return d
@@ -106,22 +119,22 @@ func (o *tenant) deliveryAs(org, name string) store.NewDelivery {
 func (o *tenant) past() string { return "past-" + o.canary }
 
 // callTools gives the organization a tool set, an effect that is ready, one that waits for a decision, and a source.
-func (o *tenant) callTools(waits store.NewRun) {
+func (o *tenant) callTools(waits queuedb.NewRun) {
 	o.Helper()
-	if ok, err := o.s.Journal(o.Context(), o.held, 0, [][]byte{[]byte(`["` + o.canary + `"]`)}); err != nil || !ok {
+	if ok, err := o.s.Executions.Journal(o.Context(), o.held, 0, [][]byte{[]byte(`["` + o.canary + `"]`)}); err != nil || !ok {
 		o.Fatalf("tool set: %v, %v", ok, err)
 	}
 	o.source = o.keep(o.held, domain.Source{Text: o.canary})
 	o.file = o.make(o.held, "c", made(o.canary, o.canary))[0].ID
 	content := o.upload([]byte("document of " + o.canary))
-	o.doc = o.add(store.NewDocument{Name: o.canary, Content: &content})[0].Document.ID
+	o.doc = o.add(knowledgedb.NewDocument{Name: o.canary, Content: &content})[0].Document.ID
 	o.process(o.doc)
 	o.give(o.held, o.doc)
 	o.prepare(o.held, effect("c", domain.SideEffectUnsafe), false)
 	o.parked = o.accept(wideWindow, waits)[0].Run.Run.ID
 	held := o.mustClaim(o.parked).Held()
 	o.prepare(held, effect("c", domain.SideEffectUnsafe), true)
-	o.park(held, domain.ActionApproval, store.Chunk{})
+	o.park(held, domain.ActionApproval, executiondb.Chunk{})
 }
 
 // digest is over all rows of an organization, as a superuser sees them.
@@ -164,93 +177,93 @@ func all[T any](list []*T, err error) (any, error) {
 
 var probes = []probe{
 	{"Agent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Agent(ctx, org, of.agent)
+		return s.Agents.Agent(ctx, org, of.agent)
 	}},
 	{"Agents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Agents(ctx, org, "", "", 100)
+		return s.Agents.Agents(ctx, org, "", "", 100)
 	}},
 	{"CallableAgents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.CallableAgents(ctx, org, domain.CallerSystem, 100)
+		return s.Agents.CallableAgents(ctx, org, domain.CallerSystem, 100)
 	}},
 	{"UpdateAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.UpdateAgent(ctx, org, of.agent, 0, func(a *domain.Agent) error { a.Description = "theirs"; return nil })
+		return s.Agents.UpdateAgent(ctx, org, of.agent, 0, func(a *domain.Agent) error { a.Description = "theirs"; return nil })
 	}},
 	{"DeleteAgent", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.DeleteAgent(ctx, org, of.agent)
+		return nil, s.Agents.DeleteAgent(ctx, org, of.agent)
 	}},
 	{"Config", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Config(ctx, org, of.agent, 2)
+		return s.Executions.Config(ctx, org, of.agent, 2)
 	}},
 	{"RunByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.RunByID(ctx, org, "", of.ended)
+		return s.Runs.RunByID(ctx, org, "", of.ended)
 	}},
 	{"ListRuns", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.ListRuns(ctx, org, store.RunFilter{}, 100)
+		return s.Runs.ListRuns(ctx, org, rundb.RunFilter{}, 100)
 	}},
 	{"EndedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.EndedRuns(ctx, []store.RunOf{{OrganizationID: org, RunID: of.ended}})
+		return s.Runs.EndedRuns(ctx, []rundb.RunRef{{OrganizationID: org, RunID: of.ended}})
 	}},
 	{"RunsByKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return all(s.RunsByKey(ctx, []store.KeyOf{{OrganizationID: org, Hash: contract.Hash(of.org, "k")}}))
+		return all(s.Runs.RunsByKey(ctx, []rundb.KeyRef{{OrganizationID: org, Hash: contract.Hash(of.org, "k")}}))
 	}},
 	{"History", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.History(ctx, org, of.ref, 100, 100)
+		return s.Sessions.History(ctx, org, of.ref, 100, 100)
 	}},
 	{"Steps", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Steps(ctx, org, of.held.RunID)
+		return s.Executions.Steps(ctx, org, of.held.RunID)
 	}},
 	{"EventLogs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return all(s.EventLogs(ctx, []store.EventLogRequest{{RunID: of.held.RunID, OrganizationID: org}, {RunID: of.ended, OrganizationID: org}}))
+		return all(s.Executions.EventLogs(ctx, []executiondb.EventLogRequest{{RunID: of.held.RunID, OrganizationID: org}, {RunID: of.ended, OrganizationID: org}}))
 	}},
 	{"ParkedRuns", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.ParkedRuns(ctx, []store.RunOf{{OrganizationID: org, RunID: of.parked}})
+		return s.Executions.ParkedRuns(ctx, []rundb.RunRef{{OrganizationID: org, RunID: of.parked}})
 	}},
 	{"ToolSet", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.ToolSet(ctx, org, of.held.RunID)
+		return s.Executions.ToolSet(ctx, org, of.held.RunID)
 	}},
 	{"SourceByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.SourceByID(ctx, org, of.source)
+		return s.Blobs.SourceByID(ctx, org, of.source)
 	}},
 	{"OpenFile", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		_, r, err := s.OpenFile(ctx, org, of.file)
+		_, r, err := s.Blobs.OpenFile(ctx, org, of.file)
 		if err != nil {
 			return nil, err
 		}
 		return io.ReadAll(r)
 	}},
 	{"FileContents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.FileContents(ctx, org, []string{of.file})
+		return s.Blobs.FileContents(ctx, org, []string{of.file})
 	}},
 	{"SessionFiles", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		files, _, err := s.SessionFiles(ctx, of.heldBy(org), "d")
+		files, _, err := s.Blobs.SessionFiles(ctx, of.heldBy(org), "d")
 		return files, err
 	}},
 	{"DocumentByID", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.DocumentByID(ctx, org, of.doc)
+		return s.Knowledge.DocumentByID(ctx, org, of.doc)
 	}},
 	{"Documents", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Documents(ctx, org, store.DocumentFilter{}, "", 100)
+		return s.Knowledge.Documents(ctx, org, knowledgedb.DocumentFilter{}, "", 100)
 	}},
 	{"OpenDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return original(ctx, s, org, of.doc)
 	}},
 	{"Sessions", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Sessions(ctx, org, store.SessionFilter{}, 100)
+		return s.Sessions.Sessions(ctx, org, sessiondb.SessionFilter{}, 100)
 	}},
 	{"ReadSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		name := of.sessionName(org)
-		found, turns, _, err := s.ReadSession(ctx, name, 0, 100)
+		found, turns, _, err := s.Sessions.ReadSession(ctx, name, 0, 100)
 		return []any{found, turns}, err
 	}},
 	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.EraseSession(ctx, of.sessionName(org))
+		return s.Sessions.EraseSession(ctx, of.sessionName(org))
 	}},
 	{"AddDocuments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		up, err := s.Upload(ctx, org, strings.NewReader("document of "+of.canary), 1<<20)
+		up, err := s.Blobs.Upload(ctx, org, strings.NewReader("document of "+of.canary), 1<<20)
 		if err != nil {
 			return nil, err
 		}
-		added, err := s.AddDocuments(ctx, org, []store.NewDocument{{ID: id.New(id.Document), Name: "mine", Content: &up}}, store.DocumentLimits{})
+		added, err := s.Knowledge.AddDocuments(ctx, org, []knowledgedb.NewDocument{{ID: id.New(id.Document), Name: "mine", Content: &up}}, knowledgedb.DocumentLimits{})
 		var got []string
 		for _, q := range added {
 			got = append(got, q.Document.ID, q.Document.Name)
@@ -258,209 +271,209 @@ var probes = []probe{
 		return got, err
 	}},
 	{"ReplaceDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.ReplaceDocument(ctx, org, of.doc, store.NewDocument{Name: "theirs", URL: "https://example.com/"}, store.DocumentLimits{})
+		return s.Knowledge.ReplaceDocument(ctx, org, of.doc, knowledgedb.NewDocument{Name: "theirs", URL: "https://example.com/"}, knowledgedb.DocumentLimits{})
 	}},
 	{"EditDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		name := "theirs"
-		return s.EditDocument(ctx, org, of.doc, &name, nil)
+		return s.Knowledge.EditDocument(ctx, org, of.doc, &name, nil)
 	}},
 	{"RetryDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.RetryDocument(ctx, org, of.doc)
+		return s.Knowledge.RetryDocument(ctx, org, of.doc)
 	}},
 	{"GiveDocuments", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		given, _, err := s.GiveDocuments(ctx, of.heldBy(org), []string{of.doc})
+		given, _, err := s.Knowledge.GiveDocuments(ctx, of.heldBy(org), []string{of.doc})
 		return given, err
 	}},
 	{"DeleteDocument", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.DeleteDocument(ctx, org, of.doc)
+		return s.Knowledge.DeleteDocument(ctx, org, of.doc)
 	}},
 	{"Keys", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Keys(ctx, store.KeyFilter{OrganizationID: org}, 100)
+		return s.Accounts.Keys(ctx, accountdb.KeyFilter{OrganizationID: org}, 100)
 	}},
 	{"RevokeKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.RevokeKey(ctx, store.Actor{OrganizationID: org, Role: domain.RoleOwner}, of.key)
+		return nil, s.Accounts.RevokeKey(ctx, accountdb.Actor{OrganizationID: org, Role: domain.RoleOwner}, of.key)
 	}},
 	{"Members", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Members(ctx, org, store.After{}, 100)
+		return s.Accounts.Members(ctx, org, accountdb.After{}, 100)
 	}},
 	{"Accept", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		r := of.run("", "s") // of its agent, into its session
 		r.OrganizationID = org
-		out, err := s.Accept(ctx, []store.NewRun{r}, wideWindow)
+		out, err := s.Queue.Accept(ctx, []queuedb.NewRun{r}, wideWindow)
 		if err == nil && out[0].Err == nil {
 			return "accepted for " + of.agent, nil
 		}
 		return nil, err
 	}},
 	{"Extend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Extend(ctx, []store.Held{of.heldBy(org)})
+		return s.Executions.Extend(ctx, []lease.Held{of.heldBy(org)})
 	}},
 	{"Journal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		ok, err := s.Journal(ctx, of.heldBy(org), 2, [][]byte{[]byte(`{}`)})
+		ok, err := s.Executions.Journal(ctx, of.heldBy(org), 2, [][]byte{[]byte(`{}`)})
 		return fmt.Sprint(map[bool]string{true: of.held.RunID}[ok]), err
 	}},
 	{"SaveEvents", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.SaveEvents(ctx, []store.Checkpoint{{Held: of.heldBy(org), Chunk: store.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
+		return s.Executions.SaveEvents(ctx, []executiondb.Checkpoint{{Held: of.heldBy(org), Chunk: executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}}})
 	}},
 	{"PutBack", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.PutBack(ctx, of.heldBy(org), 0, nil)
+		return s.Executions.PutBack(ctx, of.heldBy(org), 0, nil)
 	}},
 	{"Finish", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		run := domain.Run{ID: of.held.RunID}
-		run.End(domain.RunFailed, store.WorkerLost, domain.At(time.Now()), 1)
-		ending, err := store.NewEnding(of.heldBy(org), run)
+		run.End(domain.RunFailed, executiondb.WorkerLost, domain.At(time.Now()), 1)
+		ending, err := executiondb.NewEnding(of.heldBy(org), run)
 		if err != nil {
 			return nil, err
 		}
-		ending.Events = store.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
-		return s.Finish(ctx, []store.Ending{ending})
+		ending.Events = executiondb.Chunk{FirstN: 3, LastN: 3, Events: "x {}"}
+		return s.Executions.Finish(ctx, []executiondb.Ending{ending})
 	}},
 	{"PrepareEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		e, _, err := s.PrepareEffect(ctx, of.heldBy(org), effect("c", domain.SideEffectUnsafe), false)
+		e, _, err := s.Executions.PrepareEffect(ctx, of.heldBy(org), effect("c", domain.SideEffectUnsafe), false)
 		return []any{e.Name, string(e.Input)}, err
 	}},
 	{"PrepareEffect of a new call", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		_, kept, err := s.PrepareEffect(ctx, of.heldBy(org), effect("d", domain.SideEffectUnsafe), false)
+		_, kept, err := s.Executions.PrepareEffect(ctx, of.heldBy(org), effect("d", domain.SideEffectUnsafe), false)
 		return of.ifDone(kept), err
 	}},
 	{"BeginSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.BeginSend(ctx, of.heldBy(org), "c")
+		done, err := s.Executions.BeginSend(ctx, of.heldBy(org), "c")
 		return of.ifDone(done), err
 	}},
 	{"EndSend", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.EndSend(ctx, of.heldBy(org), "c", []byte(`{}`))
+		done, err := s.Executions.EndSend(ctx, of.heldBy(org), "c", []byte(`{}`))
 		return of.ifDone(done), err
 	}},
 	{"VoidEffect", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.VoidEffect(ctx, of.heldBy(org), "c")
+		done, err := s.Executions.VoidEffect(ctx, of.heldBy(org), "c")
 		return of.ifDone(done), err
 	}},
 	{"Park", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Park(ctx, of.heldBy(org), domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, store.Chunk{})
+		return s.Executions.Park(ctx, of.heldBy(org), domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: "c"}, executiondb.Chunk{})
 	}},
 	{"Decide", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Decide(ctx, org, "", of.parked, "c", domain.DecisionApprove, "theirs")
+		return s.Executions.Decide(ctx, org, "", of.parked, "c", domain.DecisionApprove, "theirs")
 	}},
 	{"KeepSource", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		id, _, err := s.KeepSource(ctx, of.heldBy(org), domain.Source{Text: of.canary})
+		id, _, err := s.Blobs.KeepSource(ctx, of.heldBy(org), domain.Source{Text: of.canary})
 		return id, err
 	}},
 	{"KeepFiles", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		files, kept, err := s.KeepFiles(ctx, of.heldBy(org), "c", []store.NewFile{made("theirs", of.canary)}, []string{of.canary}, 0)
+		files, kept, err := s.Blobs.KeepFiles(ctx, of.heldBy(org), "c", []blobdb.NewFile{made("theirs", of.canary)}, []string{of.canary}, 0)
 		return []any{files, of.ifDone(kept)}, err
 	}},
 	{"Journal of a tool set", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		done, err := s.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
+		done, err := s.Executions.Journal(ctx, of.heldBy(org), 0, [][]byte{[]byte(`["theirs"]`)})
 		return of.ifDone(done), err
 	}},
 	{"HandOver", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.HandOver(ctx, map[store.LaneOf]int{automationsOf(org): 100}, wideWindow)
+		return s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsOf(org): 100}, wideWindow)
 	}},
 	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		overdue := []store.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}
-		return s.Redispatch(ctx, overdue, overdue)
+		overdue := []queuedb.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}
+		return s.Queue.Redispatch(ctx, overdue, overdue)
 	}},
 	{"Endpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Endpoint(ctx, org, of.endpoint)
+		return s.Notifications.Endpoint(ctx, org, of.endpoint)
 	}},
 	{"Endpoints", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Endpoints(ctx, org, "", 100)
+		return s.Notifications.Endpoints(ctx, org, "", 100)
 	}},
 	{"UpdateEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		theirs := "theirs"
-		return s.UpdateEndpoint(ctx, org, of.endpoint, store.EndpointChange{URL: &theirs})
+		return s.Notifications.UpdateEndpoint(ctx, org, of.endpoint, notificationdb.EndpointChange{URL: &theirs})
 	}},
 	{"TestEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.TestEndpoint(ctx, org, of.endpoint)
+		return s.Notifications.TestEndpoint(ctx, org, of.endpoint)
 	}},
 	{"Notification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Notification(ctx, org, of.notification)
+		return s.Notifications.Notification(ctx, org, of.notification)
 	}},
 	{"Notifications", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Notifications(ctx, org, store.NotificationFilter{}, "", 100)
+		return s.Notifications.Notifications(ctx, org, notificationdb.NotificationFilter{}, "", 100)
 	}},
 	{"ResendNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.ResendNotification(ctx, org, of.notification)
+		return s.Notifications.ResendNotification(ctx, org, of.notification)
 	}},
 	{"SettleNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		held := store.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification}
-		disabled, err := s.SettleNotification(ctx, held, store.Attempt{Status: domain.NotificationFailed, Gone: true})
+		held := notificationdb.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification}
+		disabled, err := s.Notifications.SettleNotification(ctx, held, notificationdb.Attempt{Status: domain.NotificationFailed, Gone: true})
 		return of.ifDone(disabled), err
 	}},
 	{"DropNotification", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.DropNotification(ctx, store.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification})
+		return nil, s.Notifications.DropNotification(ctx, notificationdb.HeldNotification{OrganizationID: org, EndpointID: of.endpoint, ID: of.notification})
 	}},
 	{"DeleteEndpoint", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.DeleteEndpoint(ctx, org, of.endpoint)
+		return nil, s.Notifications.DeleteEndpoint(ctx, org, of.endpoint)
 	}},
 	{"Cancel", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		_, ended, err := s.Cancel(ctx, org, "", of.held.RunID)
+		_, ended, err := s.Executions.Cancel(ctx, org, "", of.held.RunID)
 		return ended, err
 	}},
 	{"Timeline", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		timeline, _, err := s.Timeline(ctx, org, "", of.held.RunID)
+		timeline, _, err := s.Runs.Timeline(ctx, org, "", of.held.RunID)
 		return timeline.Spans, err
 	}},
 	{"Usage", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		usage, err := s.Usage(ctx, org, store.UsageFilter{Days: 1, AgentID: of.agent}, time.Now().Add(time.Minute))
+		usage, err := s.Usage.Usage(ctx, org, usagedb.UsageFilter{Days: 1, AgentID: of.agent}, time.Now().Add(time.Minute))
 		return map[bool]string{true: "runs of " + of.agent}[usage.Totals.Runs > 0], err
 	}},
 	{"Automations", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Automations(ctx, org, "", 100)
+		return s.Runs.Automations(ctx, org, "", 100)
 	}},
 	{"Usage of removed runs", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		usage, err := s.Usage(ctx, org, store.UsageFilter{Days: 1, AgentID: of.past()}, time.Now().Add(time.Minute))
+		usage, err := s.Usage.Usage(ctx, org, usagedb.UsageFilter{Days: 1, AgentID: of.past()}, time.Now().Add(time.Minute))
 		return map[bool]string{true: "runs of " + of.past()}[usage.Totals.Runs > 0], err
 	}},
 	{"Automations of removed runs", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Automations(ctx, org, "past", 100)
+		return s.Runs.Automations(ctx, org, "past", 100)
 	}},
 	{"NoteAttempt", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.NoteAttempt(ctx, store.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
+		return nil, s.Executions.NoteAttempt(ctx, executiondb.Claimed{RunID: of.held.RunID, OrganizationID: org, Fence: of.held.Fence, Attempts: 2})
 	}},
 	{"SaveHeard", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.SaveHeard(ctx, org, of.ended, domain.Heard{Text: "theirs"})
+		return nil, s.Sessions.SaveHeard(ctx, org, of.ended, domain.Heard{Text: "theirs"})
 	}},
 	{"CancelQueued", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.CancelQueued(ctx, org, of.agent, 100)
+		return s.Executions.CancelQueued(ctx, org, of.agent, 100)
 	}},
 	{"Hooks", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Hooks(ctx, org, "", 100)
+		return s.Hooks.Hooks(ctx, org, "", 100)
 	}},
 	{"Hook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Hook(ctx, org, of.hook)
+		return s.Hooks.Hook(ctx, org, of.hook)
 	}},
 	{"Deliveries", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Deliveries(ctx, org, store.DeliveryFilter{HookID: of.hook}, 100)
+		return s.Hooks.Deliveries(ctx, org, hookdb.DeliveryFilter{HookID: of.hook}, 100)
 	}},
 	{"Delivery", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return s.Delivery(ctx, org, of.hook, "d")
+		return s.Hooks.Delivery(ctx, org, of.hook, "d")
 	}},
 	{"DeliveryBody", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		body, _, err := s.DeliveryBody(ctx, org, of.hook, "d")
+		body, _, err := s.Hooks.DeliveryBody(ctx, org, of.hook, "d")
 		return body, err
 	}},
 	{"Reseal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		values := []store.SealedValue{{Kind: store.SealedHook, ID: of.hook}, {Kind: store.SealedNotification, ID: of.endpoint}, {Kind: store.SealedDelivery, ID: of.hook, Part: "d"}}
+		values := []sealdb.SealedValue{{Kind: sealdb.SealedHook, ID: of.hook}, {Kind: sealdb.SealedNotification, ID: of.endpoint}, {Kind: sealdb.SealedDelivery, ID: of.hook, Part: "d"}}
 		for i := range values {
 			values[i].OrganizationID = org
 		}
-		_, err := s.Reseal(ctx, org, values, overwriting{}) // which gives the ids that it was given
+		_, err := s.Seals.Reseal(ctx, org, values, overwriting{}) // which gives the ids that it was given
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		h := (&mailbox{bench: of.bench, key: of.key}).newHook() // of their agent and their key
 		h.OrganizationID = org
-		return s.CreateHook(ctx, h)
+		return s.Hooks.CreateHook(ctx, h)
 	}},
 	{"UpdateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		theirs := "theirs"
-		return s.UpdateHook(ctx, org, of.hook, store.HookChange{Name: &theirs})
+		return s.Hooks.UpdateHook(ctx, org, of.hook, hookdb.HookChange{Name: &theirs})
 	}},
 	{"AcceptDeliveries", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		fresh, seen, collected := of.deliveryAs(org, "e"), of.deliveryAs(org, "d"), of.deliveryAs(org, "f")
-		collected.Collect = &store.Collect{KeyHash: []byte("k"), Window: time.Hour, MaxWait: time.Hour}
-		out, err := s.AcceptDeliveries(ctx, []store.NewDelivery{fresh, seen, collected}, wideWindow)
+		collected.Collect = &queuedb.Collect{KeyHash: []byte("k"), Window: time.Hour, MaxWait: time.Hour}
+		out, err := s.Queue.AcceptDeliveries(ctx, []queuedb.NewDelivery{fresh, seen, collected}, wideWindow)
 		var got []string
 		for _, a := range out {
 			got = append(got, a.Delivery.HookID, a.Delivery.Event, a.Run.Run.ID)
@@ -468,12 +481,12 @@ var probes = []probe{
 		return got, err
 	}},
 	{"DeleteHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.DeleteHook(ctx, org, of.hook)
+		return nil, s.Hooks.DeleteHook(ctx, org, of.hook)
 	}},
 }
 
-func (o *tenant) heldBy(org string) store.Held {
-	return store.Held{RunID: o.held.RunID, OrganizationID: org, Fence: o.held.Fence}
+func (o *tenant) heldBy(org string) lease.Held {
+	return lease.Held{RunID: o.held.RunID, OrganizationID: org, Fence: o.held.Fence}
 }
 
 // ifDone makes a write that got through one that is noticed.
@@ -485,8 +498,8 @@ func (o *tenant) ifDone(done bool) string {
 }
 
 // sessionName names the session "s" by its own key, as no caller of another organization could.
-func (o *tenant) sessionName(org string) store.SessionName {
-	return store.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
+func (o *tenant) sessionName(org string) sessiondb.SessionName {
+	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
 // keptApart has one organization ask for all that another has.
@@ -536,10 +549,10 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 	if by.Conditions() < 15 {
 		t.Errorf("%d conditions were taken out of statements", by.Conditions())
 	}
-	if agent, err := broken.Agent(t.Context(), a.org, a.agent); err != nil || agent.Name != a.canary {
+	if agent, err := broken.Agents.Agent(t.Context(), a.org, a.agent); err != nil || agent.Name != a.canary {
 		t.Errorf("one's own agent: %+v, %v", agent, err)
 	}
-	if runs, err := broken.ListRuns(t.Context(), a.org, store.RunFilter{}, 10); err != nil || len(runs) != 4 {
+	if runs, err := broken.Runs.ListRuns(t.Context(), a.org, rundb.RunFilter{}, 10); err != nil || len(runs) != 4 {
 		t.Errorf("one's own runs: %+v, %v", runs, err)
 	}
 
@@ -562,7 +575,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 // overwriting puts texts of its own in the place of sealed values.
 type overwriting struct{}
 
-func (overwriting) ResealText(store.SealedKind, string, string, string) (string, error) {
+func (overwriting) ResealText(sealdb.SealedKind, string, string, string) (string, error) {
 	return "theirs", nil
 }
 
@@ -573,7 +586,7 @@ var readLater = []string{"Timeline", "Usage", "Automations", "Usage of removed r
 
 func sabotaged(t *testing.T, dsn string) (*store.Store, *testkit.Sabotage) {
 	t.Helper()
-	connector, err := store.Connector(dsn)
+	connector, err := pg.Connector(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

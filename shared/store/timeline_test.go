@@ -9,13 +9,16 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
+	"parley/shared/store/sessiondb"
 )
 
 // timeline writes the spans of a run, kind, attempt, status and message, and checks their times.
 func (b *bench) timeline(runID string) string {
 	b.Helper()
-	of, erased, err := b.s.Timeline(b.Context(), b.org, "", runID)
+	of, erased, err := b.s.Runs.Timeline(b.Context(), b.org, "", runID)
 	if err != nil || erased || of.RunID != runID {
 		b.Fatalf("timeline %+v, %v, %v", of, erased, err)
 	}
@@ -52,19 +55,19 @@ func (b *bench) noted() (n int) {
 	return n
 }
 
-func (b *bench) journal(held store.Held, first int, steps ...string) {
+func (b *bench) journal(held lease.Held, first int, steps ...string) {
 	b.Helper()
 	raw := make([][]byte, len(steps))
 	for i, s := range steps {
 		raw[i] = []byte(s)
 	}
-	if ok, err := b.s.Journal(b.Context(), held, first, raw); err != nil || !ok {
+	if ok, err := b.s.Executions.Journal(b.Context(), held, first, raw); err != nil || !ok {
 		b.Fatalf("journal: %v, %v", ok, err)
 	}
 }
 
 // again claims a run for another attempt, as a worker does.
-func (b *bench) again(runID string) *store.Claimed {
+func (b *bench) again(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
 	c := b.mustClaim(runID)
@@ -72,9 +75,9 @@ func (b *bench) again(runID string) *store.Claimed {
 	return c
 }
 
-func (b *bench) note(c *store.Claimed) {
+func (b *bench) note(c *executiondb.Claimed) {
 	b.Helper()
-	if err := b.s.NoteAttempt(b.Context(), *c); err != nil {
+	if err := b.s.Executions.NoteAttempt(b.Context(), *c); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -96,7 +99,7 @@ func TestATimelineOfOneAttempt(t *testing.T) {
 	b.wantTimeline("in a call", runID, "queue 1 completed", "attempt 1 running", "turn 1 completed", "tool 1 running")
 	b.journal(c.Held(), 2, toolDone)
 	b.finish(c, "answer")
-	of, _, err := b.s.Timeline(t.Context(), b.org, "system", runID)
+	of, _, err := b.s.Runs.Timeline(t.Context(), b.org, "system", runID)
 	if err != nil || of.Status != domain.RunCompleted || b.noted() != 0 {
 		t.Errorf("%+v, %v; %d rows were noted", of, err, b.noted())
 	}
@@ -138,15 +141,15 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	lose := func() {
 		b.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second' WHERE run_id = $1`, runID)
 	}
-	back := func(c *store.Claimed, cause *domain.RunError) {
+	back := func(c *executiondb.Claimed, cause *domain.RunError) {
 		t.Helper()
-		if freed, err := b.s.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
+		if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
 			t.Fatalf("putting back: %v, %v", freed, err)
 		}
 	}
 	b.mustClaim(runID)
 	lose() // found by the sweeper
-	if orgs, err := b.s.RequeueLost(ctx, 10); err != nil || len(orgs) != 1 {
+	if orgs, err := b.s.Executions.RequeueLost(ctx, 10); err != nil || len(orgs) != 1 {
 		t.Fatalf("lost runs of %v, %v", orgs, err)
 	}
 	b.wantTimeline("lost", runID, "queue 1 completed", "attempt 1 lost (its worker was lost)", "turn 1 lost", "queue 2 waiting")
@@ -212,8 +215,8 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	b.does("begin", second.Held(), true)
 	third := b.again(b.takenAway(held.RunID))
 	b.prepare(third.Held(), effect("c", domain.SideEffectUnsafe), true)
-	b.park(third.Held(), domain.ActionUnknownOutcome, store.Chunk{})
-	if _, err := b.decide(store.Held{RunID: held.RunID}, domain.DecisionHappened); err != nil {
+	b.park(third.Held(), domain.ActionUnknownOutcome, executiondb.Chunk{})
+	if _, err := b.decide(lease.Held{RunID: held.RunID}, domain.DecisionHappened); err != nil {
 		t.Fatal(err)
 	}
 	b.finish(b.again(held.RunID), "answer")
@@ -230,13 +233,13 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	}
 	b.wantTimeline("abandoned", abandoned.RunID, queued, parked, "wait 1 failed (outcome_unknown_abandoned)")
 	cancelled := b.parked(domain.ActionApproval)
-	if _, _, err := b.s.Cancel(ctx, b.org, "", cancelled.RunID); err != nil {
+	if _, _, err := b.s.Executions.Cancel(ctx, b.org, "", cancelled.RunID); err != nil {
 		t.Fatal(err)
 	}
 	b.wantTimeline("cancelled", cancelled.RunID, queued, parked, "wait 1 failed (cancelled)")
 	expired := b.parked(domain.ActionApproval)
 	b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp() WHERE run_id = $1`, expired.RunID)
-	if ended, err := b.s.EndUnanswered(ctx, 9); err != nil || len(ended) != 1 {
+	if ended, err := b.s.Executions.EndUnanswered(ctx, 9); err != nil || len(ended) != 1 {
 		t.Fatalf("%+v, %v", ended, err)
 	}
 	b.wantTimeline("expired", expired.RunID, queued, parked, "wait 1 failed (action_expired)")
@@ -259,13 +262,13 @@ func TestWhoseTimelines(t *testing.T) {
 		"of another organization": {other.org, "", runID},
 		"of another principal":    {b.org, "usr_1", runID},
 	} {
-		if _, _, err := s.Timeline(t.Context(), c[0], c[1], c[2]); apierr.CodeOf(err) != apierr.NotFound {
+		if _, _, err := s.Runs.Timeline(t.Context(), c[0], c[1], c[2]); apierr.CodeOf(err) != apierr.NotFound {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	b.finish(b.again(b.takenAway(runID)), "answer")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, runID)
-	if _, _, err := s.Timeline(t.Context(), b.org, "", runID); apierr.CodeOf(err) != apierr.NotFound {
+	if _, _, err := s.Runs.Timeline(t.Context(), b.org, "", runID); apierr.CodeOf(err) != apierr.NotFound {
 		t.Errorf("expired: %v", err)
 	}
 }
@@ -283,24 +286,24 @@ func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
 	}
 	for what, remove := range map[string]func(session, runID string){
 		"erasing": func(session, runID string) {
-			name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: session, Key: contract.Hash(b.org, b.agent, session)}
-			if _, err := b.s.EraseSession(ctx, name); err != nil {
+			name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: session, Key: contract.Hash(b.org, b.agent, session)}
+			if _, err := b.s.Sessions.EraseSession(ctx, name); err != nil {
 				t.Fatal(err)
 			}
-			if of, erased, err := b.s.Timeline(ctx, b.org, "", runID); err != nil || !erased {
+			if of, erased, err := b.s.Runs.Timeline(ctx, b.org, "", runID); err != nil || !erased {
 				t.Errorf("erased: %+v, %v, %v", of, erased, err)
 			}
 		},
 		"deleting a document": func(_, runID string) {
 			content := b.upload([]byte("text of " + runID))
-			doc := b.add(store.NewDocument{Name: "d", Content: &content})[0].Document.ID
+			doc := b.add(knowledgedb.NewDocument{Name: "d", Content: &content})[0].Document.ID
 			b.process(doc)
 			b.exec(`INSERT INTO run_documents (run_id, org_id, document_id) VALUES ($1, $2, $3)`, runID, b.org, doc)
 			b.deleteDocument(doc)
 		},
 		"retention": func(_, runID string) {
 			b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE id = $1`, runID) //nolint:contextcheck // the test's own
-			if _, err := b.s.DeleteExpired(ctx, 100); err != nil {
+			if _, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -17,6 +17,9 @@ import (
 	"parley/migrations"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/rundb"
 	"parley/shared/testkit"
 )
 
@@ -446,7 +449,7 @@ func TestRunsAreCarriedOutAcrossTheMigration(t *testing.T) {
 	b.exec(`INSERT INTO organizations (id, name) VALUES ($1, 'one')`, b.org)
 	b.exec(`INSERT INTO agents (id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, version)
 		VALUES ('ag_1', $1, '', '', '', '', '{}', '{system}', '{}', 1)`, b.org)
-	var held []*store.Claimed
+	var held []*executiondb.Claimed
 	for range 3 {
 		held = append(held, b.claimAsTheReleaseBefore(b.acceptAsTheReleaseBefore(b.run("", ""))))
 	}
@@ -458,25 +461,25 @@ func TestRunsAreCarriedOutAcrossTheMigration(t *testing.T) {
 	finish(held[1])
 	b.finish(b.mustClaim(b.acceptAsTheReleaseBefore(b.run("", ""))), "after")
 	again := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
-	if kept, err := s.Extend(t.Context(), []store.Held{held[2].Held(), again.Held()}); err != nil || len(kept.Extended) != 2 {
+	if kept, err := s.Executions.Extend(t.Context(), []lease.Held{held[2].Held(), again.Held()}); err != nil || len(kept.Extended) != 2 {
 		t.Errorf("extended %v, %v", kept, err)
 	}
 	b.inState(again.Held(), "awaiting", domain.SideEffectUnsafe)
-	b.park(again.Held(), domain.ActionApproval, store.Chunk{})
+	b.park(again.Held(), domain.ActionApproval, executiondb.Chunk{})
 	if out, err := b.decide(again.Held(), domain.DecisionDeny); err != nil || !out.Resumed {
 		t.Errorf("%+v, %v", out, err)
 	}
 	b.finish(b.mustClaim(again.RunID), "parked")
 	b.finish(held[2], "held")
-	if runs, err := s.ListRuns(t.Context(), b.org, store.RunFilter{Status: domain.RunCompleted}, 9); err != nil || len(runs) != 5 {
+	if runs, err := s.Runs.ListRuns(t.Context(), b.org, rundb.RunFilter{Status: domain.RunCompleted}, 9); err != nil || len(runs) != 5 {
 		t.Errorf("%d runs are completed, %v", len(runs), err)
 	}
 }
 
-func (b *bench) claimAsTheReleaseBefore(runID string) *store.Claimed {
+func (b *bench) claimAsTheReleaseBefore(runID string) *executiondb.Claimed {
 	b.Helper()
-	var c store.Claimed
-	err := sqlx.NewDb(b.s.DB(), "postgres").GetContext(b.Context(), &c, `SELECT * FROM claim_runs(ARRAY[$1], $2)`, runID, "30 seconds") //nolint:unqueryvet // as they do
+	var c executiondb.Claimed
+	err := sqlx.NewDb(b.s.SQL(), "postgres").GetContext(b.Context(), &c, `SELECT * FROM claim_runs(ARRAY[$1], $2)`, runID, "30 seconds") //nolint:unqueryvet // as they do
 	if err != nil {
 		b.Fatalf("claiming as before: %v", err)
 	}
@@ -507,16 +510,16 @@ func TestTheSchemaOfTheReleaseBeforeIsNotEnough(t *testing.T) {
 }
 
 // finishesAsTheReleaseBefore ends runs as its binaries do, by one prepared statement.
-func finishesAsTheReleaseBefore(b *bench) func(*store.Claimed) {
+func finishesAsTheReleaseBefore(b *bench) func(*executiondb.Claimed) {
 	b.Helper()
-	stmt, err := b.s.DB().PrepareContext(b.Context(), `SELECT count(*) FROM finish_runs(ARRAY[$1], ARRAY[$2::bigint], ARRAY['completed'],
+	stmt, err := b.s.SQL().PrepareContext(b.Context(), `SELECT count(*) FROM finish_runs(ARRAY[$1], ARRAY[$2::bigint], ARRAY['completed'],
 		ARRAY['{}'], ARRAY['answer'], ARRAY[1], ARRAY[7::bigint], ARRAY[8::bigint], ARRAY[0::bigint], ARRAY[now()], ARRAY[now() + interval '1 day'],
 		ARRAY[$3], ARRAY[now()], ARRAY[$2::bigint], ARRAY[3], CAST($4 AS int[]), CAST($4 AS int[]), CAST($4 AS text[]))`)
 	if err != nil {
 		b.Fatalf("preparing: %v", err)
 	}
 	b.Cleanup(func() { _ = stmt.Close() })
-	return func(c *store.Claimed) {
+	return func(c *executiondb.Claimed) {
 		b.Helper()
 		var ended int
 		if err := stmt.QueryRowContext(b.Context(), c.RunID, c.Fence, b.org, nil).Scan(&ended); err != nil || ended != 1 {
@@ -540,7 +543,7 @@ func TestFunctionsOfTheReleaseBeforeAreThere(t *testing.T) {
 			FROM run_event_logs(ARRAY[$1], ARRAY[$2], ARRAY[0::bigint], ARRAY[0])`: 1,
 	} {
 		var n int
-		if err := b.s.DB().QueryRowContext(t.Context(), `SELECT count(*) FROM (`+query+`) q`, b.org, held.RunID).Scan(&n); err != nil || n != want {
+		if err := b.s.SQL().QueryRowContext(t.Context(), `SELECT count(*) FROM (`+query+`) q`, b.org, held.RunID).Scan(&n); err != nil || n != want {
 			t.Errorf("%s: %d rows, %v", query, n, err)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/sealdb"
 	"parley/shared/testkit"
 )
 
@@ -51,9 +54,9 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *bench) upload(content []byte) store.Upload {
+func (b *bench) upload(content []byte) blobdb.Upload {
 	b.Helper()
-	up, err := b.s.Upload(b.Context(), b.org, &slowly{from: bytes.NewReader(content)}, 1<<30)
+	up, err := b.s.Blobs.Upload(b.Context(), b.org, &slowly{from: bytes.NewReader(content)}, 1<<30)
 	if err != nil {
 		b.Fatalf("uploading: %v", err)
 	}
@@ -67,15 +70,15 @@ func (b *bench) upload(content []byte) store.Upload {
 func (b *bench) document(content []byte) domain.Document {
 	b.Helper()
 	up := b.upload(content)
-	return b.add(store.NewDocument{Name: "x.txt", Content: &up})[0].Document
+	return b.add(knowledgedb.NewDocument{Name: "x.txt", Content: &up})[0].Document
 }
 
-func (b *bench) add(docs ...store.NewDocument) []store.QueuedDocument {
+func (b *bench) add(docs ...knowledgedb.NewDocument) []knowledgedb.QueuedDocument {
 	b.Helper()
 	for i := range docs {
 		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), "usr_x"
 	}
-	out, err := b.s.AddDocuments(b.Context(), b.org, docs, store.DocumentLimits{})
+	out, err := b.s.Knowledge.AddDocuments(b.Context(), b.org, docs, knowledgedb.DocumentLimits{})
 	if err != nil || len(out) != len(docs) {
 		b.Fatalf("adding documents: %+v, %v", out, err)
 	}
@@ -84,7 +87,7 @@ func (b *bench) add(docs ...store.NewDocument) []store.QueuedDocument {
 
 // original reads what a store gives of a document.
 func original(ctx context.Context, s *store.Store, org, id string) ([]byte, error) {
-	_, r, err := s.OpenDocument(ctx, org, id)
+	_, r, err := s.Knowledge.OpenDocument(ctx, org, id)
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +107,14 @@ func TestUploadsAreWhatWasRead(t *testing.T) {
 	for _, sealed := range []bool{false, true} {
 		b := newBench(t)
 		if sealed {
-			b.s.SealContents(newSealer(t, oneKey))
+			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
 		for n, size := range []int{0, 1, 131071, 131072, 131073, mib - 1, mib, mib + 1, 2 * mib, 3*mib + 5} {
 			content := noise(size, byte(n))
 			doc := b.document(content)
 			b.wantOriginal(doc.ID, content)
 			b.wantOriginal(b.document(content).ID, content)
-			_, r, err := b.s.OpenDocument(t.Context(), b.org, doc.ID)
+			_, r, err := b.s.Knowledge.OpenDocument(t.Context(), b.org, doc.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +144,7 @@ func TestUploadsOfOrganizationsNeverMeet(t *testing.T) {
 	if one.ID == other.ID {
 		t.Error("two organizations have one document")
 	}
-	if _, err := a.s.DeleteDocument(t.Context(), a.org, one.ID); err != nil {
+	if _, err := a.s.Knowledge.DeleteDocument(t.Context(), a.org, one.ID); err != nil {
 		t.Fatal(err)
 	}
 	b.wantOriginal(other.ID, content)
@@ -154,7 +157,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 	for _, sealed := range []bool{false, true} {
 		b := newBench(t)
 		if sealed {
-			b.s.SealContents(newSealer(t, oneKey))
+			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
 		for what, c := range map[string]struct {
 			size int
@@ -166,17 +169,17 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 			"of a reader, large":  {size: 3 * mib, most: 9 * mib, end: own, want: own},
 			"a body cut off":      {size: 2*mib + 1, most: 9 * mib, end: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF},
 			"a small one cut off": {size: 1, most: 9 * mib, end: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF},
-			"one too many":        {size: 11, most: 10, want: store.ErrTooLarge},
-			"too large":           {size: 2*mib + 1, most: 2 * mib, want: store.ErrTooLarge},
+			"one too many":        {size: 11, most: 10, want: blobdb.ErrTooLarge},
+			"too large":           {size: 2*mib + 1, most: 2 * mib, want: blobdb.ErrTooLarge},
 		} {
-			_, err := b.s.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(noise(c.size, 1)), err: c.end}, c.most)
-			if err != c.want && c.want != store.ErrTooLarge || !errors.Is(err, c.want) { //nolint:errorlint // as it is
+			_, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(noise(c.size, 1)), err: c.end}, c.most)
+			if err != c.want && c.want != blobdb.ErrTooLarge || !errors.Is(err, c.want) { //nolint:errorlint // as it is
 				t.Errorf("%s: %v", what, err)
 			}
 			b.wantStored(what, "0 contents 0 chunks 0 files")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := b.s.Upload(ctx, b.org, &slowly{from: bytes.NewReader(noise(3*mib, 1)), after: func(read int) {
+		_, err := b.s.Blobs.Upload(ctx, b.org, &slowly{from: bytes.NewReader(noise(3*mib, 1)), after: func(read int) {
 			if read > 2*mib {
 				cancel()
 			}
@@ -185,7 +188,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 			t.Errorf("cancelled: %v", err)
 		}
 		b.wantStored("cancelled", "0 contents 0 chunks 0 files")
-		if _, err := b.s.Upload(t.Context(), b.org, iotestNothing{}, 9); !errors.Is(err, io.ErrNoProgress) {
+		if _, err := b.s.Blobs.Upload(t.Context(), b.org, iotestNothing{}, 9); !errors.Is(err, io.ErrNoProgress) {
 			t.Errorf("a reader that gives nothing: %v", err)
 		}
 	}
@@ -203,7 +206,7 @@ func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	b.upload(noise(10, 2))
 	kept := b.document(noise(2*mib, 3))
 	b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
-	if n, err := b.s.PruneBlobs(t.Context(), 9); err != nil || n != 3 {
+	if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 3 {
 		t.Errorf("looked at %d, %v", n, err)
 	}
 	b.wantStored("swept", "1 contents 2 chunks 0 files")
@@ -215,7 +218,7 @@ func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 	for _, sealed := range []bool{false, true} {
 		b := newBench(t)
 		if sealed {
-			b.s.SealContents(newSealer(t, oneKey))
+			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
 		content := noise(3*mib+9, 1)
 		ids := make([]string, 6)
@@ -223,7 +226,7 @@ func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 		for i := range ids {
 			all.Go(func() {
 				if i%3 == 2 { // and as a run's file
-					b.make(b.begun(), "c", store.NewFile{Name: "x", Content: content})
+					b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: content})
 					return
 				}
 				ids[i] = b.document(content).ID
@@ -248,9 +251,9 @@ func TestSealedContents(t *testing.T) {
 	b := newBenchOn(t, s, raw, "ada@example.com")
 	marked := bytes.Repeat([]byte("xanthic-canary "), 200_000)
 	before := b.document([]byte("kept before"))
-	s.SealContents(newSealer(t, oneKey))
+	s.Seals.SealContents(newSealer(t, oneKey))
 	doc := b.document(marked)
-	files := b.make(b.begun(), "c", made("small", "xanthic-canary"), made("empty", ""), store.NewFile{Name: "large", Content: marked})
+	files := b.make(b.begun(), "c", made("small", "xanthic-canary"), made("empty", ""), blobdb.NewFile{Name: "large", Content: marked})
 	if n := b.text(`SELECT count(*)::text FROM blob_chunks WHERE position('canary'::bytea IN data) > 0`); n != "0" {
 		t.Errorf("%s chunks show what they hold", n)
 	}
@@ -259,7 +262,7 @@ func TestSealedContents(t *testing.T) {
 		if got, err := original(t.Context(), s, b.org, doc.ID); !errors.Is(err, want) || err == nil && !bytes.Equal(got, marked) {
 			t.Errorf("%s: document of %d bytes, %v", what, len(got), err)
 		}
-		small, err := s.FileContents(t.Context(), b.org, []string{files[0].ID, files[1].ID})
+		small, err := s.Blobs.FileContents(t.Context(), b.org, []string{files[0].ID, files[1].ID})
 		if !errors.Is(err, want) || err == nil && (string(small[0]) != "xanthic-canary" || len(small[1]) != 0) {
 			t.Errorf("%s: small files %q, %v", what, small, err)
 		}
@@ -272,13 +275,13 @@ func TestSealedContents(t *testing.T) {
 	if b.content(files[2].ID) != string(marked) || b.content(files[0].ID) != "xanthic-canary" {
 		t.Error("files are not what they were")
 	}
-	read("without a key", open(), store.ErrContentSealed)
+	read("without a key", open(), sealdb.ErrContentSealed)
 	opening, rotated, wrong := open(), open(), open()
-	opening.OpenContents(newSealer(t, oneKey))
+	opening.Seals.OpenContents(newSealer(t, oneKey))
 	read("opening only", opening, nil)
-	rotated.SealContents(newSealer(t, anotherKey+","+oneKey))
+	rotated.Seals.SealContents(newSealer(t, anotherKey+","+oneKey))
 	read("rotated", rotated, nil)
-	wrong.SealContents(newSealer(t, anotherKey))
+	wrong.Seals.SealContents(newSealer(t, anotherKey))
 	read("another key", wrong, secrets.ErrSealed)
 
 	// What is taken from one place is not opened in another.
@@ -296,7 +299,7 @@ func TestContentsSealedInPart(t *testing.T) {
 	b := newBenchOn(t, s, raw, "ada@example.com")
 	content := noise(4*mib, 1)
 	doc := b.document(content)
-	s.SealContents(newSealer(t, oneKey))
+	s.Seals.SealContents(newSealer(t, oneKey))
 	b.exec(`DELETE FROM blob_chunks WHERE n > 1`) // as if the other process were still writing
 	if again := b.document(content); again.ID != doc.ID {
 		t.Errorf("a second document of the same bytes: %+v", again)
@@ -310,7 +313,7 @@ func TestContentsSealedInPart(t *testing.T) {
 // Not parallel: what others allocate would count.
 func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see above
 	b := newBench(t)
-	b.s.SealContents(newSealer(t, oneKey))
+	b.s.Seals.SealContents(newSealer(t, oneKey))
 	content := noise(24*mib, 1)
 	live := func() uint64 {
 		var m runtime.MemStats
@@ -319,7 +322,7 @@ func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see 
 		return m.HeapAlloc
 	}
 	before, most := live(), uint64(0)
-	up, err := b.s.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(content), after: func(read int) {
+	up, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(content), after: func(read int) {
 		if read%mib < 100_001 { // now and then
 			most = max(most, live())
 		}

@@ -12,7 +12,8 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/sessiondb"
+	"parley/shared/store/usagedb"
 )
 
 // ended puts a run into the table that was accepted then and took so long; "" is one that goes on.
@@ -30,9 +31,9 @@ func (b *bench) ended(agent string, at time.Time, status string, took time.Durat
 		id.First(id.Run, at)[:24]+id.New(id.Run)[24:], b.org, agent, at, status, finished)
 }
 
-func (b *bench) usage(f store.UsageFilter, now time.Time) domain.UsageReport {
+func (b *bench) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport {
 	b.Helper()
-	out, err := b.s.Usage(b.Context(), b.org, f, now)
+	out, err := b.s.Usage.Usage(b.Context(), b.org, f, now)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestUsageByIntervals(t *testing.T) {
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	now := time.Date(2026, 11, 21, 13, 20, 0, 0, time.UTC)
 	day, hour := now.Truncate(24*time.Hour), now.Truncate(time.Hour)
-	all := store.UsageFilter{Days: 7}
+	all := usagedb.UsageFilter{Days: 7}
 	if got := b.usage(all, now); shown(got) != "all:0=0+0+0+0 0/0/0" || got.Totals.P50Ms != nil || len(got.Data) != 7 {
 		t.Errorf("an empty organization: %+v", got)
 	}
@@ -79,15 +80,15 @@ func TestUsageByIntervals(t *testing.T) {
 	b.ended(b.agent, now.Add(-time.Minute), "completed", -20*time.Second) // the clock was set back meanwhile
 	other.ended(b.agent, hour, "completed", time.Hour)
 	for what, c := range map[string]struct {
-		filter store.UsageFilter
+		filter usagedb.UsageFilter
 		want   string
 	}{
 		"a week":        {all, "0:1=1+0+0+0 10/2/3 1000 1000, 5:1=0+1+0+0 10/2/3 2000 2000, 6:5=2+0+1+1 50/10/15 0 60000, all:7=3+1+1+1 70/14/21 2 60000"},
-		"one day":       {store.UsageFilter{Days: 1}, "9:1=0+1+0+0 10/2/3 2000 2000, 10:1=0+0+0+1 10/2/3 60000 60000, 22:1=0+0+1+0 10/2/3 0 0, 23:3=2+0+0+0 30/6/9 0 2, all:6=2+1+1+1 60/12/18 2 60000"},
-		"an agent":      {store.UsageFilter{Days: 1, AgentID: "ag_other"}, "22:1=0+0+1+0 10/2/3 0 0, all:1=0+0+1+0 10/2/3 0 0"},
-		"no agent":      {store.UsageFilter{Days: 90, AgentID: "ag_none"}, "all:0=0+0+0+0 0/0/0"},
-		"two days":      {store.UsageFilter{Days: 2}, "33:1=0+1+0+0 10/2/3 2000 2000, 34:1=0+0+0+1 10/2/3 60000 60000, 46:1=0+0+1+0 10/2/3 0 0, 47:3=2+0+0+0 30/6/9 0 2, all:6=2+1+1+1 60/12/18 2 60000"},
-		"days, by days": {store.UsageFilter{Days: 3}, "1:1=0+1+0+0 10/2/3 2000 2000, 2:5=2+0+1+1 50/10/15 0 60000, all:6=2+1+1+1 60/12/18 2 60000"},
+		"one day":       {usagedb.UsageFilter{Days: 1}, "9:1=0+1+0+0 10/2/3 2000 2000, 10:1=0+0+0+1 10/2/3 60000 60000, 22:1=0+0+1+0 10/2/3 0 0, 23:3=2+0+0+0 30/6/9 0 2, all:6=2+1+1+1 60/12/18 2 60000"},
+		"an agent":      {usagedb.UsageFilter{Days: 1, AgentID: "ag_other"}, "22:1=0+0+1+0 10/2/3 0 0, all:1=0+0+1+0 10/2/3 0 0"},
+		"no agent":      {usagedb.UsageFilter{Days: 90, AgentID: "ag_none"}, "all:0=0+0+0+0 0/0/0"},
+		"two days":      {usagedb.UsageFilter{Days: 2}, "33:1=0+1+0+0 10/2/3 2000 2000, 34:1=0+0+0+1 10/2/3 60000 60000, 46:1=0+0+1+0 10/2/3 0 0, 47:3=2+0+0+0 30/6/9 0 2, all:6=2+1+1+1 60/12/18 2 60000"},
+		"days, by days": {usagedb.UsageFilter{Days: 3}, "1:1=0+1+0+0 10/2/3 2000 2000, 2:5=2+0+1+1 50/10/15 0 60000, all:6=2+1+1+1 60/12/18 2 60000"},
 	} {
 		got := b.usage(c.filter, now)
 		if shown(got) != c.want {
@@ -113,14 +114,14 @@ func TestErasedRunsAreCounted(t *testing.T) {
 	b.finish(c, "answer")
 	waits := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	b.exec(`UPDATE runs SET input_tokens = 7 WHERE id = $1`, c.RunID)
-	if got := shown(b.usage(store.UsageFilter{Days: 1}, time.Now().Add(time.Minute))); !strings.Contains(got, "all:2=1+0+0+0 7/0/0") {
+	if got := shown(b.usage(usagedb.UsageFilter{Days: 1}, time.Now().Add(time.Minute))); !strings.Contains(got, "all:2=1+0+0+0 7/0/0") {
 		t.Errorf("before: %s", got)
 	}
-	name := store.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
-	if ended, err := b.s.EraseSession(t.Context(), name); err != nil || len(ended) != 1 || ended[0].RunID != waits {
+	name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
+	if ended, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil || len(ended) != 1 || ended[0].RunID != waits {
 		t.Fatalf("%+v, %v", ended, err)
 	}
-	if got := shown(b.usage(store.UsageFilter{Days: 1}, time.Now().Add(time.Minute))); !strings.Contains(got, "all:2=1+0+1+0 7/0/0") {
+	if got := shown(b.usage(usagedb.UsageFilter{Days: 1}, time.Now().Add(time.Minute))); !strings.Contains(got, "all:2=1+0+1+0 7/0/0") {
 		t.Errorf("after: %s", got)
 	}
 }
@@ -137,7 +138,7 @@ func TestUsageOfManyRuns(t *testing.T) {
 		id.First(id.Run, time.Now().Add(-24*time.Hour))[:14], b.org, b.agent, runs)
 	b.exec(`ANALYZE runs`)
 	began := time.Now()
-	got := b.usage(store.UsageFilter{Days: 90}, time.Now())
+	got := b.usage(usagedb.UsageFilter{Days: 90}, time.Now())
 	t.Logf("%d runs over %d days were counted in %v", runs, len(got.Data), time.Since(began))
 	if got.Totals.Runs != runs || *got.Totals.P50Ms < 490 || *got.Totals.P50Ms > 510 || *got.Totals.P95Ms < 940 {
 		t.Errorf("totals %+v", got.Totals)
@@ -158,7 +159,7 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := b.s.Usage(ctx, b.org, store.UsageFilter{Days: 1}, time.Now()); apierr.CodeOf(err) != apierr.Unavailable {
+	if _, err := b.s.Usage.Usage(ctx, b.org, usagedb.UsageFilter{Days: 1}, time.Now()); apierr.CodeOf(err) != apierr.Unavailable {
 		t.Errorf("%v", err)
 	}
 }
@@ -175,8 +176,8 @@ func TestUsageByKeysBeginsAtMidnight(t *testing.T) {
 	b.exec(`UPDATE runs SET key_id = 'key_a', automation_id = 'nightly'`)
 	b.exec(`DELETE FROM runs WHERE created_at < $1`, now.Add(-time.Hour))
 	for days, want := range map[int][2]int{1: {14, 2}, 2: {38, 4}, 3: {3, 4}} {
-		for what, f := range map[string]store.UsageFilter{
-			"by": {By: store.UsageByKey}, "a key": {KeyID: "key_a", By: store.UsageByAgent}, "an automation": {AutomationID: "nightly", By: store.UsageByAutomation},
+		for what, f := range map[string]usagedb.UsageFilter{
+			"by": {By: usagedb.UsageByKey}, "a key": {KeyID: "key_a", By: usagedb.UsageByAgent}, "an automation": {AutomationID: "nightly", By: usagedb.UsageByAutomation},
 		} {
 			f.Days = days
 			got := b.usage(f, now)

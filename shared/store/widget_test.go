@@ -14,7 +14,7 @@ import (
 // embedded makes an agent whose widget lists origins.
 func (b *bench) embedded(enabled bool, origins ...string) domain.Agent {
 	b.Helper()
-	a, err := b.s.CreateAgent(b.Context(), b.org, domain.Agent{
+	a, err := b.s.Agents.CreateAgent(b.Context(), b.org, domain.Agent{
 		ID: id.New(id.Agent), Name: "n", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerUser},
 		Widget: domain.Widget{Enabled: enabled, AllowedOrigins: origins, IdentitySecret: "sealed"},
 	})
@@ -26,7 +26,7 @@ func (b *bench) embedded(enabled bool, origins ...string) domain.Agent {
 
 func (b *bench) wantListed(what, origin string, want bool) {
 	b.Helper()
-	got, err := b.s.WidgetOrigins(b.Context(), []string{"https://nobody.example.com", origin, "", "null"})
+	got, err := b.s.Agents.WidgetOrigins(b.Context(), []string{"https://nobody.example.com", origin, "", "null"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	mine, theirs := b.embedded(true, "https://a.example.com", "https://both.example.com"), other.embedded(true, "https://both.example.com")
 	off := b.embedded(false, "https://off.example.com")
-	found, err := s.Widgets(t.Context(), []string{mine.ID, theirs.ID, off.ID, id.New(id.Agent), ""})
+	found, err := s.Agents.Widgets(t.Context(), []string{mine.ID, theirs.ID, off.ID, id.New(id.Agent), ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +54,9 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	b.wantListed("off", "https://off.example.com", false)
 	b.wantListed("part of one", "https://a.example", false)
 	for _, leaves := range []func() error{
-		func() error { return s.DeleteAgent(t.Context(), b.org, mine.ID) },
+		func() error { return s.Agents.DeleteAgent(t.Context(), b.org, mine.ID) },
 		func() error {
-			_, err := s.UpdateAgent(t.Context(), other.org, theirs.ID, 0, func(a *domain.Agent) error {
+			_, err := s.Agents.UpdateAgent(t.Context(), other.org, theirs.ID, 0, func(a *domain.Agent) error {
 				a.Widget.Enabled = false
 				return nil
 			})
@@ -69,7 +69,7 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 		}
 	}
 	b.wantListed("of nobody any more", "https://both.example.com", false)
-	if found, err = s.Widgets(t.Context(), []string{mine.ID, theirs.ID}); err != nil || len(found) != 0 {
+	if found, err = s.Agents.Widgets(t.Context(), []string{mine.ID, theirs.ID}); err != nil || len(found) != 0 {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestIdentitySecretsHaveAPlaceOfTheirOwn(t *testing.T) {
 		t.Errorf("workers get %s", got)
 	}
 	b.exec(`UPDATE agents SET widget = '{"enabled":true,"allowedOrigins":[]}', version = version + 1 WHERE id = $1`, a.ID) // as the release before writes
-	again, err := b.s.Agent(t.Context(), b.org, a.ID)
+	again, err := b.s.Agents.Agent(t.Context(), b.org, a.ID)
 	if err != nil || again.Widget.IdentitySecret != "sealed" || a.Widget.IdentitySecret != "sealed" {
 		t.Errorf("read as %+v, %v", again.Widget, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/batch"
-	"parley/shared/store"
+	"parley/shared/store/pg"
 )
 
 const (
@@ -81,7 +81,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 		e.RetryAfter = time.Second
 		return entry[V]{}, e
 	case err != nil:
-		return entry[V]{}, store.Unavailable(fmt.Errorf("reading credential: %w", err))
+		return entry[V]{}, pg.Unavailable(fmt.Errorf("reading credential: %w", err))
 	}
 	return e, nil
 }

@@ -8,7 +8,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // ClientSecret is what a client secret is for: voice connections with one agent or template, in one session.
@@ -98,14 +98,14 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 }
 
 // maker finds what a client secret was made with; unauthenticated when that was revoked or is over.
-func (r *Resolver) maker(ctx context.Context, s sealedSecret) (found entry[store.Credential], err error) {
+func (r *Resolver) maker(ctx context.Context, s sealedSecret) (found entry[accountdb.Credential], err error) {
 	if s.KeyID != "" {
 		found, err = r.keys.get(ctx, s.KeyID, r.now())
 	} else {
 		found, err = r.logins.get(ctx, [32]byte(s.Hash), r.now())
 	}
 	if err != nil {
-		return entry[store.Credential]{}, err
+		return entry[accountdb.Credential]{}, err
 	}
 	return r.lasting(found, [32]byte(s.Hash))
 }

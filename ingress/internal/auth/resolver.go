@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // Need says which callers an endpoint lets in.
@@ -35,8 +35,8 @@ func (n Need) ofKeys() bool { return n == NeedKey || n == NeedUserKey }
 
 // Lookup reads credentials; the store does.
 type Lookup interface {
-	KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*store.Credential, error)
-	LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*store.Credential, error)
+	KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*accountdb.Credential, error)
+	LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*accountdb.Credential, error)
 	Touch(ctx context.Context, used map[string]time.Time) error
 }
 
@@ -44,8 +44,8 @@ type Lookup interface {
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
-	keys    *cache[string, store.Credential]
-	logins  *cache[[32]byte, store.Credential]
+	keys    *cache[string, accountdb.Credential]
+	logins  *cache[[32]byte, accountdb.Credential]
 	touches *touches
 	widgets *Widgets
 }
@@ -56,7 +56,7 @@ func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
 	r.keys = newCache(now, remember, l.KeyCredentials, func(keyID string) string { return keyID })
-	r.logins = newCache(now, remember, func(ctx context.Context, hashes [][32]byte) (map[string]*store.Credential, error) {
+	r.logins = newCache(now, remember, func(ctx context.Context, hashes [][32]byte) (map[string]*accountdb.Credential, error) {
 		list := make([][]byte, len(hashes))
 		for i := range hashes {
 			list[i] = hashes[i][:]
@@ -87,7 +87,7 @@ type Identity struct {
 	Caller        domain.Caller
 	Via           Via
 	Token         string
-	Organizations []store.Standing
+	Organizations []accountdb.Standing
 	Secret        *ClientSecret // what was shown, when it is one
 }
 
@@ -197,34 +197,34 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 }
 
 // credential finds what was shown; unauthenticated when it is unknown, revoked or over.
-func (r *Resolver) credential(ctx context.Context, p presented) (found entry[store.Credential], err error) {
+func (r *Resolver) credential(ctx context.Context, p presented) (found entry[accountdb.Credential], err error) {
 	if p.via == ViaKey {
 		keyID, ok := secrets.APIKeyID(p.token)
 		if !ok {
-			return entry[store.Credential]{}, malformed(p)
+			return entry[accountdb.Credential]{}, malformed(p)
 		}
 		found, err = r.keys.get(ctx, keyID, r.now())
 	} else {
 		if !secrets.IsSessionToken(p.token) {
-			return entry[store.Credential]{}, malformed(p)
+			return entry[accountdb.Credential]{}, malformed(p)
 		}
 		found, err = r.logins.get(ctx, hashed(p.token), r.now())
 	}
 	if err != nil {
-		return entry[store.Credential]{}, err
+		return entry[accountdb.Credential]{}, err
 	}
 	return r.lasting(found, hashed(p.token))
 }
 
 // lasting gives what was found, if it is of that hash and good still.
-func (r *Resolver) lasting(found entry[store.Credential], sum [32]byte) (entry[store.Credential], error) {
+func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
 	cred := found.found
 	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
-		return entry[store.Credential]{}, ended()
+		return entry[accountdb.Credential]{}, ended()
 	}
 	now := r.now()
 	if !cred.ExpiresAt.IsZero() && !now.Before(cred.ExpiresAt) {
-		return entry[store.Credential]{}, unauthenticated("the credential has expired")
+		return entry[accountdb.Credential]{}, unauthenticated("the credential has expired")
 	}
 	r.touches.note(cred.KeyID+cred.LoginID, now)
 	return found, nil
@@ -255,16 +255,16 @@ func unauthenticated(detail string) error { return apierr.New(apierr.Unauthentic
 
 // organization chooses where a request acts: an organization's key in its own, a user's key where
 // the header says, a login session there too or else in the oldest membership.
-func organization(cred *store.Credential, p presented) (store.Standing, error) {
+func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
-			return store.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id names another organization than the API key's")
+			return accountdb.Standing{}, apierr.New(apierr.OrganizationMismatch, "x-organization-id names another organization than the API key's")
 		}
-		return store.Standing{OrganizationID: cred.OrganizationID, Role: domain.RoleAdmin}, nil
+		return accountdb.Standing{OrganizationID: cred.OrganizationID, Role: domain.RoleAdmin}, nil
 	}
 	if p.org == "" {
 		if p.via == ViaKey {
-			return store.Standing{}, apierr.New(apierr.OrganizationRequired, "a user's API key needs the header x-organization-id")
+			return accountdb.Standing{}, apierr.New(apierr.OrganizationRequired, "a user's API key needs the header x-organization-id")
 		}
 		if len(cred.Memberships) > 0 {
 			return cred.Memberships[0], nil
@@ -275,7 +275,7 @@ func organization(cred *store.Credential, p presented) (store.Standing, error) {
 			return m, nil
 		}
 	}
-	return store.Standing{}, apierr.New(apierr.PermissionDenied, "you are not a member of this organization")
+	return accountdb.Standing{}, apierr.New(apierr.PermissionDenied, "you are not a member of this organization")
 }
 
 // DemoClient names the demo visitor behind a request: the client's address, its /64 for IPv6.
@@ -299,7 +299,7 @@ func (r *Resolver) ForgetLogin(hash []byte) {
 
 // ForgetUser drops what is remembered of all login sessions and keys of a user: what they may do has changed.
 func (r *Resolver) ForgetUser(userID string) {
-	theirs := func(cred *store.Credential) bool { return cred.UserID == userID }
+	theirs := func(cred *accountdb.Credential) bool { return cred.UserID == userID }
 	r.keys.forgetWhere(theirs)
 	r.logins.forgetWhere(theirs)
 }

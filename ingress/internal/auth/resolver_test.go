@@ -14,24 +14,24 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // fakeLookup holds credentials in memory and counts reads.
 type fakeLookup struct {
 	mu      sync.Mutex
-	keys    map[string]*store.Credential
-	logins  map[string]*store.Credential
+	keys    map[string]*accountdb.Credential
+	logins  map[string]*accountdb.Credential
 	reads   int
 	touched map[string]time.Time
 	err     error
 }
 
-func (f *fakeLookup) KeyCredentials(_ context.Context, ids []string) (map[string]*store.Credential, error) {
+func (f *fakeLookup) KeyCredentials(_ context.Context, ids []string) (map[string]*accountdb.Credential, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
-	out := map[string]*store.Credential{}
+	out := map[string]*accountdb.Credential{}
 	for _, keyID := range ids {
 		if c := f.keys[keyID]; c != nil {
 			out[keyID] = c
@@ -40,11 +40,11 @@ func (f *fakeLookup) KeyCredentials(_ context.Context, ids []string) (map[string
 	return out, f.err
 }
 
-func (f *fakeLookup) LoginCredentials(_ context.Context, hashes [][]byte) (map[string]*store.Credential, error) {
+func (f *fakeLookup) LoginCredentials(_ context.Context, hashes [][]byte) (map[string]*accountdb.Credential, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
-	out := map[string]*store.Credential{}
+	out := map[string]*accountdb.Credential{}
 	for _, hash := range hashes {
 		if c := f.logins[string(hash)]; c != nil {
 			out[string(hash)] = c
@@ -78,16 +78,16 @@ func newWorld(t *testing.T) *world {
 func newWorldWith(t *testing.T, widgets *Widgets, now func() time.Time) *world {
 	t.Helper()
 	w := &world{
-		lookup: &fakeLookup{keys: map[string]*store.Credential{}, logins: map[string]*store.Credential{}},
+		lookup: &fakeLookup{keys: map[string]*accountdb.Credential{}, logins: map[string]*accountdb.Credential{}},
 		org:    id.New(id.Organization), first: id.New(id.Organization), second: id.New(id.Organization),
 		foreign: id.New(id.Organization), user: id.New(id.User),
 	}
-	standings := []store.Standing{{OrganizationID: w.first, Role: domain.RoleOwner}, {OrganizationID: w.second, Role: domain.RoleMember}}
-	w.orgKey = w.addKey(store.Credential{OrganizationID: w.org})
-	w.userKey = w.addKey(store.Credential{UserID: w.user, Memberships: standings})
-	w.old = w.addKey(store.Credential{OrganizationID: w.org, ExpiresAt: time.Now().Add(-time.Second)})
-	w.session = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(time.Hour)})
-	w.lapsed = w.addLogin(store.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(-time.Second)})
+	standings := []accountdb.Standing{{OrganizationID: w.first, Role: domain.RoleOwner}, {OrganizationID: w.second, Role: domain.RoleMember}}
+	w.orgKey = w.addKey(accountdb.Credential{OrganizationID: w.org})
+	w.userKey = w.addKey(accountdb.Credential{UserID: w.user, Memberships: standings})
+	w.old = w.addKey(accountdb.Credential{OrganizationID: w.org, ExpiresAt: time.Now().Add(-time.Second)})
+	w.session = w.addLogin(accountdb.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(time.Hour)})
+	w.lapsed = w.addLogin(accountdb.Credential{UserID: w.user, Memberships: standings, ExpiresAt: time.Now().Add(-time.Second)})
 	w.Resolver = New(w.lookup, widgets, nil)
 	w.now = now
 	done := make(chan struct{})
@@ -96,14 +96,14 @@ func newWorldWith(t *testing.T, widgets *Widgets, now func() time.Time) *world {
 	return w
 }
 
-func (w *world) addKey(c store.Credential) string {
+func (w *world) addKey(c accountdb.Credential) string {
 	k := secrets.NewAPIKey()
 	c.KeyID, c.Label, c.SecretHash = k.ID, k.ID, k.Hash
 	w.lookup.keys[k.ID] = &c
 	return k.Key
 }
 
-func (w *world) addLogin(c store.Credential) string {
+func (w *world) addLogin(c accountdb.Credential) string {
 	token := secrets.NewSessionToken()
 	c.SecretHash, c.Label = secrets.Hash(token), "login_x"
 	w.lookup.logins[string(c.SecretHash)] = &c
@@ -334,10 +334,10 @@ func TestChangesHoldElsewhereWithinFiveSeconds(t *testing.T) {
 			}
 		}
 	}
-	set := func(standings ...store.Standing) {
+	set := func(standings ...accountdb.Standing) {
 		w.lookup.mu.Lock()
 		defer w.lookup.mu.Unlock()
-		for _, all := range []map[string]*store.Credential{w.lookup.keys, w.lookup.logins} {
+		for _, all := range []map[string]*accountdb.Credential{w.lookup.keys, w.lookup.logins} {
 			for name, cred := range all {
 				if changed := *cred; cred.UserID == w.user {
 					changed.Memberships = standings
@@ -348,12 +348,12 @@ func TestChangesHoldElsewhereWithinFiveSeconds(t *testing.T) {
 	}
 	want("before", w.Resolver, domain.RoleMember, "")
 	want("before, elsewhere", other, domain.RoleMember, "")
-	set(store.Standing{OrganizationID: w.first, Role: domain.RoleOwner}, store.Standing{OrganizationID: w.second, Role: domain.RoleAdmin})
+	set(accountdb.Standing{OrganizationID: w.first, Role: domain.RoleOwner}, accountdb.Standing{OrganizationID: w.second, Role: domain.RoleAdmin})
 	w.ForgetUser(w.user)
 	want("changed", w.Resolver, domain.RoleAdmin, "")
 	clock = clock.Add(5 * time.Second)
 	want("changed, elsewhere", other, domain.RoleAdmin, "")
-	set(store.Standing{OrganizationID: w.first, Role: domain.RoleOwner})
+	set(accountdb.Standing{OrganizationID: w.first, Role: domain.RoleOwner})
 	w.ForgetUser(w.user)
 	want("removed", w.Resolver, "", apierr.PermissionDenied)
 	clock = clock.Add(5 * time.Second)
@@ -438,9 +438,9 @@ func TestCacheStaysSmall(t *testing.T) {
 	clock := time.Now()
 	c := newCache(func() time.Time { return clock }, remember, (&fakeLookup{}).KeyCredentials, func(s string) string { return s })
 	for n := range cacheSize + 50 {
-		c.entries[id.New(id.Key)] = entry[store.Credential]{until: clock.Add(time.Duration(n) * time.Nanosecond)}
+		c.entries[id.New(id.Key)] = entry[accountdb.Credential]{until: clock.Add(time.Duration(n) * time.Nanosecond)}
 	}
-	c.put([]string{"key_x"}, []entry[store.Credential]{{until: clock.Add(time.Minute)}})
+	c.put([]string{"key_x"}, []entry[accountdb.Credential]{{until: clock.Add(time.Minute)}})
 	if n := len(c.entries); n > cacheSize {
 		t.Errorf("%d entries", n)
 	}
@@ -450,9 +450,9 @@ func TestCacheStaysSmall(t *testing.T) {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	lookup := &fakeLookup{keys: map[string]*store.Credential{}}
+	lookup := &fakeLookup{keys: map[string]*accountdb.Credential{}}
 	k := secrets.NewAPIKey()
-	lookup.keys[k.ID] = &store.Credential{KeyID: k.ID, Label: k.ID, OrganizationID: "org_x", SecretHash: k.Hash}
+	lookup.keys[k.ID] = &accountdb.Credential{KeyID: k.ID, Label: k.ID, OrganizationID: "org_x", SecretHash: k.Hash}
 	r := New(lookup, nil, nil)
 	go r.Run(b.Context())
 	req := request("x-api-key", k.Key)

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // studio is a world whose resolver takes client secrets, with a clock.
@@ -193,7 +193,7 @@ func TestAClientSecretEndsWithItsMaker(t *testing.T) {
 	keyID, _ := secrets.APIKeyID(s.userKey)
 	hash := string(secrets.Hash(s.session))
 	later(func() {
-		for _, c := range []*store.Credential{s.lookup.keys[keyID], s.lookup.logins[hash]} {
+		for _, c := range []*accountdb.Credential{s.lookup.keys[keyID], s.lookup.logins[hash]} {
 			c.Memberships = c.Memberships[:1]
 		}
 	})

@@ -17,7 +17,8 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/sealdb"
 )
 
 const (
@@ -29,8 +30,8 @@ const (
 
 // WidgetLookup reads the widgets of agents, of whichever organization; the store does.
 type WidgetLookup interface {
-	Widgets(ctx context.Context, agentIDs []string) (map[string]*store.Widget, error)
-	WidgetOrigins(ctx context.Context, origins []string) (map[string]*store.Origin, error)
+	Widgets(ctx context.Context, agentIDs []string) (map[string]*agentdb.Widget, error)
+	WidgetOrigins(ctx context.Context, origins []string) (map[string]*agentdb.Origin, error)
 }
 
 // Widgets knows which pages may embed which agents, and makes the tokens of their visitors. A Resolver runs it.
@@ -38,13 +39,13 @@ type Widgets struct {
 	box     *secrets.Box
 	secrets Opener
 	now     func() time.Time
-	agents  *cache[string, store.Widget]
-	origins *cache[string, store.Origin]
+	agents  *cache[string, agentdb.Widget]
+	origins *cache[string, agentdb.Origin]
 }
 
 // Opener opens stored secrets, and reports those that no key opens.
 type Opener interface {
-	OpenText(kind store.SealedKind, org, id, sealed string) (string, error)
+	OpenText(kind sealdb.SealedKind, org, id, sealed string) (string, error)
 }
 
 // NewWidgets makes widgets that are read from l, and whose tokens are sealed with box. opener opens their identity secrets.
@@ -65,12 +66,12 @@ func (w *Widgets) run(ctx context.Context) {
 }
 
 // Embedded gives the widget of an agent if it may be embedded in pages of the origin, else nil.
-func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*store.Widget, error) {
+func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentdb.Widget, error) {
 	found, err := w.embedded(ctx, agentID, origin)
 	return found.found, err
 }
 
-func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[store.Widget], error) {
+func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[agentdb.Widget], error) {
 	found, err := w.agents.get(ctx, agentID, w.now())
 	if err == nil && found.found != nil && !slices.Contains(found.found.Origins, origin) {
 		found.found = nil
@@ -130,14 +131,14 @@ type visitorName struct {
 type Signed struct{ ID, Signature string }
 
 // NewVisitor makes a visitor whom nobody has named, and the name that the browser keeps.
-func (w *Widgets) NewVisitor(of *store.Widget) (visitorID, name string) {
+func (w *Widgets) NewVisitor(of *agentdb.Widget) (visitorID, name string) {
 	visitorID = domain.VisitorAnonymous + strings.ToLower(rand.Text())
 	return visitorID, w.seal(of, visitorName{ID: visitorID})
 }
 
 // Returning reads the visitor name that a browser has stored. ok is false if the name is malformed, expired, or another agent's. fresh is
 // the name to store from now on; it differs if an older key sealed the name. An error reports that the agent's secret cannot be opened.
-func (w *Widgets) Returning(of *store.Widget, name string) (visitorID, fresh string, ok bool, err error) {
+func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh string, ok bool, err error) {
 	v, ok := w.readName(of, name)
 	switch {
 	case !ok:
@@ -146,7 +147,7 @@ func (w *Widgets) Returning(of *store.Widget, name string) (visitorID, fresh str
 		visitorID, ok = v.ID, strings.HasPrefix(v.ID, domain.VisitorAnonymous)
 	default:
 		visitorID, _, err = w.Identify(of, Signed(v))
-		if errors.Is(err, store.ErrUnopened) {
+		if errors.Is(err, sealdb.ErrUnopened) {
 			return "", "", false, err
 		}
 		ok = err == nil
@@ -158,7 +159,7 @@ func (w *Widgets) Returning(of *store.Widget, name string) (visitorID, fresh str
 }
 
 // readName reads a name that was sealed for the widget; false when it was not.
-func (w *Widgets) readName(of *store.Widget, name string) (v visitorName, ok bool) {
+func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok bool) {
 	plain, err := w.box.OpenVisitorToken(name, visitorPlace(of))
 	if err != nil || json.Unmarshal(plain, &v) != nil {
 		return visitorName{}, false
@@ -167,13 +168,13 @@ func (w *Widgets) readName(of *store.Widget, name string) (v visitorName, ok boo
 }
 
 // Identify checks who a visitor is said to be, and gives the name that the browser keeps. Its errors are coded.
-func (w *Widgets) Identify(of *store.Widget, who Signed) (visitorID, name string, err error) {
+func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name string, err error) {
 	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature does not hold for this agent")
 	given, err := hex.DecodeString(who.Signature)
 	if err != nil || of.Secret == "" {
 		return "", "", wrong
 	}
-	secret, err := w.secrets.OpenText(store.SealedWidget, of.OrganizationID, of.AgentID, of.Secret)
+	secret, err := w.secrets.OpenText(sealdb.SealedWidget, of.OrganizationID, of.AgentID, of.Secret)
 	if err != nil {
 		return "", "", fmt.Errorf("opening identity secret: %w", err)
 	}
@@ -185,11 +186,11 @@ func (w *Widgets) Identify(of *store.Widget, who Signed) (visitorID, name string
 	return domain.VisitorKnown + who.ID, w.seal(of, visitorName(who)), nil
 }
 
-func (w *Widgets) seal(of *store.Widget, v visitorName) string {
+func (w *Widgets) seal(of *agentdb.Widget, v visitorName) string {
 	return w.box.SealVisitorToken(rendered(v), visitorPlace(of))
 }
 
-func visitorPlace(of *store.Widget) string { return of.OrganizationID + "|" + of.AgentID }
+func visitorPlace(of *agentdb.Widget) string { return of.OrganizationID + "|" + of.AgentID }
 
 func rendered(v any) []byte {
 	out, err := json.Marshal(v)

@@ -20,7 +20,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/sealed"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
 )
 
 const page = "https://www.example.com"
@@ -28,16 +28,16 @@ const page = "https://www.example.com"
 // fakeWidgets holds widgets in memory and counts reads.
 type fakeWidgets struct {
 	mu     sync.Mutex
-	agents map[string]*store.Widget
+	agents map[string]*agentdb.Widget
 	reads  int
 	err    error
 }
 
-func (f *fakeWidgets) Widgets(_ context.Context, ids []string) (map[string]*store.Widget, error) {
+func (f *fakeWidgets) Widgets(_ context.Context, ids []string) (map[string]*agentdb.Widget, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
-	out := map[string]*store.Widget{}
+	out := map[string]*agentdb.Widget{}
 	for _, agentID := range ids {
 		if w := f.agents[agentID]; w != nil {
 			copied := *w
@@ -47,15 +47,15 @@ func (f *fakeWidgets) Widgets(_ context.Context, ids []string) (map[string]*stor
 	return out, f.err
 }
 
-func (f *fakeWidgets) WidgetOrigins(_ context.Context, origins []string) (map[string]*store.Origin, error) {
+func (f *fakeWidgets) WidgetOrigins(_ context.Context, origins []string) (map[string]*agentdb.Origin, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++
-	out := map[string]*store.Origin{}
+	out := map[string]*agentdb.Origin{}
 	for _, w := range f.agents {
 		for _, origin := range origins {
 			if strings.Contains(strings.Join(w.Origins, " ")+" ", origin+" ") {
-				out[origin] = &store.Origin{}
+				out[origin] = &agentdb.Origin{}
 			}
 		}
 	}
@@ -67,7 +67,7 @@ type lobby struct {
 	*Resolver
 	lookup *fakeWidgets
 	box    *secrets.Box
-	widget *store.Widget
+	widget *agentdb.Widget
 	clock  time.Time
 }
 
@@ -87,9 +87,9 @@ func newLobby(t *testing.T) *lobby {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &store.Widget{AgentID: id.New(id.Agent), OrganizationID: id.New(id.Organization), Name: "n", Origins: []string{page}}
+	w := &agentdb.Widget{AgentID: id.New(id.Agent), OrganizationID: id.New(id.Organization), Name: "n", Origins: []string{page}}
 	w.Secret = box.Seal("the secret", secrets.WidgetIdentity(w.OrganizationID, w.AgentID))
-	l := &lobby{lookup: &fakeWidgets{agents: map[string]*store.Widget{w.AgentID: w}}, box: box, widget: w, clock: time.Now()}
+	l := &lobby{lookup: &fakeWidgets{agents: map[string]*agentdb.Widget{w.AgentID: w}}, box: box, widget: w, clock: time.Now()}
 	widgets := NewWidgets(l.lookup, box, watchOf(t, box))
 	l.Resolver = New(&fakeLookup{}, widgets, nil)
 	l.now, widgets.now = func() time.Time { return l.clock }, func() time.Time { return l.clock }
@@ -260,7 +260,7 @@ func TestVisitorsOfTheSite(t *testing.T) {
 	sibling, foreign, silent := *l.widget, *l.widget, *l.widget
 	sibling.AgentID, foreign.OrganizationID, silent.Secret = id.New(id.Agent), id.New(id.Organization), ""
 	for what, c := range map[string]struct {
-		of  *store.Widget
+		of  *agentdb.Widget
 		who Signed
 	}{
 		"another's": {l.widget, Signed{"4712", good}}, "cut short": {l.widget, Signed{"4711", good[:62]}}, "none": {l.widget, Signed{"4711", ""}},
@@ -271,7 +271,7 @@ func TestVisitorsOfTheSite(t *testing.T) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 	}
-	for what, of := range map[string]*store.Widget{"another agent's": &sibling, "another organization's": &foreign} {
+	for what, of := range map[string]*agentdb.Widget{"another agent's": &sibling, "another organization's": &foreign} {
 		// Its secret was sealed for another place: nobody gets in with what was copied there.
 		if got, _, err := w.Identify(of, Signed{"4711", sign(of.AgentID + "\n4711")}); err == nil {
 			t.Errorf("%s secret opened: %q", what, got)
@@ -298,8 +298,8 @@ func TestVisitorsOfTheSite(t *testing.T) {
 	if got, fresh, ok, err := later.Returning(l.widget, kept); !ok || err != nil || got != anonymous || fresh == kept || !rotated.HasCurrentKey(fresh) {
 		t.Errorf("with a new key %q comes back as %q, %v", got, fresh, err)
 	}
-	for what, change := range map[string]func(*store.Widget){
-		"another agent": func(w *store.Widget) { w.AgentID = id.New(id.Agent) }, "another organization": func(w *store.Widget) { w.OrganizationID = id.New(id.Organization) },
+	for what, change := range map[string]func(*agentdb.Widget){
+		"another agent": func(w *agentdb.Widget) { w.AgentID = id.New(id.Agent) }, "another organization": func(w *agentdb.Widget) { w.OrganizationID = id.New(id.Organization) },
 	} {
 		foreign := *l.widget
 		change(&foreign)

@@ -11,14 +11,15 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
 )
 
 // Nobody is rung for before the run is there: a worker that came first would take the doorbell for that of a run that has ended.
 func TestOnlyAcceptedRunsAreRungFor(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	refused := store.NewRun{
+	refused := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: id.New(id.Agent), CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
@@ -40,7 +41,7 @@ func TestAttachingLooksAgain(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // which nobody polls
-	of := store.RunOf{OrganizationID: d.org, RunID: "run_1"}
+	of := rundb.RunRef{OrganizationID: d.org, RunID: "run_1"}
 	w := ws.attach(t.Context(), of, "")
 	if due := ws.takeDue(false); len(due) != 1 || due[0] != of {
 		t.Errorf("to be read now: %v", due)

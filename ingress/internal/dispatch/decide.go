@@ -4,7 +4,8 @@ import (
 	"context"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
 )
 
 // Answer is a person's decision about the action that a run waits for.
@@ -19,15 +20,15 @@ type Answer struct {
 
 // Decide answers the action that a run waits for. A run that goes on by that takes a place like any other; whoever
 // waits for one that ends by it is told.
-func (d *Dispatcher) Decide(ctx context.Context, a Answer) (store.StoredRun, error) {
-	decided, err := d.store.Decide(ctx, a.OrganizationID, a.Principal, a.RunID, a.ToolCallID, a.Decision, a.By)
+func (d *Dispatcher) Decide(ctx context.Context, a Answer) (rundb.StoredRun, error) {
+	decided, err := d.store.Executions.Decide(ctx, a.OrganizationID, a.Principal, a.RunID, a.ToolCallID, a.Decision, a.By)
 	if err != nil {
-		return store.StoredRun{}, refusal(err)
+		return rundb.StoredRun{}, refusal(err)
 	}
 	d.bus.Changed(domain.ChangedRuns, a.OrganizationID)
 	d.tell(ctx, decided.Ended)
 	if decided.Resumed {
-		d.topUp(ctx, []store.LaneOf{{OrganizationID: a.OrganizationID, Lane: decided.Lane}})
+		d.topUp(ctx, []queuedb.Lane{{OrganizationID: a.OrganizationID, Lane: decided.Lane}})
 	}
 	return decided.Run, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
 	"parley/shared/telemetry/tracing"
 )
 
@@ -83,7 +83,7 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 // Deliver logs a delivery to a hook, accepts the run that it brings and rings for it, or gives the run that the delivery has already: once
 // it returns without an error both are on disk. While too many runs wait, one that was not seen before and brings a run is refused.
 // Nobody waits here for the run's end.
-func (d *Dispatcher) Deliver(ctx context.Context, delivery store.NewDelivery) (store.AcceptedDelivery, error) {
+func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	if delivery.Run != nil {
 		if d.byHooks.full(ctx, delivery.OrganizationID) {
 			return d.delivered(ctx, &delivery, tooManyByHooks())
@@ -99,7 +99,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery store.NewDelivery) (s
 		run.Traceparent = tracing.Traceparent(ctx)
 		delivery.Run = &run
 	}
-	accepted, err := whileLocked(ctx, func() (store.AcceptedDelivery, error) {
+	accepted, err := whileLocked(ctx, func() (queuedb.AcceptedDelivery, error) {
 		accepted, err := d.arrived.Do(ctx, tracing.For(ctx, delivery))
 		if err == nil {
 			err = accepted.Err
@@ -108,23 +108,23 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery store.NewDelivery) (s
 	})
 	if err != nil {
 		span.Fail("refused")
-		return store.AcceptedDelivery{}, refusal(err)
+		return queuedb.AcceptedDelivery{}, refusal(err)
 	}
 	return accepted, nil
 }
 
 // delivered gives a delivery that was seen before and has a run; any other is refused.
-func (d *Dispatcher) delivered(ctx context.Context, delivery *store.NewDelivery, full error) (store.AcceptedDelivery, error) {
-	seen, err := d.store.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
+func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
+	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {
 	case apierr.CodeOf(err) == apierr.NotFound:
-		return store.AcceptedDelivery{}, full
+		return queuedb.AcceptedDelivery{}, full
 	case err != nil:
-		return store.AcceptedDelivery{}, refusal(err)
+		return queuedb.AcceptedDelivery{}, refusal(err)
 	case seen.RunID == nil:
-		return store.AcceptedDelivery{}, full
+		return queuedb.AcceptedDelivery{}, full
 	}
-	return store.AcceptedDelivery{Delivery: seen, Existing: true}, nil
+	return queuedb.AcceptedDelivery{Delivery: seen, Existing: true}, nil
 }
 
 func tooManyByHooks() error {
@@ -134,10 +134,10 @@ func tooManyByHooks() error {
 }
 
 // deliver logs a batch and rings for what may start, as accept does. A delivery without a run is a change, too: of its hook's log.
-func (d *Dispatcher) deliver(ctx context.Context, rows []store.NewDelivery) ([]store.AcceptedDelivery, error) {
+func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
-	accepted, err := d.store.AcceptDeliveries(ctx, rows, d.cfg.Window)
+	accepted, err := d.store.Queue.AcceptDeliveries(ctx, rows, d.cfg.Window)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (d *Dispatcher) deliver(ctx context.Context, rows []store.NewDelivery) ([]s
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Run != nil && rows[i].Collect == nil {
-			d.left.add(store.LaneOf{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Run.Lane})
+			d.left.add(queuedb.Lane{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Run.Lane})
 		}
 		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
 	}

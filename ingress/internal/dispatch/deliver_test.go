@@ -17,18 +17,20 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/queuedb"
 )
 
 // hook makes a hook of the desk's organization.
 func (d *desk) hook() string {
 	d.Helper()
 	k := secrets.NewAPIKey()
-	key, err := d.store.CreateKey(d.Context(), store.Actor{OrganizationID: d.org, Role: domain.RoleAdmin}, store.NewKey{
+	key, err := d.store.Accounts.CreateKey(d.Context(), accountdb.Actor{OrganizationID: d.org, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	must(d.T, err)
-	hook, err := d.store.CreateHook(d.Context(), store.NewHook{
+	hook, err := d.store.Hooks.CreateHook(d.Context(), hookdb.NewHook{
 		Hook:           domain.Hook{ID: id.New(id.Hook), Name: "h", AgentID: d.agent, KeyID: key.ID, Source: domain.HookGitHub, Enabled: true},
 		OrganizationID: d.org,
 	})
@@ -36,15 +38,15 @@ func (d *desk) hook() string {
 	return hook.ID
 }
 
-func (d *desk) delivery(hook, name string) store.NewDelivery {
-	run := store.NewRun{
+func (d *desk) delivery(hook, name string) queuedb.NewDelivery {
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "webhook",
 		Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 		IdempotencyKey: name, KeyHash: contract.Hash(d.org, string(contract.EndpointAutomation), "hook:"+hook, name),
 	}
 	run.SessionID = run.ID
 	run.SessionKey, run.Dedupe = contract.Hash(d.org, run.ID), contract.Dedupe(d.org, contract.EndpointAutomation, run.ID)
-	return store.NewDelivery{HookID: hook, OrganizationID: d.org, ID: name, Status: domain.DeliveryAccepted, Run: &run}
+	return queuedb.NewDelivery{HookID: hook, OrganizationID: d.org, ID: name, Status: domain.DeliveryAccepted, Run: &run}
 }
 
 // rung gives the runs that are rung for, once there are so many.
@@ -100,7 +102,7 @@ func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("nothing was heard")
 	}
-	waiting, err := d.store.Backlog(t.Context(), 1000)
+	waiting, err := d.store.Queue.Backlog(t.Context(), 1000)
 	if err != nil || waiting[d.org] != deliveries {
 		t.Errorf("%v runs wait, %v", waiting, err)
 	}

@@ -16,6 +16,10 @@ import (
 	"parley/shared/domain"
 	"parley/shared/failpoint"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
 	"parley/shared/telemetry/tracing"
 )
 
@@ -40,9 +44,9 @@ type Dispatcher struct {
 	bus     *bus.Bus
 	log     zerolog.Logger
 	inbox   string
-	lookups *batch.Group[store.KeyOf, *store.StoredRun]
-	accepts *batch.Group[tracing.Of[store.NewRun], store.Accepted]
-	arrived *batch.Group[tracing.Of[store.NewDelivery], store.AcceptedDelivery]
+	lookups *batch.Group[rundb.KeyRef, *rundb.StoredRun]
+	accepts *batch.Group[tracing.Of[queuedb.NewRun], queuedb.Accepted]
+	arrived *batch.Group[tracing.Of[queuedb.NewDelivery], queuedb.AcceptedDelivery]
 	waiting *waiters
 	backlog *backlog
 	left    *leftovers
@@ -55,15 +59,15 @@ type Dispatcher struct {
 // New makes a dispatcher; nothing is accepted before Run.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
-	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.HookRuns, cfg.BacklogMax)
+	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
 	share := cfg.OrgBacklogMax
 	if share == 0 {
 		share = max(1, cfg.BacklogMax/4)
 	}
-	d.backlog, d.left = newBacklog(st.Backlog, cfg.BacklogMax, share), newLeftovers()
+	d.backlog, d.left = newBacklog(st.Queue.Backlog, cfg.BacklogMax, share), newLeftovers()
 	d.lookups = batch.New(batchMax, acceptWaiting, d.lookup).Eager()
 	d.accepts = batch.New(batchMax, acceptWaiting, tracing.Batched(cfg.Tracer, "run.accept batch", d.accept)).
-		Sized(store.MaxBatchBytes, func(r tracing.Of[store.NewRun]) int { return r.Request.Size() })
+		Sized(executiondb.MaxBatchBytes, func(r tracing.Of[queuedb.NewRun]) int { return r.Request.Size() })
 	d.arrived = batch.New(batchMax, deliverWaiting, tracing.Batched(cfg.Tracer, "hook.deliver batch", d.deliver))
 	return d
 }
@@ -92,8 +96,8 @@ func (d *Dispatcher) Drain() {
 }
 
 // ByKey gives the live run of an organization that holds an idempotency hash, or nil.
-func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*store.StoredRun, error) {
-	run, err := d.lookups.Do(ctx, store.KeyOf{OrganizationID: org, Hash: hash})
+func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb.StoredRun, error) {
+	run, err := d.lookups.Do(ctx, rundb.KeyRef{OrganizationID: org, Hash: hash})
 	if run != nil {
 		d.seen.add(hash)
 	}
@@ -104,34 +108,34 @@ func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*store
 // it may be free by now, and of what others have accepted nothing is known.
 func (d *Dispatcher) Seen(hash []byte) bool { return d.seen.has(hash) }
 
-func (d *Dispatcher) lookup(ctx context.Context, keys []store.KeyOf) ([]*store.StoredRun, error) {
+func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.StoredRun, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
-	return d.store.RunsByKey(ctx, keys)
+	return d.store.Runs.RunsByKey(ctx, keys)
 }
 
 // Submitted is a run that was accepted, or the one that held its key already.
 type Submitted struct {
-	Run      store.StoredRun
+	Run      rundb.StoredRun
 	Existing bool
 	wait     *wait
 }
 
 // Submit accepts a run and rings for it. Release must be called on what it returns.
-func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, error) {
+func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted, error) {
 	if err := d.backlog.admit(run.OrganizationID); err != nil {
 		return nil, err
 	}
 	run.ReplyTo = d.inbox
 	// Before the run exists: its reply may come before this call returns.
-	w := d.waiting.add(store.RunOf{OrganizationID: run.OrganizationID, RunID: run.ID}, "")
+	w := d.waiting.add(rundb.RunRef{OrganizationID: run.OrganizationID, RunID: run.ID}, "")
 	ctx, span := tracing.Child(ctx, tracing.Producer, "run.accept", "")
 	defer span.End()
 	if span.On() {
 		run.Traceparent = tracing.Traceparent(ctx)
 		span.Str("parley.run.id", run.ID)
 	}
-	accepted, err := whileLocked(ctx, func() (store.Accepted, error) {
+	accepted, err := whileLocked(ctx, func() (queuedb.Accepted, error) {
 		accepted, err := d.accepts.Do(ctx, tracing.For(ctx, run))
 		if err == nil {
 			err = accepted.Err
@@ -153,11 +157,11 @@ func (d *Dispatcher) Submit(ctx context.Context, run store.NewRun) (*Submitted, 
 
 // accept inserts a batch and rings for what may start. It runs outside of any request: a client that
 // goes away ends nothing.
-func (d *Dispatcher) accept(ctx context.Context, rows []store.NewRun) ([]store.Accepted, error) {
+func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queuedb.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
 	failpoint.Here(failpoint.AcceptBefore)
-	accepted, err := d.store.Accept(ctx, rows, d.cfg.Window)
+	accepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +174,7 @@ func (d *Dispatcher) accept(ctx context.Context, rows []store.NewRun) ([]store.A
 		if a.Job != nil {
 			next = append(next, *a.Job)
 		} else if rows[i].Hold == 0 {
-			d.left.add(store.LaneOf{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Lane})
+			d.left.add(queuedb.Lane{OrganizationID: rows[i].OrganizationID, Lane: rows[i].Lane})
 		}
 		d.bus.Changed(domain.ChangedRuns, rows[i].OrganizationID)
 	}
@@ -222,15 +226,15 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	s.wait = d.waiting.attach(ctx, store.RunOf{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID}, waitsFor(s.Run.Run))
+	s.wait = d.waiting.attach(ctx, rundb.RunRef{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID}, waitsFor(s.Run.Run))
 }
 
 // Attach is a Submitted for a run that was read from the store.
-func Attach(run store.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
+func Attach(run rundb.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
 
 // Cancel ends an open run and tells its worker and whoever waits. A run that has ended is left as it is.
-func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (store.StoredRun, error) {
-	run, ended, err := d.store.Cancel(ctx, org, principal, runID)
+func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, error) {
+	run, ended, err := d.store.Executions.Cancel(ctx, org, principal, runID)
 	d.tell(ctx, ended)
 	return run, refusal(err)
 }
@@ -238,7 +242,7 @@ func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (
 // CancelQueued ends all queued runs of an agent.
 func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) error {
 	for {
-		ended, err := d.store.CancelQueued(ctx, org, agentID, batchMax)
+		ended, err := d.store.Executions.CancelQueued(ctx, org, agentID, batchMax)
 		if err != nil {
 			return refusal(err)
 		}
@@ -250,22 +254,22 @@ func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) erro
 }
 
 // tell says that runs have ended, and gives the places they left to others.
-func (d *Dispatcher) tell(ctx context.Context, ended []store.Ended) {
-	places := map[store.LaneOf]int{}
+func (d *Dispatcher) tell(ctx context.Context, ended []executiondb.Ended) {
+	places := map[queuedb.Lane]int{}
 	for _, e := range ended {
 		d.bus.Cancelled(e.RunID)
 		d.bus.Done(e.RunID, e.ReplyTo, e.Result)
 		d.bus.Changed(domain.ChangedRuns, e.OrganizationID)
 		if e.Dispatched {
-			places[store.LaneOf{OrganizationID: e.OrganizationID, Lane: e.Lane}]++
+			places[queuedb.Lane{OrganizationID: e.OrganizationID, Lane: e.Lane}]++
 		}
 	}
 	d.handOver(ctx, places)
 }
 
 // handOver dispatches waiting runs of lanes, as many as there are free slots, and rings for them.
-func (d *Dispatcher) handOver(ctx context.Context, places map[store.LaneOf]int) {
-	next, err := d.store.HandOver(ctx, places, d.cfg.Window)
+func (d *Dispatcher) handOver(ctx context.Context, places map[queuedb.Lane]int) {
+	next, err := d.store.Queue.HandOver(ctx, places, d.cfg.Window)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 	}
@@ -285,7 +289,7 @@ func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, lockedMost) {
 		answer, err := do()
-		if !store.IsLocked(err) || time.Now().Add(wait).After(end) {
+		if !pg.IsLocked(err) || time.Now().Add(wait).After(end) {
 			return answer, err
 		}
 		timer := time.NewTimer(wait)
@@ -308,7 +312,7 @@ func refusal(err error) error {
 		e.RetryAfter = time.Second
 		return e
 	}
-	return store.Unavailable(err)
+	return pg.Unavailable(err)
 }
 
 func overloaded(cause error) error {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"parley/shared/apierr"
-	"parley/shared/store"
+	"parley/shared/store/pg"
 	"parley/shared/testkit"
 )
 
@@ -90,8 +90,8 @@ func TestALockIsWaitedForUntilTheRequestEnds(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			most := min(limit, lockedTime)
 			began, tries := time.Now(), 0
-			_, err := whileLocked(ctx, func() (int, error) { tries++; return 0, store.ErrLocked })
-			if took := time.Since(began); !store.IsLocked(err) || took > most || took < most/2 || tries < 4 || tries > 20 {
+			_, err := whileLocked(ctx, func() (int, error) { tries++; return 0, pg.ErrLocked })
+			if took := time.Since(began); !pg.IsLocked(err) || took > most || took < most/2 || tries < 4 || tries > 20 {
 				t.Errorf("within %s: %v after %s and %d tries", limit, err, took, tries)
 			}
 			cancel()

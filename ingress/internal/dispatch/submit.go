@@ -12,6 +12,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
 )
 
 // Submission is a checked request to run an agent or template, however it came in.
@@ -75,13 +77,13 @@ func (s *Submission) fingerprint() []byte {
 }
 
 // NewRun returns the run to store, with a new id and without a fingerprint.
-func (s *Submission) NewRun(deadline time.Duration) (store.NewRun, error) {
+func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 	input, err := json.Marshal(domain.Input{Message: s.Message, Data: s.Data, History: s.History, Instructions: s.Instructions})
 	if err != nil {
-		return store.NewRun{}, err
+		return queuedb.NewRun{}, err
 	}
 	runID := id.New(id.Run)
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: runID, OrganizationID: s.Caller.OrganizationID, AgentID: s.AgentID, TemplateID: s.TemplateID,
 		CallerKind: s.Caller.Kind, Principal: s.Principal, SessionID: s.SessionID, TriggerType: s.TriggerType,
 		AutomationID: s.AutomationID, IdempotencyKey: s.Key, KeyHash: s.keyHash(),
@@ -183,12 +185,12 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 }
 
 // heldBefore gives the run that the release before accepted under the submission's key, if a key of the same user began it.
-func (r *Submitter) heldBefore(ctx context.Context, s *Submission) (*store.StoredRun, error) {
+func (r *Submitter) heldBefore(ctx context.Context, s *Submission) (*rundb.StoredRun, error) {
 	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, s.keyHashIn(OrganizationScope))
 	if err != nil || run == nil {
 		return nil, err
 	}
-	theirs, err := r.store.TriggeredBy(ctx, s.Caller.OrganizationID, s.Caller.UserID, run.Run.ID)
+	theirs, err := r.store.Runs.TriggeredBy(ctx, s.Caller.OrganizationID, s.Caller.UserID, run.Run.ID)
 	if err != nil || !theirs {
 		return nil, err
 	}
@@ -226,7 +228,7 @@ func (s *Submission) Prepare(ctx context.Context) error {
 
 // attach gives the run that holds the key, if the caller may read it and asked the same. A user who was an admin when it began may not
 // read it any more.
-func attach(ctx context.Context, s *Submission, run *store.StoredRun) (*Submitted, error) {
+func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key is not yours to read; use another key")
 	}
@@ -246,7 +248,7 @@ func ErasedKey() error {
 
 // Follow gives the events of a submission's run, which was begun for it or holds its key. The run is given with an error,
 // too, once it is known.
-func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge) (*stream.Reader, *store.StoredRun, error) {
+func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
 	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
@@ -274,7 +276,7 @@ func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, autom
 	if org == domain.DemoOrganization { // whose budget is DEMO_DAILY_TOKENS
 		return nil
 	}
-	return r.store.WithinBudget(ctx, org, agentID, keyID, automationID)
+	return r.store.Budgets.WithinBudget(ctx, org, agentID, keyID, automationID)
 }
 
 // OrganizationScope is also the scope that the release before gave to all automations' keys.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
 )
 
 const (
@@ -17,15 +17,15 @@ const (
 // one may have come just before: then slots are free and nothing else would look for runs before the sweeper does.
 type leftovers struct {
 	mu    sync.Mutex
-	lanes map[store.LaneOf]bool
+	lanes map[queuedb.Lane]bool
 	wake  chan struct{}
 }
 
 func newLeftovers() *leftovers {
-	return &leftovers{lanes: map[store.LaneOf]bool{}, wake: make(chan struct{}, 1)}
+	return &leftovers{lanes: map[queuedb.Lane]bool{}, wake: make(chan struct{}, 1)}
 }
 
-func (l *leftovers) add(lane store.LaneOf) {
+func (l *leftovers) add(lane queuedb.Lane) {
 	l.mu.Lock()
 	l.lanes[lane] = true
 	l.mu.Unlock()
@@ -35,10 +35,10 @@ func (l *leftovers) add(lane store.LaneOf) {
 	}
 }
 
-func (l *leftovers) take() []store.LaneOf {
+func (l *leftovers) take() []queuedb.Lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lanes := make([]store.LaneOf, 0, len(l.lanes))
+	lanes := make([]queuedb.Lane, 0, len(l.lanes))
 	for lane := range l.lanes {
 		lanes = append(lanes, lane)
 	}
@@ -67,13 +67,13 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 }
 
 // topUp dispatches waiting runs of lanes that have free slots, and rings for them.
-func (d *Dispatcher) topUp(ctx context.Context, lanes []store.LaneOf) {
-	next, err := d.store.TopUp(ctx, lanes, d.cfg.Window, d.cfg.Window)
+func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
+	next, err := d.store.Queue.TopUp(ctx, lanes, d.cfg.Window, d.cfg.Window)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 	}
 	d.bus.Ring(next...)
 	for _, job := range next { // there may be more
-		d.left.add(store.LaneOf{OrganizationID: job.OrganizationID, Lane: job.Lane})
+		d.left.add(queuedb.Lane{OrganizationID: job.OrganizationID, Lane: job.Lane})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/failpoint"
 	"parley/shared/store"
+	"parley/shared/store/rundb"
 )
 
 const (
@@ -57,7 +58,7 @@ func newWaiters(st *store.Store, b *bus.Bus, log zerolog.Logger) *waiters {
 	return &waiters{store: st, bus: b, log: log, runs: map[string]*watched{}, due: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
-func (ws *waiters) add(of store.RunOf, known string) *wait {
+func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	w := &wait{runID: of.RunID, known: known, result: make(chan Result, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -72,7 +73,7 @@ func (ws *waiters) add(of store.RunOf, known string) *wait {
 
 // attach waits for a run that somebody else accepted: first the subscription, then a look at the row, so
 // that an end between the two is not missed.
-func (ws *waiters) attach(ctx context.Context, of store.RunOf, known string) *wait {
+func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *wait {
 	w, runID := ws.add(of, known), of.RunID
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
 	if err != nil {
@@ -187,20 +188,20 @@ func (ws *waiters) poll(ctx context.Context) {
 	}
 }
 
-func (ws *waiters) takeDue(all bool) []store.RunOf {
+func (ws *waiters) takeDue(all bool) []rundb.RunRef {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	var due []store.RunOf
+	var due []rundb.RunRef
 	for id := range ws.due {
 		if run := ws.runs[id]; run != nil {
-			due = append(due, store.RunOf{OrganizationID: run.org, RunID: id})
+			due = append(due, rundb.RunRef{OrganizationID: run.org, RunID: id})
 		}
 	}
 	if all {
 		old := time.Now().Add(-pollEvery)
 		for id, run := range ws.runs {
 			if !ws.due[id] && run.since.Before(old) {
-				due = append(due, store.RunOf{OrganizationID: run.org, RunID: id})
+				due = append(due, rundb.RunRef{OrganizationID: run.org, RunID: id})
 			}
 		}
 	}
@@ -208,7 +209,7 @@ func (ws *waiters) takeDue(all bool) []store.RunOf {
 	return due
 }
 
-func (ws *waiters) read(ctx context.Context, due []store.RunOf) {
+func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 	for len(due) > 0 {
 		n := min(len(due), pollMax)
 		if err := ws.readSome(ctx, due[:n]); err != nil {
@@ -220,8 +221,8 @@ func (ws *waiters) read(ctx context.Context, due []store.RunOf) {
 }
 
 // readSome answers the waits of the runs that have ended, and of the others those that wait for a person.
-func (ws *waiters) readSome(ctx context.Context, due []store.RunOf) error {
-	ended, err := ws.store.EndedRuns(ctx, due)
+func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
+	ended, err := ws.store.Runs.EndedRuns(ctx, due)
 	if err != nil {
 		return err
 	}
@@ -230,7 +231,7 @@ func (ws *waiters) readSome(ctx context.Context, due []store.RunOf) error {
 		over[r.Run.ID] = true
 		ws.resolve(r.Run.ID, Result{Ended: true, Erased: r.Erased, Body: r.Result})
 	}
-	open := make([]store.RunOf, 0, len(due))
+	open := make([]rundb.RunRef, 0, len(due))
 	for _, of := range due {
 		if !over[of.RunID] {
 			open = append(open, of)
@@ -239,7 +240,7 @@ func (ws *waiters) readSome(ctx context.Context, due []store.RunOf) error {
 	if len(open) == 0 {
 		return nil
 	}
-	parked, err := ws.store.ParkedRuns(ctx, open)
+	parked, err := ws.store.Executions.ParkedRuns(ctx, open)
 	if err != nil {
 		return err
 	}

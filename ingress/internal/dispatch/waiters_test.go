@@ -16,6 +16,10 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
 	"parley/shared/testkit"
 )
 
@@ -51,10 +55,10 @@ func newDesk(t *testing.T) *desk {
 // newTenant makes an organization with an agent.
 func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string) {
 	t.Helper()
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: name + "@example.com", Name: name, PasswordHash: "hash"},
-		store.NewLogin{TokenHash: secrets.Hash(name), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: name + "@example.com", Name: name, PasswordHash: "hash"},
+		accountdb.NewLogin{TokenHash: secrets.Hash(name), ExpiresAt: time.Now().Add(time.Hour)})
 	must(t, err)
-	agent, err := st.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
+	agent, err := st.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 	})
 	must(t, err)
@@ -84,8 +88,8 @@ func (d *desk) submit() *Submitted {
 }
 
 // run is to be submitted, in a session or in one of its own.
-func (d *desk) run(session string) store.NewRun {
-	run := store.NewRun{
+func (d *desk) run(session string) queuedb.NewRun {
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "api",
 		Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
@@ -100,12 +104,12 @@ func (d *desk) run(session string) store.NewRun {
 func (d *desk) park(runID, callID string) (tell func()) {
 	d.Helper()
 	ctx := d.Context()
-	claims, err := d.store.Claim(ctx, []string{runID})
+	claims, err := d.store.Executions.Claim(ctx, []string{runID})
 	must(d.T, err)
 	held := claims[0].Run.Held()
-	_, _, err = d.store.PrepareEffect(ctx, held, domain.Effect{CallID: callID, Name: "n", SideEffect: domain.SideEffectUnsafe, Key: callID}, true)
+	_, _, err = d.store.Executions.PrepareEffect(ctx, held, domain.Effect{CallID: callID, Name: "n", SideEffect: domain.SideEffectUnsafe, Key: callID}, true)
 	must(d.T, err)
-	parked, err := d.store.Park(ctx, held, domain.RequiredAction{ToolCallID: callID, Name: "n", Input: json.RawMessage(`{}`)}, store.Chunk{})
+	parked, err := d.store.Executions.Park(ctx, held, domain.RequiredAction{ToolCallID: callID, Name: "n", Input: json.RawMessage(`{}`)}, executiondb.Chunk{})
 	must(d.T, err)
 	if !parked.Parked {
 		d.Fatalf("not parked: %+v", parked)
@@ -116,7 +120,7 @@ func (d *desk) park(runID, callID string) (tell func()) {
 // read is the run as it stands, for whoever did not accept it.
 func (d *desk) read(runID string) *Submitted {
 	d.Helper()
-	run, err := d.store.RunByID(d.Context(), d.org, "", runID)
+	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)
 	must(d.T, err)
 	return Attach(run)
 }
@@ -162,7 +166,7 @@ func (d *desk) soon(what string, got chan Result, ended bool) {
 // still fails the test if a wait has ended, although its run was read meanwhile.
 func (d *desk) still(what string, got chan Result, runID string) {
 	d.Helper()
-	must(d.T, d.waiting.readSome(d.Context(), []store.RunOf{{OrganizationID: d.org, RunID: runID}}))
+	must(d.T, d.waiting.readSome(d.Context(), []rundb.RunRef{{OrganizationID: d.org, RunID: runID}}))
 	select {
 	case r := <-got:
 		d.Errorf("%s ended with %+v", what, r)

@@ -8,7 +8,7 @@ import (
 
 	"parley/ingress/internal/stream"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // wantQuota fails the test unless an answer is a conflict that names the limit and its setting.
@@ -23,7 +23,7 @@ func (a answer) wantQuota(tb testing.TB, what string, most int, setting string) 
 func TestKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	w.store.LimitAccounts(store.AccountLimits{KeysPerOrganization: 2, KeysPerUser: 2})
+	w.store.Accounts.LimitAccounts(accountdb.AccountLimits{KeysPerOrganization: 2, KeysPerUser: 2})
 	ada, victim := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	for scope, setting := range map[domain.KeyScope]string{domain.KeyScopeOrganization: "KEYS_PER_ORGANIZATION", domain.KeyScopeUser: "KEYS_PER_USER"} {
 		body := `{"name":"one more","scope":"` + string(scope) + `"}`
@@ -44,7 +44,7 @@ func TestKeysAreLimited(t *testing.T) {
 func TestOrganizationsAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	w.store.LimitAccounts(store.AccountLimits{OrganizationsPerUser: 2, MembershipsPerUser: 3})
+	w.store.Accounts.LimitAccounts(accountdb.AccountLimits{OrganizationsPerUser: 2, MembershipsPerUser: 3})
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	create := func(by person) answer { return w.do("POST", "/api/organizations", `{"name":"another"}`, by.auth) }
 	create(ada).want(t, "a second one", 201, "")
@@ -61,7 +61,7 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	create(cleo).wantQuota(t, "an organization of one's own beside three", 3, "MEMBERSHIPS_PER_USER")
 	accept := func() answer { return w.do("POST", "/api/auth/accept", `{"token":"`+token+`"}`, cleo.auth) }
 	accept().wantQuota(t, "a fourth membership", 3, "MEMBERSHIPS_PER_USER")
-	must(t, w.store.ProveAddress(t.Context(), cleo.id))
+	must(t, w.store.Accounts.ProveAddress(t.Context(), cleo.id))
 	invitation := w.do("GET", "/api/auth/invitations", "", cleo.auth).want(t, "invitations", 200, "").text(t, "data.0.id")
 	w.do("GET", "/api/auth/invitations?id="+invitation, "", cleo.auth).want(t, "the invitation", 200, "")
 	w.do("POST", "/api/auth/invitations?id="+invitation+"&action=accept", "", cleo.auth).wantQuota(t, "a fourth membership", 3, "MEMBERSHIPS_PER_USER")

@@ -191,7 +191,7 @@ func TestAgentSecrets(t *testing.T) {
 		}
 	}
 	secret := func() string {
-		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		agent, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		plain, err := w.api.Secrets.Open(agent.Tools.HTTPRequest.Endpoints[0].Headers["Authorization"], secrets.AgentHeaders(ada.org, agentID))
 		must(t, err)
@@ -222,7 +222,7 @@ func TestAgentSecrets(t *testing.T) {
 		w.do("PUT", "/api/agents?id="+agentID, body, ada.auth).want(t, what, 400, "invalid_request tools.httpRequest.endpoints[0].headers."+problems)
 	}
 	put("another path", `{"name":"crm","method":"GET","url":"https://crm.example.com/v2","headers":{"authorization":"***"}}`, "")
-	agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+	agent, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 	must(t, err)
 	if len(agent.Tools.HTTPRequest.Endpoints[0].Headers) != 1 || agent.Tools.MCP == nil || !agent.Tools.HTTPRequest.Enabled {
 		t.Errorf("tools %+v", agent.Tools)
@@ -239,7 +239,7 @@ func TestAgentSecrets(t *testing.T) {
 // signing opens the signing secret of an agent's first endpoint; "" is none.
 func (w *world) signing(p person, agentID string) string {
 	w.t.Helper()
-	agent, err := w.store.Agent(w.t.Context(), p.org, agentID)
+	agent, err := w.store.Agents.Agent(w.t.Context(), p.org, agentID)
 	must(w.t, err)
 	sealed := agent.Tools.HTTPRequest.Endpoints[0].SigningSecret
 	if sealed == "" {
@@ -358,7 +358,7 @@ func TestDefaultModelIsNotPinned(t *testing.T) {
 	agentID := w.agent(ada, smallAgent)
 	model := func(body string) string {
 		w.do("PUT", "/api/agents?id="+agentID, body, ada.auth).want(t, body, 200, "")
-		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		agent, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		return agent.Model
 	}

@@ -35,6 +35,9 @@ import (
 	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/notificationdb"
 	"parley/shared/telemetry/tracing"
 )
 
@@ -73,7 +76,7 @@ type Deps struct {
 	VoicePerOrganization int
 	SignupsPerAddress    int // an hour at this ingress; 0: no limit
 
-	Documents store.DocumentLimits // of an organization
+	Documents knowledgedb.DocumentLimits // of an organization
 
 	RunDeadline      time.Duration // from acceptance
 	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
@@ -126,7 +129,7 @@ func newAPI(deps Deps) (*api, error) {
 		Deps: deps, origins: http.NewCrossOriginProtection(),
 		downloads:     transfer.Limiter{Policy: transfer.Files},
 		large:         httpx.LargeAnswers{PerOrganization: httpx.AnswersPerOrganization, AtOnce: httpx.AnswersAtOnce},
-		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.DemoSpent),
+		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.Limits.DemoSpent),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
 	if err := a.readPublicURL(); err != nil {
@@ -154,7 +157,7 @@ func (a *api) readPublicURL() error {
 
 // wire makes the handlers of the features, each with what it needs.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
-	references := httpx.NewReferences(deps.Store)
+	references := httpx.NewReferences(deps.Store.Runs)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline)
 	a.knowledge = knowledge.New(knowledge.Deps{
 		SessionChecks: a.SessionChecks, References: references, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
@@ -171,7 +174,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	})
 	a.notifications = notification.New(notification.Deps{
 		References: references, Store: deps.Store, Secrets: deps.Secrets, Changes: deps.Bells, Outside: deps.Outside,
-		MaxEndpoints: store.MaxEndpoints,
+		MaxEndpoints: notificationdb.MaxEndpoints,
 	})
 	a.account = account.New(account.Deps{
 		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
@@ -180,7 +183,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, Store: deps.Store, Auth: deps.Auth, Limits: deps.Limits, Dispatch: deps.Dispatch,
 		Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL, RunDeadline: deps.RunDeadline,
-		RetentionDefault: deps.RetentionDefault, MaxHooks: store.MaxHooks,
+		RetentionDefault: deps.RetentionDefault, MaxHooks: hookdb.MaxHooks,
 	})
 	a.runs = run.New(run.Deps{
 		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store,

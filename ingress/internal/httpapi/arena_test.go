@@ -24,6 +24,9 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
 	"parley/shared/testkit"
 )
 
@@ -59,7 +62,7 @@ func newSabotaged(tb testing.TB) (*arena, *testkit.Sabotage) {
 	must(tb, err)
 	testkit.SabotageFunctions(tb, super)
 	must(tb, super.Close())
-	connector, err := store.Connector(dsn)
+	connector, err := pg.Connector(dsn)
 	must(tb, err)
 	by := testkit.Sabotaged(connector)
 	s := store.On(by, 8)
@@ -77,7 +80,7 @@ func arenaOf(tb testing.TB, w *world) *arena {
 	_, err = b.EnsureStream(tb.Context())
 	must(tb, err)
 	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, w.store, b, zerolog.Nop())
-	hub := stream.New(w.store, b.NewWatch(), zerolog.Nop())
+	hub := stream.New(w.store.Executions, b.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
 		wg.Go(func() {
@@ -152,7 +155,7 @@ func (a *arena) ok(method, target, body string, headers ...string) answer {
 // finish ends accepted runs with answers, as a worker does.
 func (a *arena) finish(answerText string, runIDs ...string) {
 	a.t.Helper()
-	claims, err := a.store.Claim(a.t.Context(), runIDs)
+	claims, err := a.store.Executions.Claim(a.t.Context(), runIDs)
 	must(a.t, err)
 	for _, claim := range claims {
 		if claim.Run == nil {
@@ -161,17 +164,17 @@ func (a *arena) finish(answerText string, runIDs ...string) {
 		run := claim.Run.Run()
 		run.Message, run.Output = &answerText, &domain.Output{Message: answerText}
 		run.End(domain.RunCompleted, nil, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
-		ending, err := store.NewEnding(claim.Run.Held(), run)
+		ending, err := executiondb.NewEnding(claim.Run.Held(), run)
 		must(a.t, err)
-		_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
 		must(a.t, err)
 	}
 }
 
 // hold claims an accepted run, as a worker does.
-func (a *arena) hold(runID string) store.Held {
+func (a *arena) hold(runID string) lease.Held {
 	a.t.Helper()
-	claims, err := a.store.Claim(a.t.Context(), []string{runID})
+	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
 	must(a.t, err)
 	if claims[0].Run == nil {
 		a.t.Fatalf("run %s cannot be claimed: %+v", runID, claims[0])
@@ -187,13 +190,13 @@ func (a *arena) park(runID, word string, kind domain.ActionKind) {
 	effect := domain.Effect{
 		CallID: "call_1", Name: word, Input: json.RawMessage(`{"` + word + `":"` + word + `"}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID,
 	}
-	_, kept, err := a.store.PrepareEffect(ctx, held, effect, kind == domain.ActionApproval)
+	_, kept, err := a.store.Executions.PrepareEffect(ctx, held, effect, kind == domain.ActionApproval)
 	must(a.t, err)
 	if kind == domain.ActionUnknownOutcome {
-		_, err = a.store.BeginSend(ctx, held, effect.CallID)
+		_, err = a.store.Executions.BeginSend(ctx, held, effect.CallID)
 		must(a.t, err)
 	}
-	parked, err := a.store.Park(ctx, held, domain.RequiredAction{Kind: kind, ToolCallID: effect.CallID, Name: word, Input: effect.Input}, store.Chunk{})
+	parked, err := a.store.Executions.Park(ctx, held, domain.RequiredAction{Kind: kind, ToolCallID: effect.CallID, Name: word, Input: effect.Input}, executiondb.Chunk{})
 	must(a.t, err)
 	if !kept || !parked.Parked || parked.Action.Kind != kind {
 		a.t.Fatalf("run %s cannot be parked: %v, %+v", runID, kept, parked)
@@ -204,7 +207,7 @@ func (a *arena) park(runID, word string, kind domain.ActionKind) {
 func (a *arena) keep(runID, word, text string) string {
 	a.t.Helper()
 	held := a.hold(runID)
-	sourceID, kept, err := a.store.KeepSource(a.t.Context(), held,
+	sourceID, kept, err := a.store.Blobs.KeepSource(a.t.Context(), held,
 		domain.Source{URL: "https://" + word + ".example.com/", Title: word + " page", Language: "en", Text: text, Truncated: true})
 	must(a.t, err)
 	if !kept {
@@ -248,7 +251,7 @@ func (a *arena) person(name string) person {
 	got := a.ok("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`","name":"`+name+`"}`)
 	p := person{id: got.text(a.t, "user.id"), org: got.text(a.t, "organization.id"), email: email}
 	p.carry(got.text(a.t, "token"))
-	must(a.t, a.store.ProveAddress(a.t.Context(), p.id))
+	must(a.t, a.store.Accounts.ProveAddress(a.t.Context(), p.id))
 	return p
 }
 

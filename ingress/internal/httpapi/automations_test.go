@@ -62,7 +62,7 @@ func TestWhatRemovedRunsLeave(t *testing.T) {
 		"Prefer: respond-async", "X-Automation-Id: nightly", "X-Trigger-Type: schedule").text(t, "id")
 	a.finish("answer", runID)
 	a.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE id = $1`, runID)
-	if n, err := a.store.DeleteExpired(t.Context(), 10); n != 1 || err != nil {
+	if n, err := a.store.Sessions.DeleteExpired(t.Context(), 10); n != 1 || err != nil {
 		t.Fatalf("%d runs were removed: %v", n, err)
 	}
 	a.from("GET", "/api/runs?id="+runID, "", h.key).want(t, "the run", 404, "not_found")

@@ -15,12 +15,14 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/executiondb"
 )
 
 // make begins an accepted run, one of whose calls makes files.
-func (a *arena) make(runID string, made ...store.NewFile) []domain.File {
+func (a *arena) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
-	files, kept, err := a.store.KeepFiles(a.t.Context(), a.hold(runID), "call_1", made, nil, 0)
+	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.hold(runID), "call_1", made, nil, 0)
 	must(a.t, err)
 	if !kept || len(files) != len(made) {
 		a.t.Fatalf("run %s kept %v of %d files", runID, files, len(made))
@@ -30,7 +32,7 @@ func (a *arena) make(runID string, made ...store.NewFile) []domain.File {
 
 // file is one that a run of its own has made; name and content hold word.
 func (a *arena) file(runID, word string) string {
-	return a.make(runID, store.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
+	return a.make(runID, blobdb.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
 }
 
 // fileWorld is a house, and a run of its member's.
@@ -55,7 +57,7 @@ func TestFilesAreSentAsTheyAre(t *testing.T) {
 	a, h, runID := fileWorld(t)
 	const octets = "application/octet-stream"
 	type sent struct{ contentType, disposition string }
-	made := []store.NewFile{
+	made := []blobdb.NewFile{
 		{Name: "plot.png", MIMEType: "image/png", Content: numbers(100)},
 		{Name: "a/b/c.jpg", MIMEType: "image/jpeg", Content: []byte("<script>alert(1)</script>")},
 		{Name: "a.gif", MIMEType: "image/gif", Content: []byte("GIF89a")},
@@ -113,7 +115,7 @@ func TestPartsOfFiles(t *testing.T) {
 	a, h, runID := fileWorld(t)
 	content := numbers(2<<20 + 100)
 	size := len(content)
-	files := a.make(runID, store.NewFile{Name: "x.txt", MIMEType: "text/plain", Content: content}, store.NewFile{Name: "empty", MIMEType: "text/plain"})
+	files := a.make(runID, blobdb.NewFile{Name: "x.txt", MIMEType: "text/plain", Content: content}, blobdb.NewFile{Name: "empty", MIMEType: "text/plain"})
 	etag := `"` + files[0].SHA256 + `"`
 	ask := func(headers ...string) answer {
 		return a.from("GET", "/api/files?id="+files[0].ID, "", append(headers, h.member.auth, h.header)...)
@@ -194,7 +196,7 @@ func TestWhoMayReadFiles(t *testing.T) {
 	a.enter(other, h.org, domain.RoleMember)
 	word := a.fresh()
 	files := a.make(runID,
-		store.NewFile{Name: "kept", MIMEType: "text/plain", Content: []byte("secret " + word)}, store.NewFile{Name: "doomed", MIMEType: "text/plain", Content: []byte(word)})
+		blobdb.NewFile{Name: "kept", MIMEType: "text/plain", Content: []byte("secret " + word)}, blobdb.NewFile{Name: "doomed", MIMEType: "text/plain", Content: []byte(word)})
 	target := "/api/files?id=" + files[0].ID
 	for name, caller := range map[string][]string{
 		"whose run it is": {h.member.auth, h.header}, "by cookie": {h.member.cookie, h.header}, "admin": {h.admin.auth, h.header}, "owner": {h.owner.auth}, "key": {h.key},
@@ -253,7 +255,7 @@ func TestSameFilesOfTwoHouses(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileWorld(t)
 	away := a.newHouse("away")
-	content := store.NewFile{Name: "same.txt", MIMEType: "text/plain", Content: []byte("the same")}
+	content := blobdb.NewFile{Name: "same.txt", MIMEType: "text/plain", Content: []byte("the same")}
 	one := a.make(runID, content)[0]
 	other := a.make(a.newChat(away, a.newAgent(away), "s", away.key), content)[0]
 	if one.ID == other.ID || one.SHA256 != other.SHA256 {
@@ -271,7 +273,7 @@ func TestSameFilesOfTwoHouses(t *testing.T) {
 func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileWorld(t)
-	f := a.make(runID, store.NewFile{Name: "x.png", MIMEType: "image/png", Content: numbers(3 << 20)})[0]
+	f := a.make(runID, blobdb.NewFile{Name: "x.png", MIMEType: "image/png", Content: numbers(3 << 20)})[0]
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	read := func() (promised int64, got []byte, err error) {
@@ -320,7 +322,7 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileWorld(t)
 	content := numbers(2<<20 + 1)
-	f := a.make(runID, store.NewFile{Name: "x", MIMEType: "text/plain", Content: content})[0]
+	f := a.make(runID, blobdb.NewFile{Name: "x", MIMEType: "text/plain", Content: content})[0]
 	narrow, err := store.Open(a.dsn, 1)
 	must(t, err)
 	t.Cleanup(func() { _ = narrow.Close() })
@@ -359,10 +361,10 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 func TestWhatProgramsGaveIsShown(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileWorld(t)
-	claims, err := a.store.Claim(t.Context(), []string{runID})
+	claims, err := a.store.Executions.Claim(t.Context(), []string{runID})
 	must(t, err)
 	held := claims[0].Run.Held()
-	made, _, err := a.store.KeepFiles(t.Context(), held, "call_1", []store.NewFile{{Name: "a.csv", MIMEType: "text/csv", Content: []byte("1,2")}}, nil, 0)
+	made, _, err := a.store.Blobs.KeepFiles(t.Context(), held, "call_1", []blobdb.NewFile{{Name: "a.csv", MIMEType: "text/csv", Content: []byte("1,2")}}, nil, 0)
 	must(t, err)
 	f := made[0].ID
 	output := `{"stdout":"1 < 2 & \u2028 ü\n","value":"12345678901234567890.12345678901234567890","files":[{"id":"` + f +
@@ -373,9 +375,9 @@ func TestWhatProgramsGaveIsShown(t *testing.T) {
 	run.Message, run.Output = &answered, &domain.Output{Message: answered}
 	run.ToolCalls = []domain.ToolCall{{ID: "call_1", Name: "codeExecution", Status: "completed", Input: json.RawMessage(input), Output: json.RawMessage(output), DurationMS: 5}}
 	run.End(domain.RunCompleted, nil, domain.At(claims[0].Run.Now), claims[0].Run.RetentionSecs)
-	ending, err := store.NewEnding(held, run)
+	ending, err := executiondb.NewEnding(held, run)
 	must(t, err)
-	_, err = a.store.Finish(t.Context(), []store.Ending{ending})
+	_, err = a.store.Executions.Finish(t.Context(), []executiondb.Ending{ending})
 	must(t, err)
 	var want any
 	must(t, json.Unmarshal([]byte(output), &want))
@@ -428,7 +430,7 @@ func TestKeepFiles(t *testing.T) {
 		if !reflect.DeepEqual(seen, want) {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
-		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		agent, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		if kept := strings.Contains(c[1], `"keepFiles":true`); agent.Tools.CodeExecution.KeepFiles != kept {
 			t.Errorf("%s: stored %+v", c[0], agent.Tools.CodeExecution)

@@ -102,8 +102,8 @@ func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimi
 	tb.Helper()
 	owner, err := store.OpenOwner(dsn, 1)
 	must(tb, err)
-	must(tb, errors.Join(owner.SyncTemplates(tb.Context(), templates.All()), owner.Close()))
-	l, err := ratelimit.New(s, limits)
+	must(tb, errors.Join(owner.Agents.SyncTemplates(tb.Context(), templates.All()), owner.Close()))
+	l, err := ratelimit.New(s.Limits, limits)
 	must(tb, err)
 	box, err := secrets.NewBox(keys)
 	must(tb, err)
@@ -115,8 +115,8 @@ func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimi
 	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
 	watch, err := sealed.NewWatch(box, w.sealed, zerolog.New(w.log))
 	must(tb, err)
-	s.ReportUnopened(watch.UnopenedBytes)
-	resolver := auth.New(s, auth.NewWidgets(s, box, watch), proxies)
+	s.Seals.ReportUnopened(watch.UnopenedBytes)
+	resolver := auth.New(s.Accounts, auth.NewWidgets(s.Agents, box, watch), proxies)
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(tb.Context()) })
 	tb.Cleanup(wg.Wait)

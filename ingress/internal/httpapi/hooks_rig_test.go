@@ -98,7 +98,7 @@ func signAs(header http.Header, source, deliveryID, event, body string, now time
 // input is what a run was asked, as its worker reads it.
 func (a *arena) input(tb testing.TB, runID string) (message string, data map[string]any) {
 	tb.Helper()
-	claims, err := a.store.Claim(tb.Context(), []string{runID})
+	claims, err := a.store.Executions.Claim(tb.Context(), []string{runID})
 	must(tb, err)
 	if claims[0].Run == nil {
 		tb.Fatalf("run %s cannot be claimed: %+v", runID, claims[0])

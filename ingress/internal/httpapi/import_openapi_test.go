@@ -76,7 +76,7 @@ func TestImportOpenAPI(t *testing.T) {
 	if got.json(t, "agent.tools.httpRequest.enabled") != true || got.text(t, "agent.tools.httpRequest.approval") != "unsafe" || got.json(t, "agent.version") != 2.0 {
 		t.Errorf("the agent is %s", got.body)
 	}
-	agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+	agent, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 	must(t, err)
 	for _, endpoint := range agent.Tools.HTTPRequest.Endpoints {
 		plain, err := w.api.Secrets.Open(endpoint.Headers["Authorization"], secrets.AgentHeaders(ada.org, agentID))
@@ -115,7 +115,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 	endpoints := func(what, body string) []domain.Endpoint {
 		t.Helper()
 		w.importInto(agentID, body, ada.auth).want(t, what, 200, "")
-		agent, err := w.store.Agent(t.Context(), ada.org, agentID)
+		agent, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		if tool := agent.Tools.HTTPRequest; !tool.Enabled || tool.Approval != domain.ApprovalAlways || len(tool.Endpoints) != 2 ||
 			tool.Endpoints[0].Name != "getPet" || tool.Endpoints[1].Name != "mine" || open(tool.Endpoints[1].Headers["X-Mine"]) != "two" {
@@ -180,7 +180,7 @@ func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 	sent := func(what, body, want string) {
 		t.Helper()
 		w.importInto(agentID, body, ada.auth).want(t, what, 200, "")
-		changed, err := w.store.Agent(t.Context(), ada.org, agentID)
+		changed, err := w.store.Agents.Agent(t.Context(), ada.org, agentID)
 		must(t, err)
 		got := []string{}
 		for _, e := range changed.Tools.HTTPRequest.Endpoints {

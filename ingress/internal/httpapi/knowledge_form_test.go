@@ -11,7 +11,7 @@ import (
 
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/knowledge"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 func knowledgeWorld(t *testing.T) (*arena, *house) {
@@ -197,7 +197,7 @@ func TestQuotasOfDocuments(t *testing.T) {
 			t.Errorf("%s: no Retry-After", what)
 		}
 	}
-	a.rebuild(func(d *Deps) { d.Documents = store.DocumentLimits{Documents: 1} })
+	a.rebuild(func(d *Deps) { d.Documents = knowledgedb.DocumentLimits{Documents: 1} })
 	full("two at once", a.form("POST", "/api/knowledge", []filePart{{name: "file", content: "a"}, {name: "file", content: "b"}}, h.key))
 	if a.documents(h.org) != 0 || a.contents(h.org) != 0 {
 		t.Errorf("%d documents and %d contents stay", a.documents(h.org), a.contents(h.org))
@@ -205,7 +205,7 @@ func TestQuotasOfDocuments(t *testing.T) {
 	one := a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key).text(t, "id")
 	full("another", a.from("POST", "/api/knowledge", `{"url":"https://example.com/a.pdf"}`, h.key))
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key) // the same
-	a.rebuild(func(d *Deps) { d.Documents = store.DocumentLimits{Bytes: 10} })
+	a.rebuild(func(d *Deps) { d.Documents = knowledgedb.DocumentLimits{Bytes: 10} })
 	full("larger", a.from("PUT", "/api/knowledge?id="+one, `{"content":"12345678901"}`, h.key))
 	a.ok("PUT", "/api/knowledge?id="+one, `{"content":"1234567890"}`, h.key)
 	full("one more", a.from("POST", "/api/knowledge", `{"name":"a","content":"b"}`, h.key))

@@ -100,7 +100,7 @@ func (a *arena) answerSearches() {
 			return nil, false
 		}
 		var reply contract.SearchReply
-		passages, err := a.store.Passages(ctx, claims.OrganizationID, ids)
+		passages, err := a.store.Knowledge.Passages(ctx, claims.OrganizationID, ids)
 		for i, p := range passages {
 			reply.Found = append(reply.Found, domain.Found{Passage: p, Score: 1 / float64(i+1), MatchedBy: []string{"text"}})
 		}

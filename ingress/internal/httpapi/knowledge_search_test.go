@@ -124,7 +124,7 @@ func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
 	before := a.newChat(h, agentID, "s", h.member.auth, h.header)
 	a.finish("before", before)
 	told := a.newChat(h, agentID, "s", h.member.auth, h.header)
-	given, kept, err := a.store.GiveDocuments(t.Context(), a.hold(told), []string{documentID})
+	given, kept, err := a.store.Knowledge.GiveDocuments(t.Context(), a.hold(told), []string{documentID})
 	if err != nil || !kept || len(given) != 1 {
 		t.Fatalf("%v %v %v", given, kept, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/limitdb"
 )
 
 // tally counts without refilling anything, so that each request shows.
@@ -26,28 +26,28 @@ type tally struct {
 	err  error
 }
 
-func (c *tally) CountDemo(_ context.Context, address string, limit int, window time.Duration) (store.DemoVerdict, error) {
+func (c *tally) CountDemo(_ context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return store.DemoVerdict{}, c.err
+		return limitdb.DemoVerdict{}, c.err
 	}
 	allowed := c.used[address] < limit
 	if allowed {
 		c.used[address]++
 	}
-	return store.DemoVerdict{Allowed: allowed, Remaining: limit - c.used[address], Reset: window}, nil
+	return limitdb.DemoVerdict{Allowed: allowed, Remaining: limit - c.used[address], Reset: window}, nil
 }
 
-func (c *tally) LeaseTokens(_ context.Context, bucket string, capacity int, _ float64, want int) (store.TokenGrant, error) {
+func (c *tally) LeaseTokens(_ context.Context, bucket string, capacity int, _ float64, want int) (limitdb.TokenGrant, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return store.TokenGrant{}, c.err
+		return limitdb.TokenGrant{}, c.err
 	}
 	got := min(want, capacity-c.used[bucket])
 	c.used[bucket] += got
-	return store.TokenGrant{Granted: got, Left: float64(capacity - c.used[bucket])}, nil
+	return limitdb.TokenGrant{Granted: got, Left: float64(capacity - c.used[bucket])}, nil
 }
 
 // limitOn reads the headers of limits: the tier, and how many requests remain; "" when there are none.

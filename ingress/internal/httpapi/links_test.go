@@ -206,7 +206,7 @@ func TestReset(t *testing.T) {
 		w.do("POST", "/api/auth/reset", c.body).want(t, name, c.status, c.problems)
 	}
 	link := secrets.NewLinkToken()
-	must(t, w.store.CreateLoginLink(t.Context(), bea.id, secrets.Hash(link), time.Now().Add(time.Hour)))
+	must(t, w.store.Accounts.CreateLoginLink(t.Context(), bea.id, secrets.Hash(link), time.Now().Add(time.Hour)))
 	a := w.do("POST", "/api/auth/reset", setting(first)).want(t, "setting", 200, "")
 	if a.text(t, "user.id") != bea.id || a.text(t, "organization.id") != ada.org || a.header.Get("Set-Cookie") == "" {
 		t.Errorf("answer %s", a.body)

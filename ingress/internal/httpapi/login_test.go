@@ -125,7 +125,7 @@ func TestPages(t *testing.T) {
 	ada := w.signUp("ada@example.com")
 	link := func(life time.Duration) string {
 		token := secrets.NewLinkToken()
-		must(t, w.store.CreateLoginLink(t.Context(), ada.id, secrets.Hash(token), time.Now().Add(life)))
+		must(t, w.store.Accounts.CreateLoginLink(t.Context(), ada.id, secrets.Hash(token), time.Now().Add(life)))
 		return token
 	}
 	page := func(what, target string, status int, location string, headers ...string) answer {

@@ -21,7 +21,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 	"parley/ingress/internal/stream"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 )
 
 // direct carries requests to the service without a network, and holds each answer against the contract.
@@ -49,7 +49,7 @@ func newWaitingArena(tb testing.TB, limits ratelimit.Settings) *arena {
 	tb.Helper()
 	a := arenaOf(tb, newWorld(tb, limits))
 	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
-	hub := stream.New(a.store, a.bus.NewWatch(), zerolog.Nop())
+	hub := stream.New(a.store.Executions, a.bus.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
 	for _, run := range []func(context.Context) error{d.Run, hub.Run} {
 		wg.Go(func() {
@@ -126,7 +126,7 @@ func (a *arena) end(runID string, change func(*domain.Run)) { a.endAfter(runID, 
 
 // endAfter is end for a worker that has told events, as the lines of a chunk that begins with the number 2.
 func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
-	claims, err := a.store.Claim(a.t.Context(), []string{runID})
+	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
 	if err != nil || claims[0].Run == nil {
 		a.t.Errorf("run %s cannot be claimed: %v", runID, err)
 		return
@@ -135,12 +135,12 @@ func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
 	run.Status = domain.RunCompleted
 	change(&run)
 	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)
-	ending, err := store.NewEnding(claimed.Held(), run)
+	ending, err := executiondb.NewEnding(claimed.Held(), run)
 	if n := strings.Count(told, "\n"); n > 0 {
-		ending.Events, ending.EndN = store.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
+		ending.Events, ending.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
 	}
 	if err == nil {
-		_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
+		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
 	}
 	if err != nil {
 		a.t.Errorf("run %s cannot be ended: %v", runID, err)
@@ -151,12 +151,12 @@ func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
 func (a *arena) asks(runID string) {
 	ctx, held := a.t.Context(), a.hold(runID)
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}
-	_, _, err := a.store.PrepareEffect(ctx, held, effect, true)
+	_, _, err := a.store.Executions.PrepareEffect(ctx, held, effect, true)
 	must(a.t, err)
 	action := domain.RequiredAction{Kind: domain.ActionApproval, ToolCallID: effect.CallID, Name: effect.Name, Input: effect.Input}
 	data, err := json.Marshal(map[string]any{"requiredAction": action})
 	must(a.t, err)
-	_, err = a.store.Park(ctx, held, action, store.Chunk{FirstN: 2, LastN: 2, Events: "run.requires_action " + string(data) + "\n"})
+	_, err = a.store.Executions.Park(ctx, held, action, executiondb.Chunk{FirstN: 2, LastN: 2, Events: "run.requires_action " + string(data) + "\n"})
 	must(a.t, err)
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 type rateShown struct {
@@ -68,7 +68,7 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 		got.Run.DeadlineSeconds != 90 {
 		t.Errorf("%+v", got)
 	}
-	a.rebuild(func(d *Deps) { d.Documents = store.DocumentLimits{Documents: 5, Bytes: 1000} })
+	a.rebuild(func(d *Deps) { d.Documents = knowledgedb.DocumentLimits{Documents: 5, Bytes: 1000} })
 	for _, content := range []string{"twelve bytes", "ten bytes."} {
 		a.do("POST", "/api/knowledge", `{"name":"a.txt","content":"`+content+`"}`, ada.auth).want(t, "a document", 202, "")
 	}

@@ -241,7 +241,7 @@ func (b *booth) tried(h *house, agent string, runs []string) string {
 	try("POST", voice.RealtimePath+"/client_secrets", `{"session":{"type":"realtime","model":"`+agent+`"}}`)
 	for _, runID := range runs {
 		try("GET", "/api/runs?id="+runID, "")
-		if b.store.SaveHeard(b.t.Context(), h.org, runID, domain.Heard{Text: "stolen"}) == nil {
+		if b.store.Sessions.SaveHeard(b.t.Context(), h.org, runID, domain.Heard{Text: "stolen"}) == nil {
 			b.t.Errorf("what another organization heard of %s was changed", runID)
 		}
 	}

@@ -47,7 +47,7 @@ func TestAPageTalksByAClientSecret(t *testing.T) {
 		}
 		k.says("hello")
 		status, text, runID := k.answered()
-		run, err := b.store.RunByID(t.Context(), b.org, b.member.id, runID)
+		run, err := b.store.Runs.RunByID(t.Context(), b.org, b.member.id, runID)
 		must(t, err)
 		if status != "completed" || text != "re: hello" || run.Run.SessionID != sessionID || run.Run.ExpiresAt == nil {
 			t.Errorf("%v: %s %q %+v", c, status, text, run.Run)

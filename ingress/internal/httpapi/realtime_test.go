@@ -45,7 +45,7 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 			t.Errorf("message %d: %v", i, message)
 		}
 	}
-	run, err := b.store.RunByID(t.Context(), b.org, b.owner.id, runs[1])
+	run, err := b.store.Runs.RunByID(t.Context(), b.org, b.owner.id, runs[1])
 	must(t, err)
 	var stored domain.Run
 	must(t, json.Unmarshal(run.Result, &stored))
@@ -70,7 +70,7 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 	k.send(inWriting)
 	k.says("hello")
 	_, _, runID := k.answered()
-	run, err := b.store.RunByID(t.Context(), b.org, "", runID)
+	run, err := b.store.Runs.RunByID(t.Context(), b.org, "", runID)
 	must(t, err)
 	if run.Run.ExpiresAt == nil || run.Run.ExpiresAt.Sub(run.Run.FinishedAt.Time) != dispatch.UnnamedRetention || run.Run.SessionID != k.id {
 		t.Errorf("run %+v", run.Run)
@@ -126,14 +126,14 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 		must(t, b.sql.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM heard WHERE run_id = $1)`, runID).Scan(&noted))
 		return noted
 	})
-	must(t, b.store.SaveHeard(ctx, b.org, runID, domain.Heard{Text: "I was", AudioMS: 5}))
+	must(t, b.store.Sessions.SaveHeard(ctx, b.org, runID, domain.Heard{Text: "I was", AudioMS: 5}))
 	session := b.ok("GET", "/api/sessions?id=s&agentId="+b.agent, "", b.owner.auth)
 	answered := session.json(t, "messages.1").(map[string]any)
 	if answered["content"] != "I was" || answered["interrupted"] != true || answered["role"] != "assistant" || answered["runId"] != runID || answered["status"] != "cancelled" {
 		t.Errorf("%s", session.body)
 	}
 	b.ok("DELETE", "/api/sessions?id=s&agentId="+b.agent, "", b.owner.auth)
-	if err := b.store.SaveHeard(ctx, b.org, runID, domain.Heard{Text: "I was"}); err == nil {
+	if err := b.store.Sessions.SaveHeard(ctx, b.org, runID, domain.Heard{Text: "I was"}); err == nil {
 		t.Error("something was noted of an erased run")
 	}
 }
@@ -142,7 +142,7 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 func (b *booth) becomes(runID string, want domain.RunStatus) {
 	b.t.Helper()
 	eventually(b.t, "run "+runID+" is "+string(want), func() bool {
-		run, err := b.store.RunByID(b.t.Context(), b.org, "", runID)
+		run, err := b.store.Runs.RunByID(b.t.Context(), b.org, "", runID)
 		must(b.t, err)
 		return run.Run.Status == want
 	})

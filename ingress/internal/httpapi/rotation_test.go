@@ -98,7 +98,7 @@ func TestRevocationOnAnotherIngress(t *testing.T) {
 	key, keyID := w.key(ada, domain.KeyScopeOrganization)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	other := auth.New(w.store, nil, nil)
+	other := auth.New(w.store.Accounts, nil, nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { other.Run(ctx) })
 	resolve := func(header string) error {

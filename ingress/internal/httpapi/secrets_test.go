@@ -8,6 +8,8 @@ import (
 	"parley/shared/sealed"
 	"parley/shared/sealed/sealedtest"
 	"parley/shared/store"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/sealdb"
 	"parley/shared/testkit"
 )
 
@@ -17,12 +19,12 @@ func withKeys(t *testing.T, dsn, setting string) *arena {
 	s, err := store.Open(dsn, 8)
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	s.SealContents(sealedtest.Box(t, setting))
+	s.Seals.SealContents(sealedtest.Box(t, setting))
 	return arenaOf(t, newWorldWithKeys(t, dsn, s, unlimited, setting))
 }
 
 // unopened reads how many values of a kind could not be opened.
-func (w *world) unopened(t *testing.T, kind store.SealedKind) float64 {
+func (w *world) unopened(t *testing.T, kind sealdb.SealedKind) float64 {
 	t.Helper()
 	families, err := w.sealed.Gather()
 	must(t, err)
@@ -38,7 +40,7 @@ func (w *world) unopened(t *testing.T, kind store.SealedKind) float64 {
 }
 
 // errorLines are those of the log that say that a value of a kind cannot be opened.
-func (w *world) errorLines(kind store.SealedKind, words ...string) int {
+func (w *world) errorLines(kind sealdb.SealedKind, words ...string) int {
 	n := 0
 next:
 	for line := range strings.Lines(w.log.String()) {
@@ -89,14 +91,14 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	download(gone).want(t, "downloading", 503, "unavailable")
 	body(gone).want(t, "a body", 503, "unavailable")
 	for _, c := range []struct {
-		kind  store.SealedKind
+		kind  sealdb.SealedKind
 		id    string
 		times int
 	}{
-		{store.SealedHook, `"hook_id":"` + hookID + `"`, 1}, // remembered for a moment
-		{store.SealedWidget, `"agent_id":"` + widgetID + `"`, 1},
-		{store.SealedContent, `"hash":"`, 1},
-		{store.SealedDelivery, `"delivery_id":"d1"`, 1},
+		{sealdb.SealedHook, `"hook_id":"` + hookID + `"`, 1}, // remembered for a moment
+		{sealdb.SealedWidget, `"agent_id":"` + widgetID + `"`, 1},
+		{sealdb.SealedContent, `"hash":"`, 1},
+		{sealdb.SealedDelivery, `"delivery_id":"d1"`, 1},
 	} {
 		if n := gone.errorLines(c.kind, c.id, keyA, `"org_id":"`+h.org+`"`); n != c.times {
 			t.Errorf("%d lines of the log are about the %s, want %d: %s", n, c.kind, c.times, gone.log)
@@ -112,8 +114,8 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	}
 
 	rotating := withKeys(t, dsn, both)
-	_, err := sealed.Reseal(t.Context(), rotating.store, sealedtest.Box(t, both),
-		func(v store.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
+	_, err := sealed.Reseal(t.Context(), rotating.store.Seals, sealedtest.Box(t, both),
+		func(v sealdb.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
 	// Who comes back while both keys are there gets a name of the new one.
 	anonymous = rotating.visit(widgetID, `"`+anonymous+`"`, widgetPage).want(t, "an anonymous visitor, with both", 201, "").text(t, "visitor")
@@ -122,7 +124,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	fresh.deliver(hookID, "hmac", fresh.fresh(), "", `{"a":1}`).want(t, "a delivery, resealed", 202, "")
 	fresh.deliver(hookID, "hmac", fresh.fresh(), "", `{"a":1}`, "X-Signature: 00").want(t, "a stranger's delivery, resealed", 401, "unauthenticated")
 	fresh.visit(widgetID, signed(widgetID, "4711"), widgetPage).want(t, "a signed visitor, resealed", 201, "")
-	if visitorID, _, ok, err := fresh.widgets().Returning(&store.Widget{OrganizationID: h.org, AgentID: widgetID}, anonymous); !ok || err != nil ||
+	if visitorID, _, ok, err := fresh.widgets().Returning(&agentdb.Widget{OrganizationID: h.org, AgentID: widgetID}, anonymous); !ok || err != nil ||
 		!strings.HasPrefix(visitorID, domain.VisitorAnonymous) {
 		t.Errorf("the anonymous visitor is %q, %v", visitorID, err)
 	}
@@ -144,7 +146,7 @@ func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	a.exec(`UPDATE hooks SET previous_secret = 'v1.0c0c0c0c.abc', previous_until = now() + interval '1 hour' WHERE id = $1`, hookID)
 	a.api.hooks.Hooks.Forget(hookID)
 	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery", 202, "")
-	if n := a.unopened(t, store.SealedHook); n != 1 {
+	if n := a.unopened(t, sealdb.SealedHook); n != 1 {
 		t.Errorf("%v were counted", n)
 	}
 	a.exec(`UPDATE hooks SET enabled = false, secret = 'v1.0c0c0c0c.abc' WHERE id = $1`, hookID)

@@ -84,7 +84,7 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 			[]byte(`{"seq":2,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + much + `","durationMs":1}}}`),
 			[]byte(`{"seq":3,"kind":"tool_call","tool":{"call":{"id":"b","name":"pay","status":"failed","input":"` + much + `","output":{"error":"refused"},"durationMs":1}}}`),
 		}
-		kept, err := a.store.Journal(t.Context(), held, 1, steps)
+		kept, err := a.store.Executions.Journal(t.Context(), held, 1, steps)
 		must(t, err)
 		var timeline domain.Timeline
 		must(t, json.Unmarshal(a.ok("GET", "/api/runs?timeline=1&id="+runID, "", h.owner.auth, h.header).body, &timeline))

@@ -172,7 +172,7 @@ func (w *world) passwordOf(p person, hash string) string {
 	if hash != "" {
 		w.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, p.id, hash)
 	}
-	_, hash, err := w.store.UserByEmail(w.t.Context(), p.email)
+	_, hash, err := w.store.Accounts.UserByEmail(w.t.Context(), p.email)
 	must(w.t, err)
 	return hash
 }

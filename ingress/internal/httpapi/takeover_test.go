@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // closed fails the test unless nothing opens an account any more.
@@ -64,7 +64,7 @@ func TestLinksTakeUnusedAccountsOver(t *testing.T) {
 	userKey, _ := w.key(squatter, domain.KeyScopeUser)
 	orgKey, _ := w.key(squatter, domain.KeyScopeOrganization)
 	login := secrets.NewLinkToken()
-	must(t, w.store.CreateLoginLink(t.Context(), squatter.id, secrets.Hash(login), time.Now().Add(time.Hour)))
+	must(t, w.store.Accounts.CreateLoginLink(t.Context(), squatter.id, secrets.Hash(login), time.Now().Add(time.Hour)))
 	token := w.add(owner, owner.org, "cfo@example.com", domain.RoleAdmin).token(t)
 	cfo := w.do("POST", "/api/auth/accept", accepting(token, `,"name":"Cleo","password":"`+newPassword+`"`)).want(t, "taking over", 201, "").signedIn(t)
 	if cfo.id == squatter.id || cfo.org != owner.org {
@@ -154,7 +154,7 @@ func TestAnAddressIsTakenOverSoOften(t *testing.T) {
 	for n := range 5 {
 		w.loginFrom("cfo@example.com", chosen(n), home).want(t, "each of them", 200, "")
 	}
-	accounts, err := w.store.AccountsAt(t.Context(), "cfo@example.com")
+	accounts, err := w.store.Accounts.AccountsAt(t.Context(), "cfo@example.com")
 	if err != nil || len(accounts) != 5 || accounts[0].Displaced || !accounts[1].Displaced {
 		t.Errorf("accounts %+v, %v", accounts, err)
 	}
@@ -167,7 +167,7 @@ func TestOwnInvitations(t *testing.T) {
 	owner, other, bea := w.signUp("owner@example.com"), w.signUp("other@example.com"), w.signUp("bea@example.com")
 	userKey, _ := w.key(bea, domain.KeyScopeUser)
 	orgKey, _ := w.key(bea, domain.KeyScopeOrganization)
-	must(t, w.store.ProveAddress(t.Context(), bea.id))
+	must(t, w.store.Accounts.ProveAddress(t.Context(), bea.id))
 	foreign := w.add(owner, owner.org, "somebody@example.com", domain.RoleMember).text(t, "id")
 	wanted, unwanted := w.add(owner, owner.org, "Bea@example.com", domain.RoleAdmin), w.add(other, other.org, bea.email, domain.RoleMember)
 	w.exec(`INSERT INTO invitations (id, org_id, email, role, token_hash, made_by, expires_at)
@@ -223,7 +223,7 @@ func TestProvenAddressesAreNotTakenOver(t *testing.T) {
 	ada, stranger := w.signUp("ada@example.com"), w.signUp("stranger@example.com")
 	key, _ := w.key(ada, domain.KeyScopeUser)
 	reset := secrets.NewResetToken()
-	must(t, w.store.CreateReset(t.Context(), ada.id, secrets.Hash(reset), time.Now().Add(time.Hour)))
+	must(t, w.store.Accounts.CreateReset(t.Context(), ada.id, secrets.Hash(reset), time.Now().Add(time.Hour)))
 	proven := w.do("POST", "/api/auth/reset", accepting(reset, withPassword)).want(t, "the operator's link", 200, "").signedIn(t)
 	w.do("GET", "/api/auth/session", "", key, "X-Organization-Id: "+ada.org).want(t, "a key of before the proof", 401, "unauthenticated")
 	token := w.add(stranger, stranger.org, ada.email, domain.RoleMember).token(t)
@@ -233,10 +233,10 @@ func TestProvenAddressesAreNotTakenOver(t *testing.T) {
 	w.do("GET", "/api/auth/invitations", "", proven.auth).want(t, "her invitations", 200, "")
 	kept, _ := w.key(proven, domain.KeyScopeUser)
 	again := secrets.NewResetToken()
-	must(t, w.store.CreateReset(t.Context(), ada.id, secrets.Hash(again), time.Now().Add(time.Hour)))
+	must(t, w.store.Accounts.CreateReset(t.Context(), ada.id, secrets.Hash(again), time.Now().Add(time.Hour)))
 	w.do("POST", "/api/auth/reset", accepting(again, withPassword)).want(t, "another link of the operator's", 200, "")
 	w.do("GET", "/api/auth/session", "", kept, "X-Organization-Id: "+ada.org).want(t, "a key of after the proof", 200, "")
-	_, err := w.store.JoinNew(t.Context(), secrets.Hash(token), "x", "x", store.NewLogin{})
+	_, err := w.store.Accounts.JoinNew(t.Context(), secrets.Hash(token), "x", "x", accountdb.NewLogin{})
 	if err == nil || !strings.Contains(err.Error(), "already has an account") {
 		t.Errorf("taking over in the store: %v", err)
 	}

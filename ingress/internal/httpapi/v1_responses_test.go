@@ -7,7 +7,7 @@ import (
 	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 )
 
 // respond asks for a response in the background, and gives its id.
@@ -19,13 +19,13 @@ func (a *arena) respond(body string, headers ...string) string {
 // fails ends an accepted run without an answer, as a worker does.
 func (a *arena) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
 	a.t.Helper()
-	claims, err := a.store.Claim(a.t.Context(), []string{runID})
+	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
 	must(a.t, err)
 	run := claims[0].Run.Run()
 	run.End(status, cause, domain.At(claims[0].Run.Now), claims[0].Run.RetentionSecs)
-	ending, err := store.NewEnding(claims[0].Run.Held(), run)
+	ending, err := executiondb.NewEnding(claims[0].Run.Held(), run)
 	must(a.t, err)
-	_, err = a.store.Finish(a.t.Context(), []store.Ending{ending})
+	_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
 	must(a.t, err)
 }
 

@@ -519,7 +519,7 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
 	t.Cleanup(func() { _ = away.Close() })
-	resolver := auth.New(away, auth.NewWidgets(away, a.api.Secrets, a.api.Sealed), nil)
+	resolver := auth.New(away.Accounts, auth.NewWidgets(away.Agents, a.api.Secrets, a.api.Sealed), nil)
 	a.rebuild(func(d *Deps) { d.Auth = resolver })
 	var wg sync.WaitGroup
 	wg.Go(func() { resolver.Run(t.Context()) })

@@ -240,7 +240,7 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		l, err := New(s, defaults)
+		l, err := New(s.Limits, defaults)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestDemoIsExactOverIngressesAndRestarts(t *testing.T) {
 	now := 0
 	for round, pause := range []int{0, 1, 0, 3, 4, 1, 8, 0, 2, 5, 1, 1, 9, 4, 4, 4} {
 		now += pause
-		if _, err := admin.DB().ExecContext(t.Context(), `UPDATE demo_clients SET hits =
+		if _, err := admin.SQL().ExecContext(t.Context(), `UPDATE demo_clients SET hits =
 			ARRAY(SELECT h - $1 * interval '6.7 seconds' FROM unnest(hits) AS h ORDER BY h)`, pause); err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +286,7 @@ func TestFourIngressesOnPostgreSQL(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	four := make([]*Limits, 4)
 	for i := range four {
-		if four[i], err = New(s, defaults); err != nil {
+		if four[i], err = New(s.Limits, defaults); err != nil {
 			t.Fatal(err)
 		}
 	}

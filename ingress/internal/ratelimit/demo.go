@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/pg"
 )
 
 const (
@@ -49,14 +49,14 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return d.refusal(awayTime), store.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
+		return d.refusal(awayTime), pg.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
 	}
 	if wait := d.remembered(client); wait > 0 { // refused while this one waited
 		return d.refusal(wait), nil
 	}
 	v, err := d.counter.CountDemo(ctx, client, d.limit, Window)
 	if err != nil {
-		return d.refusal(awayTime), store.Unavailable(err)
+		return d.refusal(awayTime), pg.Unavailable(err)
 	}
 	if !v.Allowed {
 		d.remember(client, v.Reset)

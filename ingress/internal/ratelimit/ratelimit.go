@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/limitdb"
 )
 
 // Window is what all limits are counted over.
@@ -15,8 +15,8 @@ const Window = time.Minute
 
 // Counter keeps counts that all ingresses share; the store does.
 type Counter interface {
-	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (store.DemoVerdict, error)
-	LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (store.TokenGrant, error)
+	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
+	LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (limitdb.TokenGrant, error)
 }
 
 // Settings are the limits in requests a minute.

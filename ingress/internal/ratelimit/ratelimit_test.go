@@ -12,6 +12,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/store/limitdb"
 	"parley/shared/testkit"
 )
 
@@ -56,12 +57,12 @@ func (l *ledger) fail(err error) {
 	l.err = err
 }
 
-func (l *ledger) CountDemo(_ context.Context, address string, limit int, window time.Duration) (store.DemoVerdict, error) {
+func (l *ledger) CountDemo(_ context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queries++
 	if l.err != nil {
-		return store.DemoVerdict{}, l.err
+		return limitdb.DemoVerdict{}, l.err
 	}
 	hits := l.hits[address]
 	for len(hits) > 0 && !hits[0].After(l.clock.Add(-window)) {
@@ -72,15 +73,15 @@ func (l *ledger) CountDemo(_ context.Context, address string, limit int, window 
 		hits = append(hits, l.clock)
 	}
 	l.hits[address] = hits
-	return store.DemoVerdict{Allowed: allowed, Remaining: limit - len(hits), Reset: hits[0].Add(window).Sub(l.clock)}, nil
+	return limitdb.DemoVerdict{Allowed: allowed, Remaining: limit - len(hits), Reset: hits[0].Add(window).Sub(l.clock)}, nil
 }
 
-func (l *ledger) LeaseTokens(_ context.Context, bucket string, capacity int, perSecond float64, want int) (store.TokenGrant, error) {
+func (l *ledger) LeaseTokens(_ context.Context, bucket string, capacity int, perSecond float64, want int) (limitdb.TokenGrant, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queries++
 	if l.err != nil {
-		return store.TokenGrant{}, l.err
+		return limitdb.TokenGrant{}, l.err
 	}
 	have := float64(capacity)
 	if filled, ok := l.filled[bucket]; ok {
@@ -88,7 +89,7 @@ func (l *ledger) LeaseTokens(_ context.Context, bucket string, capacity int, per
 	}
 	granted := min(int(math.Floor(have)), want)
 	l.tokens[bucket], l.filled[bucket] = have-float64(granted), l.clock
-	return store.TokenGrant{Granted: granted, Left: l.tokens[bucket]}, nil
+	return limitdb.TokenGrant{Granted: granted, Left: l.tokens[bucket]}, nil
 }
 
 // ingress is one process's limits over the ledger.
@@ -317,11 +318,11 @@ func TestLimitsOnPostgreSQL(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	settings := Settings{Demo: 3, User: 5, System: 7}
-	a, err := New(s, settings)
+	a, err := New(s.Limits, settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := New(s, settings) // another ingress, or the same after a restart
+	b, err := New(s.Limits, settings) // another ingress, or the same after a restart
 	if err != nil {
 		t.Fatal(err)
 	}

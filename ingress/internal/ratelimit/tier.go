@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/pg"
 )
 
 const (
@@ -104,7 +104,7 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 		g, err := t.counter.LeaseTokens(ctx, t.name+":"+key, t.limit, t.perSecond, t.chunk)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.leasing, b.err, b.refused = nil, store.Unavailable(err), err == nil && g.Granted == 0
+		b.leasing, b.err, b.refused = nil, pg.Unavailable(err), err == nil && g.Granted == 0
 		now := t.now()
 		if err != nil || b.refused {
 			b.paused = now.Add(max(leasePace, t.untilToken(g.Left)))

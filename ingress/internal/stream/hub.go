@@ -14,7 +14,8 @@ import (
 	"parley/shared/batch"
 	"parley/shared/bus"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/pg"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // Logs is where logs are read.
 type Logs interface {
-	EventLogs(ctx context.Context, reqs []store.EventLogRequest) ([]*store.EventLog, error)
+	EventLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error)
 }
 
 // Bus is where news of runs is heard. A run may be followed again while it is: what failed before is tried again,
@@ -43,7 +44,7 @@ type Hub struct {
 	logs    Logs
 	bus     Bus
 	log     zerolog.Logger
-	reads   *batch.Group[store.EventLogRequest, *store.EventLog]
+	reads   *batch.Group[executiondb.EventLogRequest, *executiondb.EventLog]
 	drained atomic.Bool
 
 	mu   sync.Mutex
@@ -78,7 +79,7 @@ func (h *Hub) Drain() {
 	}
 }
 
-func (h *Hub) readLogs(ctx context.Context, reqs []store.EventLogRequest) ([]*store.EventLog, error) {
+func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	logs, err := h.logs.EventLogs(ctx, reqs)
@@ -152,6 +153,6 @@ func refusal(err error) error {
 		e.RetryAfter = time.Second
 		return e
 	default:
-		return store.Unavailable(err)
+		return pg.Unavailable(err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/rundb"
 )
 
 func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
@@ -15,37 +16,37 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 	delta := func(text string) string { return `message.delta {"text":"` + text + `"}` + "\n" }
 	const answered = `{"id":"run_1","message":"a\u003cb"}`
 	for name, tc := range map[string]struct {
-		log  store.EventLog
+		log  executiondb.EventLog
 		want string
 	}{
-		"queued":  {store.EventLog{Run: stored(domain.RunQueued, nil, "")}, "0.1 run.created"},
-		"running": {store.EventLog{Run: stored(domain.RunRunning, &at, "")}, "0.1 run.created, 1.1 run.started"},
+		"queued":  {executiondb.EventLog{Run: stored(domain.RunQueued, nil, "")}, "0.1 run.created"},
+		"running": {executiondb.EventLog{Run: stored(domain.RunRunning, &at, "")}, "0.1 run.created, 1.1 run.started"},
 		"told": {
-			store.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []store.Chunk{{FirstN: 2, LastN: 3, Events: delta("a") + delta("b")}, {FirstN: 4, LastN: 4, Events: delta("c")}}},
+			executiondb.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []executiondb.Chunk{{FirstN: 2, LastN: 3, Events: delta("a") + delta("b")}, {FirstN: 4, LastN: 4, Events: delta("c")}}},
 			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 message.delta, 1.4 message.delta",
 		},
 		"told again": {
-			store.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 3, Chunks: []store.Chunk{{FirstN: 1, LastN: 2, Events: `run.restarted {"afterStep":0}` + "\n" + delta("a")}}},
+			executiondb.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 3, Chunks: []executiondb.Chunk{{FirstN: 1, LastN: 2, Events: `run.restarted {"afterStep":0}` + "\n" + delta("a")}}},
 			"0.1 run.created, 1.1 run.started, 3.1 run.restarted, 3.2 message.delta",
 		},
 		"answered in one piece": {
-			store.EventLog{Run: stored(domain.RunCompleted, &at, answered), EndFence: 1, EndN: 3},
+			executiondb.EventLog{Run: stored(domain.RunCompleted, &at, answered), EndFence: 1, EndN: 3},
 			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 run.completed",
 		},
 		"answered with nothing": {
-			store.EventLog{Run: stored(domain.RunCompleted, &at, `{"message":""}`), EndFence: 1, EndN: 2},
+			executiondb.EventLog{Run: stored(domain.RunCompleted, &at, `{"message":""}`), EndFence: 1, EndN: 2},
 			"0.1 run.created, 1.1 run.started, 1.2 run.completed",
 		},
 		"failed after as many events that were lost": {
-			store.EventLog{Run: stored(domain.RunFailed, &at, `{"message":null}`), EndFence: 1, EndN: 3},
+			executiondb.EventLog{Run: stored(domain.RunFailed, &at, `{"message":null}`), EndFence: 1, EndN: 3},
 			"0.1 run.created, 1.1 run.started, 1.3 run.failed",
 		},
 		"cancelled before its start": {
-			store.EventLog{Run: stored(domain.RunCancelled, nil, `{"message":null}`), EndFence: 1, EndN: 1},
+			executiondb.EventLog{Run: stored(domain.RunCancelled, nil, `{"message":null}`), EndFence: 1, EndN: 1},
 			"0.1 run.created, 1.1 run.cancelled",
 		},
 		"timed out in the middle": {
-			store.EventLog{Run: stored(domain.RunTimedOut, &at, `{"message":null}`), Fence: 1, Chunks: []store.Chunk{{FirstN: 2, LastN: 2, Events: delta("a")}}, EndFence: 2, EndN: 1},
+			executiondb.EventLog{Run: stored(domain.RunTimedOut, &at, `{"message":null}`), Fence: 1, Chunks: []executiondb.Chunk{{FirstN: 2, LastN: 2, Events: delta("a")}}, EndFence: 2, EndN: 1},
 			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 2.1 run.timed_out",
 		},
 	} {
@@ -61,7 +62,7 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tc.want)
 		}
 	}
-	broken := store.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []store.Chunk{{FirstN: 2, LastN: 2, Events: "x"}}}
+	broken := executiondb.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []executiondb.Chunk{{FirstN: 2, LastN: 2, Events: "x"}}}
 	if _, err := eventsOf(&broken); err == nil {
 		t.Error("a broken chunk was read")
 	}
@@ -96,8 +97,8 @@ func TestFramesOfLiveAndDerivedEventsAreTheSame(t *testing.T) {
 	}
 }
 
-func stored(status domain.RunStatus, startedAt *domain.Time, result string) store.StoredRun {
-	run := store.StoredRun{Run: domain.Run{ID: "run_1", Status: status, StartedAt: startedAt}}
+func stored(status domain.RunStatus, startedAt *domain.Time, result string) rundb.StoredRun {
+	run := rundb.StoredRun{Run: domain.Run{ID: "run_1", Status: status, StartedAt: startedAt}}
 	if result != "" {
 		run.Result = []byte(result)
 	}

@@ -11,7 +11,8 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/rundb"
 )
 
 const (
@@ -93,10 +94,10 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID) err
 // Begin takes the place of Start for a run that was accepted just now: its log begins with what the row in hand
 // tells, and the rest is heard, or read as soon as that works. Nothing can fail any more: whoever asked for the run
 // learns its id, however the database is.
-func (r *Reader) Begin(run *store.StoredRun, last domain.EventID) {
+func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.org, r.place.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
-	events, err := eventsOf(&store.EventLog{Run: *run})
+	events, err := eventsOf(&executiondb.EventLog{Run: *run})
 	if err != nil {
 		r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("a new run's log cannot be begun; reading it")
 		r.lookAt = time.Time{}
@@ -223,7 +224,7 @@ func (r *Reader) idle() time.Duration {
 // read gives the events of the stored log that are new.
 func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	last := r.place.last
-	request := store.EventLogRequest{
+	request := executiondb.EventLogRequest{
 		RunID: r.runID, OrganizationID: r.org,
 		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // a caller may name any number
 	}

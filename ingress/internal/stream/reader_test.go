@@ -19,14 +19,15 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/rundb"
 	"parley/shared/testkit"
 )
 
 // fakeRun is one run as worker, database and bus have it.
 type fakeRun struct {
 	mu     sync.Mutex
-	log    store.EventLog
+	log    executiondb.EventLog
 	gone   bool
 	err    error
 	reads  int
@@ -47,14 +48,14 @@ func newRun() *fakeRun {
 	return r
 }
 
-func (r *fakeRun) EventLogs(_ context.Context, reqs []store.EventLogRequest) ([]*store.EventLog, error) {
+func (r *fakeRun) EventLogs(_ context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reads++
 	if r.err != nil {
 		return nil, r.err
 	}
-	out := make([]*store.EventLog, len(reqs))
+	out := make([]*executiondb.EventLog, len(reqs))
 	for i := range reqs {
 		if !r.gone {
 			log := r.log
@@ -130,7 +131,7 @@ func (r *fakeRun) checkpoint() {
 	if r.log.Fence != r.fence {
 		r.log.Fence, r.log.Chunks = r.fence, nil
 	}
-	r.log.Chunks = append(slices.Clip(r.log.Chunks), store.Chunk{FirstN: r.first, LastN: r.next - 1, Events: string(r.lines)})
+	r.log.Chunks = append(slices.Clip(r.log.Chunks), executiondb.Chunk{FirstN: r.first, LastN: r.next - 1, Events: string(r.lines)})
 	r.first, r.lines = r.next, nil
 }
 
@@ -397,7 +398,7 @@ func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s scene) {
 		t, run, h := s.t, s.run, s.hub
-		accepted := store.StoredRun{OrganizationID: "org_1", Run: run.log.Run.Run}
+		accepted := rundb.StoredRun{OrganizationID: "org_1", Run: run.log.Run.Run}
 		run.set(func() { run.err = errors.New("down") })
 		r, resumed := h.Follow("run_1"), h.Follow("run_1")
 		defer r.Close()

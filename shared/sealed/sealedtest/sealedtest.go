@@ -16,6 +16,12 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/notificationdb"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/sealdb"
 )
 
 // Keys for SECRETS_KEY.
@@ -63,7 +69,7 @@ func Open(tb testing.TB, dsn, setting string) *store.Store {
 	s, err := store.Open(dsn, 4)
 	must(tb, err)
 	tb.Cleanup(func() { _ = s.Close() })
-	s.SealContents(Box(tb, setting))
+	s.Seals.SealContents(Box(tb, setting))
 	return s
 }
 
@@ -92,48 +98,48 @@ func Tools(box *secrets.Box, org, agent string) domain.Tools {
 func New(tb testing.TB, dsn, setting, email string) *House {
 	tb.Helper()
 	s, box, ctx := Open(tb, dsn, setting), Box(tb, setting), tb.Context()
-	login := store.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
-	account, err := s.SignUp(ctx, store.NewUser{Email: email, Name: "Ada", PasswordHash: "hash"}, login)
+	login := accountdb.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
+	account, err := s.Accounts.SignUp(ctx, accountdb.NewUser{Email: email, Name: "Ada", PasswordHash: "hash"}, login)
 	must(tb, err)
 	h := &House{
 		DSN: dsn, Organization: account.Organization.ID, Agent: id.New(id.Agent), HookID: id.New(id.Hook), EndpointID: id.New(id.Endpoint),
 	}
 	org := h.Organization
-	_, err = s.CreateAgent(ctx, org, domain.Agent{
+	_, err = s.Agents.CreateAgent(ctx, org, domain.Agent{
 		ID: h.Agent, Name: "a", SystemPrompt: `says "v1.0a0a0a0a.x"`, AllowedCallers: []domain.CallerKind{domain.CallerSystem},
 		Tools:  Tools(box, org, h.Agent),
 		Widget: domain.Widget{Enabled: true, IdentitySecret: box.Seal(Identity, secrets.WidgetIdentity(org, h.Agent))},
 	})
 	must(tb, err)
-	_, err = s.UpdateAgent(ctx, org, h.Agent, 0, func(a *domain.Agent) error {
+	_, err = s.Agents.UpdateAgent(ctx, org, h.Agent, 0, func(a *domain.Agent) error {
 		a.Name = "b"
 		return nil
 	})
 	must(tb, err)
 	k := secrets.NewAPIKey()
-	key, err := s.CreateKey(ctx, store.Actor{OrganizationID: org, UserID: account.User.ID, Role: domain.RoleAdmin}, store.NewKey{
+	key, err := s.Accounts.CreateKey(ctx, accountdb.Actor{OrganizationID: org, UserID: account.User.ID, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	must(tb, err)
-	_, err = s.CreateHook(ctx, store.NewHook{
+	_, err = s.Hooks.CreateHook(ctx, hookdb.NewHook{
 		Hook: domain.Hook{
 			ID: h.HookID, Name: "pushes", AgentID: h.Agent, KeyID: key.ID, Source: domain.HookGitHub, MessageTemplate: "{{ref}}", Enabled: true,
 		},
 		OrganizationID: org, SealedSecret: box.Seal(Hook, secrets.Hook(org, h.HookID)),
 	})
 	must(tb, err)
-	_, err = s.CreateEndpoint(ctx, store.NewEndpoint{
+	_, err = s.Notifications.CreateEndpoint(ctx, notificationdb.NewEndpoint{
 		OrganizationID: org, ID: h.EndpointID, URL: "https://example.com", Events: domain.NotificationEvents, Enabled: true,
 		SealedSecret: box.Seal(Endpoint, secrets.NotificationEndpoint(org, h.EndpointID)),
-	}, store.MaxEndpoints)
+	}, notificationdb.MaxEndpoints)
 	must(tb, err)
 	h.deliver(tb, s, "one")
 	h.Content = bytes.Repeat([]byte(org), contentSize/len(org))
-	up, err := s.Upload(ctx, org, bytes.NewReader(h.Content), 1<<30)
+	up, err := s.Blobs.Upload(ctx, org, bytes.NewReader(h.Content), 1<<30)
 	must(tb, err)
-	docs, err := s.AddDocuments(ctx, org, []store.NewDocument{
+	docs, err := s.Knowledge.AddDocuments(ctx, org, []knowledgedb.NewDocument{
 		{ID: id.New(id.Document), CreatedBy: account.User.ID, Name: "x.txt", Content: &up},
-	}, store.DocumentLimits{})
+	}, knowledgedb.DocumentLimits{})
 	must(tb, err)
 	h.Document = docs[0].Document.ID
 	return h
@@ -141,7 +147,7 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 
 func (h *House) deliver(tb testing.TB, s *store.Store, deliveryID string) {
 	tb.Helper()
-	out, err := s.AcceptDeliveries(tb.Context(), []store.NewDelivery{{
+	out, err := s.Queue.AcceptDeliveries(tb.Context(), []queuedb.NewDelivery{{
 		HookID: h.HookID, OrganizationID: h.Organization, ID: deliveryID, Event: "push", ContentType: "application/json",
 		Status: domain.DeliveryFiltered, Bytes: int64(len(Body)), Body: []byte(Body),
 	}}, 1000)
@@ -159,52 +165,52 @@ func (h *House) Deliver(tb testing.TB, setting string, n int) {
 }
 
 // Unopened opens every value as a service with a setting of SECRETS_KEY does, and gives what went wrong, by kind.
-func (h *House) Unopened(tb testing.TB, setting string) map[store.SealedKind]error {
+func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.SealedKind]error {
 	tb.Helper()
 	s, box, ctx, org := Open(tb, h.DSN, setting), Box(tb, setting), tb.Context(), h.Organization
-	failed := map[store.SealedKind]error{}
-	note := func(kind store.SealedKind, err error) {
+	failed := map[sealdb.SealedKind]error{}
+	note := func(kind sealdb.SealedKind, err error) {
 		if err != nil {
 			failed[kind] = errors.Join(failed[kind], err)
 		}
 	}
-	text := func(kind store.SealedKind, sealed, place, want string) {
+	text := func(kind sealdb.SealedKind, sealed, place, want string) {
 		got, err := box.Open(sealed, place)
 		if err == nil && got != want {
 			err = fmt.Errorf("opened %q, not %q", got, want)
 		}
 		note(kind, err)
 	}
-	tools := func(kind store.SealedKind, t domain.Tools) {
+	tools := func(kind sealdb.SealedKind, t domain.Tools) {
 		place := secrets.AgentHeaders(org, h.Agent)
 		text(kind, t.HTTPRequest.Endpoints[0].Headers["Authorization"], place, Header)
 		text(kind, t.HTTPRequest.Endpoints[0].SigningSecret, place, Signing)
 		text(kind, t.MCP.Servers[0].Headers["Authorization"], place, Server)
 	}
-	agent, err := s.Agent(ctx, org, h.Agent)
+	agent, err := s.Agents.Agent(ctx, org, h.Agent)
 	must(tb, err)
-	tools(store.SealedTool, agent.Tools)
-	text(store.SealedWidget, agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, h.Agent), Identity)
+	tools(sealdb.SealedTool, agent.Tools)
+	text(sealdb.SealedWidget, agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, h.Agent), Identity)
 	for version := range agent.Version {
-		config, err := s.Config(ctx, org, h.Agent, version+1)
+		config, err := s.Executions.Config(ctx, org, h.Agent, version+1)
 		must(tb, err)
-		tools(store.SealedToolVersion, config.Tools)
+		tools(sealdb.SealedToolVersion, config.Tools)
 	}
-	hook, err := s.ReceivingHook(ctx, h.HookID)
+	hook, err := s.Hooks.ReceivingHook(ctx, h.HookID)
 	must(tb, err)
-	text(store.SealedHook, hook.SealedSecrets[0], secrets.Hook(org, h.HookID), Hook)
-	text(store.SealedNotification, h.endpointSecret(tb), secrets.NotificationEndpoint(org, h.EndpointID), Endpoint)
-	body, _, err := s.DeliveryBody(ctx, org, h.HookID, "one")
+	text(sealdb.SealedHook, hook.SealedSecrets[0], secrets.Hook(org, h.HookID), Hook)
+	text(sealdb.SealedNotification, h.endpointSecret(tb), secrets.NotificationEndpoint(org, h.EndpointID), Endpoint)
+	body, _, err := s.Hooks.DeliveryBody(ctx, org, h.HookID, "one")
 	if err == nil && string(body) != Body {
 		err = fmt.Errorf("opened %q", body)
 	}
-	note(store.SealedDelivery, err)
-	note(store.SealedContent, h.read(ctx, s))
+	note(sealdb.SealedDelivery, err)
+	note(sealdb.SealedContent, h.read(ctx, s))
 	return failed
 }
 
 func (h *House) read(ctx context.Context, s *store.Store) error {
-	_, r, err := s.OpenDocument(ctx, h.Organization, h.Document)
+	_, r, err := s.Knowledge.OpenDocument(ctx, h.Organization, h.Document)
 	if err != nil {
 		return fmt.Errorf("opening document: %w", err)
 	}

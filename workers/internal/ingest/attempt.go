@@ -14,7 +14,10 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/sealdb"
 	"parley/workers/internal/document"
 )
 
@@ -32,16 +35,16 @@ const (
 
 // work is one attempt at a document.
 type work struct {
-	store.ClaimedDocument
+	knowledgedb.ClaimedDocument
 	log    zerolog.Logger
 	began  time.Time
 	chunks int // written so far; of the writers, then of whoever waited for them
-	terms  store.TermCounts
+	terms  knowledgedb.TermCounts
 }
 
 // carry executes one attempt at a document and records its outcome. asked is when it was claimed, or a little before. A document
 // in the last slot is requeued when it takes long and no other slot is free, which carry reports.
-func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, asked time.Time, last bool) (yielded bool) {
+func (i *Ingester) carry(ctx context.Context, claimed knowledgedb.ClaimedDocument, asked time.Time, last bool) (yielded bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if last {
@@ -51,7 +54,7 @@ func (i *Ingester) carry(ctx context.Context, claimed store.ClaimedDocument, ask
 			}
 		}).Stop()
 	}
-	h := &holding{HeldDocument: claimed.HeldDocument, cancel: cancel, leaseUntil: asked.Add(store.Lease)}
+	h := &holding{HeldDocument: claimed.HeldDocument, cancel: cancel, leaseUntil: asked.Add(lease.Lease)}
 	i.held.add(h)
 	defer i.held.remove(h)
 	w := &work{
@@ -84,7 +87,7 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 	if w.chunks == 0 {
 		return info, &document.Failure{Code: document.NoText, Message: "The document has no text."}
 	}
-	end := store.FinishedDocument{
+	end := knowledgedb.FinishedDocument{
 		MIMEType: info.MIMEType, Title: info.Title, Language: language, Notes: info.Notes, Model: i.model(), Terms: w.terms,
 	}
 	if info.Pages > 0 {
@@ -145,11 +148,11 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		switch {
 		case errors.Is(err, errPanicked): // it would again
 			failure.Retry = false
-		case errors.Is(err, store.ErrContentSealed): // the store's opener has reported it
+		case errors.Is(err, sealdb.ErrContentSealed): // the store's opener has reported it
 			failure.Message = "The server cannot open the stored document. Its operator must restore the key that encrypted it."
 			failure.Retry = false
 		}
-		if !errors.Is(err, store.ErrContentSealed) {
+		if !errors.Is(err, sealdb.ErrContentSealed) {
 			w.log.Error().Err(err).Msg("processing a document went wrong")
 		}
 	}
@@ -204,7 +207,7 @@ func fenced(ctx context.Context, write func() (held bool, err error)) error {
 }
 
 // passes tells whether an error means that the database does not answer now.
-func passes(err error) bool { return apierr.CodeOf(store.Unavailable(err)) == apierr.Unavailable }
+func passes(err error) bool { return apierr.CodeOf(pg.Unavailable(err)) == apierr.Unavailable }
 
 var errPanicked = errors.New("panicked")
 

@@ -24,7 +24,7 @@ func (l *looking) Changed(kind domain.ChangeKind, org string) {
 	if kind != domain.ChangedDocuments || org != l.org {
 		l.Errorf("told of %s of %s", kind, org)
 	}
-	d, err := l.store.DocumentByID(context.WithoutCancel(l.Context()), l.org, l.documentID)
+	d, err := l.store.Knowledge.DocumentByID(context.WithoutCancel(l.Context()), l.org, l.documentID)
 	if err != nil {
 		l.Errorf("reading the document: %v", err)
 	}

@@ -14,7 +14,8 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/outbound"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 )
 
@@ -32,9 +33,9 @@ func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
 	if w.Document.Name != "" && w.Document.Name != *w.Document.URL { // somebody has named it
 		from.Name = w.Document.Name
 	}
-	var upload store.Upload
+	var upload blobdb.Upload
 	err = fenced(ctx, func() (_ bool, err error) {
-		upload, err = i.deps.Contents.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MostBytes)
+		upload, err = i.deps.Uploads.Upload(ctx, w.OrganizationID, bytes.NewReader(from.Content), MostBytes)
 		return true, err
 	})
 	if err != nil {
@@ -46,7 +47,7 @@ func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
 	if err == nil {
 		i.changed(w) // it has a size now, and perhaps a name
 	}
-	if errors.Is(err, store.ErrDocumentsFull) {
+	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The organization's documents take all the space that they may."}
 	}
 	return from, err

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/outbound"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 )
 
@@ -33,7 +33,7 @@ func library(t *testing.T, books map[string]http.HandlerFunc) (base string, allo
 
 func (r *rig) link(address, name string) string {
 	r.Helper()
-	return r.add(r.org, store.NewDocument{ID: id.New(id.Document), Name: name, MIMEType: "", URL: address, CreatedBy: "usr_a"}).Document.ID
+	return r.add(r.org, knowledgedb.NewDocument{ID: id.New(id.Document), Name: name, MIMEType: "", URL: address, CreatedBy: "usr_a"}).Document.ID
 }
 
 func TestDocumentsAreFetched(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 	"parley/workers/internal/extract"
 	"parley/workers/internal/sandbox/bubblewrap"
@@ -77,7 +77,7 @@ func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it me
 	const documents = 40
 	alone := r.ready("alone", documents)
 
-	var first store.QueuedDocument
+	var first knowledgedb.QueuedDocument
 	for org := range 5 {
 		flooding := r.organization()
 		for n := range 6 {

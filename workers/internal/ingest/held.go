@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
 )
 
 // Why an attempt was cancelled.
@@ -23,7 +24,7 @@ const heartbeatEvery = 10 * time.Second
 
 // holding is one document in this worker's hands.
 type holding struct {
-	store.HeldDocument
+	knowledgedb.HeldDocument
 	cancel     context.CancelCauseFunc
 	leaseUntil time.Time // by this process's monotonic clock; guarded by held's lock
 }
@@ -119,7 +120,7 @@ func (i *Ingester) beat(ctx context.Context) {
 		return
 	}
 	asked := time.Now()
-	ids := make([]store.HeldDocument, len(documents))
+	ids := make([]knowledgedb.HeldDocument, len(documents))
 	for n, d := range documents {
 		ids[n] = d.HeldDocument
 	}
@@ -135,6 +136,6 @@ func (i *Ingester) beat(ctx context.Context) {
 			d.cancel(errTaken)
 			continue
 		}
-		i.held.extend(d, asked.Add(store.Lease))
+		i.held.extend(d, asked.Add(lease.Lease))
 	}
 }

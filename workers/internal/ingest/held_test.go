@@ -8,28 +8,29 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
 )
 
 // extending renews the leases of all documents but some.
 type extending struct {
 	Claims
-	lost []store.HeldDocument
+	lost []knowledgedb.HeldDocument
 	err  error
 }
 
-func (e *extending) ExtendDocuments(context.Context, []store.HeldDocument) ([]store.HeldDocument, error) {
+func (e *extending) ExtendDocuments(context.Context, []knowledgedb.HeldDocument) ([]knowledgedb.HeldDocument, error) {
 	return e.lost, e.err
 }
 
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
-	claims := &extending{lost: []store.HeldDocument{{OrganizationID: "org_a", ID: "doc_2", Fence: 7}}}
+	claims := &extending{lost: []knowledgedb.HeldDocument{{OrganizationID: "org_a", ID: "doc_2", Fence: 7}}}
 	i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &held{documents: map[string]*holding{}}}
 	soon := time.Now().Add(time.Second)
 	hold := func(documentID string) context.Context {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		i.held.add(&holding{HeldDocument: store.HeldDocument{OrganizationID: "org_a", ID: documentID, Fence: 7}, cancel: cancel, leaseUntil: soon})
+		i.held.add(&holding{HeldDocument: knowledgedb.HeldDocument{OrganizationID: "org_a", ID: documentID, Fence: 7}, cancel: cancel, leaseUntil: soon})
 		return ctx
 	}
 	kept, taken := hold("doc_1"), hold("doc_2")
@@ -37,7 +38,7 @@ func TestHeartbeats(t *testing.T) {
 	if cause := context.Cause(taken); !errors.Is(cause, errTaken) {
 		t.Errorf("a document that was taken: %v", cause)
 	}
-	if until := i.held.documents["doc_1"].leaseUntil; kept.Err() != nil || time.Until(until) < store.Lease-5*time.Second {
+	if until := i.held.documents["doc_1"].leaseUntil; kept.Err() != nil || time.Until(until) < lease.Lease-5*time.Second {
 		t.Errorf("a document that is held: %v, until %s", kept.Err(), until)
 	}
 	claims.lost, claims.err = nil, errors.New("away")
@@ -51,8 +52,8 @@ func TestAClaimTakesADocumentFromAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	h := &held{documents: map[string]*holding{}}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	first := &holding{HeldDocument: store.HeldDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
-	second := &holding{HeldDocument: store.HeldDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
+	first := &holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
+	second := &holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
 	h.add(first)
 	h.add(second)
 	if !errors.Is(context.Cause(ctx), errTaken) {

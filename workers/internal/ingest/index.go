@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 	"parley/workers/internal/llm"
 )
@@ -20,7 +20,7 @@ const (
 
 // batch is what is written at a time: passages, and how far the reading is.
 type batch struct {
-	chunks []store.NewChunk
+	chunks []knowledgedb.NewChunk
 	pages  *int
 	done   int
 }
@@ -157,7 +157,7 @@ func (p *pipeline) write(ctx context.Context) error {
 }
 
 // embed gives passages their vectors: of their text, with what stands above it.
-func (p *pipeline) embed(ctx context.Context, chunks []store.NewChunk) error {
+func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) error {
 	if p.deps.Embedder == nil || len(chunks) == 0 {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []store.NewChunk) error {
 }
 
 // inContext is a passage with what stands above it: the document's name and the headings, but for the one that it begins with.
-func (p *pipeline) inContext(c store.NewChunk) string {
+func (p *pipeline) inContext(c knowledgedb.NewChunk) string {
 	above := append([]string{wordsOf(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
 		above = above[:len(above)-1]

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/analysis"
 	"parley/workers/internal/chunk"
 	"parley/workers/internal/document"
@@ -27,19 +27,19 @@ type indexer struct {
 	cutter   *chunk.Chunker
 	language string
 	decided  bool
-	waiting  []domain.Passage // until the language is decided
-	chars    int              // of those
-	asked    int              // by how many the language was not told
-	pending  []store.NewChunk // to be written
+	waiting  []domain.Passage       // until the language is decided
+	chars    int                    // of those
+	asked    int                    // by how many the language was not told
+	pending  []knowledgedb.NewChunk // to be written
 	pages    *int
 	done     int
 	changed  bool // pages or done, since they were last handed on
-	above    map[string][]store.Term
-	terms    store.TermCounts
+	above    map[string][]knowledgedb.Term
+	terms    knowledgedb.TermCounts
 }
 
 func newIndexer(name string) *indexer {
-	return &indexer{name: wordsOf(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]store.Term{}}
+	return &indexer{name: wordsOf(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
 }
 
 // wordsOf makes words of a file's name.
@@ -125,12 +125,12 @@ func (x *indexer) analyse(passages []domain.Passage) {
 			terms = append(terms, t)
 		}
 		x.terms.Add(terms)
-		x.pending = append(x.pending, store.NewChunk{Passage: p, Terms: terms})
+		x.pending = append(x.pending, knowledgedb.NewChunk{Passage: p, Terms: terms})
 	}
 }
 
 // headingTerms are the terms of what stands above a passage, and of the document's name; many passages have the same.
-func (x *indexer) headingTerms(headings []string) []store.Term {
+func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	text := strings.Join(append([]string{x.name}, headings...), "\n")
 	terms, known := x.above[text]
 	if !known {
@@ -142,15 +142,15 @@ func (x *indexer) headingTerms(headings []string) []store.Term {
 }
 
 // termsOf gathers the places of each lexeme, and tells the last one.
-func termsOf(lexemes []analysis.Lexeme, heading bool) (terms []store.Term, last int) {
-	terms = make([]store.Term, 0, len(lexemes))
+func termsOf(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
+	terms = make([]knowledgedb.Term, 0, len(lexemes))
 	at := make(map[string]int, len(lexemes))
 	for _, l := range lexemes {
 		n, known := at[l.Text]
 		if !known {
 			n = len(terms)
 			at[l.Text] = n
-			terms = append(terms, store.Term{Lexeme: l.Text, Heading: heading})
+			terms = append(terms, knowledgedb.Term{Lexeme: l.Text, Heading: heading})
 		}
 		terms[n].Positions = append(terms[n].Positions, l.Position)
 		last = max(last, l.Position)

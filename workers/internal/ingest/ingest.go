@@ -14,7 +14,8 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
 )
 
@@ -32,26 +33,30 @@ const (
 
 // Claims is where documents are claimed, held and given up.
 type Claims interface {
-	ClaimDocuments(ctx context.Context, most int, not []string) ([]store.ClaimedDocument, error)
-	ExtendDocuments(ctx context.Context, held []store.HeldDocument) (lost []store.HeldDocument, err error)
-	FailDocument(ctx context.Context, held store.HeldDocument, why domain.DocumentError) (bool, error)
-	PostponeDocument(ctx context.Context, held store.HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error)
-	ReleaseDocument(ctx context.Context, held store.HeldDocument) error
+	ClaimDocuments(ctx context.Context, most int, not []string) ([]knowledgedb.ClaimedDocument, error)
+	ExtendDocuments(ctx context.Context, held []knowledgedb.HeldDocument) (lost []knowledgedb.HeldDocument, err error)
+	FailDocument(ctx context.Context, held knowledgedb.HeldDocument, why domain.DocumentError) (bool, error)
+	PostponeDocument(ctx context.Context, held knowledgedb.HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error)
+	ReleaseDocument(ctx context.Context, held knowledgedb.HeldDocument) error
 }
 
 // Contents is where documents' originals are.
 type Contents interface {
-	DocumentContent(ctx context.Context, held store.HeldDocument) (io.ReadSeekCloser, bool, error)
-	Upload(ctx context.Context, org string, content io.Reader, most int64) (store.Upload, error)
+	DocumentContent(ctx context.Context, held knowledgedb.HeldDocument) (io.ReadSeekCloser, bool, error)
 	SetDocumentContent(
-		ctx context.Context, held store.HeldDocument, content store.Upload, name, mimeType string, limits store.DocumentLimits,
+		ctx context.Context, held knowledgedb.HeldDocument, content blobdb.Upload, name, mimeType string, limits knowledgedb.DocumentLimits,
 	) (bool, error)
+}
+
+// Uploads keeps what is fetched from addresses.
+type Uploads interface {
+	Upload(ctx context.Context, org string, content io.Reader, most int64) (blobdb.Upload, error)
 }
 
 // Index is what is written of documents.
 type Index interface {
-	AddChunks(ctx context.Context, held store.HeldDocument, chunks []store.NewChunk, model string, pages *int, done int) (bool, error)
-	FinishDocument(ctx context.Context, held store.HeldDocument, end store.FinishedDocument) (bool, error)
+	AddChunks(ctx context.Context, held knowledgedb.HeldDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int) (bool, error)
+	FinishDocument(ctx context.Context, held knowledgedb.HeldDocument, end knowledgedb.FinishedDocument) (bool, error)
 }
 
 // Source is a document as it is given to be read.
@@ -83,7 +88,7 @@ type Config struct {
 	// Concurrency is how many documents are read at a time; 0: one for each core, and one more. The last slot is kept for
 	// organizations without a document in hand, if there are two.
 	Concurrency int
-	Limits      store.DocumentLimits
+	Limits      knowledgedb.DocumentLimits
 	Drain       time.Duration // for documents in hand to be finished once the worker stops; 0: 10 s
 }
 
@@ -91,6 +96,7 @@ type Config struct {
 type Deps struct {
 	Claims    Claims
 	Contents  Contents
+	Uploads   Uploads
 	Index     Index
 	Extractor Extractor
 	Embedder  Embedder // nil: documents are searched by words alone
@@ -206,7 +212,7 @@ func (i *Ingester) ring() {
 
 // claimFor claims documents of organizations that are not among some. The last slot goes to an organization that owes nothing, if one has
 // a document waiting: claiming draws lots, and those who owe would win most of them.
-func (i *Ingester) claimFor(ctx context.Context, most int, not []string, last bool) ([]store.ClaimedDocument, error) {
+func (i *Ingester) claimFor(ctx context.Context, most int, not []string, last bool) ([]knowledgedb.ClaimedDocument, error) {
 	if last {
 		if owing := i.shares.owing(); len(owing) > len(not) {
 			if claimed, err := i.claimSome(ctx, most, owing); err != nil || len(claimed) > 0 {
@@ -217,7 +223,7 @@ func (i *Ingester) claimFor(ctx context.Context, most int, not []string, last bo
 	return i.claimSome(ctx, most, not)
 }
 
-func (i *Ingester) claimSome(ctx context.Context, most int, not []string) ([]store.ClaimedDocument, error) {
+func (i *Ingester) claimSome(ctx context.Context, most int, not []string) ([]knowledgedb.ClaimedDocument, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
 	return i.deps.Claims.ClaimDocuments(ctx, most, not)

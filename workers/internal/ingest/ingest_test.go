@@ -15,6 +15,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
 	"parley/workers/internal/analysis"
 	"parley/workers/internal/document"
 	"parley/workers/internal/llm"
@@ -37,15 +39,15 @@ func TestADocumentBecomesReady(t *testing.T) {
 	if n := r.count(`SELECT count(DISTINCT n) FROM document_chunks WHERE document_id = $1 AND n < $2`, d.ID, chunks); n != chunks {
 		t.Errorf("chunks are not numbered one after another: %d of %d", n, chunks)
 	}
-	var words []store.QueryWord
+	var words []knowledgedb.QueryWord
 	for _, w := range analysis.Query("keeper 299") {
-		words = append(words, store.QueryWord(w))
+		words = append(words, knowledgedb.QueryWord(w))
 	}
-	hits, err := r.store.SearchText(t.Context(), store.SearchScope{OrganizationID: r.org}, words, 5)
+	hits, err := r.store.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: r.org}, words, 5)
 	if err != nil || len(hits) == 0 {
 		t.Fatalf("%v, %v", hits, err)
 	}
-	found, err := r.store.Passages(t.Context(), r.org, []int64{hits[0].ChunkID})
+	found, err := r.store.Knowledge.Passages(t.Context(), r.org, []int64{hits[0].ChunkID})
 	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -117,10 +119,10 @@ func TestPoison(t *testing.T) {
 		<-ctx.Done()
 		return document.Info{}, context.Cause(ctx)
 	}, func(c *Config, _ *Deps) { c.Concurrency = 8 })
-	for range store.MaxDeaths {
+	for range lease.MaxDeaths {
 		<-began
 		r.loseLease(sent.Document.ID)
-		if _, err := r.store.EndDocuments(t.Context(), 10); err != nil {
+		if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +156,7 @@ func TestACauseThatMayPassPostpones(t *testing.T) {
 	if d.Error != nil || calls.Load() != 2 {
 		t.Errorf("%+v after %d calls", d.Error, calls.Load())
 	}
-	if _, err := r.store.EndDocuments(t.Context(), 10); err != nil { // where it was over before anybody had claimed it
+	if _, err := r.store.Knowledge.EndDocuments(t.Context(), 10); err != nil { // where it was over before anybody had claimed it
 		t.Fatal(err)
 	}
 	if d = r.awaitStatus(late.Document.ID, domain.DocumentFailed); d.Error == nil || d.Error.Code != string(away.Code) && d.Error.Code != string(document.NotProcessed) {
@@ -361,13 +363,13 @@ func TestAKeyThatIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = st.Close() })
-		st.SealContents(box)
+		st.Seals.SealContents(box)
 		return st
 	}
 	now := opened("cd")
 	r.store = opened("ab")
 	sent := r.send(r.org, "sealed.txt", "Nobody reads this.")
-	r.start(plain, func(_ *Config, d *Deps) { d.Contents, d.Log = now, zerolog.Nop() })
+	r.start(plain, func(_ *Config, d *Deps) { d.Contents, d.Uploads, d.Log = now.Knowledge, now.Blobs, zerolog.Nop() })
 	d := r.awaitStatus(sent.Document.ID, domain.DocumentFailed)
 	if attempts := r.count(`SELECT attempts FROM documents WHERE id = $1`, d.ID); attempts != 1 || d.Error == nil ||
 		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "cannot open the stored document") {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/lease"
 )
 
 // An attempt whose lease nobody renews ends with the lease, though the database cannot be asked; one that is renewed goes on.
@@ -18,11 +19,11 @@ func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	for what, claims := range map[string]*extending{"the database is away": {err: errors.New("away")}, "it is renewed": {}} {
 		synctest.Test(t, func(t *testing.T) {
 			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &held{documents: map[string]*holding{}}}
-			stop, cancelAll := context.WithTimeout(t.Context(), 3*store.Lease) // of the clock of this test alone
+			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // of the clock of this test alone
 			defer cancelAll()
 			attempt, cancel := context.WithCancelCause(stop)
 			began := time.Now()
-			i.held.add(&holding{HeldDocument: store.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(store.Lease)})
+			i.held.add(&holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(lease.Lease)})
 			go i.held.watch(stop)
 			go i.heartbeat(stop)
 			<-attempt.Done()
@@ -30,7 +31,7 @@ func TestAttemptsEndWithTheirLeases(t *testing.T) {
 			switch {
 			case claims.err == nil && !errors.Is(cause, context.DeadlineExceeded):
 				t.Errorf("%s: ended after %s: %v", what, took, cause)
-			case claims.err != nil && (!errors.Is(cause, errLease) || took < store.Lease || took > store.Lease+2*time.Second):
+			case claims.err != nil && (!errors.Is(cause, errLease) || took < lease.Lease || took > lease.Lease+2*time.Second):
 				t.Errorf("%s: ended after %s: %v", what, took, cause)
 			}
 			cancelAll()

@@ -19,6 +19,8 @@ import (
 	"parley/shared/id"
 	"parley/shared/outbound"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/knowledgedb"
 	"parley/shared/testkit"
 	"parley/workers/internal/document"
 )
@@ -94,8 +96,8 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) organization() string {
 	r.Helper()
-	account, err := r.store.SignUp(r.Context(), store.NewUser{Email: rand.Text() + "@example.com", Name: "a"},
-		store.NewLogin{TokenHash: []byte(rand.Text()), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := r.store.Accounts.SignUp(r.Context(), accountdb.NewUser{Email: rand.Text() + "@example.com", Name: "a"},
+		accountdb.NewLogin{TokenHash: []byte(rand.Text()), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -103,18 +105,18 @@ func (r *rig) organization() string {
 }
 
 // send has an organization send a document; it is not rung for.
-func (r *rig) send(org, name, text string) store.QueuedDocument {
+func (r *rig) send(org, name, text string) knowledgedb.QueuedDocument {
 	r.Helper()
-	content, err := r.store.Upload(r.Context(), org, strings.NewReader(text), MostBytes)
+	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MostBytes)
 	if err != nil {
 		r.Fatal(err)
 	}
-	return r.add(org, store.NewDocument{ID: id.New(id.Document), Name: name, MIMEType: "text/plain", Content: &content, CreatedBy: "usr_a"})
+	return r.add(org, knowledgedb.NewDocument{ID: id.New(id.Document), Name: name, MIMEType: "text/plain", Content: &content, CreatedBy: "usr_a"})
 }
 
-func (r *rig) add(org string, d store.NewDocument) store.QueuedDocument {
+func (r *rig) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedDocument {
 	r.Helper()
-	queued, err := r.store.AddDocuments(r.Context(), org, []store.NewDocument{d}, store.DocumentLimits{})
+	queued, err := r.store.Knowledge.AddDocuments(r.Context(), org, []knowledgedb.NewDocument{d}, knowledgedb.DocumentLimits{})
 	if err != nil || len(queued) != 1 || queued[0].Job == nil {
 		r.Fatalf("%+v, %v", queued, err)
 	}
@@ -130,7 +132,7 @@ func (r *rig) start(read reading, change ...func(*Config, *Deps)) (stop func()) 
 	}
 	cfg := Config{Concurrency: 2, Drain: 10 * time.Millisecond}
 	deps := Deps{
-		Claims: r.store, Contents: r.store, Index: r.store, Extractor: read, Client: client.HTTP(FetchOptions), Bus: r.bus,
+		Claims: r.store.Knowledge, Contents: r.store.Knowledge, Uploads: r.store.Blobs, Index: r.store.Knowledge, Extractor: read, Client: client.HTTP(FetchOptions), Bus: r.bus,
 		Metrics: prometheus.NewRegistry(), Log: r.log,
 	}
 	for _, f := range change {
@@ -160,7 +162,7 @@ func (r *rig) await(org, documentID, what string, is func(domain.Document) bool)
 	defer tick.Stop()
 	over := time.After(testkit.Within(15 * time.Second))
 	for {
-		d, err := r.store.DocumentByID(r.Context(), org, documentID)
+		d, err := r.store.Knowledge.DocumentByID(r.Context(), org, documentID)
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/analysis"
 	"parley/workers/internal/document"
 )
@@ -27,7 +27,7 @@ func TestBackoff(t *testing.T) {
 func TestTheAttemptsFitIntoTheHourOfADocument(t *testing.T) {
 	t.Parallel()
 	var all time.Duration
-	for attempts := 1; attempts < store.MaxDocumentAttempts; attempts++ {
+	for attempts := 1; attempts < knowledgedb.MaxDocumentAttempts; attempts++ {
 		all += backoff(attempts)
 	}
 	if all < 30*time.Minute || all > time.Hour {
@@ -131,7 +131,7 @@ func TestBatches(t *testing.T) {
 	if x.due(true) {
 		t.Error("there is nothing to write")
 	}
-	x.pending = make([]store.NewChunk, 2*batchMost+1)
+	x.pending = make([]knowledgedb.NewChunk, 2*batchMost+1)
 	sizes := []int{}
 	for x.due(false) {
 		sizes = append(sizes, len(x.batch().chunks))

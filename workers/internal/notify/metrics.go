@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/notificationdb"
 )
 
 // How attempts end.
@@ -53,7 +53,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 }
 
 // sent counts an attempt.
-func (m *metrics) sent(a store.Attempt, took time.Duration) {
+func (m *metrics) sent(a notificationdb.Attempt, took time.Duration) {
 	ends := map[domain.NotificationStatus]string{
 		domain.NotificationDelivered: endDelivered, domain.NotificationPending: endPostponed, domain.NotificationFailed: endFailed,
 	}

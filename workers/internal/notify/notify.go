@@ -16,7 +16,8 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/outbound"
-	"parley/shared/store"
+	"parley/shared/store/notificationdb"
+	"parley/shared/store/sealdb"
 )
 
 const (
@@ -36,15 +37,15 @@ var delays = []time.Duration{
 
 // Store is where notifications are noted.
 type Store interface {
-	ClaimNotifications(ctx context.Context, most, atOnce int, lease time.Duration) ([]store.ClaimedNotification, error)
-	Render(ctx context.Context, n *store.ClaimedNotification) error
-	SettleNotification(ctx context.Context, held store.HeldNotification, a store.Attempt) (disabled bool, err error)
-	DropNotification(ctx context.Context, held store.HeldNotification) error
+	ClaimNotifications(ctx context.Context, most, atOnce int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
+	Render(ctx context.Context, n *notificationdb.ClaimedNotification) error
+	SettleNotification(ctx context.Context, held notificationdb.HeldNotification, a notificationdb.Attempt) (disabled bool, err error)
+	DropNotification(ctx context.Context, held notificationdb.HeldNotification) error
 }
 
 // Secrets opens the stored secrets of endpoints, and reports those that no key opens.
 type Secrets interface {
-	OpenText(kind store.SealedKind, org, id, sealed string) (string, error)
+	OpenText(kind sealdb.SealedKind, org, id, sealed string) (string, error)
 }
 
 // Changes is told that an organization's notifications have changed.
@@ -114,7 +115,7 @@ func (n *Notifier) ready() {
 }
 
 // claim takes as many notifications in hand as there are places. That it fails is said once, not each time.
-func (n *Notifier) claim(ctx context.Context) []store.ClaimedNotification {
+func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotification {
 	free := places - int(n.held.Load())
 	if free <= 0 {
 		return nil
@@ -134,7 +135,7 @@ func (n *Notifier) claim(ctx context.Context) []store.ClaimedNotification {
 }
 
 // deliver makes one attempt and writes down how it ended. When that cannot be written, the lease runs out and it is made again.
-func (n *Notifier) deliver(ctx context.Context, c *store.ClaimedNotification) {
+func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotification) {
 	log := n.log.With().Str("org_id", c.OrganizationID).Str("endpoint_id", c.EndpointID).Str("notification_id", c.ID).Logger()
 	err := n.store.Render(ctx, c)
 	if err != nil && apierr.CodeOf(err) == apierr.NotFound {
@@ -143,7 +144,7 @@ func (n *Notifier) deliver(ctx context.Context, c *store.ClaimedNotification) {
 	}
 	if apierr.CodeOf(err) == apierr.Erased {
 		n.metrics.attempts.WithLabelValues(endDropped).Inc()
-		n.settle(ctx, c, store.Attempt{Status: domain.NotificationFailed, Error: store.Untold, Unsent: true}, &log)
+		n.settle(ctx, c, notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.Untold, Unsent: true}, &log)
 		return
 	}
 	if err != nil {
@@ -157,7 +158,7 @@ func (n *Notifier) deliver(ctx context.Context, c *store.ClaimedNotification) {
 }
 
 // settle writes down how an attempt ended, or that none was made.
-func (n *Notifier) settle(ctx context.Context, c *store.ClaimedNotification, a store.Attempt, log *zerolog.Logger) {
+func (n *Notifier) settle(ctx context.Context, c *notificationdb.ClaimedNotification, a notificationdb.Attempt, log *zerolog.Logger) {
 	n.settling <- struct{}{}
 	disabled, err := n.store.SettleNotification(ctx, c.HeldNotification, a)
 	<-n.settling
@@ -173,7 +174,7 @@ func (n *Notifier) settle(ctx context.Context, c *store.ClaimedNotification, a s
 }
 
 // drop removes a notification that there is nothing any more to tell of; one that is in another worker's hand by now stays.
-func (n *Notifier) drop(ctx context.Context, c *store.ClaimedNotification, log *zerolog.Logger) {
+func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotification, log *zerolog.Logger) {
 	if err := n.store.DropNotification(ctx, c.HeldNotification); err != nil {
 		log.Warn().Err(err).Msg("notification cannot be removed; trying again")
 		return
@@ -183,20 +184,20 @@ func (n *Notifier) drop(ctx context.Context, c *store.ClaimedNotification, log *
 }
 
 // attempt sends a notification and judges what comes back.
-func (n *Notifier) attempt(ctx context.Context, c *store.ClaimedNotification) store.Attempt {
+func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotification) notificationdb.Attempt {
 	resp, err := n.send(ctx, c)
-	if errors.Is(err, store.ErrUnopened) { // which is no fault of the endpoint's
-		return failed(c, store.Attempt{
+	if errors.Is(err, sealdb.ErrUnopened) { // which is no fault of the endpoint's
+		return failed(c, notificationdb.Attempt{
 			Error: "The service cannot open the endpoint's secret: its operator must restore the key, or rotate the secret.", Unsent: true,
 		}, 0)
 	}
 	if err != nil {
-		return failed(c, store.Attempt{Error: err.Error()}, 0)
+		return failed(c, notificationdb.Attempt{Error: err.Error()}, 0)
 	}
-	a := store.Attempt{ResponseStatus: resp.status, Error: "The endpoint answered " + strconv.Itoa(resp.status) + "."}
+	a := notificationdb.Attempt{ResponseStatus: resp.status, Error: "The endpoint answered " + strconv.Itoa(resp.status) + "."}
 	switch {
 	case resp.status >= 200 && resp.status < 300:
-		return store.Attempt{Status: domain.NotificationDelivered, ResponseStatus: resp.status}
+		return notificationdb.Attempt{Status: domain.NotificationDelivered, ResponseStatus: resp.status}
 	case resp.status == http.StatusGone:
 		a.Gone, a.Error = true, "The endpoint answered 410 Gone: it wants to be told nothing any more."
 	case resp.status >= 300 && resp.status < 400:
@@ -206,7 +207,7 @@ func (n *Notifier) attempt(ctx context.Context, c *store.ClaimedNotification) st
 }
 
 // failed says when the next attempt is made: after a time that grows, and no sooner than the endpoint asks for. Tests are not repeated.
-func failed(c *store.ClaimedNotification, a store.Attempt, retryAfter time.Duration) store.Attempt {
+func failed(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
 	if c.Event == domain.NotifyPing || c.Attempts > len(delays) {
 		a.Status = domain.NotificationFailed
 		return a

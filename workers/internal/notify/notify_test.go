@@ -26,6 +26,10 @@ import (
 	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/notificationdb"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
@@ -57,10 +61,10 @@ func newRig(t *testing.T) *rig {
 	st, err := store.Open(dsn, 8)
 	must(t, err)
 	t.Cleanup(func() { _ = st.Close() })
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 	must(t, err)
 	org := account.Organization.ID
-	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	must(t, err)
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	must(t, err)
@@ -113,9 +117,9 @@ const (
 func (r *rig) endpoint(path string) string {
 	r.Helper()
 	made := id.New(id.Endpoint)
-	_, err := r.store.CreateEndpoint(r.Context(), store.NewEndpoint{
+	_, err := r.store.Notifications.CreateEndpoint(r.Context(), notificationdb.NewEndpoint{
 		OrganizationID: r.org, ID: made, URL: r.server.URL + path, Events: []string{domain.NotifyRunFailed}, Enabled: true, SealedSecret: r.sealed(made, secret),
-	}, store.MaxEndpoints)
+	}, notificationdb.MaxEndpoints)
 	must(r.T, err)
 	return made
 }
@@ -123,21 +127,21 @@ func (r *rig) endpoint(path string) string {
 // fail ends a run.
 func (r *rig) fail() (runID string) {
 	r.Helper()
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: r.org, AgentID: r.agent, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := r.store.Accept(r.Context(), []store.NewRun{run}, 1000); err != nil || out[0].Err != nil {
+	if out, err := r.store.Queue.Accept(r.Context(), []queuedb.NewRun{run}, 1000); err != nil || out[0].Err != nil {
 		r.Fatalf("accepting: %+v, %v", out, err)
 	}
-	claims, err := r.store.Claim(r.Context(), []string{run.ID})
+	claims, err := r.store.Executions.Claim(r.Context(), []string{run.ID})
 	must(r.T, err)
 	shown := claims[0].Run.Run()
 	shown.End(domain.RunFailed, &domain.RunError{Code: "x", Message: "m"}, domain.At(time.Now()), 3600)
-	ending, err := store.NewEnding(claims[0].Run.Held(), shown)
+	ending, err := executiondb.NewEnding(claims[0].Run.Held(), shown)
 	must(r.T, err)
-	_, err = r.store.Finish(r.Context(), []store.Ending{ending})
+	_, err = r.store.Executions.Finish(r.Context(), []executiondb.Ending{ending})
 	must(r.T, err)
 	return run.ID
 }
@@ -189,7 +193,7 @@ func (r *rig) next() received {
 func (r *rig) until(notificationID string, want func(domain.Notification) bool) domain.Notification {
 	r.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		n, err := r.store.Notification(r.Context(), r.org, notificationID)
+		n, err := r.store.Notifications.Notification(r.Context(), r.org, notificationID)
 		must(r.T, err)
 		if want(n) {
 			return n
@@ -227,7 +231,7 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	endpointID := r.endpoint("/a?b=c")
-	changed, _ := r.notifier(r.store)
+	changed, _ := r.notifier(r.store.Notifications)
 	runID := r.fail()
 	got := r.next()
 	var payload struct {
@@ -248,12 +252,12 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	if told := <-changed; told != "notifications "+r.org {
 		t.Errorf("told %s", told)
 	}
-	if e, err := r.store.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
+	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
 	// While two secrets live, both sign; then the newer one does.
 	sealed := r.sealed(endpointID, newer)
-	_, err := r.store.UpdateEndpoint(t.Context(), r.org, endpointID, store.EndpointChange{SealedSecret: &sealed, KeepPrevious: time.Hour})
+	_, err := r.store.Notifications.UpdateEndpoint(t.Context(), r.org, endpointID, notificationdb.EndpointChange{SealedSecret: &sealed, KeepPrevious: time.Hour})
 	must(t, err)
 	r.fail()
 	if got := r.next(); !r.holds(got, secret) || !r.holds(got, newer) {
@@ -272,7 +276,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	r := newRig(t)
 	endpointID := r.endpoint("/")
 	r.answers(status(http.StatusInternalServerError))
-	r.notifier(r.store)
+	r.notifier(r.store.Notifications)
 	r.fail()
 	first := r.next()
 	notificationID := first.header.Get("Webhook-Id")
@@ -298,7 +302,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	waits(3, 108*time.Second, 132*time.Second, "The endpoint answered 302: redirects are not followed.")
 	again(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	waits(4, 9*time.Minute, 11*time.Minute, "The connection broke off.")
-	if e, err := r.store.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 4 || !e.Enabled {
+	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 4 || !e.Enabled {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
 	r.exec(`UPDATE notifications SET attempts = 9`)
@@ -307,11 +311,11 @@ func TestFailuresAreRepeated(t *testing.T) {
 	if n.Attempts != 10 || n.NextAttemptAt != nil || *n.ResponseCode != http.StatusBadGateway {
 		t.Errorf("given up as %+v", n)
 	}
-	_, err := r.store.ResendNotification(t.Context(), r.org, notificationID)
+	_, err := r.store.Notifications.ResendNotification(t.Context(), r.org, notificationID)
 	must(t, err)
 	again(status(http.StatusOK))
 	r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationDelivered })
-	if e, err := r.store.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 0 {
+	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
 	if len(r.got) > 0 {
@@ -324,16 +328,16 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	r := newRig(t)
 	endpointID := r.endpoint("/")
 	r.answers(status(http.StatusGone))
-	r.notifier(r.store)
+	r.notifier(r.store.Notifications)
 	r.fail()
 	notificationID := r.next().header.Get("Webhook-Id")
 	r.until(notificationID, func(n domain.Notification) bool { return n.Error != nil })
-	if e, err := r.store.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Enabled || e.DisabledReason == nil || !strings.Contains(*e.DisabledReason, "410") {
+	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Enabled || e.DisabledReason == nil || !strings.Contains(*e.DisabledReason, "410") {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}
 	// A test is sent all the same, once, and what has waited goes on when the endpoint is enabled.
 	r.answers(status(http.StatusInternalServerError))
-	ping, err := r.store.TestEndpoint(t.Context(), r.org, endpointID)
+	ping, err := r.store.Notifications.TestEndpoint(t.Context(), r.org, endpointID)
 	must(t, err)
 	if got := r.next(); got.header.Get("Webhook-Id") != ping.ID {
 		t.Errorf("sent %v", got.header)
@@ -341,7 +345,7 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	r.until(ping.ID, func(n domain.Notification) bool { return n.Status == domain.NotificationFailed })
 	r.answers(status(http.StatusOK))
 	on := true
-	_, err = r.store.UpdateEndpoint(t.Context(), r.org, endpointID, store.EndpointChange{Enabled: &on})
+	_, err = r.store.Notifications.UpdateEndpoint(t.Context(), r.org, endpointID, notificationdb.EndpointChange{Enabled: &on})
 	must(t, err)
 	r.due()
 	if got := r.next(); got.header.Get("Webhook-Id") != notificationID {
@@ -351,11 +355,11 @@ func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 
 // dying is a store that a worker does not reach any more once it has sent.
 type dying struct {
-	*store.Store
+	*notificationdb.Store
 	died chan struct{}
 }
 
-func (d *dying) SettleNotification(context.Context, store.HeldNotification, store.Attempt) (bool, error) {
+func (d *dying) SettleNotification(context.Context, notificationdb.HeldNotification, notificationdb.Attempt) (bool, error) {
 	close(d.died)
 	return false, errors.New("killed")
 }
@@ -365,17 +369,17 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.endpoint("/")
-	one := &dying{r.store, make(chan struct{})}
+	one := &dying{r.store.Notifications, make(chan struct{})}
 	_, stop := r.notifier(one)
 	r.fail()
 	first := r.next()
 	<-one.died
 	stop()
 	notificationID := first.header.Get("Webhook-Id")
-	if n, err := r.store.Notification(t.Context(), r.org, notificationID); err != nil || n.Status != domain.NotificationPending || time.Until(n.NextAttemptAt.Time) > lease {
+	if n, err := r.store.Notifications.Notification(t.Context(), r.org, notificationID); err != nil || n.Status != domain.NotificationPending || time.Until(n.NextAttemptAt.Time) > lease {
 		t.Errorf("left behind: %+v, %v", n, err)
 	}
-	r.notifier(r.store)
+	r.notifier(r.store.Notifications)
 	r.due()
 	if got := r.next(); got.header.Get("Webhook-Id") != notificationID || string(got.body) != string(first.body) {
 		t.Errorf("sent %v %s, first %v %s", got.header, got.body, first.header, first.body)
@@ -393,14 +397,14 @@ func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
 		r.fail()
 		r.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour'`)
 		r.exec(`UPDATE notifications SET data = NULL, source = NULL, event = '` + event + `'`)
-		changed, stop := r.notifier(r.store)
+		changed, stop := r.notifier(r.store.Notifications)
 		<-changed
 		stop()
 		var status, cause string
 		var failures int
 		must(t, r.db.QueryRowContext(t.Context(), `SELECT coalesce(max(n.status), ''), coalesce(max(n.error), ''), max(e.failures)
 			FROM notification_endpoints e LEFT JOIN notifications n ON n.endpoint_id = e.id`).Scan(&status, &cause, &failures))
-		if status != left || left != "" && cause != store.Untold || failures != 0 || len(r.got) > 0 {
+		if status != left || left != "" && cause != notificationdb.Untold || failures != 0 || len(r.got) > 0 {
 			t.Errorf("%s: %q is left, for %q, with %d failures, and %d were sent", event, status, cause, failures, len(r.got))
 		}
 	}
@@ -408,11 +412,11 @@ func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
 
 // overtaken is a store in which another worker takes a notification in hand before it is rendered.
 type overtaken struct {
-	*store.Store
+	*notificationdb.Store
 	take func()
 }
 
-func (o *overtaken) Render(ctx context.Context, n *store.ClaimedNotification) error {
+func (o *overtaken) Render(ctx context.Context, n *notificationdb.ClaimedNotification) error {
 	o.take()
 	return o.Store.Render(ctx, n)
 }
@@ -424,7 +428,7 @@ func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
 	r.fail()
 	r.exec(`UPDATE notifications SET event = 'run.requires_action', data = NULL, source = '{}'`)
 	taken := make(chan struct{})
-	_, stop := r.notifier(&overtaken{r.store, func() {
+	_, stop := r.notifier(&overtaken{r.store.Notifications, func() {
 		r.exec(`UPDATE notifications SET fence = fence + 1`)
 		close(taken)
 	}})
@@ -455,7 +459,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusOK)
 	})
-	r.notifier(r.store)
+	r.notifier(r.store.Notifications)
 	const runs = 12
 	for range runs {
 		r.fail()
@@ -477,7 +481,7 @@ func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	r := newRig(t)
 	r.endpoint("/")
 	r.allow = nil
-	r.notifier(r.store)
+	r.notifier(r.store.Notifications)
 	r.fail()
 	var notificationID string
 	must(t, r.db.QueryRowContext(t.Context(), `SELECT id FROM notifications`).Scan(&notificationID))
@@ -492,7 +496,7 @@ func TestASecretThatCannotBeOpenedIsSaid(t *testing.T) {
 	r := newRig(t)
 	r.endpoint("/")
 	r.exec(`UPDATE notification_endpoints SET secret = 'v1.x.y'`)
-	r.notifier(r.store)
+	r.notifier(r.store.Notifications)
 	r.fail()
 	var notificationID string
 	must(t, r.db.QueryRowContext(t.Context(), `SELECT id FROM notifications`).Scan(&notificationID))
@@ -508,16 +512,16 @@ func TestAttemptsAreSpread(t *testing.T) {
 	t.Parallel()
 	for attempt, delay := range delays {
 		for range 50 {
-			a := failed(&store.ClaimedNotification{Event: domain.NotifyRunFailed, Attempts: attempt + 1}, store.Attempt{}, 0)
+			a := failed(&notificationdb.ClaimedNotification{Event: domain.NotifyRunFailed, Attempts: attempt + 1}, notificationdb.Attempt{}, 0)
 			if a.Status != domain.NotificationPending || a.Next < delay*9/10 || a.Next > delay*11/10 {
 				t.Errorf("attempt %d: %+v", attempt+1, a)
 			}
 		}
 	}
-	if a := failed(&store.ClaimedNotification{Attempts: len(delays) + 1}, store.Attempt{}, 0); a.Status != domain.NotificationFailed {
+	if a := failed(&notificationdb.ClaimedNotification{Attempts: len(delays) + 1}, notificationdb.Attempt{}, 0); a.Status != domain.NotificationFailed {
 		t.Errorf("the last attempt: %+v", a)
 	}
-	if a := failed(&store.ClaimedNotification{Attempts: 1}, store.Attempt{}, 1000*time.Hour); a.Next != 24*time.Hour {
+	if a := failed(&notificationdb.ClaimedNotification{Attempts: 1}, notificationdb.Attempt{}, 1000*time.Hour); a.Next != 24*time.Hour {
 		t.Errorf("asked for too much: %+v", a)
 	}
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)

@@ -7,7 +7,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/sealed"
 	"parley/shared/sealed/sealedtest"
-	"parley/shared/store"
+	"parley/shared/store/notificationdb"
+	"parley/shared/store/sealdb"
 )
 
 // An endpoint whose secret needs a key that is gone is sent nothing, and both its owner and the operator learn why. Once the secret is
@@ -18,15 +19,15 @@ func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	r.box = sealedtest.Box(t, sealedtest.KeyA)
 	endpointID := r.endpoint("/")
 	r.box = sealedtest.Box(t, sealedtest.KeyB)
-	_, stop := r.notifier(r.store)
+	_, stop := r.notifier(r.store.Notifications)
 	runID := r.fail()
-	list, err := r.store.Notifications(t.Context(), r.org, store.NotificationFilter{}, "", 10)
+	list, err := r.store.Notifications.Notifications(t.Context(), r.org, notificationdb.NotificationFilter{}, "", 10)
 	must(t, err)
 	waits := r.until(list[0].ID, func(n domain.Notification) bool { return n.Error != nil })
 	if !strings.HasPrefix(*waits.Error, "The service cannot open the endpoint's secret") || waits.Status != domain.NotificationPending || len(r.got) > 0 {
 		t.Errorf("without the key: %+v", waits)
 	}
-	if e, err := r.store.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 0 {
+	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 0 {
 		t.Errorf("the endpoint is blamed: %+v, %v", e, err)
 	}
 	stop()
@@ -40,9 +41,9 @@ func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 		}
 	}
 	both := sealedtest.Box(t, sealedtest.KeyB+","+sealedtest.KeyA)
-	_, err = sealed.Reseal(t.Context(), r.store, both, func(v store.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
+	_, err = sealed.Reseal(t.Context(), r.store.Seals, both, func(v sealdb.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
-	r.notifier(r.store)
+	r.notifier(r.store.Notifications)
 	r.due()
 	if got := r.next(); !r.holds(got, secret) || !strings.Contains(string(got.body), runID) {
 		t.Errorf("sent %v %s", got.header, got.body)

@@ -15,7 +15,8 @@ import (
 
 	"parley/shared/endpoint"
 	"parley/shared/outbound"
-	"parley/shared/store"
+	"parley/shared/store/notificationdb"
+	"parley/shared/store/sealdb"
 )
 
 // maxAnswer is how much of an answer is read, in bytes. Nothing of it is kept.
@@ -28,7 +29,7 @@ type answer struct {
 }
 
 // send makes the request. Its errors are in words made for the organization, but for store.ErrUnopened.
-func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answer, error) {
+func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
 	if err := n.outside.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
 	}
@@ -44,7 +45,7 @@ func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answ
 		return answer{}, errors.New("The address is not valid.") //nolint:revive,staticcheck // a sentence for people
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if err := n.sign(req.Header, c, body, time.Now()); errors.Is(err, store.ErrUnopened) {
+	if err := n.sign(req.Header, c, body, time.Now()); errors.Is(err, sealdb.ErrUnopened) {
 		return answer{}, err
 	} else if err != nil {
 		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("secret of an endpoint cannot be used")
@@ -61,11 +62,11 @@ func (n *Notifier) send(ctx context.Context, c *store.ClaimedNotification) (answ
 }
 
 // sign adds the headers of Standard Webhooks, with a signature for each secret that can be opened; store.ErrUnopened when none can.
-func (n *Notifier) sign(header http.Header, c *store.ClaimedNotification, body []byte, at time.Time) error {
+func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotification, body []byte, at time.Time) error {
 	signatures := make([]string, 0, len(c.SealedSecrets))
 	var unopened error
 	for _, sealed := range c.SealedSecrets {
-		secret, err := n.secrets.OpenText(store.SealedNotification, c.OrganizationID, c.EndpointID, sealed)
+		secret, err := n.secrets.OpenText(sealdb.SealedNotification, c.OrganizationID, c.EndpointID, sealed)
 		if err != nil {
 			unopened = fmt.Errorf("opening secret: %w", err)
 			continue

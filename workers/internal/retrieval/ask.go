@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // vectorWithin is how long a search waits for the query's vector.
@@ -32,17 +32,17 @@ type asking struct {
 
 	query Query
 	text  string
-	words []store.QueryWord
-	scope store.SearchScope
+	words []knowledgedb.QueryWord
+	scope knowledgedb.SearchScope
 
 	mu  sync.Mutex
 	got answers
 }
 
 // ask asks all sources at the same time. Of those that fail, a search goes without, but for the text.
-func (s *Searcher) ask(ctx context.Context, q Query, text string, words []store.QueryWord) answers {
+func (s *Searcher) ask(ctx context.Context, q Query, text string, words []knowledgedb.QueryWord) answers {
 	a := &asking{Searcher: s, query: q, text: text, words: words, got: answers{ranks: ranks{}}}
-	a.scope = store.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: q.DocumentIDs, Metadata: q.Metadata}
+	a.scope = knowledgedb.SearchScope{OrganizationID: q.OrganizationID, DocumentIDs: q.DocumentIDs, Metadata: q.Metadata}
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -91,7 +91,7 @@ func (a *asking) fail(err error) {
 	}
 }
 
-type byWords func(ctx context.Context, scope store.SearchScope, words []store.QueryWord, limit int) ([]store.Hit, error)
+type byWords func(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
 
 func (a *asking) byWords(ctx context.Context, source string, search byWords) {
 	hits, err := search(ctx, a.scope, a.words, depth)
@@ -119,7 +119,7 @@ func (a *asking) byVector(ctx context.Context) {
 }
 
 // nearest asks for the query's vector, unless the service was away just now, and finds those nearest to it.
-func (a *asking) nearest(ctx context.Context) ([]store.Hit, error) {
+func (a *asking) nearest(ctx context.Context) ([]knowledgedb.Hit, error) {
 	if !a.gate.open() {
 		return nil, errAway
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // depth is how many chunks each source gives: beyond, a rank says next to nothing.
@@ -21,7 +21,7 @@ const rankOffset = 10
 var weights = map[string]float64{ByText: 1, ByVector: 0.7, ByTrigram: 0.5}
 
 // ranks are the chunks that each source has found, the best first.
-type ranks map[string][]store.Hit
+type ranks map[string][]knowledgedb.Hit
 
 // fusedHit is a chunk with its place among those of all sources.
 type fusedHit struct {

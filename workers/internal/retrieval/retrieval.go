@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/analysis"
 )
 
@@ -28,9 +28,9 @@ const (
 
 // Index finds chunks: by each source the best, with scores that compare within one search.
 type Index interface {
-	SearchText(ctx context.Context, scope store.SearchScope, words []store.QueryWord, limit int) ([]store.Hit, error)
-	SearchSimilar(ctx context.Context, scope store.SearchScope, words []store.QueryWord, limit int) ([]store.Hit, error)
-	SearchVectors(ctx context.Context, scope store.SearchScope, model string, vector []float32, limit int) ([]store.Hit, error)
+	SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
+	SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error)
+	SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, vector []float32, limit int) ([]knowledgedb.Hit, error)
 }
 
 // Store is where documents are.
@@ -116,15 +116,15 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 }
 
 // wordsOf gives the different words of a query.
-func wordsOf(text string) []store.QueryWord {
-	var words []store.QueryWord
+func wordsOf(text string) []knowledgedb.QueryWord {
+	var words []knowledgedb.QueryWord
 	seen := map[string]bool{}
 	for _, w := range analysis.Query(text) {
 		if seen[w.Text] || len(words) == maxWords {
 			continue
 		}
 		seen[w.Text] = true
-		words = append(words, store.QueryWord{Text: w.Text, Lexemes: w.Lexemes})
+		words = append(words, knowledgedb.QueryWord{Text: w.Text, Lexemes: w.Lexemes})
 	}
 	return words
 }

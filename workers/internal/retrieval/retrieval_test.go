@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/retrieval"
 )
 
@@ -20,19 +20,19 @@ import (
 type shelves struct {
 	chunks                       int64
 	counts                       map[string]int64
-	text, similar, vectors       []store.Hit
+	text, similar, vectors       []knowledgedb.Hit
 	noText, noSimilar, noVectors error
 	noCounts, noPassages         error
 	texts                        map[int64]string // of chunks; what is not there is gone
 	wait                         func(ctx context.Context, source string) error
 	mu                           sync.Mutex
 	asked                        []string
-	scopes                       []store.SearchScope
-	words                        []store.QueryWord
+	scopes                       []knowledgedb.SearchScope
+	words                        []knowledgedb.QueryWord
 	limits                       []int
 }
 
-func (s *shelves) note(ctx context.Context, source string, scope store.SearchScope, limit int) error {
+func (s *shelves) note(ctx context.Context, source string, scope knowledgedb.SearchScope, limit int) error {
 	s.mu.Lock()
 	s.asked, s.scopes, s.limits = append(s.asked, source), append(s.scopes, scope), append(s.limits, limit)
 	s.mu.Unlock()
@@ -42,18 +42,18 @@ func (s *shelves) note(ctx context.Context, source string, scope store.SearchSco
 	return nil
 }
 
-func (s *shelves) SearchText(ctx context.Context, scope store.SearchScope, words []store.QueryWord, limit int) ([]store.Hit, error) {
+func (s *shelves) SearchText(ctx context.Context, scope knowledgedb.SearchScope, words []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error) {
 	s.mu.Lock()
 	s.words = words
 	s.mu.Unlock()
 	return s.text, errors.Join(s.note(ctx, "text", scope, limit), s.noText)
 }
 
-func (s *shelves) SearchSimilar(ctx context.Context, scope store.SearchScope, _ []store.QueryWord, limit int) ([]store.Hit, error) {
+func (s *shelves) SearchSimilar(ctx context.Context, scope knowledgedb.SearchScope, _ []knowledgedb.QueryWord, limit int) ([]knowledgedb.Hit, error) {
 	return s.similar, errors.Join(s.note(ctx, "trigram", scope, limit), s.noSimilar)
 }
 
-func (s *shelves) SearchVectors(ctx context.Context, scope store.SearchScope, model string, _ []float32, limit int) ([]store.Hit, error) {
+func (s *shelves) SearchVectors(ctx context.Context, scope knowledgedb.SearchScope, model string, _ []float32, limit int) ([]knowledgedb.Hit, error) {
 	return s.vectors, errors.Join(s.note(ctx, "vector "+model, scope, limit), s.noVectors)
 }
 
@@ -98,10 +98,10 @@ func (e *embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 	return [][]float32{{1, 0}}, e.err
 }
 
-func hits(chunks ...int64) []store.Hit {
-	var list []store.Hit
+func hits(chunks ...int64) []knowledgedb.Hit {
+	var list []knowledgedb.Hit
 	for n, c := range chunks {
-		list = append(list, store.Hit{ChunkID: c, Score: 0.9 - float64(n)/10})
+		list = append(list, knowledgedb.Hit{ChunkID: c, Score: 0.9 - float64(n)/10})
 	}
 	return list
 }
@@ -126,7 +126,7 @@ func chunks(r retrieval.Result) string {
 func TestRanksAreFused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		text, similar, vectors []store.Hit
+		text, similar, vectors []knowledgedb.Hit
 		limit                  int
 		want                   string
 	}{
@@ -163,9 +163,9 @@ func TestRanksAreFused(t *testing.T) {
 		}
 	}
 	s := full()
-	s.text = make([]store.Hit, 0, 60)
+	s.text = make([]knowledgedb.Hit, 0, 60)
 	for n := range int64(60) {
-		s.text = append(s.text, store.Hit{ChunkID: n, Score: 1})
+		s.text = append(s.text, knowledgedb.Hit{ChunkID: n, Score: 1})
 	}
 	got, err := retrieval.New(s, nil).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder", Limit: 1_000})
 	if err != nil || len(got.Found) != 50 {

@@ -10,6 +10,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/knowledgedb"
 	"parley/shared/testkit"
 	"parley/shared/testkit/modelstub"
 	"parley/workers/internal/analysis"
@@ -33,7 +35,7 @@ func openShelf(t *testing.T) *shelf {
 	sh := &shelf{T: t, Store: s}
 	for n, org := range []*string{&sh.org, &sh.other} {
 		email := fmt.Sprintf("%d@example.com", n)
-		account, err := s.SignUp(t.Context(), store.NewUser{Email: email, Name: "a"}, store.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
+		account, err := s.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: email, Name: "a"}, accountdb.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,25 +48,25 @@ func openShelf(t *testing.T) *shelf {
 func (s *shelf) add(org, name, language, model string, metadata map[string]string, pages ...string) string {
 	s.Helper()
 	ctx := s.Context()
-	upload, err := s.Upload(ctx, org, strings.NewReader(name+strings.Join(pages, "\n")), 1<<20)
+	upload, err := s.Blobs.Upload(ctx, org, strings.NewReader(name+strings.Join(pages, "\n")), 1<<20)
 	if err != nil {
 		s.Fatal(err)
 	}
-	added, err := s.AddDocuments(ctx, org, []store.NewDocument{{
+	added, err := s.Knowledge.AddDocuments(ctx, org, []knowledgedb.NewDocument{{
 		ID: id.New(id.Document), Name: name, MIMEType: "text/plain", Metadata: metadata, Content: &upload, CreatedBy: "usr_1",
-	}}, store.DocumentLimits{})
+	}}, knowledgedb.DocumentLimits{})
 	if err != nil {
 		s.Fatal(err)
 	}
-	claimed, err := s.ClaimDocuments(ctx, 10, nil)
+	claimed, err := s.Knowledge.ClaimDocuments(ctx, 10, nil)
 	if err != nil || len(claimed) != 1 || claimed[0].ID != added[0].Document.ID {
 		s.Fatalf("claimed %+v, %v", claimed, err)
 	}
-	var chunks []store.NewChunk
-	var terms store.TermCounts
+	var chunks []knowledgedb.NewChunk
+	var terms knowledgedb.TermCounts
 	for n, text := range pages {
 		page := n + 1
-		chunk := store.NewChunk{Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len([]rune(text))}, Terms: termsOf(language, text)}
+		chunk := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len([]rune(text))}, Terms: termsOf(language, text)}
 		if model != "" {
 			chunk.Vector = modelstub.Vector(text)
 		}
@@ -72,26 +74,26 @@ func (s *shelf) add(org, name, language, model string, metadata map[string]strin
 		chunks = append(chunks, chunk)
 	}
 	held, total := claimed[0].HeldDocument, len(pages)
-	if kept, err := s.AddChunks(ctx, held, chunks, model, &total, total); err != nil || !kept {
+	if kept, err := s.Knowledge.AddChunks(ctx, held, chunks, model, &total, total); err != nil || !kept {
 		s.Fatalf("adding chunks: %v, %v", kept, err)
 	}
-	end := store.FinishedDocument{MIMEType: "text/plain", Language: language, Pages: &total, Model: model, Terms: terms}
-	if kept, err := s.FinishDocument(ctx, held, end); err != nil || !kept {
+	end := knowledgedb.FinishedDocument{MIMEType: "text/plain", Language: language, Pages: &total, Model: model, Terms: terms}
+	if kept, err := s.Knowledge.FinishDocument(ctx, held, end); err != nil || !kept {
 		s.Fatalf("finishing: %v, %v", kept, err)
 	}
 	return held.ID
 }
 
 // termsOf gives a text's terms as they are indexed.
-func termsOf(language, text string) []store.Term {
-	var terms []store.Term
+func termsOf(language, text string) []knowledgedb.Term {
+	var terms []knowledgedb.Term
 	at := map[string]int{}
 	for _, l := range analysis.Terms(language, text) {
 		n, known := at[l.Text]
 		if !known {
 			n = len(terms)
 			at[l.Text] = n
-			terms = append(terms, store.Term{Lexeme: l.Text})
+			terms = append(terms, knowledgedb.Term{Lexeme: l.Text})
 		}
 		terms[n].Positions = append(terms[n].Positions, l.Position)
 	}
@@ -133,7 +135,7 @@ func TestSearchesOfRealDocuments(t *testing.T) {
 	german := s.add(s.org, "garantie.txt", "de", "", map[string]string{"team": "sales"}, "Die Gewährleistung beträgt zwei Jahre.", "Ersatzteile werden binnen zehn Tagen geliefert.")
 	s.add(s.org, "手册.txt", "zh", "", nil, "本产品的保修期为两年。", "请保留发票。")
 	s.add(s.other, "secret.txt", "en", "", nil, "Ladders of the other organization are inspected daily.")
-	searcher := retrieval.New(s.Store, nil)
+	searcher := retrieval.New(s.Store.Knowledge, nil)
 	for name, c := range map[string]struct {
 		query retrieval.Query
 		want  string
@@ -166,13 +168,13 @@ func TestSearchesOfRealDocuments(t *testing.T) {
 	}
 	words := analysis.Query("ladders tank")
 	count := func(org string) string {
-		chunks, counts, err := s.KnowledgeWords(t.Context(), org, append(words[0].Lexemes, append(words[1].Lexemes, "", "nobody's")...))
+		chunks, counts, err := s.Knowledge.KnowledgeWords(t.Context(), org, append(words[0].Lexemes, append(words[1].Lexemes, "", "nobody's")...))
 		return fmt.Sprint(chunks, counts["ladder"], counts["tank"], len(counts), err)
 	}
 	if own, other, none := count(s.org), count(s.other), count("org_none"); own != "10 1 1 2 <nil>" || other != "1 1 0 1 <nil>" || none != "0 0 0 0 <nil>" {
 		t.Errorf("words: %s; %s; %s", own, other, none)
 	}
-	if _, err := s.DeleteDocument(t.Context(), s.org, first); err != nil {
+	if _, err := s.Knowledge.DeleteDocument(t.Context(), s.org, first); err != nil {
 		t.Fatal(err)
 	}
 	if got, err = searcher.Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladders inspected crane"}); err != nil || len(got.Found) != 0 {
@@ -191,14 +193,14 @@ func TestSearchesByVectors(t *testing.T) {
 	s := openShelf(t)
 	s.add(s.org, "safety.txt", "en", "openai/stub", nil, safety...)
 	s.add(s.other, "secret.txt", "en", "openai/stub", nil, "Ladders of the other organization are inspected daily.")
-	got, err := retrieval.New(s.Store, stub{}).Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladder inspection", Supported: true, Limit: 1})
+	got, err := retrieval.New(s.Store.Knowledge, stub{}).Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladder inspection", Supported: true, Limit: 1})
 	if err != nil || pagesOf(got) != "safety.txt 3" || len(got.Without) != 0 {
 		t.Fatalf("%s, without %v, %v", pagesOf(got), got.Without, err)
 	}
 	if by := strings.Join(got.Found[0].MatchedBy, " "); by != "text vector" {
 		t.Errorf("found by %s", by)
 	}
-	all, err := retrieval.New(s.Store, stub{}).Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladder inspection"})
+	all, err := retrieval.New(s.Store.Knowledge, stub{}).Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladder inspection"})
 	if err != nil || len(all.Found) != len(safety) {
 		t.Errorf("%s, %v", pagesOf(all), err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/analysis"
 )
 
@@ -39,7 +39,7 @@ type support struct {
 }
 
 type weighed struct {
-	store.QueryWord
+	knowledgedb.QueryWord
 
 	weight  float64
 	unknown bool
@@ -47,7 +47,7 @@ type weighed struct {
 }
 
 // support weighs a query's words: the rarer, the more they say.
-func (a answers) support(text string, words []store.QueryWord) support {
+func (a answers) support(text string, words []knowledgedb.QueryWord) support {
 	total := float64(a.chunks + unseen)
 	s := support{few: len(words) <= few}
 	names := analysis.Names(text)

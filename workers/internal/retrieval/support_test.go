@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/analysis"
 	"parley/workers/internal/retrieval"
 )
@@ -63,7 +63,7 @@ func TestSupport(t *testing.T) {
 			s.similar = hits(1)
 		}
 		if c.cosine > 0 {
-			s.vectors = []store.Hit{{ChunkID: 1, Score: c.cosine}}
+			s.vectors = []knowledgedb.Hit{{ChunkID: 1, Score: c.cosine}}
 		}
 		for _, supported := range []bool{true, false} {
 			got, err := retrieval.New(s, &embedder{model: "m"}).Search(t.Context(), retrieval.Query{

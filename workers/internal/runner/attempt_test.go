@@ -16,7 +16,11 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/scripted"
 	"parley/workers/internal/tool"
@@ -27,16 +31,16 @@ import (
 type stage struct {
 	model *scripted.Model
 	tools []tool.Tool
-	park  store.Parked
+	park  executiondb.Parked
 	steps [][]byte
-	turns []store.Turn // of the session, before the run
+	turns []sessiondb.Turn // of the session, before the run
 	cfg   domain.Config
 
 	mu      sync.Mutex
 	asked   []string // models that were looked for
-	endings []store.Ending
+	endings []executiondb.Ending
 	actions []domain.RequiredAction
-	written []store.Chunk
+	written []executiondb.Chunk
 	told    []string
 	done    []string
 	changes int
@@ -47,66 +51,66 @@ type stage struct {
 
 func (s *stage) lock() func() { s.mu.Lock(); return s.mu.Unlock }
 
-func (s *stage) Claim(context.Context, []string) ([]store.Claim, error) { return nil, nil }
+func (s *stage) Claim(context.Context, []string) ([]executiondb.Claim, error) { return nil, nil }
 
-func (s *stage) Extend(context.Context, []store.Held) (store.Leases, error) {
-	return store.Leases{}, nil
+func (s *stage) Extend(context.Context, []lease.Held) (executiondb.Leases, error) {
+	return executiondb.Leases{}, nil
 }
 
-func (s *stage) Finish(_ context.Context, endings []store.Ending) (store.Finished, error) {
+func (s *stage) Finish(_ context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	defer s.lock()()
 	s.endings = append(s.endings, endings...)
 	saved := map[string]bool{}
 	for _, e := range endings {
 		saved[e.Run.ID] = true
 	}
-	return store.Finished{Saved: saved}, nil
+	return executiondb.Finished{Saved: saved}, nil
 }
 
-func (s *stage) HandOver(context.Context, map[store.LaneOf]int, int) ([]domain.Job, error) {
+func (s *stage) HandOver(context.Context, map[queuedb.Lane]int, int) ([]domain.Job, error) {
 	return nil, nil
 }
 
-func (s *stage) PutBack(_ context.Context, _ store.Held, wait time.Duration, _ *domain.RunError) (map[store.LaneOf]int, error) {
+func (s *stage) PutBack(_ context.Context, _ lease.Held, wait time.Duration, _ *domain.RunError) (map[queuedb.Lane]int, error) {
 	defer s.lock()()
 	s.back = append(s.back, wait)
-	return map[store.LaneOf]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}, nil
+	return map[queuedb.Lane]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}, nil
 }
 
 func (s *stage) Config(context.Context, string, string, int) (domain.Config, error) {
 	return s.cfg, nil
 }
 
-func (s *stage) History(context.Context, string, int64, int, int) ([]store.Turn, error) {
+func (s *stage) History(context.Context, string, int64, int, int) ([]sessiondb.Turn, error) {
 	return s.turns, nil
 }
 
 func (s *stage) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
 
-func (s *stage) Journal(context.Context, store.Held, int, [][]byte) (bool, error) { return true, nil }
+func (s *stage) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) { return true, nil }
 
-func (s *stage) SaveEvents(_ context.Context, checkpoints []store.Checkpoint) (store.SavedEvents, error) {
+func (s *stage) SaveEvents(_ context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error) {
 	saved := map[string]bool{}
 	for _, c := range checkpoints {
 		saved[c.RunID] = true
 	}
-	return store.SavedEvents{Saved: saved}, nil
+	return executiondb.SavedEvents{Saved: saved}, nil
 }
 
-func (s *stage) Park(_ context.Context, _ store.Held, action domain.RequiredAction, events store.Chunk) (store.Parked, error) {
+func (s *stage) Park(_ context.Context, _ lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error) {
 	defer s.lock()()
 	s.actions, s.written = append(s.actions, action), append(s.written, events)
 	return s.park, nil
 }
 
-func (s *stage) NoteAttempt(_ context.Context, claim store.Claimed) error {
+func (s *stage) NoteAttempt(_ context.Context, claim executiondb.Claimed) error {
 	defer s.lock()()
 	s.noted = append(s.noted, claim.Attempts)
 	return s.refuses
 }
 
-func (s *stage) Progress(context.Context, string, string) (store.Progress, error) {
-	return store.Progress{Usage: domain.Usage{InputTokens: 5}, ToolCalls: []domain.ToolCall{{Name: "earlier"}}}, nil
+func (s *stage) Progress(context.Context, string, string) (rundb.Progress, error) {
+	return rundb.Progress{Usage: domain.Usage{InputTokens: 5}, ToolCalls: []domain.ToolCall{{Name: "earlier"}}}, nil
 }
 
 func (s *stage) For(context.Context, toolset.Run, domain.Tools) (toolset.Set, error) {
@@ -158,7 +162,9 @@ func newRunnerOn(t *testing.T, s *stage, runs Runs) *Runner {
 	}
 	r, err := New(Config{
 		Concurrency: 4, Price: func(_ string, used llm.Usage) int64 { return 10*used.InputTokens + 100*used.OutputTokens },
-	}, Deps{Runs: runs, Records: s, Parking: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
+	}, Deps{
+		Runs: runs, Queue: s, History: s, Progress: s, Records: s, Parking: s, Tools: s, Budgets: unbudgeted{}, Bus: s, Changes: s, Models: models, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +175,7 @@ func newRunnerOn(t *testing.T, s *stage, runs Runs) *Runner {
 func claimedAttempt(runID string) *attempt {
 	agent, now := "ag_1", time.Now()
 	return &attempt{
-		claim: store.Claimed{
+		claim: executiondb.Claimed{
 			RunID: runID, OrganizationID: "org_1", AgentID: &agent, RawInput: []byte(`{"message":"hi"}`), Now: now, Deadline: now.Add(time.Minute),
 			CallerAllowed: true, Attempts: 1, Fence: 1, Seq: 1,
 		},
@@ -178,7 +184,7 @@ func claimedAttempt(runID string) *attempt {
 }
 
 // attempt carries one claimed run out on the stage.
-func (s *stage) attempt(t *testing.T, claim store.Claimed) {
+func (s *stage) attempt(t *testing.T, claim executiondb.Claimed) {
 	t.Helper()
 	r := newRunnerOn(t, s, s)
 	s.asked = nil
@@ -225,7 +231,7 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 	s := &stage{tools: []tool.Tool{pays{}}, model: scripted.New("stage/first", asksToPay(), scripted.Call{
 		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
 	})}
-	s.attempt(t, store.Claimed{Attempts: 1})
+	s.attempt(t, executiondb.Claimed{Attempts: 1})
 	if len(s.endings) != 1 {
 		t.Fatalf("%d endings", len(s.endings))
 	}
@@ -244,7 +250,7 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
 	t.Parallel()
 	s := &stage{model: scripted.New("stage/first")}
-	s.attempt(t, store.Claimed{Attempts: store.MaxDeaths + 1, Deaths: store.MaxDeaths})
+	s.attempt(t, executiondb.Claimed{Attempts: lease.MaxDeaths + 1, Deaths: lease.MaxDeaths})
 	if len(s.endings) != 1 || s.endings[0].Run.Usage.InputTokens != 5 || len(s.endings[0].Run.ToolCalls) != 1 {
 		t.Errorf("%+v", s.endings)
 	}
@@ -262,7 +268,7 @@ func TestAttemptsBehindOthersAreNoted(t *testing.T) {
 		"the second, which cannot be told": {2, errors.New("away"), []int{2}},
 	} {
 		s := &stage{refuses: c.refuses, model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-		s.attempt(t, store.Claimed{Attempts: c.attempts})
+		s.attempt(t, executiondb.Claimed{Attempts: c.attempts})
 		if !slices.Equal(s.noted, c.noted) || len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
 			t.Errorf("%s: noted %v, ended %+v", name, s.noted, s.endings)
 		}
@@ -272,22 +278,22 @@ func TestAttemptsBehindOthersAreNoted(t *testing.T) {
 func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		park    store.Parked
+		park    executiondb.Parked
 		back    int
 		done    int
 		status  domain.RunStatus
 		changes int
 	}{
-		"waits":                {store.Parked{Parked: true, Freed: map[store.LaneOf]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}}, 0, 1, "", 1},
-		"is settled meanwhile": {store.Parked{Settled: true}, 1, 0, "", 1},
-		"was taken over":       {store.Parked{}, 0, 0, "", 0},
-		"is one too many":      {store.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
+		"waits":                {executiondb.Parked{Parked: true, Freed: map[queuedb.Lane]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}}, 0, 1, "", 1},
+		"is settled meanwhile": {executiondb.Parked{Settled: true}, 1, 0, "", 1},
+		"was taken over":       {executiondb.Parked{}, 0, 0, "", 0},
+		"is one too many":      {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {
 		s := &stage{
 			park: c.park, model: scripted.New("stage/first", asksToPay()),
 			tools: []tool.Tool{pays{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
 		}
-		s.attempt(t, store.Claimed{Attempts: 1})
+		s.attempt(t, executiondb.Claimed{Attempts: 1})
 		if len(s.actions) != 1 || len(s.back) != c.back || len(s.done) != c.done || s.changes != c.changes {
 			t.Fatalf("%s: parked %d times, put back %v, told %q and %d changes", name, len(s.actions), s.back, s.done, s.changes)
 		}
@@ -320,14 +326,14 @@ func TestAnAttemptBehindAModelsFailureBeginsWithTheNextModel(t *testing.T) {
 		return sql.Null[[]byte]{V: []byte(`{"code":"` + code + `","message":"m"}`), Valid: true}
 	}
 	for name, c := range map[string]struct {
-		claim store.Claimed
+		claim executiondb.Claimed
 		want  string
 	}{
-		"the first attempt":     {store.Claimed{Attempts: 1}, "a b c"},
-		"behind a lost worker":  {store.Claimed{Attempts: 2}, "a b c"},
-		"behind a lost tool":    {store.Claimed{Attempts: 2, LastError: failed("tool_unavailable")}, "a b c"},
-		"behind a failed model": {store.Claimed{Attempts: 2, LastError: failed("model_truncated")}, "b c a"},
-		"once around":           {store.Claimed{Attempts: 4, LastError: failed("model_timeout")}, "a b c"},
+		"the first attempt":     {executiondb.Claimed{Attempts: 1}, "a b c"},
+		"behind a lost worker":  {executiondb.Claimed{Attempts: 2}, "a b c"},
+		"behind a lost tool":    {executiondb.Claimed{Attempts: 2, LastError: failed("tool_unavailable")}, "a b c"},
+		"behind a failed model": {executiondb.Claimed{Attempts: 2, LastError: failed("model_truncated")}, "b c a"},
+		"once around":           {executiondb.Claimed{Attempts: 4, LastError: failed("model_timeout")}, "a b c"},
 	} {
 		s := &stage{cfg: domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c"}}, model: scripted.New("stage/x", scripted.Call{Deltas: []string{"ok"}})}
 		s.attempt(t, c.claim)

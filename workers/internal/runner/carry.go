@@ -11,14 +11,16 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/failpoint"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
 )
 
 // attempt is one try at a run by this worker.
 type attempt struct {
-	claim   store.Claimed
+	claim   executiondb.Claimed
 	replyTo string
 	asked   time.Time // before the claim: the lease is over no later than a lease from here
 	claimed time.Time // when, by this process's monotonic clock, the database's clock showed claim.Now
@@ -80,7 +82,7 @@ func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.c
 func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &holding{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(store.Lease)}
+	h := &holding{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(lease.Lease)}
 	r.held.add(h)
 	defer r.held.remove(h) // not before the result is saved: the heartbeat keeps the lease meanwhile
 	a.events = r.telling(a, func() { cancel(errTaken) })
@@ -99,7 +101,7 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	case errors.Is(cause, errDraining), errors.Is(cause, errLease):
 		r.putBack(ctx, a, 0, nil)
 	case errors.Is(cause, context.DeadlineExceeded):
-		r.finish(ctx, a, out, domain.RunTimedOut, store.DeadlineExceeded)
+		r.finish(ctx, a, out, domain.RunTimedOut, executiondb.DeadlineExceeded)
 	case errors.As(err, &parked):
 		r.park(ctx, a, out, parked)
 	default:
@@ -185,7 +187,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 		}
 		switch {
 		case err != nil:
-			e.alone = !store.IsLocked(err) // the batch may have been too much for the database
+			e.alone = !pg.IsLocked(err) // the batch may have been too much for the database
 			return err
 		case saved.err != nil:
 			a.log.Error().Err(saved.err).Msg("the database rejects this result")
@@ -217,7 +219,7 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	if out.Turns > 0 || a.claim.Attempts == 1 {
 		return
 	}
-	done, err := r.parking.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
+	done, err := r.progress.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
 	if err != nil {
 		a.log.Warn().Err(err).Msg("cannot read what earlier attempts have done; the run ends without it")
 		return
@@ -241,10 +243,10 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 			return
 		}
 		wait := min(backoff(n), 5*time.Second)
-		if store.IsLocked(err) {
+		if pg.IsLocked(err) {
 			wait = lockedBackoff(n)
 		}
-		if !store.IsLocked(err) || wait == lockedMost {
+		if !pg.IsLocked(err) || wait == lockedMost {
 			a.log.Warn().Err(err).Msg(what + " failed; trying again")
 		}
 		sleep(ctx, wait)
@@ -259,7 +261,7 @@ func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1
 
 // ended is an ending and where its result is waited for.
 type ended struct {
-	store.Ending
+	executiondb.Ending
 
 	replyTo string
 	alone   bool // it is to be saved in a batch of its own
@@ -268,7 +270,7 @@ type ended struct {
 // size is about what the ending adds to a batch.
 func (e ended) size() int {
 	if e.alone {
-		return store.MaxBatchBytes
+		return executiondb.MaxBatchBytes
 	}
 	return e.Size()
 }
@@ -283,7 +285,7 @@ type saving struct {
 // saveAll is one batch of results, and tells those who wait for them: what is told at once leaves together. The places that they leave
 // are handed over behind it, for nobody who waits for a result waits for that.
 func (r *Runner) saveAll(ctx context.Context, batch []ended) ([]saving, error) {
-	endings := make([]store.Ending, len(batch))
+	endings := make([]executiondb.Ending, len(batch))
 	for i, e := range batch {
 		endings[i] = e.Ending
 	}
@@ -305,7 +307,7 @@ func (r *Runner) saveAll(ctx context.Context, batch []ended) ([]saving, error) {
 }
 
 // ending makes the terminal run of what the loop gave.
-func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (store.Ending, error) {
+func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Ending, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns
 	run.CitationsRemoved = out.CitationsRemoved
@@ -313,7 +315,7 @@ func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *d
 		run.Message, run.Output, run.Citations = &out.Text, &domain.Output{Message: out.Text}, out.Citations
 	}
 	run.End(status, cause, domain.At(a.now()), a.claim.RetentionSecs)
-	ending, err := store.NewEnding(a.claim.Held(), run)
+	ending, err := executiondb.NewEnding(a.claim.Held(), run)
 	ending.Events, ending.EndN = a.events.rest(run)
 	return ending, err
 }

@@ -11,7 +11,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 	"parley/shared/testkit"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/scripted"
@@ -20,15 +20,15 @@ import (
 // granted is a stage whose claim is granted, and that calls look before an end is written.
 type granted struct {
 	*stage
-	claim store.Claimed
+	claim executiondb.Claimed
 	look  func()
 }
 
-func (g granted) Claim(context.Context, []string) ([]store.Claim, error) {
-	return []store.Claim{{Run: &g.claim}}, nil
+func (g granted) Claim(context.Context, []string) ([]executiondb.Claim, error) {
+	return []executiondb.Claim{{Run: &g.claim}}, nil
 }
 
-func (g granted) Finish(ctx context.Context, endings []store.Ending) (store.Finished, error) {
+func (g granted) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	g.look()
 	return g.stage.Finish(ctx, endings)
 }
@@ -60,7 +60,7 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 
 	agent, now := "ag_1", time.Now()
 	s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-	g := granted{stage: s, claim: store.Claimed{
+	g := granted{stage: s, claim: executiondb.Claimed{
 		RunID: "run_1", OrganizationID: "org_1", AgentID: &agent, RawInput: []byte(`{"message":"hi"}`), Now: now, Deadline: now.Add(time.Minute),
 		CallerAllowed: true, Attempts: 1, Fence: 1, Seq: 1,
 	}}
@@ -97,7 +97,7 @@ func carried(t *testing.T, g granted, d *bus.Doorbell) {
 		t.Fatal(err)
 	}
 	r, err := New(Config{Concurrency: 1}, Deps{
-		Runs: g, Records: g, Parking: g, Tools: g, Budgets: unbudgeted{}, Bus: g, Changes: g, Models: models,
+		Runs: g, Queue: g, History: g, Progress: g, Records: g, Parking: g, Tools: g, Budgets: unbudgeted{}, Bus: g, Changes: g, Models: models,
 		Metrics: prometheus.NewRegistry(), Log: zerolog.Nop(),
 	})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/lease"
 )
 
 // Why an attempt was cancelled.
@@ -25,7 +25,7 @@ const (
 
 // holding is one run in this worker's hands.
 type holding struct {
-	store.Held
+	lease.Held
 	cancel     context.CancelCauseFunc
 	inProgress func()
 	leaseUntil time.Time // by this process's monotonic clock; guarded by held's lock
@@ -121,7 +121,7 @@ func (r *Runner) beat(ctx context.Context, runs []*holding) (locked []*holding) 
 		return nil
 	}
 	asked := time.Now()
-	ids := make([]store.Held, len(runs))
+	ids := make([]lease.Held, len(runs))
 	for i, run := range runs {
 		ids[i] = run.Held
 	}
@@ -135,7 +135,7 @@ func (r *Runner) beat(ctx context.Context, runs []*holding) (locked []*holding) 
 	for _, run := range runs {
 		switch {
 		case leases.Extended[run.RunID]:
-			r.held.extend(run, asked.Add(store.Lease))
+			r.held.extend(run, asked.Add(lease.Lease))
 			run.inProgress()
 		case leases.Locked[run.RunID]:
 			locked = append(locked, run)

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/lease"
 )
 
 // The heartbeat may be waiting for a database that does not answer; the attempt ends all the same.
@@ -20,7 +20,7 @@ func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
 
 		attempt, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		run := &holding{Held: store.Held{RunID: "run_1", Fence: 1}, cancel: cancel, leaseUntil: time.Now().Add(store.Lease)}
+		run := &holding{Held: lease.Held{RunID: "run_1", Fence: 1}, cancel: cancel, leaseUntil: time.Now().Add(lease.Lease)}
 		h.add(run)
 
 		wait := func(d time.Duration) {
@@ -29,9 +29,9 @@ func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
 			case <-attempt.Done():
 			}
 		}
-		wait(store.Lease - time.Second)
-		h.extend(run, time.Now().Add(store.Lease))
-		wait(store.Lease - time.Second)
+		wait(lease.Lease - time.Second)
+		h.extend(run, time.Now().Add(lease.Lease))
+		wait(lease.Lease - time.Second)
 		if attempt.Err() != nil {
 			t.Fatal("an attempt ended within its lease")
 		}
@@ -51,7 +51,7 @@ func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
 func TestRemoveLeavesALaterClaimOfTheSameRun(t *testing.T) {
 	t.Parallel()
 	h := &held{runs: map[string]*holding{}}
-	first, second := &holding{Held: store.Held{RunID: "run_1", Fence: 1}}, &holding{Held: store.Held{RunID: "run_1", Fence: 2}}
+	first, second := &holding{Held: lease.Held{RunID: "run_1", Fence: 1}}, &holding{Held: lease.Held{RunID: "run_1", Fence: 2}}
 	h.add(first)
 	h.add(second)
 	h.remove(first)

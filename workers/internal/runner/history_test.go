@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/sessiondb"
 	"parley/workers/internal/llm/scripted"
 )
 
@@ -27,7 +28,7 @@ func TestWhatARequestBringsAlong(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		in      domain.Input
-		turns   []store.Turn
+		turns   []sessiondb.Turn
 		prompt  string
 		said    string
 		omitted int
@@ -35,9 +36,9 @@ func TestWhatARequestBringsAlong(t *testing.T) {
 		"nothing":         {domain.Input{Message: "m"}, nil, "Own.", "m", 0},
 		"history":         {domain.Input{Message: "m", History: exchanges(0, 2)}, nil, "Own.", "qa aa qb ab m", 0},
 		"instructions":    {domain.Input{Message: "m", Instructions: "Be brief."}, nil, "Own.\n\nFurther instructions of the caller:\nBe brief.", "m", 0},
-		"a session":       {domain.Input{Message: "m"}, []store.Turn{{Seq: 1, Message: "s", Answer: "t"}}, "Own.", "s t m", 0},
-		"what a turn had": {domain.Input{Message: "m"}, []store.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: brought}}, "Own.", "qa aa qb ab s t m", 0},
-		"both":            {domain.Input{Message: "m", History: exchanges(2, 1)}, []store.Turn{{Seq: 1, Message: "s", Answer: "t"}}, "Own.", "s t qc ac m", 0},
+		"a session":       {domain.Input{Message: "m"}, []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t"}}, "Own.", "s t m", 0},
+		"what a turn had": {domain.Input{Message: "m"}, []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: brought}}, "Own.", "qa aa qb ab s t m", 0},
+		"both":            {domain.Input{Message: "m", History: exchanges(2, 1)}, []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t"}}, "Own.", "s t qc ac m", 0},
 		"more than fits": {
 			domain.Input{Message: "m", History: append([]domain.Exchange{{Message: strings.Repeat("x", 400_000), Answer: "y"}}, exchanges(0, 1)...)},
 			nil,
@@ -50,7 +51,7 @@ func TestWhatARequestBringsAlong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.attempt(t, store.Claimed{Attempts: 1, RawInput: raw})
+		s.attempt(t, executiondb.Claimed{Attempts: 1, RawInput: raw})
 		requests := model.Requests()
 		if len(requests) != 1 || len(s.endings) != 1 {
 			t.Fatalf("%s: %d requests, %d endings", name, len(requests), len(s.endings))
@@ -64,8 +65,8 @@ func TestWhatARequestBringsAlong(t *testing.T) {
 			t.Errorf("%s: prompt %.200q, said %.200q, %d omitted", name, requests[0].System, got, s.endings[0].Run.OmittedTurns)
 		}
 	}
-	s := &stage{model: scripted.New("stage/first"), turns: []store.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: []byte("{")}}}
-	s.attempt(t, store.Claimed{Attempts: 1})
+	s := &stage{model: scripted.New("stage/first"), turns: []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: []byte("{")}}}
+	s.attempt(t, executiondb.Claimed{Attempts: 1})
 	if len(s.endings) == 1 && s.endings[0].Run.Status == domain.RunCompleted {
 		t.Error("a history that cannot be read was passed over")
 	}

@@ -14,7 +14,9 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
 	"parley/shared/testkit"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm/scripted"
@@ -32,10 +34,10 @@ type locking struct {
 	fails error
 }
 
-func (l *locking) Extend(_ context.Context, held []store.Held) (store.Leases, error) {
+func (l *locking) Extend(_ context.Context, held []lease.Held) (executiondb.Leases, error) {
 	defer l.lock()()
 	l.asked = append(l.asked, time.Since(l.began))
-	out := store.Leases{Extended: map[string]bool{}, Locked: map[string]bool{}}
+	out := executiondb.Leases{Extended: map[string]bool{}, Locked: map[string]bool{}}
 	for _, h := range held {
 		if time.Now().Before(l.locked[h.RunID]) {
 			out.Locked[h.RunID] = true
@@ -46,7 +48,7 @@ func (l *locking) Extend(_ context.Context, held []store.Held) (store.Leases, er
 	return out, nil
 }
 
-func (l *locking) Finish(ctx context.Context, endings []store.Ending) (store.Finished, error) {
+func (l *locking) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	unlock := l.lock()
 	l.tries++
 	l.alone = append(l.alone, len(endings))
@@ -54,14 +56,14 @@ func (l *locking) Finish(ctx context.Context, endings []store.Ending) (store.Fin
 	l.fails = nil
 	unlock()
 	if fails != nil {
-		return store.Finished{}, fails
+		return executiondb.Finished{}, fails
 	}
 	failed := map[string]error{}
-	free := slices.DeleteFunc(slices.Clone(endings), func(e store.Ending) bool {
+	free := slices.DeleteFunc(slices.Clone(endings), func(e executiondb.Ending) bool {
 		if !time.Now().Before(l.locked[e.Run.ID]) {
 			return false
 		}
-		failed[e.Run.ID] = store.ErrLocked
+		failed[e.Run.ID] = pg.ErrLocked
 		return true
 	})
 	out, err := l.stage.Finish(ctx, free)
@@ -69,10 +71,10 @@ func (l *locking) Finish(ctx context.Context, endings []store.Ending) (store.Fin
 	return out, err
 }
 
-func (l *locking) Journal(context.Context, store.Held, int, [][]byte) (bool, error) {
+func (l *locking) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) {
 	defer l.lock()()
 	if l.tries++; l.tries < 4 {
-		return false, store.ErrLocked
+		return false, pg.ErrLocked
 	}
 	return true, nil
 }
@@ -96,12 +98,12 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 				var causes [2]func() error
 				for i, id := range []string{"run_1", "run_2"} {
 					attempt, cancel := context.WithCancelCause(ctx)
-					r.held.add(&holding{Held: store.Held{RunID: id}, cancel: cancel, inProgress: func() {}, leaseUntil: time.Now().Add(store.Lease)})
+					r.held.add(&holding{Held: lease.Held{RunID: id}, cancel: cancel, inProgress: func() {}, leaseUntil: time.Now().Add(lease.Lease)})
 					causes[i] = func() error { return context.Cause(attempt) }
 				}
 				go r.heartbeat(ctx)
 				go r.held.watch(ctx)
-				<-time.After(2 * store.Lease)
+				<-time.After(2 * lease.Lease)
 				synctest.Wait()
 				if !errors.Is(causes[0](), c.cause) || causes[1]() != nil {
 					t.Errorf("the locked run ended with %v, the other one with %v", causes[0](), causes[1]())
@@ -123,9 +125,9 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 		s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
 		l := &locking{stage: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
 		r := &Runner{runs: l, bus: s, places: &places{wake: make(chan struct{}, 1)}}
-		endingOf := func(id string) ended { return ended{Ending: store.Ending{Run: domain.Run{ID: id}}} }
+		endingOf := func(id string) ended { return ended{Ending: executiondb.Ending{Run: domain.Run{ID: id}}} }
 		out, err := r.saveAll(t.Context(), []ended{endingOf("run_1"), endingOf("run_2")})
-		if err != nil || !errors.Is(out[0].failed, store.ErrLocked) || out[0].ok || !out[1].ok || len(s.done) != 1 {
+		if err != nil || !errors.Is(out[0].failed, pg.ErrLocked) || out[0].ok || !out[1].ok || len(s.done) != 1 {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		a := &attempt{log: zerolog.Nop()}
@@ -195,10 +197,10 @@ type claimsLocked struct {
 	locked int
 }
 
-func (c *claimsLocked) Claim(ctx context.Context, runIDs []string) ([]store.Claim, error) {
+func (c *claimsLocked) Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error) {
 	if c.locked > 0 {
 		c.locked--
-		return []store.Claim{{Locked: true}}, nil
+		return []executiondb.Claim{{Locked: true}}, nil
 	}
 	return c.granted.Claim(ctx, runIDs)
 }

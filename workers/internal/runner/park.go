@@ -7,7 +7,7 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/failpoint"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
 	"parley/workers/internal/agentloop"
 )
 
@@ -19,7 +19,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	a.events.settled(ctx)
 	action := domain.RequiredAction{
 		Kind: parked.Kind, ToolCallID: parked.Call.ID, Name: parked.Call.Name, Input: parked.Call.Arguments,
-		ExpiresAt: domain.At(a.now().Add(store.ActionTimeout)),
+		ExpiresAt: domain.At(a.now().Add(executiondb.ActionTimeout)),
 	}
 	told, err := a.events.requiresAction(action)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 		r.finishEmpty(ctx, a)
 		return
 	}
-	var result store.Parked
+	var result executiondb.Parked
 	r.persist(ctx, a, "parking run", func(ctx context.Context) (err error) {
 		result, err = r.parking.Park(ctx, a.claim.Held(), action, told)
 		return err
@@ -52,21 +52,21 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 
 // requiresAction gives what was told and is not written, and behind it that the run waits for a person. That is
 // told to nobody before it is written: see publishLast.
-func (t *telling) requiresAction(action domain.RequiredAction) (store.Chunk, error) {
+func (t *telling) requiresAction(action domain.RequiredAction) (executiondb.Chunk, error) {
 	data, err := json.Marshal(struct {
 		RequiredAction domain.RequiredAction `json:"requiredAction"`
 	}{action})
 	if err != nil {
-		return store.Chunk{}, err
+		return executiondb.Chunk{}, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := domain.AppendEventLine(slices.Clone(t.lines), domain.EventRequiresAction, data)
-	return store.Chunk{FirstN: t.first, LastN: t.next, Events: string(lines)}, nil
+	return executiondb.Chunk{FirstN: t.first, LastN: t.next, Events: string(lines)}, nil
 }
 
 // publishLast tells of the last event of what has been written.
-func (t *telling) publishLast(written store.Chunk) {
+func (t *telling) publishLast(written executiondb.Chunk) {
 	events, err := domain.EventChunk{Fence: t.held.Fence, First: written.FirstN, Lines: []byte(written.Events)}.Events()
 	if err != nil || len(events) == 0 {
 		return // watchers read it from the log

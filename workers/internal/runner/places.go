@@ -5,23 +5,23 @@ import (
 	"sync"
 
 	"parley/shared/failpoint"
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
 )
 
 // places are the slots that finished runs left in their lanes and that no waiting run has yet.
 type places struct {
 	mu    sync.Mutex
-	freed map[store.LaneOf]int
+	freed map[queuedb.Lane]int
 	wake  chan struct{}
 }
 
-func (p *places) add(freed map[store.LaneOf]int) {
+func (p *places) add(freed map[queuedb.Lane]int) {
 	if len(freed) == 0 {
 		return
 	}
 	p.mu.Lock()
 	if p.freed == nil {
-		p.freed = make(map[store.LaneOf]int, len(freed))
+		p.freed = make(map[queuedb.Lane]int, len(freed))
 	}
 	for lane, n := range freed {
 		p.freed[lane] += n
@@ -33,7 +33,7 @@ func (p *places) add(freed map[store.LaneOf]int) {
 	}
 }
 
-func (p *places) take() map[store.LaneOf]int {
+func (p *places) take() map[queuedb.Lane]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	freed := p.freed
@@ -51,7 +51,7 @@ func (r *Runner) handOver(ctx context.Context) {
 		case <-r.places.wake:
 		}
 		failpoint.Here(failpoint.HandOverBefore)
-		next, err := r.runs.HandOver(ctx, r.places.take(), r.cfg.Window)
+		next, err := r.queue.HandOver(ctx, r.places.take(), r.cfg.Window)
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 		}

@@ -12,7 +12,11 @@ import (
 	"parley/shared/batch"
 	"parley/shared/bus"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
@@ -32,28 +36,39 @@ const (
 
 // Runs is where runs are claimed, held and ended.
 type Runs interface {
-	Claim(ctx context.Context, runIDs []string) ([]store.Claim, error)
-	Extend(ctx context.Context, held []store.Held) (store.Leases, error)
-	Finish(ctx context.Context, endings []store.Ending) (store.Finished, error)
-	HandOver(ctx context.Context, freed map[store.LaneOf]int, window int) ([]domain.Job, error)
-	PutBack(ctx context.Context, held store.Held, backoff time.Duration, cause *domain.RunError) (freed map[store.LaneOf]int, err error)
+	Claim(ctx context.Context, runIDs []string) ([]executiondb.Claim, error)
+	Extend(ctx context.Context, held []lease.Held) (executiondb.Leases, error)
+	Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error)
+	PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (freed map[queuedb.Lane]int, err error)
+}
+
+// Queue hands the slots of ended runs to waiting ones.
+type Queue interface {
+	HandOver(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
+}
+
+// History is what was said before in the session of a run.
+type History interface {
+	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]sessiondb.Turn, error)
+}
+
+// Progress reads what is known of a run that ends before an attempt has begun.
+type Progress interface {
+	Progress(ctx context.Context, org, runID string) (rundb.Progress, error)
 }
 
 // Records is what an attempt reads, and the journal and the events it writes.
 type Records interface {
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
-	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]store.Turn, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
-	Journal(ctx context.Context, held store.Held, first int, steps [][]byte) (bool, error)
-	SaveEvents(ctx context.Context, checkpoints []store.Checkpoint) (store.SavedEvents, error)
+	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
+	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
 }
 
-// Parking is where a run goes that waits for a person, and what is known of one that ends before it has begun again. NoteAttempt tells that
-// an attempt has begun behind others.
+// Parking is where a run goes that waits for a person. NoteAttempt records that an attempt has begun behind others.
 type Parking interface {
-	Progress(ctx context.Context, org, runID string) (store.Progress, error)
-	Park(ctx context.Context, held store.Held, action domain.RequiredAction, events store.Chunk) (store.Parked, error)
-	NoteAttempt(ctx context.Context, claim store.Claimed) error
+	Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error)
+	NoteAttempt(ctx context.Context, claim executiondb.Claimed) error
 }
 
 // Toolsets give runs their tools.
@@ -91,6 +106,9 @@ type Runner struct {
 	cfg      Config
 	runs     Runs
 	records  Records
+	queue    Queue
+	sessions History
+	progress Progress
 	parking  Parking
 	tools    Toolsets
 	budgets  Budgets
@@ -100,7 +118,7 @@ type Runner struct {
 	loop     *agentloop.Loop
 	log      zerolog.Logger
 	tracer   *tracing.Tracer
-	claims   *batch.Group[tracing.Of[string], store.Claim]
+	claims   *batch.Group[tracing.Of[string], executiondb.Claim]
 	finishes *batch.Group[tracing.Of[ended], saving]
 	events   *batch.Group[checkpoint, error]
 	places   *places
@@ -111,24 +129,27 @@ type Runner struct {
 
 // Deps are what a runner works with.
 type Deps struct {
-	Runs    Runs
-	Records Records
-	Parking Parking
-	Tools   Toolsets
-	Budgets Budgets
-	Bus     Bus
-	Changes Changes
-	Models  *llm.Registry   // where agents' models are found
-	Tracer  *tracing.Tracer // nil: runs are not traced
-	Metrics prometheus.Registerer
-	Log     zerolog.Logger
+	Runs     Runs
+	Queue    Queue
+	History  History
+	Progress Progress
+	Records  Records
+	Parking  Parking
+	Tools    Toolsets
+	Budgets  Budgets
+	Bus      Bus
+	Changes  Changes
+	Models   *llm.Registry   // where agents' models are found
+	Tracer   *tracing.Tracer // nil: runs are not traced
+	Metrics  prometheus.Registerer
+	Log      zerolog.Logger
 }
 
 // New makes a runner.
 func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
-		cfg: cfg, runs: runs, records: deps.Records, parking: deps.Parking, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
+		cfg: cfg, runs: runs, queue: deps.Queue, sessions: deps.History, progress: deps.Progress, records: deps.Records, parking: deps.Parking, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
 		models:  deps.Models,
 		changes: deps.Changes, tracer: deps.Tracer, log: deps.Log,
 		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn, Panicked: func(name string, err error) {
@@ -141,8 +162,8 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 	r.claims = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))
 	r.finishes = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.finish batch", r.saveAll)).
-		Sized(store.MaxBatchBytes, func(e tracing.Of[ended]) int { return e.Request.size() })
-	r.events = batch.New(batchMax, waiting, r.saveEvents).Sized(store.MaxBatchBytes, checkpoint.size)
+		Sized(executiondb.MaxBatchBytes, func(e tracing.Of[ended]) int { return e.Request.size() })
+	r.events = batch.New(batchMax, waiting, r.saveEvents).Sized(executiondb.MaxBatchBytes, checkpoint.size)
 	var err error
 	r.metrics, err = newMetrics(deps.Metrics, r.held.count)
 	return r, err

@@ -10,7 +10,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/pg"
 )
 
 // rejecting keeps all chunks but one, which it will never keep.
@@ -20,8 +21,8 @@ type rejecting struct {
 	err   error
 }
 
-func (r rejecting) SaveEvents(context.Context, []store.Checkpoint) (store.SavedEvents, error) {
-	return store.SavedEvents{
+func (r rejecting) SaveEvents(context.Context, []executiondb.Checkpoint) (executiondb.SavedEvents, error) {
+	return executiondb.SavedEvents{
 		Saved: map[string]bool{"run_good": true}, Locked: map[string]bool{"run_locked": true},
 		Rejected: map[string]error{r.runID: errors.New("no such character")},
 	}, r.err
@@ -36,7 +37,7 @@ func TestEventsThatAreRejectedStopNoRun(t *testing.T) {
 		checkpoints[i].RunID = runID
 	}
 	answers, err := r.saveEvents(t.Context(), checkpoints)
-	if err != nil || !slices.Equal(answers, []error{nil, nil, errTaken, store.ErrLocked}) {
+	if err != nil || !slices.Equal(answers, []error{nil, nil, errTaken, pg.ErrLocked}) {
 		t.Errorf("answers %v, %v", answers, err)
 	}
 	if lines := log.String(); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, "run_bad") || !strings.Contains(lines, "no such character") {

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/lease"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/llm"
 )
@@ -26,8 +27,8 @@ const (
 // Budgets are what the calls of runs are counted against.
 type Budgets interface {
 	Budgeted(ctx context.Context, org string) (bool, error)
-	Reserve(ctx context.Context, h store.Hold) (budgets int, lacking *store.Lacking, err error)
-	Settle(ctx context.Context, held store.Held, holdID string, used store.Amounts) error
+	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.Lacking, err error)
+	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
 // spending holds the calls of an attempt to the budgets that its run falls under.
@@ -45,15 +46,15 @@ func (r *Runner) spending(a *attempt) *spending {
 // reservation is what a call may use at most. Its hold has no id where no budget holds any of it.
 type reservation struct {
 	*spending
-	hold store.Hold
+	hold budgetdb.Hold
 }
 
 func (r reservation) held() bool { return r.hold.ID != "" }
 
 // reserve holds what a call may use at most. The reservation must be settled, unless there is an error, an *agentloop.Error; lacking is
 // the budget that it is about, if it is about one.
-func (s *spending) reserve(ctx context.Context, most store.Amounts) (reservation, *store.Lacking, error) {
-	r := reservation{s, store.Hold{Held: s.a.claim.Held(), Amounts: most}}
+func (s *spending) reserve(ctx context.Context, most budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
+	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: most}}
 	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)
 	if err != nil {
 		return r, nil, retryable(err)
@@ -69,10 +70,10 @@ func (s *spending) reserve(ctx context.Context, most store.Amounts) (reservation
 	}
 	switch {
 	case err != nil:
-		r.settle(ctx, store.Amounts{}) // it may have been made all the same
+		r.settle(ctx, budgetdb.Amounts{}) // it may have been made all the same
 		return r, nil, retryable(err)
 	case lacking != nil:
-		e := store.UsedUp(lacking.Budget)
+		e := budgetdb.UsedUp(lacking.Budget)
 		return r, lacking, &agentloop.Error{Code: string(e.Code), Message: e.Detail, Retryable: lacking.Later}
 	case budgets == 0:
 		r.hold.ID = ""
@@ -82,7 +83,7 @@ func (s *spending) reserve(ctx context.Context, most store.Amounts) (reservation
 
 // settle writes what a call came to, also when its run has ended meanwhile. What cannot be written is the sweeper's, to whom all that was
 // held counts as used.
-func (r reservation) settle(ctx context.Context, used store.Amounts) {
+func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	for n := 1; ; n++ {
@@ -98,10 +99,10 @@ func (r reservation) settle(ctx context.Context, used store.Amounts) {
 }
 
 // write ends the hold. Where there is none, budgets may have been made meanwhile.
-func (r reservation) write(ctx context.Context, used store.Amounts) error {
+func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	if !r.held() {
 		some, err := r.budgets.Budgeted(ctx, r.hold.OrganizationID)
-		if err != nil || !some || used == (store.Amounts{}) {
+		if err != nil || !some || used == (budgetdb.Amounts{}) {
 			return err
 		}
 	}
@@ -110,11 +111,11 @@ func (r reservation) write(ctx context.Context, used store.Amounts) error {
 
 // code reserves a call of codeExecution. done must be called with how long it took.
 func (s *spending) code(ctx context.Context) (done func(took time.Duration), err error) {
-	r, _, err := s.reserve(ctx, store.Amounts{Sandbox: s.wall})
+	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
 	if err != nil {
 		return nil, err
 	}
-	return func(took time.Duration) { r.settle(ctx, store.Amounts{Sandbox: min(took, s.wall)}) }, nil
+	return func(took time.Duration) { r.settle(ctx, budgetdb.Amounts{Sandbox: min(took, s.wall)}) }, nil
 }
 
 // model makes a model whose calls are held to the budgets.
@@ -143,7 +144,7 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 		return reservation{}, retryable(err)
 	}
 	if !some {
-		return reservation{m.spending, store.Hold{Held: m.spending.a.claim.Held()}}, nil
+		return reservation{m.spending, budgetdb.Hold{Held: m.spending.a.claim.Held()}}, nil
 	}
 	most := worst(req)
 	for {
@@ -160,12 +161,12 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 
 // cameTo is what a call has used: what its provider says. Unless this is known to be nothing, it is all that the call may have used; of an
 // answer of which only the text is known, at most a token for each byte.
-func (m *budgetedModel) cameTo(req *llm.Request, res *llm.Response, failed error) store.Amounts {
+func (m *budgetedModel) cameTo(req *llm.Request, res *llm.Response, failed error) budgetdb.Amounts {
 	var e *llm.Error
 	used := res.Usage
 	switch {
 	case errors.As(failed, &e) && e.Unused:
-		return store.Amounts{}
+		return budgetdb.Amounts{}
 	case failed != nil:
 		return m.amounts(worst(req))
 	case used.Estimated:
@@ -177,8 +178,8 @@ func (m *budgetedModel) cameTo(req *llm.Request, res *llm.Response, failed error
 	return m.amounts(used)
 }
 
-func (m *budgetedModel) amounts(used llm.Usage) store.Amounts {
-	a := store.Amounts{Tokens: max(used.InputTokens, 0) + max(used.OutputTokens, 0)}
+func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
+	a := budgetdb.Amounts{Tokens: max(used.InputTokens, 0) + max(used.OutputTokens, 0)}
 	if m.spending.price != nil {
 		a.CostMicros = max(m.spending.price(m.Model.Info().Name, used), 0)
 	}

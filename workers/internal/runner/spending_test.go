@@ -12,7 +12,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/lease"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/llm/scripted"
 )
@@ -22,13 +23,13 @@ type purse struct {
 	some    []bool // whether there are budgets, each time that somebody asks; the last one from then on
 	budgets int    // that hold a call
 	room    int64  // tokens that each call may hold
-	holds   []store.Amounts
+	holds   []budgetdb.Amounts
 	settled []settlement
 }
 
 type settlement struct {
 	held bool
-	used store.Amounts
+	used budgetdb.Amounts
 }
 
 func (p *purse) Budgeted(context.Context, string) (bool, error) {
@@ -39,15 +40,15 @@ func (p *purse) Budgeted(context.Context, string) (bool, error) {
 	return some, nil
 }
 
-func (p *purse) Reserve(_ context.Context, h store.Hold) (int, *store.Lacking, error) {
+func (p *purse) Reserve(_ context.Context, h budgetdb.Hold) (int, *budgetdb.Lacking, error) {
 	if p.room > 0 && h.Tokens > p.room {
-		return 0, &store.Lacking{Budget: domain.Budget{Limit: p.room}}, nil
+		return 0, &budgetdb.Lacking{Budget: domain.Budget{Limit: p.room}}, nil
 	}
 	p.holds = append(p.holds, h.Amounts)
 	return p.budgets, nil, nil
 }
 
-func (p *purse) Settle(_ context.Context, _ store.Held, holdID string, used store.Amounts) error {
+func (p *purse) Settle(_ context.Context, _ lease.Held, holdID string, used budgetdb.Amounts) error {
 	p.settled = append(p.settled, settlement{holdID != "", used})
 	return nil
 }
@@ -75,16 +76,16 @@ func asks(text string, maxTokens int64) llm.Request {
 func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
 	const most = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
-	costs := func(in, out int64) store.Amounts {
-		return store.Amounts{Tokens: in + out, CostMicros: 2*in + 3*out}
+	costs := func(in, out int64) budgetdb.Amounts {
+		return budgetdb.Amounts{Tokens: in + out, CostMicros: 2*in + 3*out}
 	}
-	whole, nothing := costs(most-500, 500), store.Amounts{}
+	whole, nothing := costs(most-500, 500), budgetdb.Amounts{}
 	refused := llm.NewError(llm.KindRateLimited, nil)
 	refused.Unused = true
 	arguments := json.RawMessage(`{"q":"` + strings.Repeat("x", 100) + `"}`)
 	for what, c := range map[string]struct {
 		call scripted.Call
-		want store.Amounts
+		want budgetdb.Amounts
 	}{
 		"answered":             {scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}, costs(30, 5)},
 		"refused":              {scripted.Call{Err: refused}, nothing},
@@ -137,7 +138,7 @@ func TestAnswersAreBoundedByBudgetsThatHoldThem(t *testing.T) {
 func TestBudgetsThatAreMadeMeanwhileCountTheCall(t *testing.T) {
 	t.Parallel()
 	answer := scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}
-	counted := []settlement{{false, store.Amounts{Tokens: 35, CostMicros: 75}}}
+	counted := []settlement{{false, budgetdb.Amounts{Tokens: 35, CostMicros: 75}}}
 	for what, c := range map[string]struct {
 		purse purse
 		call  scripted.Call
@@ -160,7 +161,7 @@ func TestBudgetsThatAreMadeMeanwhileCountTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	done(2 * time.Minute)
-	if !slices.Equal(p.settled, []settlement{{false, store.Amounts{Sandbox: time.Minute}}}) {
+	if !slices.Equal(p.settled, []settlement{{false, budgetdb.Amounts{Sandbox: time.Minute}}}) {
 		t.Errorf("code: %+v", p.settled)
 	}
 }

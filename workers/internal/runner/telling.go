@@ -10,7 +10,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
 	"parley/workers/internal/agentloop"
 )
 
@@ -20,9 +22,9 @@ const checkpointEvery = 250 * time.Millisecond
 // telling is what an attempt tells of its run: each event at once to whoever watches, and gathered to the
 // database. Only the attempt's goroutine tells; checkpoints are written from a timer's.
 type telling struct {
-	held    store.Held
+	held    lease.Held
 	publish func(runID string, chunk domain.EventChunk)
-	save    func(context.Context, store.Checkpoint) (held bool, err error)
+	save    func(context.Context, executiondb.Checkpoint) (held bool, err error)
 	taken   func() // the run is no longer this attempt's
 	log     zerolog.Logger
 
@@ -110,7 +112,7 @@ func (t *telling) checkpoint() {
 	t.saving = done
 	t.mu.Unlock()
 
-	held, err := t.save(context.Background(), store.Checkpoint{Held: t.held, Chunk: chunk})
+	held, err := t.save(context.Background(), executiondb.Checkpoint{Held: t.held, Chunk: chunk})
 
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,11 +131,11 @@ func (t *telling) checkpoint() {
 }
 
 // chunk gives what was told and is not written.
-func (t *telling) chunk() store.Chunk {
+func (t *telling) chunk() executiondb.Chunk {
 	if t.next == t.first {
-		return store.Chunk{}
+		return executiondb.Chunk{}
 	}
-	return store.Chunk{FirstN: t.first, LastN: t.next - 1, Events: string(t.lines)}
+	return executiondb.Chunk{FirstN: t.first, LastN: t.next - 1, Events: string(t.lines)}
 }
 
 // close ends the checkpoints. One that is being written is not waited for: the fence decides what becomes of it.
@@ -163,12 +165,12 @@ func (t *telling) settled(ctx context.Context) {
 
 // rest gives what is left to be written with the run's end, and the end's number. A first attempt that told
 // nothing but its whole answer in one piece leaves nothing: readers make that of the result.
-func (t *telling) rest(run domain.Run) (events store.Chunk, endN int) {
+func (t *telling) rest(run domain.Run) (events executiondb.Chunk, endN int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
 	if alone && run.Status == domain.RunCompleted && isAnswer(t.lines, *run.Message) {
-		return store.Chunk{}, t.next
+		return executiondb.Chunk{}, t.next
 	}
 	return t.chunk(), t.next
 }
@@ -189,7 +191,7 @@ func (t *telling) forget() {
 func (r *Runner) telling(a *attempt, taken func()) *telling {
 	t := &telling{held: a.claim.Held(), publish: r.bus.Events, taken: taken, log: a.log}
 	var alone bool
-	t.save = func(ctx context.Context, c store.Checkpoint) (held bool, err error) {
+	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
 		alone = err != nil // the batch may have been too much for the database
 		switch {
@@ -206,7 +208,7 @@ func (r *Runner) telling(a *attempt, taken func()) *telling {
 
 // checkpoint is a request to save events.
 type checkpoint struct {
-	store.Checkpoint
+	executiondb.Checkpoint
 
 	alone bool // it is to be saved in a batch of its own
 }
@@ -214,7 +216,7 @@ type checkpoint struct {
 // size is about what the checkpoint adds to a batch.
 func (c checkpoint) size() int {
 	if c.alone {
-		return store.MaxBatchBytes
+		return executiondb.MaxBatchBytes
 	}
 	return c.Size()
 }
@@ -223,7 +225,7 @@ func (c checkpoint) size() int {
 func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]error, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
-	chunks := make([]store.Checkpoint, len(checkpoints))
+	chunks := make([]executiondb.Checkpoint, len(checkpoints))
 	for i, c := range checkpoints {
 		chunks[i] = c.Checkpoint
 	}
@@ -238,7 +240,7 @@ func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]er
 		case cause != nil: // they are told to whoever listens, and no later checkpoint has them
 			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("events cannot be stored; the run goes on without them")
 		case done.Locked[c.RunID]:
-			out[i] = store.ErrLocked
+			out[i] = pg.ErrLocked
 		case !done.Saved[c.RunID]:
 			out[i] = errTaken
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
 	"parley/workers/internal/agentloop"
 )
 
@@ -23,7 +24,7 @@ type teller struct {
 
 	mu        sync.Mutex
 	published []string
-	saved     []store.Checkpoint
+	saved     []executiondb.Checkpoint
 	at        []time.Time
 	fail      error
 	lost      bool
@@ -34,7 +35,7 @@ type teller struct {
 func newTeller(fence int64) *teller {
 	tt := &teller{}
 	tt.telling = &telling{
-		held: store.Held{RunID: "run_1", Fence: fence}, log: zerolog.Nop(),
+		held: lease.Held{RunID: "run_1", Fence: fence}, log: zerolog.Nop(),
 		publish: func(_ string, c domain.EventChunk) {
 			tt.published = append(tt.published, fmt.Sprintf("%d.%d %s", c.Fence, c.First, c.Lines))
 		},
@@ -45,7 +46,7 @@ func newTeller(fence int64) *teller {
 	return tt
 }
 
-func (tt *teller) store(_ context.Context, c store.Checkpoint) (bool, error) {
+func (tt *teller) store(_ context.Context, c executiondb.Checkpoint) (bool, error) {
 	if tt.slow > 0 {
 		<-time.After(tt.slow)
 	}
@@ -62,7 +63,7 @@ func (tt *teller) store(_ context.Context, c store.Checkpoint) (bool, error) {
 func (tt *teller) say(text string) { tt.loop(agentloop.Event{Type: agentloop.EventDelta, Text: text}) }
 
 // chunks shows what was saved, as in "2-3".
-func chunks(saved []store.Checkpoint) string {
+func chunks(saved []executiondb.Checkpoint) string {
 	var out []string
 	for _, c := range saved {
 		out = append(out, fmt.Sprintf("%d-%d", c.FirstN, c.LastN))
@@ -92,7 +93,7 @@ func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
 			}
 		}
 		rest, end := tt.rest(answered("whatever"))
-		if got := chunks(append(tt.saved, store.Checkpoint{Chunk: rest})); got != "2-7 8-13 14-19 20-21" || end != 22 {
+		if got := chunks(append(tt.saved, executiondb.Checkpoint{Chunk: rest})); got != "2-7 8-13 14-19 20-21" || end != 22 {
 			t.Errorf("stored in %s, ended at %d", got, end)
 		}
 		if !strings.HasPrefix(tt.published[0], "1.1 run.started {") || tt.published[1] != "1.2 message.delta {\"text\":\"0\"}\n" {
@@ -170,7 +171,7 @@ func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
 			t.Errorf("after %d failures stored %+v", tried, tt.saved)
 		}
 		tt.settled(t.Context())
-		if rest, end := tt.rest(answered("ab")); rest != (store.Chunk{}) || end != 4 {
+		if rest, end := tt.rest(answered("ab")); rest != (executiondb.Chunk{}) || end != 4 {
 			t.Errorf("left %+v, ends at %d", rest, end)
 		}
 	})
@@ -189,7 +190,7 @@ func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
 			t.Errorf("stored %s, left %+v, ends at %d", chunks(tt.saved), rest, end)
 		}
 		tt.forget()
-		if rest, end := tt.rest(domain.Run{Status: domain.RunFailed}); rest != (store.Chunk{}) || end != 4 {
+		if rest, end := tt.rest(domain.Run{Status: domain.RunFailed}); rest != (executiondb.Chunk{}) || end != 4 {
 			t.Errorf("left %+v, ends at %d", rest, end)
 		}
 		<-time.After(time.Minute)

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolset"
@@ -19,8 +21,8 @@ const historyMax = 200
 
 // try makes one attempt: everything between the claim and the result.
 func (r *Runner) try(ctx context.Context, a *attempt) (agentloop.Output, error) {
-	if a.claim.Deaths >= store.MaxDeaths {
-		return agentloop.Output{}, &agentloop.Error{Code: store.WorkerLost.Code, Message: store.WorkerLost.Message}
+	if a.claim.Deaths >= lease.MaxDeaths {
+		return agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
 	}
 	if !a.claim.CallerAllowed {
 		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
@@ -73,7 +75,7 @@ func (r *Runner) history(ctx context.Context, a *attempt, asked domain.Input) ([
 	if a.claim.Seq == 1 {
 		return plainTurns(asked.History), nil
 	}
-	turns, err := r.records.History(ctx, a.claim.OrganizationID, a.claim.SessionRef, a.claim.Seq, historyMax)
+	turns, err := r.sessions.History(ctx, a.claim.OrganizationID, a.claim.SessionRef, a.claim.Seq, historyMax)
 	if err != nil {
 		return nil, retryable(err)
 	}
@@ -99,7 +101,7 @@ func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
 
 // modelsFor gives the models to try, in their order. Each attempt that follows a model's failure begins with the next one: a
 // model that breaks off in the middle of its answer cannot be fallen back from within the attempt.
-func modelsFor(claim store.Claimed, cfg domain.Config) (first string, fallbacks []string) {
+func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
 	var last domain.RunError
 	if json.Unmarshal(claim.LastError.V, &last) == nil && strings.HasPrefix(last.Code, "model_") {
@@ -171,7 +173,7 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 		return fmt.Errorf("encoding step: %w", err)
 	}
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
-	for n := 1; store.IsLocked(err) && ctx.Err() == nil; n++ { // what the step cost is not thrown away for a lock
+	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // what the step cost is not thrown away for a lock
 		sleep(ctx, lockedBackoff(n))
 		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
 	}

@@ -13,6 +13,9 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
@@ -30,12 +33,12 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	org := account.Organization.ID
-	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,8 +73,8 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 			exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'running'`)
 		}},
 		{"a document that nobody reads", domain.ChangedDocuments, func() {
-			doc := store.NewDocument{ID: id.New(id.Document), Name: "a", URL: "https://example.com/a", CreatedBy: "usr_a"}
-			if _, err := st.AddDocuments(t.Context(), org, []store.NewDocument{doc}, store.DocumentLimits{}); err != nil {
+			doc := knowledgedb.NewDocument{ID: id.New(id.Document), Name: "a", URL: "https://example.com/a", CreatedBy: "usr_a"}
+			if _, err := st.Knowledge.AddDocuments(t.Context(), org, []knowledgedb.NewDocument{doc}, knowledgedb.DocumentLimits{}); err != nil {
 				t.Fatal(err)
 			}
 			exec(`UPDATE documents SET not_before = clock_timestamp() - interval '2 hours'`)
@@ -115,15 +118,15 @@ func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
 // claimed makes a run that a worker has in hand.
 func claimed(t *testing.T, st *store.Store, org, agent string) {
 	t.Helper()
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := st.Accept(t.Context(), []store.NewRun{run}, window); err != nil || out[0].Err != nil {
+	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}, window); err != nil || out[0].Err != nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
-	if claims, err := st.Claim(t.Context(), []string{run.ID}); err != nil || claims[0].Run == nil {
+	if claims, err := st.Executions.Claim(t.Context(), []string{run.ID}); err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
 	}
 }

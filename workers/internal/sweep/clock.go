@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
 )
 
 // clockStep is how far the database's clock and this process's monotonic one may part between two rounds. More is a step.
@@ -12,7 +13,7 @@ const clockStep = 2 * time.Second
 
 // clock is what the sweeper knows of the database's clock.
 type clock struct {
-	seen  store.Clock
+	seen  executiondb.Clock
 	at    time.Time // before seen was read, by this process's monotonic clock
 	took  time.Duration
 	grace time.Time // no lease counts as over until then
@@ -23,7 +24,7 @@ type clock struct {
 // them. A first look only shortens waits: the sweeper may have restarted with the server.
 func (s *Sweeper) checkClock(ctx context.Context) error {
 	before := time.Now()
-	now, err := s.store.Clock(ctx)
+	now, err := s.store.Executions.Clock(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,13 +36,13 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 	if !first && !stepped && now.Started.Equal(old.seen.Started) {
 		return nil
 	}
-	shortened, err := s.store.ShortenWaits(ctx)
+	shortened, err := s.store.Executions.ShortenWaits(ctx)
 	if err != nil {
 		s.clock = old // the next round finds the same
 		return err
 	}
 	if !first {
-		s.clock.grace = time.Now().Add(store.Lease)
+		s.clock.grace = time.Now().Add(lease.Lease)
 		s.log.Warn().Dur("step", step).Int64("shortened", shortened).
 			Msg("the database's clock has stepped, or another server has taken over; workers get time to renew their leases")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/store"
+	"parley/shared/store/lease"
 	"parley/shared/testkit"
 )
 
@@ -18,16 +19,16 @@ type held struct {
 	db    *sql.DB
 	store *store.Store
 	sweep *Sweeper
-	run   store.Held
+	run   lease.Held
 }
 
 func newHeld(t *testing.T) *held {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, b, run := dispatchedIn(t, dsn, testkit.NATS(t))
-	h := &held{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), store.Held{}}
+	h := &held{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), lease.Held{}}
 	h.timeless()
-	claims, err := st.Claim(t.Context(), []string{run.ID})
+	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
 	}
@@ -70,7 +71,7 @@ func (h *held) step(by time.Duration) {
 
 func (h *held) wantHeld(want bool) {
 	h.Helper()
-	leases, err := h.store.Extend(h.Context(), []store.Held{h.run})
+	leases, err := h.store.Executions.Extend(h.Context(), []lease.Held{h.run})
 	if err != nil || leases.Extended[h.run.RunID] != want {
 		h.Errorf("the worker holds its run: %v, want %v, %v", !want, want, err)
 	}

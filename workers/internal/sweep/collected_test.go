@@ -13,6 +13,9 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
@@ -31,8 +34,8 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 	t.Cleanup(b.Close)
 	delivery := deliveryTo(t, st)
 	const window = 100 * time.Millisecond
-	delivery.Collect = &store.Collect{KeyHash: contract.Hash("k"), Window: window, MaxWait: window}
-	if out, err := st.AcceptDeliveries(t.Context(), []store.NewDelivery{delivery}, 4); err != nil || out[0].Err != nil || out[0].Job != nil {
+	delivery.Collect = &queuedb.Collect{KeyHash: contract.Hash("k"), Window: window, MaxWait: window}
+	if out, err := st.Queue.AcceptDeliveries(t.Context(), []queuedb.NewDelivery{delivery}, 4); err != nil || out[0].Err != nil || out[0].Job != nil {
 		t.Fatalf("delivering: %+v, %v", out, err)
 	}
 	heard := listen(t, b, delivery.OrganizationID)
@@ -60,7 +63,7 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("nothing was heard")
 	}
-	claims, err := st.Claim(context.WithoutCancel(t.Context()), []string{delivery.Run.ID})
+	claims, err := st.Executions.Claim(context.WithoutCancel(t.Context()), []string{delivery.Run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
 	}
@@ -71,35 +74,35 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 }
 
 // deliveryTo makes an organization with a hook, and a delivery to it.
-func deliveryTo(t *testing.T, st *store.Store) store.NewDelivery {
+func deliveryTo(t *testing.T, st *store.Store) queuedb.NewDelivery {
 	t.Helper()
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	org := account.Organization.ID
-	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := secrets.NewAPIKey()
-	key, err := st.CreateKey(t.Context(), store.Actor{OrganizationID: org, Role: domain.RoleAdmin}, store.NewKey{
+	key, err := st.Accounts.CreateKey(t.Context(), accountdb.Actor{OrganizationID: org, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	hook, err := st.CreateHook(t.Context(), store.NewHook{
+	hook, err := st.Hooks.CreateHook(t.Context(), hookdb.NewHook{
 		Hook:           domain.Hook{ID: id.New(id.Hook), Name: "h", AgentID: agent.ID, KeyID: key.ID, Source: domain.HookGitHub, Enabled: true},
 		OrganizationID: org,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "webhook", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	return store.NewDelivery{HookID: hook.ID, OrganizationID: org, ID: "one", Status: domain.DeliveryAccepted, Run: &run}
+	return queuedb.NewDelivery{HookID: hook.ID, OrganizationID: org, ID: "one", Status: domain.DeliveryAccepted, Run: &run}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/queuedb"
 )
 
 // measureEvery is how often it is counted what waits; every sweeper does.
@@ -85,7 +85,7 @@ func (m *metrics) count(action string, n int) { m.did.WithLabelValues(action).Ad
 
 // measure counts what waits, in the database and in the stream.
 func (s *Sweeper) measure(ctx context.Context) error {
-	queues, err := s.store.Queues(ctx)
+	queues, err := s.store.Queue.Queues(ctx)
 	if err == nil {
 		s.metrics.showQueues(queues)
 	}
@@ -104,11 +104,11 @@ func (s *Sweeper) measure(ctx context.Context) error {
 func lanes() []domain.Lane { return append(slices.Clone(domain.Lanes), domain.LaneIngest) }
 
 // showQueues sets every gauge: what is not told of is none.
-func (m *metrics) showQueues(queues []store.Queue) {
+func (m *metrics) showQueues(queues []queuedb.Queue) {
 	for _, lane := range lanes() {
-		for _, state := range store.QueueStates {
-			var found store.Queue
-			if i := slices.IndexFunc(queues, func(q store.Queue) bool { return q.Lane == lane && q.State == state }); i >= 0 {
+		for _, state := range queuedb.QueueStates {
+			var found queuedb.Queue
+			if i := slices.IndexFunc(queues, func(q queuedb.Queue) bool { return q.Lane == lane && q.State == state }); i >= 0 {
 				found = queues[i]
 			}
 			m.queues.WithLabelValues(string(lane), state).Set(float64(found.Runs))

@@ -13,6 +13,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
@@ -41,7 +43,7 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 	s.stream = time.Unix(1, 0) // it saw another one
 	rings(1)
 	rings(0) // not again at once
-	claims, err := st.Claim(t.Context(), []string{run.ID})
+	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
 	}
@@ -77,7 +79,7 @@ func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
 	job.RunID = run.ID
 	b.Ring(job)
 	hears()
-	if err := st.RingAll(t.Context()); err != nil { // its time has come
+	if err := st.Queue.RingAll(t.Context()); err != nil { // its time has come
 		t.Fatal(err)
 	}
 	if err := s.sweep(t.Context()); err != nil {
@@ -111,7 +113,7 @@ func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 		testkit.CutFiles(t, dir, name, false)
 	}
 	server.Restart()
-	if err := st.RingAll(t.Context()); err != nil {
+	if err := st.Queue.RingAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	heard := false
@@ -125,13 +127,13 @@ func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 }
 
 // dispatched is a run that was accepted and not rung for, on a bus.
-func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, store.NewRun) {
+func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	return dispatchedIn(t, testkit.Postgres(t), natsURL)
 }
 
 // dispatchedIn is dispatched in a database of the caller's.
-func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, store.NewRun) {
+func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
 	st, err := store.Open(dsn, 8)
 	if err != nil {
@@ -143,20 +145,20 @@ func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, st
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent, err := st.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	agent, err := st.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: account.Organization.ID, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Hour,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := st.Accept(t.Context(), []store.NewRun{run}, window); err != nil || out[0].Job == nil {
+	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}, window); err != nil || out[0].Job == nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
 	return st, b, run

@@ -11,6 +11,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
@@ -28,25 +30,25 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	org := account.Organization.ID
-	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	runs := make([]store.NewRun, 900)
+	runs := make([]queuedb.NewRun, 900)
 	for i := range runs {
 		run := id.New(id.Run)
-		runs[i] = store.NewRun{
+		runs[i] = queuedb.NewRun{
 			ID: run, OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system", SessionID: run, OwnSession: true,
 			SessionKey: contract.Hash(run), TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Dedupe: run,
 			Retention: time.Hour, Deadline: time.Minute,
 		}
 	}
-	if _, err := st.Accept(t.Context(), runs, window); err != nil {
+	if _, err := st.Queue.Accept(t.Context(), runs, window); err != nil {
 		t.Fatal(err)
 	}
 	db := testkit.SQL(t, dsn)

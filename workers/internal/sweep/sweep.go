@@ -17,6 +17,8 @@ import (
 	"parley/shared/domain"
 	"parley/shared/failpoint"
 	"parley/shared/store"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/queuedb"
 )
 
 const (
@@ -110,7 +112,7 @@ func (s *Sweeper) sweep(ctx context.Context) error {
 
 // releaseCollected makes the runs wait for a place, like others, that have collected deliveries for long enough.
 func (s *Sweeper) releaseCollected(ctx context.Context) error {
-	orgs, err := s.store.ReleaseCollected(ctx, roundMax)
+	orgs, err := s.store.Queue.ReleaseCollected(ctx, roundMax)
 	s.metrics.count(didCollect, len(orgs))
 	s.changed(domain.ChangedRuns, orgs)
 	return err
@@ -120,7 +122,7 @@ func (s *Sweeper) releaseCollected(ctx context.Context) error {
 // dispatchWaiting, which comes after.
 func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
-	for _, end := range []func(context.Context, int) ([]store.Ended, error){s.store.EndOverdue, s.store.EndUnanswered, s.store.EndPoison} {
+	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){s.store.Executions.EndOverdue, s.store.Executions.EndUnanswered, s.store.Executions.EndPoison} {
 		ended, err := end(ctx, roundMax)
 		s.metrics.count(didEnd, len(ended))
 		for _, e := range ended {
@@ -141,7 +143,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	if time.Now().Before(s.clock.grace) {
 		return nil
 	}
-	orgs, err := s.store.RequeueLost(ctx, roundMax)
+	orgs, err := s.store.Executions.RequeueLost(ctx, roundMax)
 	s.metrics.count(didRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
 		failpoint.Here(failpoint.RequeueAfter)
@@ -153,7 +155,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 
 // endDocuments fails the documents that have cost too many workers, or that nobody could process in time.
 func (s *Sweeper) endDocuments(ctx context.Context) error {
-	orgs, err := s.store.EndDocuments(ctx, batchMax)
+	orgs, err := s.store.Knowledge.EndDocuments(ctx, batchMax)
 	s.metrics.count(didDocuments, len(orgs))
 	if n := len(orgs); n > 0 {
 		s.log.Warn().Int("documents", n).Msg("documents failed by the sweeper")
@@ -169,7 +171,7 @@ func (s *Sweeper) changed(kind domain.ChangeKind, orgs []string) {
 }
 
 func (s *Sweeper) dispatchWaiting(ctx context.Context) error {
-	next, err := s.store.DispatchWaiting(ctx, s.window, dispatchMax)
+	next, err := s.store.Queue.DispatchWaiting(ctx, s.window, dispatchMax)
 	s.metrics.count(didDispatch, len(next))
 	if len(next) > 0 {
 		failpoint.Here(failpoint.DispatchAfter)
@@ -188,7 +190,7 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(didFindStream, 1)
 		s.log.Warn().Msg("the job stream was lost and is made anew; ringing for all dispatched runs")
-		if err := s.store.RingAll(ctx); err != nil {
+		if err := s.store.Queue.RingAll(ctx); err != nil {
 			return err
 		}
 	}
@@ -238,7 +240,7 @@ func (s *Sweeper) checkJobs(ctx context.Context) error {
 }
 
 func (s *Sweeper) ringOverdue(ctx context.Context) error {
-	overdue, err := s.store.OverdueJobs(ctx, redispatchMax)
+	overdue, err := s.store.Queue.OverdueJobs(ctx, redispatchMax)
 	if err != nil || len(overdue) == 0 {
 		return err
 	}
@@ -246,7 +248,7 @@ func (s *Sweeper) ringOverdue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, err := s.store.Redispatch(ctx, again, later)
+	next, err := s.store.Queue.Redispatch(ctx, again, later)
 	s.metrics.count(didRing, len(next))
 	if len(next) > 0 {
 		failpoint.Here(failpoint.RedispatchAfter)
@@ -258,7 +260,7 @@ func (s *Sweeper) ringOverdue(ctx context.Context) error {
 
 // split tells the doorbells that must be lost from those that have not had their turn: while the oldest
 // undelivered one of a lane is older than a run's own, the run's may still come.
-func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, later []store.Overdue, err error) {
+func (s *Sweeper) split(ctx context.Context, overdue []queuedb.Overdue) (again, later []queuedb.Overdue, err error) {
 	type state struct {
 		oldest time.Time
 		found  bool
@@ -288,8 +290,8 @@ func (s *Sweeper) split(ctx context.Context, overdue []store.Overdue) (again, la
 func (s *Sweeper) expire(ctx context.Context) error {
 	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
-		s.store.DeleteExpired, s.store.PruneDeliveries, s.store.SettleLost, s.store.PrunePast, s.store.PruneSources, s.store.PruneBlobs,
-		s.store.PruneNotifications,
+		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.SettleLost, s.store.Sessions.PrunePast, s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
+		s.store.Notifications.PruneNotifications,
 	} {
 		for n := batchMax; n == batchMax; {
 			var err error
@@ -301,7 +303,7 @@ func (s *Sweeper) expire(ctx context.Context) error {
 			}
 		}
 	}
-	_, logins := s.store.PruneLogins(ctx)
-	_, limits := s.store.PruneLimits(ctx, limitsIdle, batchMax)
+	_, logins := s.store.Accounts.PruneLogins(ctx)
+	_, limits := s.store.Limits.PruneLimits(ctx, limitsIdle, batchMax)
 	return errors.Join(append(errs, logins, limits)...)
 }

@@ -13,39 +13,44 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
 
 const window = 4
 
 // parked makes a run that waits until expires for a person, and has read a text and made a file.
-func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held store.Held, source, file string) {
+func parked(t *testing.T, st *store.Store, org, agent, reply string, expires domain.Time) (held lease.Held, source, file string) {
 	t.Helper()
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute, ReplyTo: reply,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID
-	if out, err := st.Accept(t.Context(), []store.NewRun{run}, window); err != nil || out[0].Err != nil {
+	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}, window); err != nil || out[0].Err != nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
-	claims, err := st.Claim(t.Context(), []string{run.ID})
+	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
 	}
 	held = claims[0].Run.Held()
-	if _, kept, err := st.PrepareEffect(t.Context(), held, domain.Effect{CallID: "c", SideEffect: domain.SideEffectUnsafe}, true); err != nil || !kept {
+	if _, kept, err := st.Executions.PrepareEffect(t.Context(), held, domain.Effect{CallID: "c", SideEffect: domain.SideEffectUnsafe}, true); err != nil || !kept {
 		t.Fatalf("preparing: %v, %v", kept, err)
 	}
-	source, kept, err := st.KeepSource(t.Context(), held, domain.Source{Text: run.ID})
+	source, kept, err := st.Blobs.KeepSource(t.Context(), held, domain.Source{Text: run.ID})
 	if err != nil || !kept {
 		t.Fatalf("keeping: %v, %v", kept, err)
 	}
-	files, kept, err := st.KeepFiles(t.Context(), held, "c", []store.NewFile{{Name: "x", Content: []byte(run.ID)}}, nil, 0)
+	files, kept, err := st.Blobs.KeepFiles(t.Context(), held, "c", []blobdb.NewFile{{Name: "x", Content: []byte(run.ID)}}, nil, 0)
 	if err != nil || !kept {
 		t.Fatalf("keeping: %v, %v", kept, err)
 	}
-	out, err := st.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "c", ExpiresAt: expires}, store.Chunk{})
+	out, err := st.Executions.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "c", ExpiresAt: expires}, executiondb.Chunk{})
 	if err != nil || !out.Parked {
 		t.Fatalf("parking: %+v, %v", out, err)
 	}
@@ -65,12 +70,12 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	org := account.Organization.ID
-	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
+	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +102,7 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 		t.Error("whoever waits was told nothing")
 	}
 	for runID, want := range map[string]domain.RunStatus{late.RunID: domain.RunFailed, early.RunID: domain.RunRequiresAction} {
-		if run, err := st.RunByID(t.Context(), org, "", runID); err != nil || run.Run.Status != want {
+		if run, err := st.Runs.RunByID(t.Context(), org, "", runID); err != nil || run.Run.Status != want {
 			t.Errorf("run %+v, %v; want %s", run.Run, err, want)
 		}
 	}
@@ -122,7 +127,7 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 		if err := s.expire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		_, err := st.SourceByID(t.Context(), org, read)
+		_, err := st.Blobs.SourceByID(t.Context(), org, read)
 		if gone := apierr.CodeOf(err) == apierr.NotFound; err != nil && !gone || gone != due {
 			t.Errorf("an unread text, its time come %v: %v", due, err)
 		}
@@ -130,7 +135,7 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM blobs`).Scan(&contents); err != nil || contents != map[bool]int{false: 2, true: 1}[due] {
 			t.Errorf("%d contents, the time of one come %v: %v", contents, due, err)
 		}
-		if _, content, err := st.OpenFile(t.Context(), org, file); err != nil {
+		if _, content, err := st.Blobs.OpenFile(t.Context(), org, file); err != nil {
 			t.Errorf("a file of another run: %v", err)
 		} else if got, err := io.ReadAll(content); err != nil || string(got) != early.RunID {
 			t.Errorf("its content: %q, %v", got, err)

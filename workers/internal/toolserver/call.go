@@ -14,7 +14,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/failpoint"
-	"parley/shared/store"
+	"parley/shared/store/lease"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/tool"
 )
@@ -116,8 +116,8 @@ func (c *call) toolRequest(cfg domain.Config) tool.Request {
 	return r
 }
 
-func (c *call) held() store.Held {
-	return store.Held{RunID: c.capability.RunID, OrganizationID: c.capability.OrganizationID, Fence: c.capability.Fence}
+func (c *call) held() lease.Held {
+	return lease.Held{RunID: c.capability.RunID, OrganizationID: c.capability.OrganizationID, Fence: c.capability.Fence}
 }
 
 // sending is the last check before an effect leaves.
@@ -143,7 +143,7 @@ func (c *call) sending(ctx context.Context) error {
 
 // keep keeps a text that was read for the call.
 func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
-	id, kept, err := c.server.deps.Records.KeepSource(ctx, c.held(), source)
+	id, kept, err := c.server.deps.Sources.KeepSource(ctx, c.held(), source)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("keeping source: %w", err)

@@ -14,7 +14,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/lease"
 	"parley/workers/internal/tool"
 )
 
@@ -28,7 +28,7 @@ type stacks struct {
 	log       []string
 }
 
-func (s *stacks) GiveDocuments(_ context.Context, held store.Held, ids []string) ([]string, bool, error) {
+func (s *stacks) GiveDocuments(_ context.Context, held lease.Held, ids []string) ([]string, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("give %s %s %d %s", held.OrganizationID, held.RunID, held.Fence, strings.Join(ids, ",")))
 	given := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(s.gone, id) })
 	slices.Reverse(given)

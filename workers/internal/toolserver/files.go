@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
 	"parley/workers/internal/tool"
 )
 
@@ -50,7 +50,7 @@ func (f files) Read(ctx context.Context, list []domain.File) ([][]byte, error) {
 
 // together is how many of the files, from the first on, are as small together as one may be to be read at once, and at least one.
 func together(list []domain.File) int {
-	room := int64(store.SmallFile)
+	room := int64(blobdb.SmallFile)
 	for n, file := range list {
 		if room -= file.Bytes; room < 0 {
 			return max(n, 1)
@@ -62,7 +62,7 @@ func together(list []domain.File) int {
 // readSome reads files that are small together, or one that is large.
 func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, error) {
 	org := f.call.capability.OrganizationID
-	if list[0].Bytes <= store.SmallFile {
+	if list[0].Bytes <= blobdb.SmallFile {
 		ids := make([]string, len(list))
 		for n := range list {
 			ids[n] = list[n].ID
@@ -80,14 +80,14 @@ func (f files) readSome(ctx context.Context, list []domain.File) ([][]byte, erro
 
 // Keep keeps what the call has made, in place of what it had kept before.
 func (f files) Keep(ctx context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {
-	rows := make([]store.NewFile, len(made))
+	rows := make([]blobdb.NewFile, len(made))
 	for n, file := range made {
-		rows[n] = store.NewFile{Name: file.Name, MIMEType: file.MIMEType, Content: file.Content}
+		rows[n] = blobdb.NewFile{Name: file.Name, MIMEType: file.MIMEType, Content: file.Content}
 	}
 	most := f.call.server.cfg.FilesPerOrganization
 	list, kept, err := f.call.server.deps.Files.KeepFiles(ctx, f.call.held(), f.call.request.CallID, rows, removed, most)
 	switch {
-	case errors.Is(err, store.ErrFilesFull):
+	case errors.Is(err, blobdb.ErrFilesFull):
 		return nil, tool.ErrFilesFull
 	case err != nil:
 		return nil, fmt.Errorf("keeping files: %w", err)

@@ -19,7 +19,8 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/lease"
 	"parley/workers/internal/tool"
 )
 
@@ -32,7 +33,7 @@ type shelf struct {
 	log     []string
 }
 
-func (s *shelf) KeepFiles(_ context.Context, held store.Held, callID string, made []store.NewFile, removed []string, most int64) ([]domain.File, bool, error) {
+func (s *shelf) KeepFiles(_ context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, most int64) ([]domain.File, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("keep %s %s %s %d %s %d", held.OrganizationID, held.RunID, callID, held.Fence, removed, most))
 	var files []domain.File
 	for _, f := range made {
@@ -42,7 +43,7 @@ func (s *shelf) KeepFiles(_ context.Context, held store.Held, callID string, mad
 	return files, !s.gone, s.err
 }
 
-func (s *shelf) SessionFiles(_ context.Context, held store.Held, callID string) ([]domain.File, bool, error) {
+func (s *shelf) SessionFiles(_ context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("list %s %s %s %d", held.OrganizationID, held.RunID, callID, held.Fence))
 	return []domain.File{{ID: "file_1", Name: "a", Bytes: 3}}, !s.gone, s.err
 }
@@ -118,7 +119,7 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 		with shelf
 		want error
 	}{
-		{shelf{err: fmt.Errorf("keeping files: %w", store.ErrFilesFull)}, tool.ErrFilesFull}, {shelf{gone: true}, tool.ErrStale}, {shelf{err: boom}, boom},
+		{shelf{err: fmt.Errorf("keeping files: %w", blobdb.ErrFilesFull)}, tool.ErrFilesFull}, {shelf{gone: true}, tool.ErrStale}, {shelf{err: boom}, boom},
 	} {
 		o := newOffice(endpoints)
 		o.files = c.with
@@ -135,7 +136,7 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 // Small files are read together, up to as much as a small one may be, and large ones each.
 func TestSmallFilesAreReadTogether(t *testing.T) {
 	t.Parallel()
-	const small = store.SmallFile
+	const small = blobdb.SmallFile
 	o := newOffice(endpoints)
 	o.files.sizes = map[string]int64{"a": 0, "b": small, "c": 1, "d": small + 1, "e": 5, "f": small - 5, "g": 1, "h": 3 * small}
 	var list []domain.File

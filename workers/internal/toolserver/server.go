@@ -13,7 +13,8 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/lease"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/tool"
 )
@@ -28,33 +29,37 @@ type Bus interface {
 	OnCancelled(f func(runID string)) (stop func(), err error)
 }
 
-// Records is what a call is carried out with, and where the texts that it reads are kept.
+// Records is what a call is carried out with.
 type Records interface {
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
-	KeepSource(ctx context.Context, held store.Held, source domain.Source) (id string, kept bool, err error)
+}
+
+// Sources keeps the texts that calls read.
+type Sources interface {
+	KeepSource(ctx context.Context, held lease.Held, source domain.Source) (id string, kept bool, err error)
 }
 
 // Files keeps the files that calls make.
 type Files interface {
 	KeepFiles(
-		ctx context.Context, held store.Held, callID string, made []store.NewFile, removed []string, most int64,
+		ctx context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, most int64,
 	) (files []domain.File, kept bool, err error)
-	SessionFiles(ctx context.Context, held store.Held, callID string) (files []domain.File, known bool, err error)
+	SessionFiles(ctx context.Context, held lease.Held, callID string) (files []domain.File, known bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)
 	FileContents(ctx context.Context, org string, ids []string) ([][]byte, error)
 }
 
 // Documents are what organizations have given their agents to read, and what of it runs were given.
 type Documents interface {
-	GiveDocuments(ctx context.Context, held store.Held, documentIDs []string) (given []string, kept bool, err error)
+	GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error)
 	DocumentByID(ctx context.Context, org, id string) (domain.Document, error)
 	OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error)
 }
 
 // Ledger keeps what became of calls with a side effect.
 type Ledger interface {
-	BeginSend(ctx context.Context, held store.Held, callID string) (bool, error)
-	EndSend(ctx context.Context, held store.Held, callID string, outcome []byte) (bool, error)
+	BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error)
+	EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error)
 }
 
 // Verifier tells whether a capability holds for a body, and what it claims.
@@ -73,6 +78,7 @@ type Config struct {
 type Deps struct {
 	Bus       Bus
 	Records   Records
+	Sources   Sources
 	Files     Files
 	Documents Documents
 	Ledger    Ledger

@@ -15,6 +15,9 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/lease"
+	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolserver"
@@ -49,7 +52,7 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 	t.Cleanup(s.caller.Close)
 	s.claims = s.begin("a@example.com")
 	server, err := toolserver.New(toolserver.Config{Concurrency: 4, FilesPerOrganization: 32 << 10}, toolserver.Deps{
-		Bus: b, Records: st, Files: st, Documents: st, Ledger: st, Verifier: signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
+		Bus: b, Records: st.Executions, Sources: st.Blobs, Files: st.Blobs, Documents: st.Knowledge, Ledger: st.Executions, Verifier: signer(t), Backends: backends, Metrics: s.gauges, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,27 +72,27 @@ func newService(t *testing.T, backends ...tool.Backend) *service {
 // begin makes an organization with an agent, accepts a run of it and claims that.
 func (s *service) begin(email string) contract.Capability {
 	s.Helper()
-	account, err := s.store.SignUp(s.Context(), store.NewUser{Email: email, Name: "a"}, store.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := s.store.Accounts.SignUp(s.Context(), accountdb.NewUser{Email: email, Name: "a"}, accountdb.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		s.Fatal(err)
 	}
 	org := account.Organization.ID
-	agent, err := s.store.CreateAgent(s.Context(), org, domain.Agent{
+	agent, err := s.store.Agents.CreateAgent(s.Context(), org, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: "offline", AllowedCallers: []domain.CallerKind{domain.CallerSystem}, Tools: endpoints,
 	})
 	if err != nil {
 		s.Fatal(err)
 	}
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
 		SessionID: "s", SessionKey: contract.Hash(org, "s"), TriggerType: "api", Input: json.RawMessage(`{"message":"m"}`), Lane: domain.LaneAutomation,
 		Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.Dedupe = contract.Dedupe(org, contract.EndpointAutomation, run.ID)
-	if out, err := s.store.Accept(s.Context(), []store.NewRun{run}, 4); err != nil || out[0].Err != nil {
+	if out, err := s.store.Queue.Accept(s.Context(), []queuedb.NewRun{run}, 4); err != nil || out[0].Err != nil {
 		s.Fatalf("accepting: %v, %v", err, out)
 	}
-	claims, err := s.store.Claim(s.Context(), []string{run.ID})
+	claims, err := s.store.Executions.Claim(s.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		s.Fatalf("claiming: %v, %v", err, claims)
 	}
@@ -98,14 +101,14 @@ func (s *service) begin(email string) contract.Capability {
 	}
 }
 
-func (s *service) held() store.Held {
-	return store.Held{RunID: s.claims.RunID, OrganizationID: s.claims.OrganizationID, Fence: s.claims.Fence}
+func (s *service) held() lease.Held {
+	return lease.Held{RunID: s.claims.RunID, OrganizationID: s.claims.OrganizationID, Fence: s.claims.Fence}
 }
 
 // prepare enters a call into the ledger, or finds it there.
 func (s *service) prepare(callID string) domain.Effect {
 	s.Helper()
-	effect, held, err := s.store.PrepareEffect(s.Context(), s.held(), domain.Effect{
+	effect, held, err := s.store.Executions.PrepareEffect(s.Context(), s.held(), domain.Effect{
 		CallID: callID, Name: "pay", Input: json.RawMessage(`{}`), SideEffect: domain.SideEffectUnsafe, Key: contract.EffectKey(s.claims.RunID, callID),
 	}, false)
 	if err != nil || !held {
@@ -194,7 +197,7 @@ func TestEffectsOnARealLedger(t *testing.T) {
 	}
 	reply, err := s.call("read")
 	source := strings.Trim(told(reply), `"`)
-	if kept, keptErr := s.store.SourceByID(t.Context(), s.claims.OrganizationID, source); err != nil || keptErr != nil || kept.Text != "What was read." {
+	if kept, keptErr := s.store.Blobs.SourceByID(t.Context(), s.claims.OrganizationID, source); err != nil || keptErr != nil || kept.Text != "What was read." {
 		t.Errorf("%s, %v: %+v, %v", source, err, kept, keptErr)
 	}
 	s.claims.Fence++ // the run is not held under it

@@ -17,7 +17,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/lease"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolserver"
 )
@@ -66,7 +66,7 @@ type office struct {
 	state    string // of the effect
 	outcome  []byte
 	kept     []domain.Source
-	held     []store.Held
+	held     []lease.Held
 	loaded   int
 }
 
@@ -111,14 +111,14 @@ func (o *office) Config(_ context.Context, org, target string, version int) (dom
 	return domain.Config{Name: "a", Tools: o.tools}, o.noConfig
 }
 
-func (o *office) KeepSource(_ context.Context, held store.Held, s domain.Source) (string, bool, error) {
+func (o *office) KeepSource(_ context.Context, held lease.Held, s domain.Source) (string, bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.kept, o.held = append(o.kept, s), append(o.held, held)
 	return "src_1", !o.stale, nil
 }
 
-func (o *office) BeginSend(_ context.Context, held store.Held, callID string) (bool, error) {
+func (o *office) BeginSend(_ context.Context, held lease.Held, callID string) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = append(o.held, held)
@@ -129,7 +129,7 @@ func (o *office) BeginSend(_ context.Context, held store.Held, callID string) (b
 	return o.noBegin == nil, o.noBegin // as when the commit's reply is lost
 }
 
-func (o *office) EndSend(ctx context.Context, held store.Held, callID string, outcome []byte) (bool, error) {
+func (o *office) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.held = append(o.held, held)
@@ -166,7 +166,7 @@ func startLogging(t *testing.T, o *office, metrics prometheus.Registerer, log ze
 	t.Helper()
 	o.wanted = len(backends)
 	s, err := toolserver.New(toolserver.Config{Concurrency: 8, FilesPerOrganization: 1000}, toolserver.Deps{
-		Bus: o, Records: o, Files: &o.files, Documents: &o.docs, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
+		Bus: o, Records: o, Sources: o, Files: &o.files, Documents: &o.docs, Ledger: o, Verifier: signer(t), Backends: backends, Metrics: metrics, Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("kept %s", kept)
 			}
 			for _, held := range o.held {
-				if held != (store.Held{RunID: "run_1", OrganizationID: "org_1", Fence: 3}) {
+				if held != (lease.Held{RunID: "run_1", OrganizationID: "org_1", Fence: 3}) {
 					t.Errorf("held %+v", held)
 				}
 			}
@@ -615,7 +615,7 @@ func TestAServerStopsAllKindsWithin20Seconds(t *testing.T) {
 	o := newOffice(endpoints)
 	o.wanted = 2
 	kinds := []tool.Backend{backend{kind: "a"}, backend{kind: "b"}}
-	deps := toolserver.Deps{Bus: o, Records: o, Ledger: o, Verifier: signer(t), Backends: kinds, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()}
+	deps := toolserver.Deps{Bus: o, Records: o, Sources: o, Ledger: o, Verifier: signer(t), Backends: kinds, Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()}
 	s, err := toolserver.New(toolserver.Config{Concurrency: 8}, deps)
 	if err != nil {
 		t.Fatal(err)

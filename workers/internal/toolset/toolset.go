@@ -10,7 +10,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/schema"
-	"parley/shared/store"
+	"parley/shared/store/lease"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/tool/codeexec"
@@ -31,14 +31,14 @@ type Signer interface {
 
 // Ledger keeps what became of calls that may not be repeated freely.
 type Ledger interface {
-	PrepareEffect(ctx context.Context, held store.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
-	VoidEffect(ctx context.Context, held store.Held, callID string) (bool, error)
+	PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error)
+	VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error)
 }
 
 // Journal keeps a run's tool set.
 type Journal interface {
 	ToolSet(ctx context.Context, org, runID string) ([]byte, error)
-	Journal(ctx context.Context, held store.Held, first int, steps [][]byte) (bool, error)
+	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
 }
 
 // Code is what is known here of the sandboxes that agents' code runs in.
@@ -79,7 +79,7 @@ func (t *Tools) callTime(kind string) time.Duration {
 
 // Run is the run that a tool set is for.
 type Run struct {
-	store.Held
+	lease.Held
 	TargetID      string
 	ConfigVersion int
 	Deadline      time.Time // by this process's clock

@@ -13,7 +13,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/lease"
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolset"
@@ -50,20 +50,20 @@ func (b *backstage) Call(_ context.Context, _, capability string, body []byte, d
 	return json.Marshal(b.answer)
 }
 
-func (b *backstage) PrepareEffect(_ context.Context, _ store.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
+func (b *backstage) PrepareEffect(_ context.Context, _ lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
 	b.prepare = append(b.prepare, ask)
 	e.State, e.Sent, e.Outcome = b.state.State, b.state.Sent, b.state.Outcome
 	return e, !b.lost, nil
 }
 
-func (b *backstage) VoidEffect(context.Context, store.Held, string) (bool, error) {
+func (b *backstage) VoidEffect(context.Context, lease.Held, string) (bool, error) {
 	b.voided++
 	return !b.taken, nil
 }
 
 func (b *backstage) ToolSet(context.Context, string, string) ([]byte, error) { return b.kept, nil }
 
-func (b *backstage) Journal(_ context.Context, _ store.Held, _ int, steps [][]byte) (bool, error) {
+func (b *backstage) Journal(_ context.Context, _ lease.Held, _ int, steps [][]byte) (bool, error) {
 	b.kept = steps[0]
 	return !b.lost, nil
 }
@@ -80,8 +80,8 @@ func endpoints(approval domain.Approval) domain.Tools {
 
 func run() toolset.Run {
 	return toolset.Run{
-		Held:     store.Held{RunID: "run_1", OrganizationID: "org_1", Fence: 3},
-		TargetID: "ag_1", ConfigVersion: 2, Deadline: time.Now().Add(time.Minute), First: true, Log: zerolog.Nop(),
+		Held: lease.Held{RunID: "run_1", OrganizationID: "org_1", Fence: 3},
+		TargetID:   "ag_1", ConfigVersion: 2, Deadline: time.Now().Add(time.Minute), First: true, Log: zerolog.Nop(),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/store"
+	"parley/shared/store/pg"
 	"parley/shared/store/pgserver"
 )
 
@@ -63,7 +64,7 @@ func (p *privatePostgres) run(ctx context.Context) error {
 			if cause == nil {
 				restarts = 0
 			}
-			if !store.ServerBroken(cause) { // a server that is busy would not get better by a restart
+			if !pg.IsServerBroken(cause) { // a server that is busy would not get better by a restart
 				failed = 0
 				continue
 			}

@@ -94,7 +94,7 @@ func awaitRestart(t *testing.T, dsn string, ended <-chan error) {
 		case <-time.After(50 * time.Millisecond):
 		}
 		var young bool
-		err := st.DB().QueryRowContext(t.Context(), `SELECT pg_postmaster_start_time() > $1`, began).Scan(&young)
+		err := st.SQL().QueryRowContext(t.Context(), `SELECT pg_postmaster_start_time() > $1`, began).Scan(&young)
 		if err == nil && young && st.CheckSchema(t.Context()) == nil {
 			return
 		}

@@ -57,7 +57,7 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 		return err
 	}
 	token, ends := secrets.NewResetToken(), time.Now().Add(resetLinkLife)
-	if err := st.CreateReset(ctx, userID, secrets.Hash(token), ends); err != nil {
+	if err := st.Accounts.CreateReset(ctx, userID, secrets.Hash(token), ends); err != nil {
 		return err
 	}
 	out := r.out
@@ -80,13 +80,13 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 // the operator says which one is meant.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
-		user, err := st.User(ctx, r.Account)
+		user, err := st.Accounts.User(ctx, r.Account)
 		if apierr.CodeOf(err) == apierr.NotFound {
 			return "", fmt.Errorf("no account has the id %s", r.Account)
 		}
 		return user.ID, err
 	}
-	accounts, err := st.AccountsAt(ctx, r.Account)
+	accounts, err := st.Accounts.AccountsAt(ctx, r.Account)
 	switch {
 	case err != nil:
 		return "", err

@@ -11,6 +11,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
 	"parley/shared/testkit"
 )
 
@@ -22,7 +23,7 @@ func TestResetPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	user, err := st.CreateUser(t.Context(), store.NewUser{Email: "ada@example.com", Name: "Ada"})
+	user, err := st.Accounts.CreateUser(t.Context(), accountdb.NewUser{Email: "ada@example.com", Name: "Ada"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,10 +37,10 @@ func TestResetPassword(t *testing.T) {
 		t.Fatalf("printed %q", out.String())
 	}
 	login := newLogin()
-	if got, err := st.UseReset(t.Context(), secrets.Hash(token), "hash", login); err != nil || got.User.ID != user.ID {
+	if got, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); err != nil || got.User.ID != user.ID {
 		t.Errorf("using the link: %+v, %v", got, err)
 	}
-	if _, err := st.UseReset(t.Context(), secrets.Hash(token), "hash", login); apierr.CodeOf(err) != apierr.NotFound {
+	if _, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); apierr.CodeOf(err) != apierr.NotFound {
 		t.Errorf("using it again: %v", err)
 	}
 	command.Account = "nobody@example.com"
@@ -47,21 +48,21 @@ func TestResetPassword(t *testing.T) {
 		t.Errorf("without an account: %v", err)
 	}
 	// A link of an invitation takes the address over from an account that is in use.
-	other, err := st.SignUp(t.Context(), store.NewUser{Email: "bea@example.com", Name: "Bea", PasswordHash: "hash"}, newLogin())
+	other, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "bea@example.com", Name: "Bea", PasswordHash: "hash"}, newLogin())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range 2 { // her own invitation makes her account one that is in use
-		link := store.NewInvitation{TokenHash: []byte{byte(n)}, ExpiresAt: time.Now().Add(time.Hour)}
-		inviter := store.Actor{OrganizationID: other.Organization.ID, UserID: other.User.ID}
-		if _, err := st.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {
+		link := accountdb.NewInvitation{TokenHash: []byte{byte(n)}, ExpiresAt: time.Now().Add(time.Hour)}
+		inviter := accountdb.Actor{OrganizationID: other.Organization.ID, UserID: other.User.ID}
+		if _, err := st.Accounts.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := testkit.SQL(t, dsn).ExecContext(t.Context(), `UPDATE invitations SET email = 'bea@example.com' WHERE token_hash = '\x01'`); err != nil {
 		t.Fatal(err)
 	}
-	taker, err := st.JoinNew(t.Context(), []byte{1}, "Taker", "hash", newLogin())
+	taker, err := st.Accounts.JoinNew(t.Context(), []byte{1}, "Taker", "hash", newLogin())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +80,6 @@ func TestResetPassword(t *testing.T) {
 	}
 }
 
-func newLogin() store.NewLogin {
-	return store.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
+func newLogin() accountdb.NewLogin {
+	return accountdb.NewLogin{TokenHash: secrets.Hash(secrets.NewSessionToken()), ExpiresAt: time.Now().Add(time.Hour)}
 }

@@ -16,6 +16,7 @@ import (
 	"parley/shared/secrets"
 	"parley/shared/store"
 	"parley/shared/store/pgserver"
+	"parley/shared/store/sealdb"
 )
 
 // noteEvery is how often progress is noted where no terminal shows it.
@@ -98,7 +99,7 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 func countSealed(ctx context.Context, con *console.Console, st *store.Store, box *secrets.Box, quiet bool) ([]sealed.Key, error) {
 	progress := con.Progress(quiet, "counting")
 	defer progress.Done()
-	return sealed.Count(ctx, st, box, func(read int) { progress.Sayf("counting: %d values", read) })
+	return sealed.Count(ctx, st.Seals, box, func(read int) { progress.Sayf("counting: %d values", read) })
 }
 
 // SecretsReseal gives all values the first key.
@@ -155,7 +156,7 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	progress := con.Progress(quiet, "resealing")
 	defer progress.Done()
 	noted := time.Now()
-	return sealed.Reseal(ctx, st, box, func(v store.SealedValue) {
+	return sealed.Reseal(ctx, st.Seals, box, func(v sealdb.SealedValue) {
 		con.Notef("cannot be opened: %s (key %s)", v, v.Keys)
 	}, func(o sealed.Outcome) {
 		progress.Sayf("resealing: %d values", o.Resealed)
@@ -168,12 +169,12 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 
 // keyView is a key as JSON shows it.
 type keyView struct {
-	ID        string                   `json:"id"`
-	Place     int                      `json:"place,omitempty"` // in SECRETS_KEY, from 1
-	State     sealed.State             `json:"state"`
-	Values    map[store.SealedKind]int `json:"values"`
-	Total     int                      `json:"total"`
-	Removable bool                     `json:"removable"`
+	ID        string                    `json:"id"`
+	Place     int                       `json:"place,omitempty"` // in SECRETS_KEY, from 1
+	State     sealed.State              `json:"state"`
+	Values    map[sealdb.SealedKind]int `json:"values"`
+	Total     int                       `json:"total"`
+	Removable bool                      `json:"removable"`
 }
 
 func keysView(keys []sealed.Key) []keyView {
@@ -193,7 +194,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a Builder never fails
 	for _, view := range keysView(keys) {
 		var needed []string
-		for _, kind := range store.SealedKinds {
+		for _, kind := range sealdb.SealedKinds {
 			if n := view.Values[kind]; n > 0 {
 				needed = append(needed, fmt.Sprintf("%s %d", kind, n))
 			}

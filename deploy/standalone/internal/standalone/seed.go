@@ -17,6 +17,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 const (
@@ -91,9 +92,9 @@ func (s seeder) known() (credentials, error) {
 // owner gives the id of the owner's account, made with its organization when it is missing. Its address counts as proven, so
 // that no invitation's link can take it over.
 func (s seeder) owner(ctx context.Context) (string, error) {
-	owner, _, err := s.store.UserByEmail(ctx, ownerEmail)
+	owner, _, err := s.store.Accounts.UserByEmail(ctx, ownerEmail)
 	if err == nil {
-		return owner.ID, s.store.ProveAddress(ctx, owner.ID)
+		return owner.ID, s.store.Accounts.ProveAddress(ctx, owner.ID)
 	}
 	if apierr.CodeOf(err) != apierr.NotFound {
 		return "", err
@@ -107,7 +108,7 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	if err := s.call(ctx, http.MethodPost, "/api/auth/signup", header{}, user, &account); err != nil {
 		return "", err
 	}
-	return account.User.ID, s.store.ProveAddress(ctx, account.User.ID)
+	return account.User.ID, s.store.Accounts.ProveAddress(ctx, account.User.ID)
 }
 
 // ensureKey keeps a key that the service still knows, and makes one otherwise.
@@ -119,7 +120,7 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 		}
 	}
 	token := secrets.NewSessionToken()
-	account, err := s.store.LogIn(ctx, owner, store.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)})
+	account, err := s.store.Accounts.LogIn(ctx, owner, accountdb.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)})
 	if err != nil {
 		return fmt.Errorf("logging owner in: %w", err)
 	}
@@ -218,7 +219,7 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 // loginURL makes a link that logs the owner in, once.
 func (s seeder) loginURL(ctx context.Context, owner, base string) (string, error) {
 	token := secrets.NewLinkToken()
-	if err := s.store.CreateLoginLink(ctx, owner, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
+	if err := s.store.Accounts.CreateLoginLink(ctx, owner, secrets.Hash(token), time.Now().Add(loginLinkLife)); err != nil {
 		return "", err
 	}
 	return base + "/login?token=" + token, nil

@@ -86,10 +86,10 @@ func prepare(ctx context.Context, dsn string) error {
 		return err
 	}
 	defer func() { _ = st.Close() }() // nothing is left to be written
-	if err := migrations.Up(ctx, st.DB()); err != nil {
+	if err := migrations.Up(ctx, st.SQL()); err != nil {
 		return err
 	}
-	if err := st.SyncTemplates(ctx, templates.All()); err != nil {
+	if err := st.Agents.SyncTemplates(ctx, templates.All()); err != nil {
 		return fmt.Errorf("storing templates: %w", err)
 	}
 	return nil

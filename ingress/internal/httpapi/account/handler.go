@@ -154,16 +154,16 @@ func (h *Handler) findOrganization(c *gin.Context, org string) error {
 
 // readKey reads an API key that the caller may list.
 func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
-	return h.Store.Key(c.Request.Context(), keysOf(c), keyID)
+	return h.Store.Accounts.Key(c.Request.Context(), keysOf(c), keyID)
 }
 
 // readLogin reads a login session of the caller's.
 func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
 	ident := httpx.Identity(c)
-	return h.Store.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
+	return h.Store.Accounts.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
 }
 
 func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
-	member, err := h.Store.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
+	member, err := h.Store.Accounts.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
 	return member.Member, err
 }

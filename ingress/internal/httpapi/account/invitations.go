@@ -8,7 +8,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // ownInvitation is an invitation as the person sees whom it is for. The link is its maker's to pass on.
@@ -19,7 +19,7 @@ type ownInvitation struct {
 	ExpiresAt    domain.Time             `json:"expiresAt"`
 }
 
-func viewOfInvitation(i store.OwnInvitation) ownInvitation {
+func viewOfInvitation(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }
 
@@ -30,18 +30,18 @@ func (h *Handler) listInvitations(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	invitations, err := h.Store.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
+	invitations, err := h.Store.Accounts.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(invitations, p, func(i store.OwnInvitation) (ownInvitation, store.After) {
-		return viewOfInvitation(i), store.After{At: i.At, ID: i.ID}
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(invitations, p, func(i accountdb.OwnInvitation) (ownInvitation, accountdb.After) {
+		return viewOfInvitation(i), accountdb.After{At: i.At, ID: i.ID}
 	}))
 }
 
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
-	found, err := h.Store.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
+	found, err := h.Store.Accounts.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return viewOfInvitation(found), err
 }
 
@@ -73,7 +73,7 @@ func (h *Handler) answerInvitation(c *gin.Context) {
 		return
 	}
 	who, accept := httpx.Caller(c), action == actionAccept
-	answered, err := h.Store.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
+	answered, err := h.Store.Accounts.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

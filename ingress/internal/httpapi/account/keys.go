@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // listKeys is GET /api/keys: the caller's own keys, and for admins their organization's.
@@ -23,7 +23,7 @@ func (h *Handler) listKeys(c *gin.Context) {
 	}
 	filter := keysOf(c)
 	filter.After = p.After
-	keys, err := h.Store.Keys(c.Request.Context(), filter, p.Limit+1)
+	keys, err := h.Store.Accounts.Keys(c.Request.Context(), filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -32,9 +32,9 @@ func (h *Handler) listKeys(c *gin.Context) {
 }
 
 // keysOf is the filter of the keys that the caller may list.
-func keysOf(c *gin.Context) store.KeyFilter {
+func keysOf(c *gin.Context) accountdb.KeyFilter {
 	who := httpx.Caller(c)
-	filter := store.KeyFilter{UserID: who.UserID}
+	filter := accountdb.KeyFilter{UserID: who.UserID}
 	if who.Role.AtLeast(domain.RoleAdmin) {
 		filter.OrganizationID = who.OrganizationID
 	}
@@ -86,7 +86,7 @@ func (h *Handler) createKey(c *gin.Context) {
 		return
 	}
 	k := secrets.NewAPIKey()
-	stored, err := h.Store.CreateKey(c.Request.Context(), who, store.NewKey{
+	stored, err := h.Store.Accounts.CreateKey(c.Request.Context(), who, accountdb.NewKey{
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *Handler) revokeKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
+	if err := h.Store.Accounts.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -142,9 +142,9 @@ func (h *Handler) rotateKey(c *gin.Context) {
 		return
 	}
 	k := secrets.NewAPIKey()
-	made := store.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
+	made := accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
 	overlap := time.Duration(body.OverlapSeconds.Or(httpx.DefaultOverlap)) * time.Second
-	stored, err := h.Store.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
+	stored, err := h.Store.Accounts.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -154,9 +154,9 @@ func (h *Handler) rotateKey(c *gin.Context) {
 }
 
 // actor is the caller as the one who changes their organization.
-func actor(c *gin.Context) store.Actor {
+func actor(c *gin.Context) accountdb.Actor {
 	who := httpx.Caller(c)
-	by := store.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
+	by := accountdb.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
 	if who.KeyID == "" {
 		by.LoginID = who.Credential // a person without a key came with a login session
 	}

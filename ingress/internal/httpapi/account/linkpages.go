@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // LoginForm is POST /login, from the login page.
@@ -59,7 +59,7 @@ func (h *Handler) SignupForm(c *gin.Context) {
 
 // enter sends a browser in its new session to the page it asked for, the dashboard's first if none, or hands on the error that
 // kept it from having one.
-func (h *Handler) enter(c *gin.Context, next, token string, login store.NewLogin, err error) error {
+func (h *Handler) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (h *Handler) AcceptForm(c *gin.Context) {
 func (h *Handler) declineForm(c *gin.Context, token string) {
 	invited, _, err := h.invitationOf(c, token)
 	if err == nil {
-		err = h.Store.DeclineByLink(c.Request.Context(), secrets.Hash(token))
+		err = h.Store.Accounts.DeclineByLink(c.Request.Context(), secrets.Hash(token))
 	}
 	if err != nil {
 		showLinkGone(c, err, invitationGone)

@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // Where the pages of links are.
@@ -54,9 +54,9 @@ func (h *Handler) accept(c *gin.Context) {
 // acceptInvitation spends an invitation's link: for the person who is logged in at its address, or the account of the address
 // that the password opens. Otherwise, and if mayJoin allows it, the password is a new one, of an account that takes the address
 // over from any account that has not proven it.
-func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (store.Account, string, store.NewLogin, error) {
-	none := func(err error) (store.Account, string, store.NewLogin, error) {
-		return store.Account{}, "", store.NewLogin{}, err
+func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
+	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
+		return accountdb.Account{}, "", accountdb.NewLogin{}, err
 	}
 	invited, person, err := h.invitationOf(c, body.Token)
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 			return none(err)
 		}
 	}
-	account, err := h.Store.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
+	account, err := h.Store.Accounts.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
 	}
@@ -93,25 +93,25 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 
 // accountsOf reports whether an address has accounts, and whether the holder of a link may take it over from them.
 func (h *Handler) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
-	accounts, err := h.Store.AccountsAt(ctx, email)
-	return len(accounts) > 0, !slices.ContainsFunc(accounts, func(account store.AddressAccount) bool { return account.Proven }), err
+	accounts, err := h.Store.Accounts.AccountsAt(ctx, email)
+	return len(accounts) > 0, !slices.ContainsFunc(accounts, func(account accountdb.AddressAccount) bool { return account.Proven }), err
 }
 
 // acceptAnew makes an account of the invited address.
-func (h *Handler) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login store.NewLogin) (store.Account, error) {
+func (h *Handler) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin) (accountdb.Account, error) {
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	if err := found.Err(); err != nil {
-		return store.Account{}, err
+		return accountdb.Account{}, err
 	}
-	var account store.Account
+	var account accountdb.Account
 	err := h.countSignup(c, func() error {
 		hash, err := h.Passwords.Hash(c.Request.Context(), body.Password.Value)
 		if err != nil {
 			return err
 		}
 		name := body.Name.Or(localPart(invited.Email))
-		account, err = h.Store.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
+		account, err = h.Store.Accounts.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
 		return err
 	})
 	if err == nil && account.Before != "" {
@@ -131,10 +131,10 @@ func (h *Handler) invitationOf(c *gin.Context, token string) (invited domain.Inv
 		return invited, person, err
 	}
 	ctx := c.Request.Context()
-	if invited, err = h.Store.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
+	if invited, err = h.Store.Accounts.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
 	}
-	user, err := h.Store.User(ctx, ident.Caller.UserID)
+	user, err := h.Store.Accounts.User(ctx, ident.Caller.UserID)
 	if err != nil {
 		return invited, person, err
 	}
@@ -167,18 +167,18 @@ func (h *Handler) reset(c *gin.Context) {
 }
 
 // resetPassword spends a reset link. It is looked up first: an invented one costs no hash.
-func (h *Handler) resetPassword(c *gin.Context, body resetBody) (store.Account, string, store.NewLogin, error) {
+func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetOf(c, body.Token)
 	if err != nil {
-		return store.Account{}, "", login, err
+		return accountdb.Account{}, "", login, err
 	}
 	ctx := c.Request.Context()
 	hash, err := h.Passwords.Hash(ctx, body.Password)
 	if err != nil {
-		return store.Account{}, "", login, err
+		return accountdb.Account{}, "", login, err
 	}
-	account, err := h.Store.UseReset(ctx, secrets.Hash(body.Token), hash, login)
+	account, err := h.Store.Accounts.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
 		h.Auth.ForgetUser(user.ID)
 	}
@@ -190,5 +190,5 @@ func (h *Handler) resetOf(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")
 	}
-	return h.Store.ResetOf(c.Request.Context(), secrets.Hash(token))
+	return h.Store.Accounts.ResetOf(c.Request.Context(), secrets.Hash(token))
 }

@@ -18,7 +18,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // Passwords have 8 to 256 characters; the upper bound only keeps a body from being one.
@@ -77,9 +77,9 @@ type loggedIn struct {
 const userAgentMost = 256
 
 // newLogin makes a session token, and the session to store in place of the browser's present one.
-func (h *Handler) newLogin(c *gin.Context) (token string, login store.NewLogin) {
+func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLogin) {
 	token = secrets.NewSessionToken()
-	login = store.NewLogin{
+	login = accountdb.NewLogin{
 		TokenHash: secrets.Hash(token), ExpiresAt: domain.At(time.Now().Add(auth.SessionLife)).Time,
 		UserAgent: shownText(c.Request.UserAgent(), userAgentMost),
 	}
@@ -109,12 +109,12 @@ func shownText(text string, most int) string {
 }
 
 // startSession answers with the session's token, in the body and as cookie.
-func (h *Handler) startSession(c *gin.Context, status int, account store.Account, token string, login store.NewLogin) {
+func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Account, token string, login accountdb.NewLogin) {
 	h.setCookie(c, token, login)
 	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
 }
 
-func (h *Handler) setCookie(c *gin.Context, token string, login store.NewLogin) {
+func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLogin) {
 	if old := auth.CookieToken(c.Request); old != "" {
 		h.Auth.ForgetToken(old)
 	}
@@ -169,15 +169,15 @@ func (h *Handler) signup(c *gin.Context) {
 }
 
 // signUp makes a user of a checked body, and a session of theirs.
-func (h *Handler) signUp(c *gin.Context, body signupBody) (account store.Account, token string, login store.NewLogin, err error) {
+func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Account, token string, login accountdb.NewLogin, err error) {
 	err = h.countSignup(c, func() error {
 		hash, err := h.Passwords.Hash(c.Request.Context(), body.Password)
 		if err != nil {
 			return err
 		}
 		token, login = h.newLogin(c)
-		user := store.NewUser{Email: body.Email, Name: body.Name.Or(localPart(body.Email)), PasswordHash: hash}
-		account, err = h.Store.SignUp(c.Request.Context(), user, login)
+		user := accountdb.NewUser{Email: body.Email, Name: body.Name.Or(localPart(body.Email)), PasswordHash: hash}
+		account, err = h.Store.Accounts.SignUp(c.Request.Context(), user, login)
 		return err
 	})
 	return account, token, login, err
@@ -236,14 +236,14 @@ func (h *Handler) login(c *gin.Context) {
 }
 
 // logIn begins a session if the password is right.
-func (h *Handler) logIn(c *gin.Context, body loginBody) (store.Account, string, store.NewLogin, error) {
+func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	userID, hash, err := h.authenticate(c, body.Email, body.Password)
 	if err != nil {
-		return store.Account{}, "", store.NewLogin{}, err
+		return accountdb.Account{}, "", accountdb.NewLogin{}, err
 	}
 	token, login := h.newLogin(c)
 	login.PasswordHash = hash
-	account, err := h.Store.LogIn(c.Request.Context(), userID, login)
+	account, err := h.Store.Accounts.LogIn(c.Request.Context(), userID, login)
 	return account, token, login, err
 }
 
@@ -252,7 +252,7 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (store.Account, string, 
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx := c.Request.Context()
 	good, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
-		known, err := h.Store.LoggedInFrom(ctx, email, h.Auth.ClientAddr(c.Request).String())
+		known, err := h.Store.Accounts.LoggedInFrom(ctx, email, h.Auth.ClientAddr(c.Request).String())
 		return err == nil && known
 	})
 	if err != nil {
@@ -268,12 +268,12 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 // matching gives the account of an address that the password opens, of those that have it or had it. An address without an
 // account costs as much as one with an account.
 func (h *Handler) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
-	accounts, err := h.Store.AccountsAt(ctx, email)
+	accounts, err := h.Store.Accounts.AccountsAt(ctx, email)
 	if err != nil {
 		return "", "", err
 	}
 	if len(accounts) == 0 {
-		accounts = []store.AddressAccount{{}}
+		accounts = []accountdb.AddressAccount{{}}
 	}
 	for _, account := range accounts {
 		matches, err := h.Passwords.Matches(ctx, password, account.PasswordHash)
@@ -284,7 +284,7 @@ func (h *Handler) matching(ctx context.Context, email, password string) (userID,
 			return account.User.ID, account.PasswordHash, nil
 		}
 	}
-	return "", "", store.WrongPassword()
+	return "", "", accountdb.WrongPassword()
 }
 
 // logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with
@@ -302,10 +302,10 @@ func (h *Handler) logout(c *gin.Context) {
 	}
 	var err error
 	if everywhere {
-		err = h.Store.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
+		err = h.Store.Accounts.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
 		h.Auth.ForgetUser(ident.Caller.UserID)
 	} else {
-		err = h.Store.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
+		err = h.Store.Accounts.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
 		h.Auth.ForgetToken(ident.Token)
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // listLogins is GET /api/auth/sessions: where the caller is logged in, newest first.
@@ -21,13 +21,13 @@ func (h *Handler) listLogins(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	logins, err := h.Store.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
+	logins, err := h.Store.Accounts.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(logins, p, func(l store.Login) (domain.LoginSession, store.After) {
-		return l.LoginSession, store.After{At: l.At, ID: l.ID}
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(logins, p, func(l accountdb.Login) (domain.LoginSession, accountdb.After) {
+		return l.LoginSession, accountdb.After{At: l.At, ID: l.ID}
 	}))
 }
 
@@ -39,7 +39,7 @@ func (h *Handler) endLogin(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	hash, err := h.Store.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
+	hash, err := h.Store.Accounts.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // How long links last.
@@ -28,13 +28,13 @@ func (h *Handler) listMembers(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	members, err := h.Store.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
+	members, err := h.Store.Accounts.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(members, p, func(m store.Member) (domain.Member, store.After) {
-		return m.Member, store.After{At: m.At, ID: m.ID}
+	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(members, p, func(m accountdb.Member) (domain.Member, accountdb.After) {
+		return m.Member, accountdb.After{At: m.At, ID: m.ID}
 	}))
 }
 
@@ -66,8 +66,8 @@ func (h *Handler) addMember(c *gin.Context) {
 		return
 	}
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
-	link := store.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: ends.Time}
-	added, err := h.Store.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
+	link := accountdb.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: ends.Time}
+	added, err := h.Store.Accounts.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
@@ -87,7 +87,7 @@ func (h *Handler) removeMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
+	if err := h.Store.Accounts.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -117,7 +117,7 @@ func (h *Handler) resetMember(c *gin.Context) {
 		return
 	}
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
-	if err := h.Store.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
+	if err := h.Store.Accounts.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

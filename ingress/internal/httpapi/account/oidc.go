@@ -15,7 +15,7 @@ import (
 	"parley/ingress/internal/openid"
 	"parley/ingress/web"
 	"parley/shared/apierr"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 const (
@@ -166,13 +166,13 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 // logInByIdentity logs a person in. The first login of an identity makes an account, which counts as a sign-up, unless it is linked to
 // the account of loggedIn.
 func (h *Handler) logInByIdentity(
-	c *gin.Context, person store.Identity, loggedIn string, takeOver bool, login store.NewLogin,
-) (account store.Account, err error) {
+	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
+) (account accountdb.Account, err error) {
 	logIn := func() error {
-		account, err = h.Store.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
+		account, err = h.Store.Accounts.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
 		return err
 	}
-	known, err := h.Store.IdentityKnown(c.Request.Context(), person)
+	known, err := h.Store.Accounts.IdentityKnown(c.Request.Context(), person)
 	if err != nil {
 		return account, err
 	}
@@ -194,21 +194,21 @@ func seeOther(c *gin.Context, address string) {
 }
 
 // personOf has the provider say who came back.
-func (h *Handler) personOf(c *gin.Context, begun attempt) (store.Identity, error) {
+func (h *Handler) personOf(c *gin.Context, begun attempt) (accountdb.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
-		return store.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")
+		return accountdb.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")
 	}
 	if len(codes) != 1 || codes[0] == "" {
-		return store.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")
+		return accountdb.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")
 	}
 	p, err := h.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])
 	if err != nil {
-		return store.Identity{}, err
+		return accountdb.Identity{}, err
 	}
 	found := &httpx.Problems{}
 	checkEmail(found, p.Email)
-	who := store.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
+	who := accountdb.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
 	if who.Name = strings.TrimSpace(shownText(p.Name, httpx.MaxName)); who.Name == "" {
 		who.Name = localPart(p.Email)
 	}
@@ -223,7 +223,7 @@ func (h *Handler) failLogin(c *gin.Context, err error) {
 		return
 	}
 	httpx.FailOn(c, err, func(status int, problem string) {
-		h.showLogin(c, status, web.Login{Problem: problem, TakeOver: errors.Is(err, store.ErrMayTakeOver)})
+		h.showLogin(c, status, web.Login{Problem: problem, TakeOver: errors.Is(err, accountdb.ErrMayTakeOver)})
 	})
 }
 

@@ -61,13 +61,13 @@ func (h *Handler) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
 	case who.UserID != "" && only != "":
-		return h.Store.MembershipIn(ctx, who.UserID, only)
+		return h.Store.Accounts.MembershipIn(ctx, who.UserID, only)
 	case who.UserID != "":
-		return h.Store.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
+		return h.Store.Accounts.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
-	org, err := h.Store.Organization(ctx, who.OrganizationID)
+	org, err := h.Store.Accounts.Organization(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (h *Handler) createOrganization(c *gin.Context) {
 		return
 	}
 	who := httpx.Caller(c)
-	made, err := h.Store.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
+	made, err := h.Store.Accounts.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -140,7 +140,7 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 	}
 	who := actor(c)
 	who.OrganizationID = org
-	renamed, err := h.Store.RenameOrganization(c.Request.Context(), who, body.Name.Or(known[0].Name))
+	renamed, err := h.Store.Accounts.RenameOrganization(c.Request.Context(), who, body.Name.Or(known[0].Name))
 	if err != nil {
 		httpx.Fail(c, err)
 		return

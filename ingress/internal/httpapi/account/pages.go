@@ -14,7 +14,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/web"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 const (
@@ -54,14 +54,14 @@ func (h *Handler) LoginPage(c *gin.Context) {
 		return
 	}
 	token, login := h.newLogin(c)
-	_, err := h.Store.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
+	_, err := h.Store.Accounts.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
-	case errors.Is(err, store.ErrLinkSpent):
+	case errors.Is(err, accountdb.ErrLinkSpent):
 		if h.passes(c, shown.Next) { // by this very link, most likely
 			return
 		}
 		refuse(http.StatusGone, "This login link was used already, or is too old. Get a new one.")
-	case errors.Is(err, store.ErrLinkUnknown):
+	case errors.Is(err, accountdb.ErrLinkUnknown):
 		refuse(http.StatusBadRequest, "This login link does not exist here. Get a new one.")
 	case err != nil:
 		httpx.Fail(c, err)

@@ -38,7 +38,7 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 // Routes are agents and templates.
 func (h *Handler) Routes() []httpx.Route {
 	const admin, member = domain.RoleAdmin, domain.RoleMember
-	agent := httpx.InOrganization(h.Store.Agent, id.Agent)
+	agent := httpx.InOrganization(h.Store.Agents.Agent, id.Agent)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/agents/templates", Need: auth.NeedPublic,

@@ -124,7 +124,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	var before domain.Agent
-	agent, err := h.Store.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+	agent, err := h.Store.Agents.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}

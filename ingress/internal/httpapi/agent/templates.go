@@ -38,7 +38,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	// The first caller may disconnect while others still wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	all, err := l.Store.Templates(ctx)
+	all, err := l.Store.Agents.Templates(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/hookdb"
 )
 
 const (
@@ -69,20 +69,20 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	if !id.Valid(id.Hook, hookID) {
 		return apierr.New(apierr.NotFound, "no such resource")
 	}
-	_, err := h.Store.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
+	_, err := h.Store.Hooks.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
 	return err
 }
 
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := h.Store.Delivery(ctx, org, hookID, deliveryID)
+	known, err := h.Store.Hooks.Delivery(ctx, org, hookID, deliveryID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	view := deliveryView{Delivery: known}
 	if known.Kept {
-		body, contentType, err := h.Store.DeliveryBody(ctx, org, hookID, deliveryID)
+		body, contentType, err := h.Store.Hooks.DeliveryBody(ctx, org, hookID, deliveryID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -99,7 +99,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 		httpx.Fail(c, err)
 		return
 	}
-	filter := store.DeliveryFilter{HookID: hookID}
+	filter := hookdb.DeliveryFilter{HookID: hookID}
 	filter.RunID, _ = httpx.QueryValue(c, "runId", found)
 	if status, given := httpx.QueryValue(c, "status", found); given {
 		filter.Status = domain.DeliveryStatus(status)
@@ -118,12 +118,12 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 		httpx.Fail(c, err)
 		return
 	}
-	logged, err := h.Store.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
+	logged, err := h.Store.Hooks.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	of := httpx.NewList(logged, p, func(d store.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
+	of := httpx.NewList(logged, p, func(d hookdb.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
 	shown := httpx.List[domain.Delivery]{Data: make([]domain.Delivery, len(of.Data)), HasMore: of.HasMore, NextCursor: of.NextCursor}
 	for i, d := range of.Data {
 		shown.Data[i] = d.Delivery
@@ -178,16 +178,16 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
 
 func (h *Handler) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (receivedView, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
-	known, err := h.Store.Delivery(ctx, org, hook.ID, deliveryID)
+	known, err := h.Store.Hooks.Delivery(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return receivedView{}, err
 	}
 	if !known.Kept {
 		return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue,
 			"what this delivery brought is not kept: it was filtered, its run was "+
-				"erased or is kept no longer, or it has more than %d bytes", store.DeliveryBodyMax)
+				"erased or is kept no longer, or it has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
-	body, contentType, err := h.Store.DeliveryBody(ctx, org, hook.ID, deliveryID)
+	body, contentType, err := h.Store.Hooks.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return receivedView{}, err
 	}
@@ -224,7 +224,7 @@ func redeliveredID(of string, n int) string {
 }
 
 func (h *Handler) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bool, error) {
-	_, err := h.Store.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
+	_, err := h.Store.Hooks.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeOf(err) == apierr.NotFound {
 		return true, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/hookdb"
 )
 
 // Deps is what the handler of hooks needs.
@@ -48,8 +49,8 @@ func New(deps Deps) *Handler {
 		Deps: deps, Deliveries: transfer.Limiter{Policy: IncomingDeliveries},
 		Unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 	}
-	h.Hooks = newLiveHooks(func(ctx context.Context, id string) (store.ReceivingHook, error) {
-		return h.Store.ReceivingHook(ctx, id)
+	h.Hooks = newLiveHooks(func(ctx context.Context, id string) (hookdb.ReceivingHook, error) {
+		return h.Store.Hooks.ReceivingHook(ctx, id)
 	}, deps.Opener)
 	return h
 }
@@ -57,7 +58,7 @@ func New(deps Deps) *Handler {
 // Routes are hooks and the log of their deliveries.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
-	hook := httpx.InOrganization(h.Store.Hook, id.Hook)
+	hook := httpx.InOrganization(h.Store.Hooks.Hook, id.Hook)
 	return []httpx.Route{
 		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, List: httpx.Paged, Handle: h.getHooks},
 		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: h.createHook},
@@ -88,7 +89,7 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 		err = httpx.NotFound()
 	}
 	if err == nil {
-		_, err = h.Store.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hooks[0], deliveries[0])
+		_, err = h.Store.Hooks.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hooks[0], deliveries[0])
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/hookdb"
 )
 
 // shownHook is a hook as callers see it.
@@ -32,7 +32,7 @@ func (h *Handler) getHooks(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if given {
-		hook, err := h.Store.Hook(c.Request.Context(), org, hookID)
+		hook, err := h.Store.Hooks.Hook(c.Request.Context(), org, hookID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -45,7 +45,7 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	hooks, err := h.Store.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
+	hooks, err := h.Store.Hooks.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -79,7 +79,7 @@ func (h *Handler) createHook(c *gin.Context) {
 	if secret == "" {
 		secret = webhookin.NewSecret(hook.Source)
 	}
-	stored, err := h.Store.CreateHook(c.Request.Context(), store.NewHook{
+	stored, err := h.Store.Hooks.CreateHook(c.Request.Context(), hookdb.NewHook{
 		Hook: hook, OrganizationID: who.OrganizationID, SealedSecret: h.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, hook.ID)),
 		Most: h.MaxHooks,
 	})
@@ -116,7 +116,7 @@ func (h *Handler) updateHook(c *gin.Context) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := h.Store.Hook(ctx, org, hookID)
+	known, err := h.Store.Hooks.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -129,7 +129,7 @@ func (h *Handler) updateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	changed, err := h.Store.UpdateHook(ctx, org, hookID, body.change())
+	changed, err := h.Store.Hooks.UpdateHook(ctx, org, hookID, body.change())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -138,8 +138,8 @@ func (h *Handler) updateHook(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, h.shownHook(changed))
 }
 
-func (b *hookChangeBody) change() store.HookChange {
-	change := store.HookChange{
+func (b *hookChangeBody) change() hookdb.HookChange {
+	change := hookdb.HookChange{
 		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),
 		SignatureHeader: b.SignatureHeader.Pointer(), DeliveryIDHeader: b.DeliveryIDHeader.Pointer(), Enabled: b.Enabled.Pointer(),
 	}
@@ -161,7 +161,7 @@ func (h *Handler) deleteHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
+	if err := h.Store.Hooks.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -178,7 +178,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := h.Store.Hook(ctx, org, hookID)
+	known, err := h.Store.Hooks.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -196,7 +196,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		return
 	}
 	sealed := h.Secrets.Seal(secret, secrets.Hook(org, hookID))
-	changed, err := h.Store.UpdateHook(ctx, org, hookID, store.HookChange{
+	changed, err := h.Store.Hooks.UpdateHook(ctx, org, hookID, hookdb.HookChange{
 		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
 	})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"parley/ingress/internal/webhookin"
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/sealdb"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 // liveHook is a hook that takes deliveries: its secrets opened, its rules read.
 type liveHook struct {
-	store.ReceivingHook
+	hookdb.ReceivingHook
 
 	secrets []string
 	rules   *webhookin.Rules
@@ -42,7 +43,7 @@ func (h *liveHook) caller() domain.Caller {
 // liveHooks remembers hooks for a moment, and ids that are none's. Reads are few at a time, and those of ids that may be invented are
 // apart: a flood of them waits for itself.
 type liveHooks struct {
-	read         func(ctx context.Context, id string) (store.ReceivingHook, error)
+	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)
 	secrets      auth.Opener
 	first, again chan struct{} // reads of ids that are not known, and of hooks that were there a moment ago
 
@@ -58,7 +59,7 @@ type knownHook struct {
 	until time.Time
 }
 
-func newLiveHooks(read func(context.Context, string) (store.ReceivingHook, error), opener auth.Opener) *liveHooks {
+func newLiveHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), opener auth.Opener) *liveHooks {
 	return &liveHooks{
 		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
 		known: map[string]knownHook{}, missing: map[string]time.Time{},
@@ -126,7 +127,7 @@ func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
 		return knownHook{}, err
 	default:
 		entry.hook, err = l.open(found)
-		if err != nil && !errors.Is(err, store.ErrUnopened) {
+		if err != nil && !errors.Is(err, sealdb.ErrUnopened) {
 			return knownHook{}, err
 		}
 		entry.err = err
@@ -136,14 +137,14 @@ func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
 }
 
 // open opens a hook's secrets. While it is rotated it has two, and one of them is enough. store.ErrUnopened comes with the hook.
-func (l *liveHooks) open(found store.ReceivingHook) (*liveHook, error) {
+func (l *liveHooks) open(found hookdb.ReceivingHook) (*liveHook, error) {
 	hook := &liveHook{ReceivingHook: found}
 	if !found.Enabled {
 		return hook, nil
 	}
 	var unopened error
 	for _, sealed := range found.SealedSecrets {
-		secret, err := l.secrets.OpenText(store.SealedHook, found.OrganizationID, found.ID, sealed)
+		secret, err := l.secrets.OpenText(sealdb.SealedHook, found.OrganizationID, found.ID, sealed)
 		if err != nil {
 			unopened = fmt.Errorf("opening secret of hook: %w", err)
 			continue

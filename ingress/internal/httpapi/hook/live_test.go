@@ -8,22 +8,22 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/hookdb"
 )
 
 // A flood of invented ids takes neither the places nor the reads of hooks that there are.
 func TestInventedHooksDisturbNobody(t *testing.T) {
 	t.Parallel()
 	stuck, reading := make(chan struct{}), make(chan struct{})
-	l := newLiveHooks(func(_ context.Context, id string) (store.ReceivingHook, error) {
+	l := newLiveHooks(func(_ context.Context, id string) (hookdb.ReceivingHook, error) {
 		switch id {
 		case "live":
-			return store.ReceivingHook{Hook: domain.Hook{ID: id, Enabled: true, MessageTemplate: "x"}}, nil
+			return hookdb.ReceivingHook{Hook: domain.Hook{ID: id, Enabled: true, MessageTemplate: "x"}}, nil
 		case "stuck":
 			reading <- struct{}{}
 			<-stuck
 		}
-		return store.ReceivingHook{}, apierr.New(apierr.NotFound, "none")
+		return hookdb.ReceivingHook{}, apierr.New(apierr.NotFound, "none")
 	}, nil)
 	live := func(what string) {
 		t.Helper()

@@ -23,7 +23,9 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/queuedb"
 )
 
 const (
@@ -264,19 +266,19 @@ func (h *Handler) take(ctx context.Context, hook *liveHook, e *webhookin.Event, 
 
 // putOff says of a delivery over the limit that its run is to wait: it may not come again. One that no run could come of has none: it is
 // not logged.
-func (h *Handler) putOff(ctx context.Context, hook *liveHook, d *store.NewDelivery, wait time.Duration) error {
+func (h *Handler) putOff(ctx context.Context, hook *liveHook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
 	}
-	agent, err := h.Store.Agent(ctx, hook.OrganizationID, hook.AgentID)
+	agent, err := h.Store.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeOf(err) == apierr.NotFound:
-		refuse(d, apierr.NotFound, store.HookWithoutAgent)
+		refuse(d, apierr.NotFound, queuedb.HookWithoutAgent)
 		d.Run = nil
 	case err != nil:
 		return err
 	case !slices.Contains(agent.AllowedCallers, domain.CallerSystem):
-		refuse(d, apierr.CallerNotAllowed, store.CallerLeftOut(domain.CallerSystem))
+		refuse(d, apierr.CallerNotAllowed, queuedb.CallerLeftOut(domain.CallerSystem))
 		d.Run = nil
 	default:
 		d.Run.Hold = wait
@@ -286,14 +288,14 @@ func (h *Handler) putOff(ctx context.Context, hook *liveHook, d *store.NewDelive
 
 // costs says that a delivery counts against the limit, as all do that are logged: but for one that has joined another's run, of which each
 // takes no more than so many, and one that was seen before.
-func costs(d *store.NewDelivery, accepted *store.AcceptedDelivery) bool {
+func costs(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
 	return !joined && !accepted.Existing
 }
 
 // deliver logs a delivery. One for whose run a budget has no room any more, though it had just before, is refused; if it was put off, too,
 // it is not logged.
-func (h *Handler) deliver(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+func (h *Handler) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := h.deliverOnce(ctx, d)
 	if apierr.CodeOf(err) != apierr.BudgetExceeded {
 		return accepted, err
@@ -308,18 +310,18 @@ func (h *Handler) deliver(ctx context.Context, d store.NewDelivery) (store.Accep
 }
 
 // unlogged gives the run of a delivery that was seen before. Of any other it says what it would have been.
-func (h *Handler) unlogged(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
-	seen, err := h.Store.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
+func (h *Handler) unlogged(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
+	seen, err := h.Store.Hooks.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
-		return store.AcceptedDelivery{}, err
+		return queuedb.AcceptedDelivery{}, err
 	}
 	if seen.RunID != nil {
-		return store.AcceptedDelivery{Delivery: seen, Existing: true}, nil
+		return queuedb.AcceptedDelivery{Delivery: seen, Existing: true}, nil
 	}
-	return store.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
+	return queuedb.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
 }
 
-func (h *Handler) deliverOnce(ctx context.Context, d store.NewDelivery) (store.AcceptedDelivery, error) {
+func (h *Handler) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := h.Dispatch.Deliver(ctx, d)
 	if err == nil {
 		err = accepted.Err
@@ -328,12 +330,12 @@ func (h *Handler) deliverOnce(ctx context.Context, d store.NewDelivery) (store.A
 }
 
 // decide says of a delivery what is to become of it: answered, filtered, refused, or a run.
-func (h *Handler) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (store.NewDelivery, error) {
-	d := store.NewDelivery{
+func (h *Handler) decide(ctx context.Context, hook *liveHook, e *webhookin.Event, of delivered) (queuedb.NewDelivery, error) {
+	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.contentType),
 		Bytes: int64(len(of.body)), Status: domain.DeliveryAnswered,
 	}
-	if len(of.body) <= store.DeliveryBodyMax {
+	if len(of.body) <= hookdb.DeliveryBodyMax {
 		d.Body = of.body
 	}
 	if e.Answer != nil {
@@ -357,7 +359,7 @@ func (h *Handler) decide(ctx context.Context, hook *liveHook, e *webhookin.Event
 	}
 	who := hook.caller()
 	switch err := h.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, store.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
 	case apierr.CodeOf(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detailOf(err))
 		return d, nil
@@ -376,9 +378,9 @@ func (h *Handler) decide(ctx context.Context, hook *liveHook, e *webhookin.Event
 }
 
 // collected says what a delivery is collected by. A hook that runs another agent, or by another key, begins anew.
-func collected(hook *liveHook, key string) *store.Collect {
+func collected(hook *liveHook, key string) *queuedb.Collect {
 	by := hook.Coalesce
-	return &store.Collect{
+	return &queuedb.Collect{
 		KeyHash: contract.Hash(hook.AgentID, hook.KeyID, key),
 		Window:  time.Duration(by.WindowSeconds) * time.Second, MaxWait: time.Duration(by.MaxWaitSeconds) * time.Second,
 	}
@@ -386,10 +388,10 @@ func collected(hook *liveHook, key string) *store.Collect {
 
 // deliveryRun is the run of a delivery, as run-automation would accept it from the hook's key. What the delivery brings comes
 // along as data: the run has read what is not to be trusted.
-func (h *Handler) deliveryRun(hook *liveHook, e *webhookin.Event, message, traceparent string) (store.NewRun, error) {
+func (h *Handler) deliveryRun(hook *liveHook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
 	data, err := deliveryData(hook.Source, e)
 	if err != nil {
-		return store.NewRun{}, fmt.Errorf("rendering delivery: %w", err)
+		return queuedb.NewRun{}, fmt.Errorf("rendering delivery: %w", err)
 	}
 	s := dispatch.NewAutomation(hook.caller(), hook.AgentID, h.RetentionDefault)
 	s.Message, s.Data, s.Traceparent = message, data, traceparent
@@ -420,7 +422,7 @@ func deliveryData(source domain.HookSource, e *webhookin.Event) (json.RawMessage
 }
 
 // refuse says of a delivery that nothing can be run for it.
-func refuse(d *store.NewDelivery, code apierr.Code, why string) {
+func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
 	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/shared/apierr"
-	"parley/shared/store"
+	"parley/shared/store/pg"
+	"parley/shared/store/sealdb"
 )
 
 // SocketVersion is the version of the WebSocket protocol.
@@ -129,10 +130,10 @@ func blamesRequest(code apierr.Code) bool {
 // Coded returns an error as callers may see it.
 func Coded(c *gin.Context, err error) *apierr.Error {
 	var coded *apierr.Error
-	if errors.As(err, &coded) || errors.As(store.Unavailable(err), &coded) {
+	if errors.As(err, &coded) || errors.As(pg.Unavailable(err), &coded) {
 		return coded
 	}
-	if errors.Is(err, store.ErrUnopened) || errors.Is(err, store.ErrContentSealed) {
+	if errors.Is(err, sealdb.ErrUnopened) || errors.Is(err, sealdb.ErrContentSealed) {
 		return unopened(err)
 	}
 	if c.Request.Context().Err() != nil { // whatever the error is, PostgreSQL's words for a cancelled statement among them

@@ -14,7 +14,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // DocumentBodyMost is how many bytes a document sent as JSON may take: those of the largest one in base64, and some.
@@ -136,8 +136,8 @@ func (f *documentFields) content() (from io.Reader, name string) {
 }
 
 // newDocument is the document that fields describe, but for its content.
-func (f *documentFields) newDocument(address string) store.NewDocument {
-	doc := store.NewDocument{Name: f.Name.Value, MIMEType: f.MIMEType.Value, Metadata: f.Metadata.Value, URL: address}
+func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
+	doc := knowledgedb.NewDocument{Name: f.Name.Value, MIMEType: f.MIMEType.Value, Metadata: f.Metadata.Value, URL: address}
 	if doc.Name == "" {
 		doc.Name = nameOfAddress(address)
 	}

@@ -15,7 +15,8 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/knowledgedb"
 )
 
 const (
@@ -40,11 +41,11 @@ type documentForm struct {
 	in     *transfer.Upload
 	parts  *multipart.Reader
 	most   int // files
-	keep   func(content io.Reader) (store.Upload, error)
+	keep   func(content io.Reader) (blobdb.Upload, error)
 	found  httpx.Problems
 	unread int64 // bytes that may still be read once something is wrong
 
-	files    []store.NewDocument
+	files    []knowledgedb.NewDocument
 	seen     int // files, whether or not they were taken
 	metadata map[string]string
 	told     bool // metadata came
@@ -52,7 +53,7 @@ type documentForm struct {
 
 // newDocumentForm opens the form that in is, by the request's Content-Type.
 func newDocumentForm(
-	in *transfer.Upload, contentType string, most int, keep func(io.Reader) (store.Upload, error),
+	in *transfer.Upload, contentType string, most int, keep func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	boundary := parameters["boundary"]
@@ -186,7 +187,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 		f.found.Add(partFile, httpx.CodeTooLong, "%s", f.tooMany())
 		return f.skip(part)
 	}
-	doc := store.NewDocument{Name: documentName(&f.found, at, fileName(part))}
+	doc := knowledgedb.NewDocument{Name: documentName(&f.found, at, fileName(part))}
 	doc.MIMEType = documentType(&f.found, at, part.Header.Get("Content-Type"), doc.Name, octetStream)
 	var first [1]byte
 	if n, err := io.ReadFull(part, first[:]); n == 0 {
@@ -205,7 +206,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 		doc.Content = &kept
 		f.files = append(f.files, doc)
 		return nil
-	case errors.Is(err, store.ErrTooLarge):
+	case errors.Is(err, blobdb.ErrTooLarge):
 		return documentTooLarge(at)
 	case f.in.Err != nil || errors.Is(err, io.ErrUnexpectedEOF):
 		return f.broken()

@@ -11,7 +11,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
 )
 
 func TestNamesOfFiles(t *testing.T) {
@@ -74,12 +74,12 @@ func formOfType(body, contentType string, most int) (*documentForm, error) {
 		panic(err) // the first one always gets one
 	}
 	in := &transfer.Upload{Body: strings.NewReader(body), From: place, Allowed: transfer.AnyBytes}
-	return newDocumentForm(in, contentType, most, func(content io.Reader) (store.Upload, error) {
+	return newDocumentForm(in, contentType, most, func(content io.Reader) (blobdb.Upload, error) {
 		n, err := io.Copy(io.Discard, content)
 		if n > DocumentMost {
-			err = store.ErrTooLarge
+			err = blobdb.ErrTooLarge
 		}
-		return store.Upload{Bytes: n}, err
+		return blobdb.Upload{Bytes: n}, err
 	})
 }
 

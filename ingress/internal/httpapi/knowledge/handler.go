@@ -11,6 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // DocumentEraser deletes documents, and what runs read of them.
@@ -28,7 +29,7 @@ type Deps struct {
 	Searches  SearchCaller
 	Signer    ClaimSigner
 	Downloads *transfer.Limiter
-	Limits    store.DocumentLimits // of an organization
+	Limits    knowledgedb.DocumentLimits // of an organization
 	Log       zerolog.Logger
 }
 
@@ -49,7 +50,7 @@ func New(deps Deps) *Handler {
 // Routes are the documents of an organization.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
-	document := httpx.InOrganization(h.Store.DocumentByID, id.Document)
+	document := httpx.InOrganization(h.Store.Knowledge.DocumentByID, id.Document)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,

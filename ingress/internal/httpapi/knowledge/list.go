@@ -11,7 +11,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // The parameters of GET /api/knowledge, by what is asked for: what belongs to another question is refused.
@@ -49,7 +49,7 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 	p, err := httpx.ReadPage(c, id.Document)
 	err = found.Take(err)
-	var filter store.DocumentFilter
+	var filter knowledgedb.DocumentFilter
 	filter.Query, _ = httpx.QueryValue(c, "q", found)
 	found.Text("q", filter.Query, 0, httpx.MaxSearch)
 	status, given := httpx.QueryValue(c, "status", found)
@@ -63,7 +63,7 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
-	docs, err := h.Store.Documents(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.After, p.Limit+1)
+	docs, err := h.Store.Knowledge.Documents(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

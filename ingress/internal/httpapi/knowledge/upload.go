@@ -15,7 +15,8 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/knowledgedb"
 )
 
 // documentsFullWait is when whoever has no room for another document may try again: only deleting some makes room.
@@ -40,7 +41,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 	for i := range docs {
 		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), httpx.Caller(c).Principal()
 	}
-	queued, err := h.Store.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
+	queued, err := h.Store.Knowledge.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
 	if err != nil {
 		httpx.Fail(c, refusedDocument(err))
 		return
@@ -60,7 +61,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 }
 
 // documentsSent reads the documents of a request. leave must be called when they are stored.
-func (h *Handler) documentsSent(c *gin.Context) (docs []store.NewDocument, leave func(), err error) {
+func (h *Handler) documentsSent(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
 	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, formFilesMost)
 		if err != nil {
@@ -80,7 +81,7 @@ func (h *Handler) documentsSent(c *gin.Context) (docs []store.NewDocument, leave
 		leave()
 		return nil, nil, err
 	}
-	return []store.NewDocument{doc}, leave, nil
+	return []knowledgedb.NewDocument{doc}, leave, nil
 }
 
 // readDocumentForm takes a form with up to most files, whose contents are kept as they come.
@@ -110,31 +111,33 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	if form == nil || len(form.files) == 0 {
 		return
 	}
-	uploads := make([]store.Upload, len(form.files))
+	uploads := make([]blobdb.Upload, len(form.files))
 	for i, doc := range form.files {
 		uploads[i] = *doc.Content
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTime)
 	defer cancel()
-	if err := h.Store.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
+	if err := h.Store.Blobs.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
 		h.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
 	}
 }
 
 // keeper keeps contents of the caller's organization, for as long as the request lasts.
-func (h *Handler) keeper(c *gin.Context) func(io.Reader) (store.Upload, error) {
+func (h *Handler) keeper(c *gin.Context) func(io.Reader) (blobdb.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
-	return func(content io.Reader) (store.Upload, error) { return h.Store.Upload(ctx, org, content, DocumentMost) }
+	return func(content io.Reader) (blobdb.Upload, error) {
+		return h.Store.Blobs.Upload(ctx, org, content, DocumentMost)
+	}
 }
 
 // keepContent keeps the content that a body holds; nil when it holds none.
-func (h *Handler) keepContent(c *gin.Context, f *documentFields) (*store.Upload, error) {
+func (h *Handler) keepContent(c *gin.Context, f *documentFields) (*blobdb.Upload, error) {
 	from, name := f.content()
 	if from == nil {
 		return nil, nil //nolint:nilnil // there may be none
 	}
 	kept, err := h.keeper(c)(from)
-	if errors.Is(err, store.ErrTooLarge) {
+	if errors.Is(err, blobdb.ErrTooLarge) {
 		return nil, documentTooLarge(name)
 	}
 	if err != nil {
@@ -151,7 +154,7 @@ func (h *Handler) putDocument(c *gin.Context) {
 		return
 	}
 	// Before the body comes: of what is not there nothing is kept.
-	known, err := h.Store.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	known, err := h.Store.Knowledge.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -241,7 +244,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	if f.Metadata.Set {
 		metadata = &f.Metadata.Value
 	}
-	edited, err := h.Store.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
+	edited, err := h.Store.Knowledge.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -254,9 +257,9 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	httpx.WriteJSON(c, status, shownDocument(edited.Document))
 }
 
-func (h *Handler) replaceDocument(c *gin.Context, documentID string, with store.NewDocument) {
+func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) {
 	with.CreatedBy = httpx.Caller(c).Principal()
-	queued, err := h.Store.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
+	queued, err := h.Store.Knowledge.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
 	if err != nil {
 		httpx.Fail(c, refusedDocument(err))
 		return
@@ -272,7 +275,7 @@ func (h *Handler) retryDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	queued, err := h.Store.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	queued, err := h.Store.Knowledge.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -282,7 +285,7 @@ func (h *Handler) retryDocument(c *gin.Context) {
 }
 
 // ring tells workers of documents that wait, and whoever watches that they have changed. Without it workers look by themselves.
-func (h *Handler) ring(c *gin.Context, queued ...store.QueuedDocument) {
+func (h *Handler) ring(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
@@ -297,9 +300,9 @@ func (h *Handler) ring(c *gin.Context, queued ...store.QueuedDocument) {
 
 // refusedDocument turns what the store says of documents that it does not take into coded errors.
 func refusedDocument(err error) error {
-	var duplicate store.ErrDuplicateDocument
+	var duplicate knowledgedb.ErrDuplicateDocument
 	switch {
-	case errors.Is(err, store.ErrDocumentsFull):
+	case errors.Is(err, knowledgedb.ErrDocumentsFull):
 		full := apierr.Wrap(apierr.BudgetExceeded, err, "the organization has as many documents, or bytes of them, as it may have; delete some")
 		full.RetryAfter = documentsFullWait
 		return full

@@ -23,6 +23,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store"
+	"parley/shared/store/rundb"
 )
 
 const toolsMost = 200 // agents that are listed as tools: clients show models all of them
@@ -116,7 +117,7 @@ func (t *callable) coded(err error) error {
 // List gives the newest agents of the organization that people may chat with.
 func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
 	//nolint:contextcheck // the request's ends with its client, the SDK's does not
-	known, err := t.h.Store.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
+	known, err := t.h.Store.Agents.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
 	if err != nil {
 		t.out.instead = t.coded(err)
 		return nil, t.out.instead
@@ -197,7 +198,7 @@ func (t *callable) run(s *dispatch.Submission, progress func(string)) (*domain.R
 }
 
 // await follows a run to its end, or until it waits for a person.
-func (t *callable) await(reader *stream.Reader, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
+func (t *callable) await(reader *stream.Reader, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
 	may := t.h.Permit(t.c)
 	for ping := time.Now().Add(httpx.PingEvery); ; {
 		events, err := reader.Next(t.c.Request.Context(), may.Earlier(ping))
@@ -221,7 +222,7 @@ func (t *callable) await(reader *stream.Reader, run *store.StoredRun, progress f
 }
 
 // take tells of an event, and gives the run when that is its end or it waits for a person.
-func (t *callable) take(e domain.Event, run *store.StoredRun, progress func(string)) (*domain.Run, error) {
+func (t *callable) take(e domain.Event, run *rundb.StoredRun, progress func(string)) (*domain.Run, error) {
 	var told struct {
 		ToolCall *domain.ToolCall `json:"toolCall"`
 		Run      *domain.Run      `json:"run"`
@@ -239,7 +240,7 @@ func (t *callable) take(e domain.Event, run *store.StoredRun, progress func(stri
 			progress(told.ToolCall.Name + ": " + told.ToolCall.Status)
 		}
 	case domain.EventRequiresAction: // it may have been decided since
-		now, err := t.h.Store.RunByID(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+		now, err := t.h.Store.Runs.RunByID(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 		if err == nil && now.Run.Status == domain.RunRequiresAction {
 			return &now.Run, nil
 		}

@@ -33,8 +33,8 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 // Routes are the endpoints of notifications and their messages.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
-	endpoint := httpx.InOrganization(h.Store.Endpoint, id.Endpoint)
-	message := httpx.InOrganization(h.Store.Notification, id.Notification)
+	endpoint := httpx.InOrganization(h.Store.Notifications.Endpoint, id.Endpoint)
+	message := httpx.InOrganization(h.Store.Notifications.Notification, id.Notification)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/notifications", Need: auth.NeedUser, Role: admin,

@@ -14,7 +14,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/outbound"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/notificationdb"
 )
 
 // AddressChecker judges an address that the service shall reach; its errors are outbound's.
@@ -126,7 +126,7 @@ func (h *Handler) getNotifications(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if one {
-		found, err := h.Store.Endpoint(c.Request.Context(), org, endpointID)
+		found, err := h.Store.Notifications.Endpoint(c.Request.Context(), org, endpointID)
 		h.writeEndpoint(c, found, err)
 		return
 	}
@@ -135,7 +135,7 @@ func (h *Handler) getNotifications(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	endpoints, err := h.Store.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
+	endpoints, err := h.Store.Notifications.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -170,7 +170,7 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 	}
 	org, made := httpx.Caller(c).OrganizationID, id.New(id.Endpoint)
 	secret, sealed := h.newEndpointSecret(org, made)
-	e, err := h.Store.CreateEndpoint(c.Request.Context(), store.NewEndpoint{
+	e, err := h.Store.Notifications.CreateEndpoint(c.Request.Context(), notificationdb.NewEndpoint{
 		OrganizationID: org, ID: made, URL: body.URL.Value, Description: body.Description.Value, Events: body.Events.Value,
 		AgentID: body.AgentID.Value, Enabled: body.Enabled.Or(true), SealedSecret: sealed,
 	}, h.MaxEndpoints)
@@ -204,7 +204,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, found.Err())
 		return
 	}
-	known, err := h.Store.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
+	known, err := h.Store.Notifications.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	if err == nil {
 		err = httpx.Unchanged(found, body, known)
 	}
@@ -212,11 +212,11 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	change := store.EndpointChange{
+	change := notificationdb.EndpointChange{
 		URL: body.URL.Pointer(), Description: body.Description.Pointer(), Events: body.Events.Value,
 		AgentID: body.AgentID.Pointer(), Enabled: body.Enabled.Pointer(),
 	}
-	e, err := h.Store.UpdateEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID, change)
+	e, err := h.Store.Notifications.UpdateEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID, change)
 	if err == nil {
 		h.notificationsChanged(c)
 	}
@@ -235,7 +235,7 @@ func (h *Handler) rotateEndpoint(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	secret, sealed := h.newEndpointSecret(org, endpointID)
-	e, err := h.Store.UpdateEndpoint(c.Request.Context(), org, endpointID, store.EndpointChange{
+	e, err := h.Store.Notifications.UpdateEndpoint(c.Request.Context(), org, endpointID, notificationdb.EndpointChange{
 		SealedSecret: &sealed, KeepPrevious: previousSecretHolds,
 	})
 	e.Secret = secret
@@ -252,7 +252,7 @@ func (h *Handler) testEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	n, err := h.Store.TestEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
+	n, err := h.Store.Notifications.TestEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	h.writeQueued(c, n, err)
 }
 
@@ -273,7 +273,7 @@ func (h *Handler) deleteEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.DeleteEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID); err != nil {
+	if err := h.Store.Notifications.DeleteEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -290,7 +290,7 @@ func (h *Handler) getMessages(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if one {
-		n, err := h.Store.Notification(c.Request.Context(), org, messageID)
+		n, err := h.Store.Notifications.Notification(c.Request.Context(), org, messageID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -308,7 +308,7 @@ func (h *Handler) getMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	messages, err := h.Store.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
+	messages, err := h.Store.Notifications.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -316,7 +316,7 @@ func (h *Handler) getMessages(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
-func (h *Handler) messageFilter(c *gin.Context) (f store.NotificationFilter, err error) {
+func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFilter, err error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "endpointId"); err != nil {
 		return f, err
@@ -344,6 +344,6 @@ func (h *Handler) postMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	n, err := h.Store.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
+	n, err := h.Store.Notifications.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
 	h.writeQueued(c, n, err)
 }

@@ -142,7 +142,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		body, erased = result.Body, result.Erased
 	}
 	if body == nil && !erased {
-		now, err := h.Store.RunByID(c.Request.Context(), sub.Run.OrganizationID, "", sub.Run.Run.ID)
+		now, err := h.Store.Runs.RunByID(c.Request.Context(), sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/rundb"
 )
 
 // createResponse runs an agent or template for a client of OpenAI's protocol, and answers with the run as a response: at its
@@ -51,7 +51,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 // goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
 // template: sessions are theirs.
 func (h *Handler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
-	run, err := h.Store.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
+	run, err := h.Store.Runs.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
 	if err != nil && !missing {
@@ -130,7 +130,7 @@ func (h *Handler) getResponse(c *gin.Context) {
 }
 
 // writeResponse answers with a run as it stands.
-func writeResponse(c *gin.Context, stored *store.StoredRun, echo openaiapi.ResponseEcho) {
+func writeResponse(c *gin.Context, stored *rundb.StoredRun, echo openaiapi.ResponseEcho) {
 	run := stored.Run
 	if stored.Result != nil {
 		run = domain.Run{}

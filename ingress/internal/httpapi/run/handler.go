@@ -52,7 +52,7 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
-	source := httpx.InOrganization(h.Store.SourceByID)
+	source := httpx.InOrganization(h.Store.Blobs.SourceByID)
 	return []httpx.Route{
 		{
 			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
@@ -97,7 +97,7 @@ func (h *Handler) findTarget(c *gin.Context) error {
 		if !id.Valid(id.Agent, agents[0]) {
 			return httpx.NotFound()
 		}
-		_, err := h.Store.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agents[0])
+		_, err := h.Store.Agents.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agents[0])
 		return err
 	case len(templates) == 1 && len(agents) == 0 && templates[0] != "":
 		_, err := h.Templates.ByID(c.Request.Context(), templates[0])
@@ -115,7 +115,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	case !exists || !httpx.IsText(name.SessionID):
 		return httpx.NotFound()
 	}
-	_, _, _, err := h.Store.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
+	_, _, _, err := h.Store.Sessions.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
 	return err
 }
 

@@ -14,7 +14,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/rundb"
 )
 
 // asReader calls find with each principal whose runs the caller may read until the run is found. find gets "" for callers who
@@ -59,7 +59,7 @@ func (h *Handler) listRuns(c *gin.Context) {
 	}
 	who := httpx.Caller(c)
 	filter.Principals, filter.Before = who.Readable(), page.After
-	runs, err := h.Store.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
+	runs, err := h.Store.Runs.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -67,16 +67,16 @@ func (h *Handler) listRuns(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
-func (h *Handler) runFilter(c *gin.Context) (store.RunFilter, error) {
+func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "agentId"); err != nil {
-		return store.RunFilter{}, err
+		return rundb.RunFilter{}, err
 	}
 	value := func(name string) string {
 		v, _ := httpx.QueryValue(c, name, found)
 		return v
 	}
-	f := store.RunFilter{
+	f := rundb.RunFilter{
 		AgentID: value("agentId"), SessionID: value("sessionId"), AutomationID: value("automationId"),
 		Status: domain.RunStatus(value("status")),
 	}
@@ -161,7 +161,7 @@ func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration 
 }
 
 // findRun gives a run that the caller may read, and notes for the log that the request is about it.
-func (h *Handler) findRun(c *gin.Context, runID string) (store.StoredRun, error) {
+func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
 		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
@@ -170,16 +170,16 @@ func (h *Handler) findRun(c *gin.Context, runID string) (store.StoredRun, error)
 }
 
 // ReadRun is findRun without the note.
-func (h *Handler) ReadRun(c *gin.Context, runID string) (run store.StoredRun, err error) {
+func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = asReader(who, func(principal string) (err error) {
-		run, err = h.Store.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
+		run, err = h.Store.Runs.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	return run, err
 }
 
-func (h *Handler) writeRun(c *gin.Context, run store.StoredRun) {
+func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if run.Erased {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
@@ -245,9 +245,9 @@ func toolCallOf(c *gin.Context, found *httpx.Problems) string {
 }
 
 // actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
-func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (store.StoredRun, error) {
+func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
-	var run store.StoredRun
+	var run rundb.StoredRun
 	err := asReader(who, func(principal string) (err error) {
 		if decision == actionCancel {
 			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)

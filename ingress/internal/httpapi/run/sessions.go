@@ -17,7 +17,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/sessiondb"
 )
 
 const (
@@ -65,7 +65,7 @@ const (
 )
 
 // sessionKey is what the database knows a principal's session of a name by.
-func sessionKey(name store.SessionName, principal string) []byte {
+func sessionKey(name sessiondb.SessionName, principal string) []byte {
 	return contract.Hash(name.OrganizationID, name.TargetID, principal, name.SessionID)
 }
 
@@ -79,19 +79,19 @@ func (h *Handler) getSessions(c *gin.Context) {
 	found := &httpx.Problems{}
 	limit := httpx.ReadLimit(c, found)
 	who := httpx.Caller(c)
-	filter := store.SessionFilter{Principals: who.Readable(), Before: h.sessionCursor(c, found)}
+	filter := sessiondb.SessionFilter{Principals: who.Readable(), Before: h.sessionCursor(c, found)}
 	principal, given := httpx.QueryValue(c, "principal", found)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	entries := []store.Session(nil)
+	entries := []sessiondb.Session(nil)
 	if given {
 		filter.Principals = []string{principal}
 	}
 	if !given || who.MayRead(principal) { // a member sees none of others' sessions
 		var err error
-		if entries, err = h.Store.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
+		if entries, err = h.Store.Sessions.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
@@ -99,7 +99,7 @@ func (h *Handler) getSessions(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, h.sessionList(who.OrganizationID, entries, limit))
 }
 
-func (h *Handler) sessionList(org string, entries []store.Session, limit int) httpx.List[sessionEntry] {
+func (h *Handler) sessionList(org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
 		entries = entries[:limit]
@@ -149,7 +149,7 @@ func (h *Handler) getSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	page, err := h.Store.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
+	page, err := h.Store.Sessions.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLargeSession(c, name, before, limit)
 		return
@@ -162,7 +162,7 @@ func (h *Handler) getSession(c *gin.Context) {
 }
 
 // getLargeSession gives a session whose messages make a large answer.
-func (h *Handler) getLargeSession(c *gin.Context, name store.SessionName, before, limit int) {
+func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, before, limit int) {
 	made, done, err := httpx.ReserveAnswer(c, httpx.PageBytes)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -170,7 +170,7 @@ func (h *Handler) getLargeSession(c *gin.Context, name store.SessionName, before
 	}
 	defer done()
 	defer made()
-	page, err := h.Store.PageOfSession(c.Request.Context(), name, before, limit, 0)
+	page, err := h.Store.Sessions.PageOfSession(c.Request.Context(), name, before, limit, 0)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -185,7 +185,7 @@ func (h *Handler) getLargeSession(c *gin.Context, name store.SessionName, before
 }
 
 // shownSession shows a page of a session, of at most httpx.PageBytes.
-func shownSession(page store.SessionPage, limit int) sessionMessages {
+func shownSession(page sessiondb.SessionPage, limit int) sessionMessages {
 	messages := make([][]message, len(page.Turns))
 	for i, turn := range page.Turns {
 		messages[i] = messagesOf(turn)
@@ -256,7 +256,7 @@ func (h *Handler) eraseSession(c *gin.Context) {
 
 // sessionNamed reads which session a query means: the caller's own, or that of the principal that the query names.
 // Exists is false when there cannot be one of that name that the caller may use.
-func (h *Handler) sessionNamed(c *gin.Context, found *httpx.Problems) (name store.SessionName, exists bool) {
+func (h *Handler) sessionNamed(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool) {
 	who := httpx.Caller(c)
 	name.OrganizationID = who.OrganizationID
 	var given bool
@@ -299,7 +299,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, valid 
 
 func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-func entryOf(s store.Session) sessionEntry {
+func entryOf(s sessiondb.Session) sessionEntry {
 	entry := sessionEntry{ID: s.SessionID, Principal: s.Principal, CreatedAt: domain.At(s.CreatedAt), Runs: s.Runs}
 	if id.Valid(id.Template, s.TargetID) {
 		entry.TemplateID = &s.TargetID
@@ -310,7 +310,7 @@ func entryOf(s store.Session) sessionEntry {
 }
 
 // messagesOf returns a turn's messages: what was asked, and what was answered if the run has come that far.
-func messagesOf(turn store.SessionTurn) []message {
+func messagesOf(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
 		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),

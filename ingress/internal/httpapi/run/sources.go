@@ -19,7 +19,7 @@ func (h *Handler) getSource(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	source, err := h.Store.SourceByID(c.Request.Context(), httpx.Caller(c).OrganizationID, sourceID)
+	source, err := h.Store.Blobs.SourceByID(c.Request.Context(), httpx.Caller(c).OrganizationID, sourceID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -14,7 +14,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/rundb"
 )
 
 // submit carries a submission from its key to the answer. The key counts before limits, agent and permission: a replay
@@ -56,7 +56,7 @@ func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting
 }
 
 // accepted answers 202 with the run as it was accepted.
-func (h *Handler) accepted(c *gin.Context, run *store.StoredRun) {
+func (h *Handler) accepted(c *gin.Context, run *rundb.StoredRun) {
 	body, err := run.Body()
 	if err != nil {
 		httpx.Fail(c, err)
@@ -68,8 +68,8 @@ func (h *Handler) accepted(c *gin.Context, run *store.StoredRun) {
 }
 
 // unfinished answers 202 with the run as it stands now that the wait is over, or the run waits for a person.
-func (h *Handler) unfinished(c *gin.Context, run *store.StoredRun) {
-	now, err := h.Store.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+func (h *Handler) unfinished(c *gin.Context, run *rundb.StoredRun) {
+	now, err := h.Store.Runs.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {
 		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
 		now = *run

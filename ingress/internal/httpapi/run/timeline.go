@@ -34,7 +34,7 @@ func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	var timeline domain.Timeline
 	var erased bool
 	err := asReader(who, func(principal string) (err error) {
-		timeline, erased, err = h.Store.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
+		timeline, erased, err = h.Store.Runs.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	switch {

@@ -8,7 +8,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/budgetdb"
 )
 
 // getBudgets is GET /api/budgets: those of the organization, or the one that the query names.
@@ -20,7 +20,7 @@ func (h *Handler) getBudgets(c *gin.Context) {
 		return
 	}
 	if given {
-		budget, err := h.Store.Budget(c.Request.Context(), org, budgetID)
+		budget, err := h.Store.Budgets.Budget(c.Request.Context(), org, budgetID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -33,7 +33,7 @@ func (h *Handler) getBudgets(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budgets, err := h.Store.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
+	budgets, err := h.Store.Budgets.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -69,8 +69,8 @@ func (b *budgetBody) Check(p *httpx.Problems) {
 }
 
 func checkLimit(p *httpx.Problems, limit int64) {
-	if limit < 0 || limit > store.MaxBudget {
-		p.Add("limit", httpx.CodeInvalidValue, "must be from 0 to %d", int64(store.MaxBudget))
+	if limit < 0 || limit > budgetdb.MaxBudget {
+		p.Add("limit", httpx.CodeInvalidValue, "must be from 0 to %d", int64(budgetdb.MaxBudget))
 	}
 }
 
@@ -81,7 +81,7 @@ func (h *Handler) createBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budget, err := h.Store.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
+	budget, err := h.Store.Budgets.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
 		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
 	})
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *Handler) updateBudget(c *gin.Context) {
 		return
 	}
 	org := httpx.Caller(c).OrganizationID
-	known, err := h.Store.Budget(c.Request.Context(), org, budgetID)
+	known, err := h.Store.Budgets.Budget(c.Request.Context(), org, budgetID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -134,7 +134,7 @@ func (h *Handler) updateBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budget, err := h.Store.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
+	budget, err := h.Store.Budgets.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -149,7 +149,7 @@ func (h *Handler) deleteBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
+	if err := h.Store.Budgets.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

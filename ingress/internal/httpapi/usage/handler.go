@@ -11,6 +11,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/knowledgedb"
 )
 
 // Deps is what the handler of usage needs.
@@ -20,7 +21,7 @@ type Deps struct {
 	Rates                *ratelimit.Limits
 	Streams              *httpx.StreamLimits
 	VoicePerOrganization int
-	Documents            store.DocumentLimits
+	Documents            knowledgedb.DocumentLimits
 	RunDeadline          time.Duration
 }
 
@@ -36,7 +37,7 @@ func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 // Routes are usage, budgets, automations and limits.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
-	budget := httpx.InOrganization(h.Store.Budget, id.Budget)
+	budget := httpx.InOrganization(h.Store.Budgets.Budget, id.Budget)
 	return []httpx.Route{
 		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: h.getLimits},
 		{
@@ -57,5 +58,5 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 func (h *Handler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
-	return h.Store.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
+	return h.Store.Runs.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
 }

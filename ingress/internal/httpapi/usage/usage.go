@@ -11,7 +11,7 @@ import (
 
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/usagedb"
 )
 
 const (
@@ -29,7 +29,7 @@ type usageCache struct {
 
 type usageKey struct {
 	org    string
-	filter store.UsageFilter
+	filter usagedb.UsageFilter
 }
 
 type countedUsage struct {
@@ -71,7 +71,7 @@ func (u *usageCache) get(
 // getUsage is GET /api/usage: what the organization's runs came to, interval by interval.
 func (h *Handler) getUsage(c *gin.Context) {
 	found := &httpx.Problems{}
-	filter := store.UsageFilter{Days: usageDays}
+	filter := usagedb.UsageFilter{Days: usageDays}
 	if text, given := httpx.QueryValue(c, "days", found); given {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > usageDaysMost || strconv.Itoa(n) != text {
@@ -89,8 +89,8 @@ func (h *Handler) getUsage(c *gin.Context) {
 		httpx.CheckAutomationID(found, "automationId", filter.AutomationID)
 	}
 	if by, given := httpx.QueryValue(c, "by", found); given {
-		filter.By = store.UsageBy(by)
-		httpx.OneOf(found, "by", filter.By, store.UsageByAgent, store.UsageByKey, store.UsageByAutomation)
+		filter.By = usagedb.UsageBy(by)
+		httpx.OneOf(found, "by", filter.By, usagedb.UsageByAgent, usagedb.UsageByKey, usagedb.UsageByAutomation)
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
@@ -98,7 +98,7 @@ func (h *Handler) getUsage(c *gin.Context) {
 	}
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
-		return h.Store.Usage(ctx, key.org, filter, now)
+		return h.Store.Usage.Usage(ctx, key.org, filter, now)
 	})
 	if err != nil {
 		httpx.Fail(c, err)

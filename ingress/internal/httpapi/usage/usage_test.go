@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/usagedb"
 )
 
 func TestUsageIsCountedNowAndThen(t *testing.T) {
@@ -25,7 +25,7 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 	leave()
 	get := func(want int, org string, days int) {
 		t.Helper()
-		if _, err := cache.get(gone, usageKey{org, store.UsageFilter{Days: days}}, clock, count); counts != want || (err != nil) != (failure != nil) {
+		if _, err := cache.get(gone, usageKey{org, usagedb.UsageFilter{Days: days}}, clock, count); counts != want || (err != nil) != (failure != nil) {
 			t.Errorf("counted %d times, want %d: %v", counts, want, err)
 		}
 	}

@@ -234,7 +234,7 @@ func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error
 
 func (h *Handler) toolsOf(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
-		agent, err := h.Store.Agent(ctx, org, model)
+		agent, err := h.Store.Agents.Agent(ctx, org, model)
 		if err == nil && !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
 			err = apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", domain.CallerUser)
 		}

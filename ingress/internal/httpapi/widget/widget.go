@@ -15,7 +15,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
 )
 
 const (
@@ -149,9 +149,9 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 
 // widgetFor gives the widget of an agent for the page that asks for it. Whatever stands against it, the page learns
 // nothing but that, and another page not even that much.
-func (h *Handler) widgetFor(c *gin.Context, agentID string) (*store.Widget, string, error) {
+func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, string, error) {
 	origin, ok := httpx.PageOrigin(c.Request)
-	var widget *store.Widget
+	var widget *agentdb.Widget
 	if ok && id.Valid(id.Agent, agentID) {
 		var err error
 		if widget, err = h.Auth.Widgets().Embedded(c.Request.Context(), agentID, origin); err != nil {
@@ -166,7 +166,7 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*store.Widget, stri
 }
 
 // visitorOf tells who visits: whom the site has signed, whom the browser knows, or somebody new.
-func (h *Handler) visitorOf(widget *store.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
+func (h *Handler) visitorOf(widget *agentdb.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
 	widgets := h.Auth.Widgets()
 	if body.signed != nil {
 		return widgets.Identify(widget, auth.Signed{ID: body.signed.ID, Signature: body.signed.Signature})

@@ -20,6 +20,7 @@ import (
 	"parley/shared/id"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 const (
@@ -100,13 +101,13 @@ func (b *bench) open(ctx context.Context) (done func(), err error) {
 		return nil, fmt.Errorf("opening database: %w", err)
 	}
 	defer st.Close()
-	account, err := st.SignUp(ctx, store.NewUser{Email: "bench@example.com", Name: "bench"},
-		store.NewLogin{TokenHash: []byte("bench"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(ctx, accountdb.NewUser{Email: "bench@example.com", Name: "bench"},
+		accountdb.NewLogin{TokenHash: []byte("bench"), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		return nil, fmt.Errorf("making account: %w", err)
 	}
 	org := account.Organization.ID
-	agent, err := st.CreateAgent(ctx, org, domain.Agent{
+	agent, err := st.Agents.CreateAgent(ctx, org, domain.Agent{
 		ID: id.New(id.Agent), Name: "Analyst", SystemPrompt: "Calculate.", Model: "offline",
 		AllowedCallers: []domain.CallerKind{domain.CallerSystem}, Tools: domain.Tools{CodeExecution: &domain.CodeTool{Enabled: true}},
 	})

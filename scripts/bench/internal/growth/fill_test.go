@@ -12,6 +12,10 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
+	"parley/shared/store/accountdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
 	"parley/shared/testkit"
 )
 
@@ -24,12 +28,12 @@ func ready(t *testing.T) (*store.Store, *Database, *sql.DB, Owner) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	account, err := st.SignUp(t.Context(), store.NewUser{Email: "a@example.com"}, store.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	org := account.Organization.ID
-	agent, err := st.CreateAgent(t.Context(), org, domain.Agent{
+	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{
 		ID: id.New(id.Agent), Name: "Echo", Model: "offline/echo", AllowedCallers: []domain.CallerKind{domain.CallerUser, domain.CallerSystem},
 	})
 	if err != nil {
@@ -53,7 +57,7 @@ func ready(t *testing.T) (*store.Store, *Database, *sql.DB, Owner) {
 func carriedOut(t *testing.T, st *store.Store, o Owner) string {
 	t.Helper()
 	const key = "carried-out"
-	run := store.NewRun{
+	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: o.Organization, AgentID: o.Agent, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "schedule", AutomationID: "bench", IdempotencyKey: key, KeyHash: contract.Hash(o.Organization, string(contract.EndpointAutomation), "", key),
 		Fingerprint: contract.Hash(o.Agent, "", load.Message, ""), Input: []byte(`{"message":"` + load.Message + `"}`),
@@ -61,10 +65,10 @@ func carriedOut(t *testing.T, st *store.Store, o Owner) string {
 	}
 	run.SessionID = "auto_" + id.Suffix(run.ID)
 	run.SessionKey = contract.Hash(o.Organization, o.Agent, "system", run.SessionID)
-	if out, err := st.Accept(t.Context(), []store.NewRun{run}, 64); err != nil || out[0].Err != nil {
+	if out, err := st.Queue.Accept(t.Context(), []queuedb.NewRun{run}, 64); err != nil || out[0].Err != nil {
 		t.Fatalf("accepting: %+v, %v", out, err)
 	}
-	claims, err := st.Claim(t.Context(), []string{run.ID})
+	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
 		t.Fatalf("claiming: %+v, %v", claims, err)
 	}
@@ -74,12 +78,12 @@ func carriedOut(t *testing.T, st *store.Store, o Owner) string {
 	ended.Message, ended.Output = &answer, &domain.Output{Message: answer}
 	ended.Usage = domain.Usage{InputTokens: 10, OutputTokens: 11, Model: "offline/echo"}
 	ended.End(domain.RunCompleted, nil, domain.At(held.Now), held.RetentionSecs)
-	ending, err := store.NewEnding(held.Held(), ended)
+	ending, err := executiondb.NewEnding(held.Held(), ended)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ending.EndN = 3
-	if _, err := st.Finish(t.Context(), []store.Ending{ending}); err != nil {
+	if _, err := st.Executions.Finish(t.Context(), []executiondb.Ending{ending}); err != nil {
 		t.Fatal(err)
 	}
 	return run.ID
@@ -154,7 +158,7 @@ func TestFilledRunsAreServed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	listed, err := st.ListRuns(t.Context(), owner.Organization, store.RunFilter{AutomationID: "bench"}, 100)
+	listed, err := st.Runs.ListRuns(t.Context(), owner.Organization, rundb.RunFilter{AutomationID: "bench"}, 100)
 	if err != nil || len(listed) < 20 || len(listed) == 40 {
 		t.Fatalf("%d runs are listed: %v", len(listed), err)
 	}
@@ -163,7 +167,7 @@ func TestFilledRunsAreServed(t *testing.T) {
 		if !id.Valid(id.Run, short.ID) || i > 0 && short.ID > listed[i-1].ID {
 			t.Errorf("the id %s", short.ID)
 		}
-		run, err := st.RunByID(t.Context(), owner.Organization, "", short.ID)
+		run, err := st.Runs.RunByID(t.Context(), owner.Organization, "", short.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,14 +181,14 @@ func TestFilledRunsAreServed(t *testing.T) {
 	hash := func(n int64) []byte {
 		return contract.Hash(owner.Organization, string(contract.EndpointAutomation), "", load.Key(ownKeys, n))
 	}
-	kept, err := st.RunsByKey(t.Context(), []store.KeyOf{
+	kept, err := st.Runs.RunsByKey(t.Context(), []rundb.KeyRef{
 		{OrganizationID: owner.Organization, Hash: hash(20)}, {OrganizationID: owner.Organization, Hash: hash(41)},
 	})
 	if err != nil || kept[0] == nil || kept[1] != nil {
 		t.Errorf("by their keys: %+v, %v", kept, err)
 	}
 	for n := 0; n < 30; {
-		looked, err := st.DeleteExpired(t.Context(), 12)
+		looked, err := st.Sessions.DeleteExpired(t.Context(), 12)
 		if err != nil || looked == 0 {
 			t.Fatalf("%d runs erased, then %d: %v", n, looked, err)
 		}

@@ -80,7 +80,7 @@ func Migrate(ctx context.Context, dsn string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return migrations.Up(ctx, st.DB())
+	return migrations.Up(ctx, st.SQL())
 }
 
 func (p *Parley) start(ctx context.Context) error {

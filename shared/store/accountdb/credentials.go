@@ -1,0 +1,174 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+)
+
+// Credential is what authentication needs of an API key or a login session. Of a user's, it holds
+// the memberships, oldest first; an organization's key has OrganizationID instead. Label names it
+// where limits are kept, and gives nothing away. Lineage is the first key of the rotations that led to a key: its own id
+// if it replaced none.
+type Credential struct {
+	Label          string
+	KeyID          string
+	Lineage        string
+	LoginID        string
+	OrganizationID string
+	UserID         string
+	SecretHash     []byte
+	ExpiresAt      time.Time // zero: never
+	Memberships    []Standing
+}
+
+// Standing is a role in an organization.
+type Standing struct {
+	OrganizationID string
+	Role           domain.Role
+}
+
+type credentialRow struct {
+	LoginID        string         `db:"login_id"`
+	KeyID          string         `db:"key_id"`
+	Lineage        string         `db:"lineage"`
+	OrganizationID sql.NullString `db:"org_id"`
+	UserID         sql.NullString `db:"user_id"`
+	SecretHash     []byte         `db:"secret_hash"`
+	ExpiresAt      sql.NullTime   `db:"expires_at"`
+	Organizations  pq.StringArray `db:"orgs"`
+	Roles          pq.StringArray `db:"roles"`
+}
+
+func (row credentialRow) credential() *Credential {
+	c := &Credential{
+		KeyID: row.KeyID, Lineage: row.Lineage, LoginID: row.LoginID, OrganizationID: row.OrganizationID.String, UserID: row.UserID.String,
+		SecretHash: row.SecretHash, ExpiresAt: row.ExpiresAt.Time, Label: row.KeyID + row.LoginID,
+	}
+	for i, org := range row.Organizations {
+		c.Memberships = append(c.Memberships, Standing{org, domain.Role(row.Roles[i])})
+	}
+	return c
+}
+
+const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expires_at, orgs, roles`
+
+// KeyCredentials reads the keys with these ids that are not revoked, by id.
+func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
+	rows, err := s.credentials(ctx, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials_2($1)`, pq.Array(keyIDs))
+	if err != nil {
+		return nil, fmt.Errorf("reading API keys: %w", err)
+	}
+	out := make(map[string]*Credential, len(rows))
+	for _, row := range rows {
+		out[row.KeyID] = row.credential()
+	}
+	return out, nil
+}
+
+// LoginCredentials reads the open login sessions with these token hashes, by hash.
+func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*Credential, error) {
+	rows, err := s.credentials(ctx, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
+	if err != nil {
+		return nil, fmt.Errorf("reading login sessions: %w", err)
+	}
+	out := make(map[string]*Credential, len(rows))
+	for _, row := range rows {
+		out[string(row.SecretHash)] = row.credential()
+	}
+	return out, nil
+}
+
+func (s *Store) credentials(ctx context.Context, query string, list any) ([]credentialRow, error) {
+	stmt, err := s.db.Prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	var rows []credentialRow
+	if err := stmt.SelectContext(ctx, &rows, list); err != nil {
+		return nil, fmt.Errorf("selecting credentials: %w", err)
+	}
+	return rows, nil
+}
+
+// holdCredential keeps what an actor acts with from ending before they are done; unauthenticated when it has ended
+// already. What recognised it may be some seconds old, and what they do is to last.
+func holdCredential(ctx context.Context, tx *sqlx.Tx, who Actor) error {
+	if who.LoginID != "" {
+		return holdLogin(ctx, tx, who.UserID, who.LoginID)
+	}
+	if who.KeyID == "" {
+		return nil
+	}
+	return held(ctx, tx, `SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL
+		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, who.KeyID)
+}
+
+// holdLogin is holdCredential for a login session.
+func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
+	return held(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
+		FOR KEY SHARE`, loginID, userID)
+}
+
+func held(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
+	var found string
+	err := tx.GetContext(ctx, &found, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return apierr.New(apierr.Unauthenticated, "the credential was revoked or has expired")
+	}
+	if err != nil {
+		return fmt.Errorf("holding credential: %w", err)
+	}
+	return nil
+}
+
+// Touch notes when API keys and login sessions were last used, given as id and instant.
+func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
+	var keys, logins touched
+	for name, at := range used {
+		if strings.HasPrefix(name, id.Login+"_") {
+			logins.add(name, at)
+		} else {
+			keys.add(name, at)
+		}
+	}
+	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		if err := keys.write(ctx, tx, `SELECT parley_touch_keys($1, $2)`); err != nil {
+			return err
+		}
+		return logins.write(ctx, tx, `UPDATE login_sessions s SET last_used_at = greatest(s.last_used_at, l.at)
+			FROM (SELECT a.id, u.at FROM unnest(CAST($1 AS text[]), CAST($2 AS timestamptz[])) AS u (id, at)
+			      JOIN login_sessions a ON a.id = u.id ORDER BY a.id FOR UPDATE OF a) l
+			WHERE s.id = l.id`)
+	})
+}
+
+type touched struct {
+	ids []string
+	at  []time.Time
+}
+
+// add cuts at as it is shown: PostgreSQL would round it to microseconds, into the next millisecond at times.
+func (t *touched) add(name string, at time.Time) {
+	t.ids, t.at = append(t.ids, name), append(t.at, domain.At(at).Time)
+}
+
+func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
+	if len(t.ids) == 0 {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, query, pq.Array(t.ids), pq.Array(t.at)); err != nil {
+		return fmt.Errorf("noting use of credentials: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// Invitation gives what a link's token stands for; not_found when it is unknown, was used or has ended.
+func (s *Store) Invitation(ctx context.Context, tokenHash []byte) (domain.Invitation, error) {
+	return invitation(ctx, s.db, tokenHash)
+}
+
+func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (domain.Invitation, error) {
+	var row struct {
+		ID           string `db:"id"`
+		OrgID        string `db:"org_id"`
+		Organization string `db:"organization"`
+		Email        string `db:"email"`
+		Role         string `db:"role"`
+	}
+	err := sqlx.GetContext(ctx, q, &row, `SELECT id, org_id, organization, email, role FROM parley_invitation($1)`, tokenHash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Invitation{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.Invitation{}, fmt.Errorf("reading invitation: %w", err)
+	}
+	return domain.Invitation{
+		ID: row.ID, OrganizationID: row.OrgID, Organization: row.Organization, Email: row.Email, Role: domain.Role(row.Role),
+	}, nil
+}
+
+// Join spends an invitation's link for the user of that id, and logs them in. It is for them only if their address is the
+// invited one, whether or not they hold it: not_found otherwise, also when the link was made with an API key that has ended. conflict when
+// they belong to as many organizations as they may.
+func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login NewLogin) (Account, error) {
+	var account Account
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		invited, err := takeInvitation(ctx, tx, tokenHash)
+		if err != nil {
+			return err
+		}
+		var same bool
+		err = tx.GetContext(ctx, &same, `SELECT lower(email) = lower($2) FROM users WHERE id = $1`, userID, invited.Email)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("reading user: %w", err)
+		}
+		if !same {
+			return pg.NotFound()
+		}
+		if err := s.roomForMembership(ctx, tx, userID, invited.OrganizationID); err != nil {
+			return err
+		}
+		account, err = join(ctx, tx, invited, userID, login)
+		return err
+	})
+	return account, err
+}
+
+// JoinNew is Join for somebody who has no account of the address: it makes one, and their default organization after the
+// membership, which is the older one. It takes the address over from an account that has not proven it, and is email_taken
+// for one that has. The account that was closed or displaced, if there was one, is in the result.
+func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
+	var account Account
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		invited, err := takeInvitation(ctx, tx, tokenHash)
+		if err != nil {
+			return err
+		}
+		before, known, err := holderOf(ctx, tx, invited.Email)
+		if err != nil {
+			return err
+		}
+		if known {
+			if err := displace(ctx, tx, before, false); err != nil {
+				return err
+			}
+			if err := pg.ActFor(ctx, tx, invited.OrganizationID); err != nil {
+				return err
+			}
+		}
+		made := NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash, invitedTo: invited.OrganizationID}
+		user, err := createUser(ctx, tx, made)
+		if err != nil {
+			return err
+		}
+		if account, err = join(ctx, tx, invited, user.ID, login); err != nil {
+			return err
+		}
+		account.Before = before.ID
+		_, err = createOrganization(ctx, tx, defaultName(user), user.ID)
+		return err
+	})
+	return account, err
+}
+
+// OwnInvitation is an open invitation to the address of the person who reads it, with its pagination cursor.
+type OwnInvitation struct {
+	ID           string
+	Organization domain.OrganizationName
+	Role         domain.Role
+	ExpiresAt    domain.Time
+	At           time.Time
+}
+
+type ownInvitationRow struct {
+	ID           string      `db:"id"`
+	OrgID        string      `db:"org_id"`
+	Organization string      `db:"organization"`
+	Role         string      `db:"role"`
+	CreatedAt    time.Time   `db:"created_at"`
+	ExpiresAt    domain.Time `db:"expires_at"`
+}
+
+func (row ownInvitationRow) invitation() OwnInvitation {
+	return OwnInvitation{
+		ID: row.ID, Organization: domain.OrganizationName{ID: row.OrgID, Name: row.Organization},
+		Role: domain.Role(row.Role), ExpiresAt: row.ExpiresAt, At: row.CreatedAt,
+	}
+}
+
+const ownInvitationColumns = `id, org_id, organization, role, created_at, expires_at`
+
+// OwnInvitations lists up to limit open invitations to the address of a user, newest first. permission_denied unless the user
+// has proven the address: an account that anybody may have made learns nothing of invitations to its address.
+func (s *Store) OwnInvitations(ctx context.Context, userID string, after After, limit int) ([]OwnInvitation, error) {
+	var rows []ownInvitationRow
+	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
+		if err := holdsAddress(ctx, tx, userID); err != nil {
+			return err
+		}
+		err := tx.SelectContext(ctx, &rows, `SELECT `+ownInvitationColumns+` FROM parley_own_invitations()
+			WHERE $1 = '' OR (created_at, id COLLATE "C") < ($2, $1 COLLATE "C") ORDER BY created_at DESC, id COLLATE "C" DESC LIMIT $3`,
+			after.ID, after.At, limit)
+		return wrap("listing invitations", err)
+	})
+	out := make([]OwnInvitation, len(rows))
+	for i, row := range rows {
+		out[i] = row.invitation()
+	}
+	return out, err
+}
+
+// OwnInvitation gives an open invitation to the address of a user by its id; errors are those of AnswerInvitation.
+func (s *Store) OwnInvitation(ctx context.Context, userID, invitationID string) (OwnInvitation, error) {
+	var row ownInvitationRow
+	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
+		if err := holdsAddress(ctx, tx, userID); err != nil {
+			return err
+		}
+		err := tx.GetContext(ctx, &row, `SELECT `+ownInvitationColumns+` FROM parley_own_invitations() WHERE id = $1`, invitationID)
+		return pg.OneRow(err, "reading invitation")
+	})
+	return row.invitation(), err
+}
+
+// holdsAddress reports permission_denied unless a user has proven their address and holds it still.
+func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	holds, err := holdsProven(ctx, tx, userID)
+	if err == nil && !holds {
+		err = apierr.New(apierr.PermissionDenied, "the address of this account is not proven: accept an invitation by its link")
+	}
+	return err
+}
+
+// AnswerInvitation spends an invitation to the address of a user: they become a member if they accept, and the invitation
+// is gone if they decline. loginID is their login session, which must not have ended. not_found when the invitation is not
+// to their address; permission_denied unless they have proven the address.
+func (s *Store) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
+	var row ownInvitationRow
+	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
+		if _, err := lockUser(ctx, tx, userID); err != nil {
+			return err
+		}
+		if err := holdLogin(ctx, tx, userID, loginID); err != nil {
+			return err
+		}
+		if err := holdsAddress(ctx, tx, userID); err != nil {
+			return err
+		}
+		err := tx.GetContext(ctx, &row, `SELECT `+ownInvitationColumns+` FROM parley_own_invitations() WHERE id = $1`, invitationID)
+		if errors.Is(err, sql.ErrNoRows) {
+			return pg.NotFound()
+		}
+		if err != nil {
+			return fmt.Errorf("reading invitation: %w", err)
+		}
+		if err := pg.ActFor(ctx, tx, row.OrgID); err != nil {
+			return err
+		}
+		role, err := spendInvitation(ctx, tx, `id = $1`, invitationID)
+		if err != nil || !accept {
+			return err
+		}
+		if err := s.roomForMembership(ctx, tx, userID, row.OrgID); err != nil {
+			return err
+		}
+		row.Role = string(role)
+		return addMembership(ctx, tx, row.OrgID, userID, role)
+	})
+	return row.invitation(), err
+}
+
+// DeclineByLink deletes the invitation of a link.
+func (s *Store) DeclineByLink(ctx context.Context, tokenHash []byte) error {
+	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		_, err := takeInvitation(ctx, tx, tokenHash)
+		return err
+	})
+}
+
+// takeInvitation deletes an invitation, so that its link works once, and acts for its organization.
+func takeInvitation(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (domain.Invitation, error) {
+	invited, err := invitation(ctx, tx, tokenHash)
+	if err != nil {
+		return invited, err
+	}
+	if err := pg.ActFor(ctx, tx, invited.OrganizationID); err != nil {
+		return invited, err
+	}
+	invited.Role, err = spendInvitation(ctx, tx, `token_hash = $1`, tokenHash)
+	return invited, err
+}
+
+// spendInvitation deletes an invitation of the transaction's organization and gives its role as it is now. The second of two
+// transactions waits here for the first one, and finds nothing.
+func spendInvitation(ctx context.Context, tx *sqlx.Tx, where string, arg any) (domain.Role, error) {
+	var role domain.Role
+	err := tx.GetContext(ctx, &role, `DELETE FROM invitations WHERE `+where+` RETURNING role`, arg)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", pg.NotFound()
+	}
+	return role, wrap("spending invitation", err)
+}
+
+// join adds the user and logs them in; the account's organization is the inviting one.
+func join(ctx context.Context, tx *sqlx.Tx, invited domain.Invitation, userID string, login NewLogin) (Account, error) {
+	if err := addMembership(ctx, tx, invited.OrganizationID, userID, invited.Role); err != nil {
+		return Account{}, err
+	}
+	org, err := organization(ctx, tx, invited.OrganizationID)
+	if err != nil {
+		return Account{}, err
+	}
+	account, err := logIn(ctx, tx, userID, login)
+	account.Organization = org
+	return account, err
+}

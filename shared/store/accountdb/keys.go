@@ -1,0 +1,197 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/pg"
+)
+
+// NewKey is an API key to create. An organization's key has OrganizationID and, when a person made
+// it, UserID; a user's key has UserID only: both are taken from who makes it. SecretHash is the SHA-256 of the whole key.
+type NewKey struct {
+	ID             string
+	Scope          domain.KeyScope
+	OrganizationID string
+	UserID         string
+	Name           string
+	SecretHash     []byte
+	LastFour       string
+	ExpiresAt      *domain.Time
+	lineage        string // the first key of the rotations that led to this one; empty: itself
+}
+
+type keyRow struct {
+	ID         string         `db:"id"`
+	Lineage    string         `db:"lineage"`
+	Scope      string         `db:"scope"`
+	OrgID      sql.NullString `db:"org_id"`
+	UserID     sql.NullString `db:"user_id"`
+	Name       string         `db:"name"`
+	LastFour   string         `db:"last_four"`
+	CreatedAt  domain.Time    `db:"created_at"`
+	ExpiresAt  *domain.Time   `db:"expires_at"`
+	LastUsedAt *domain.Time   `db:"last_used_at"`
+}
+
+const keyColumns = `id, coalesce(lineage, id) AS lineage, scope, org_id, user_id, name, last_four, created_at, expires_at, last_used_at`
+
+func (row keyRow) key() domain.APIKey {
+	return domain.APIKey{
+		ID: row.ID, Name: row.Name, Scope: domain.KeyScope(row.Scope), Prefix: domain.KeyPrefix(row.ID),
+		LastFour: row.LastFour, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, LastUsedAt: row.LastUsedAt,
+	}
+}
+
+// CreateKey stores an API key of the actor's organization, whose admin they must be (permission_denied), or of the
+// actor's own, and gives it as lists show it; conflict when there are as many keys as there may be.
+func (s *Store) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
+	k.OrganizationID, k.UserID = "", who.UserID
+	if k.Scope == domain.KeyScopeOrganization {
+		k.OrganizationID = who.OrganizationID
+	}
+	var key domain.APIKey
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+		if err := mayCreateKey(ctx, tx, who, k.Scope); err != nil {
+			return err
+		}
+		if err := s.roomForKey(ctx, tx, k); err != nil {
+			return err
+		}
+		var err error
+		key, err = createKey(ctx, tx, k)
+		return err
+	})
+	return key, err
+}
+
+func mayCreateKey(ctx context.Context, tx *sqlx.Tx, who Actor, scope domain.KeyScope) error {
+	if scope != domain.KeyScopeOrganization {
+		return holdCredential(ctx, tx, who)
+	}
+	role, err := lockOrganization(ctx, tx, who)
+	if err == nil && !role.AtLeast(domain.RoleAdmin) {
+		err = apierr.New(apierr.PermissionDenied, "only an admin may make an organization's key")
+	}
+	return err
+}
+
+func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error) {
+	var row keyRow
+	err := tx.GetContext(ctx, &row, `INSERT INTO api_keys (id, scope, org_id, user_id, name, secret_hash, last_four, expires_at, lineage)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+keyColumns,
+		k.ID, k.Scope, pg.Optional(k.OrganizationID), pg.Optional(k.UserID), k.Name, k.SecretHash, k.LastFour, k.ExpiresAt, pg.Optional(k.lineage))
+	if err != nil {
+		return domain.APIKey{}, fmt.Errorf("creating API key: %w", err)
+	}
+	return row.key(), nil
+}
+
+// KeyFilter says whose keys are meant: those of an organization, when it is named, and the user keys
+// of a user, when one is named.
+type KeyFilter struct {
+	OrganizationID string
+	UserID         string
+	After          string // list keys older than the one of this id
+}
+
+const keyVisible = ` revoked_at IS NULL AND ((scope = 'organization' AND org_id = $1) OR (scope = 'user' AND user_id = $2)) `
+
+// Keys lists up to limit keys, newest first; revoked ones are gone.
+func (s *Store) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIKey, error) {
+	var rows []keyRow
+	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
+		return tx.SelectContext(ctx, &rows, `SELECT `+keyColumns+` FROM api_keys
+			WHERE`+keyVisible+`AND ($3 = '' OR id < $3) ORDER BY id DESC LIMIT $4`, f.OrganizationID, f.UserID, f.After, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing API keys: %w", err)
+	}
+	out := make([]domain.APIKey, len(rows))
+	for i, row := range rows {
+		out[i] = row.key()
+	}
+	return out, nil
+}
+
+// RevokeKey ends a key that the actor's organization or user has. Only an admin may end an
+// organization's: permission_denied; any other key is not_found. Links and invitations made with it end, too.
+func (s *Store) RevokeKey(ctx context.Context, who Actor, keyID string) error {
+	return s.as(ctx, who, func(tx *sqlx.Tx) error {
+		if _, err := lockKey(ctx, tx, who, keyID); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE api_keys SET revoked_at = clock_timestamp() WHERE id = $1`, keyID); err != nil {
+			return fmt.Errorf("revoking API key: %w", err)
+		}
+		return nil
+	})
+}
+
+// lockKey gives a key that the actor may change, and keeps others from changing it.
+func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow, error) {
+	var row keyRow
+	role, err := lockStanding(ctx, tx, who)
+	if err != nil {
+		return row, err
+	}
+	org := who.OrganizationID
+	if role == "" { // whoever has left the organization keeps their own keys, and may end them
+		org = ""
+	}
+	err = tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`, org, who.UserID, keyID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row, pg.NotFound()
+	}
+	if err != nil {
+		return row, fmt.Errorf("reading API key: %w", err)
+	}
+	if row.Scope == string(domain.KeyScopeOrganization) && !role.AtLeast(domain.RoleAdmin) {
+		return row, apierr.New(apierr.PermissionDenied, "only an admin may change an organization's key")
+	}
+	return row, nil
+}
+
+// RotateKey stores a key in the place of another: same name, scope, owner, end and lineage. The old one works on for overlap at most.
+// k brings id and secret only. One that has expired is not_found; conflict when both together are too many. Its budgets and hooks become
+// the new one's.
+func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
+	var key domain.APIKey
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+		old, err := lockKey(ctx, tx, who, keyID)
+		if err != nil {
+			return err
+		}
+		done, err := tx.ExecContext(ctx, `UPDATE api_keys
+			SET expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $2))
+			WHERE id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp())`, keyID, overlap.Seconds())
+		if err != nil {
+			return fmt.Errorf("ending API key: %w", err)
+		}
+		if n, err := done.RowsAffected(); err == nil && n == 0 {
+			return pg.NotFound()
+		}
+		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
+		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
+		if err := s.roomForKey(ctx, tx, k); err != nil { // the old one counts unless it has ended at once
+			return err
+		}
+		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
+			return err
+		}
+		if err := budgetdb.MoveBudgets(ctx, tx, k.OrganizationID, keyID, k.ID); err != nil {
+			return err
+		}
+		return hookdb.MoveHooks(ctx, tx, k.OrganizationID, keyID, k.ID)
+	})
+	return key, err
+}

@@ -1,0 +1,235 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// Sentinels of one-time login links.
+var (
+	ErrLinkUnknown = errors.New("login link does not exist")
+	ErrLinkSpent   = errors.New("login link was used or has expired")
+)
+
+// CreateLoginLink stores a one-time link that logs the user in until expires.
+func (s *Store) CreateLoginLink(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
+	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO login_links (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`,
+			tokenHash, userID, expires)
+		if err != nil {
+			return fmt.Errorf("creating login link: %w", err)
+		}
+		return nil
+	})
+}
+
+// UseLoginLink spends a one-time link and logs its user in; ErrLinkUnknown or ErrLinkSpent otherwise.
+func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogin) (Account, error) {
+	var account Account
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		var link struct {
+			UserID string `db:"user_id"`
+			Spent  bool   `db:"spent"`
+		}
+		err := tx.GetContext(ctx, &link, `SELECT user_id, used_at IS NOT NULL OR expires_at <= clock_timestamp() AS spent
+			FROM login_links WHERE token_hash = $1 AND kind = 'login' FOR UPDATE`, linkHash)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLinkUnknown
+		}
+		if err != nil {
+			return fmt.Errorf("reading login link: %w", err)
+		}
+		if link.Spent {
+			return ErrLinkSpent
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE token_hash = $1`, linkHash); err != nil {
+			return fmt.Errorf("spending login link: %w", err)
+		}
+		account, err = logIn(ctx, tx, link.UserID, login)
+		return err
+	})
+	return account, err
+}
+
+// CreateReset stores a one-time link by which the user sets a new password until expires. Whoever calls it
+// runs the service.
+func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte, expires time.Time) error {
+	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		return createReset(ctx, tx, reset{UserID: userID}, tokenHash, expires)
+	})
+}
+
+// CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, whose account
+// an invitation of it made and who has nothing in any other organization: permission_denied otherwise, and not_found
+// when they are no member at all.
+func (s *Store) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
+	return s.as(ctx, who, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, who)
+		if err != nil {
+			return err
+		}
+		role, err := memberRole(ctx, tx, who.OrganizationID, userID)
+		switch {
+		case err != nil:
+			return err
+		case role == "":
+			return pg.NotFound()
+		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(role):
+			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
+		}
+		if _, err := lockUser(ctx, tx, userID); err != nil {
+			return err
+		}
+		theirs, err := belongsTo(ctx, tx, userID, who.OrganizationID)
+		if err != nil {
+			return err
+		}
+		if !theirs {
+			return apierr.New(apierr.PermissionDenied, "an account that no invitation of this organization made, or that has something in "+
+				"another one, is not for its admins to open: whoever runs the service may use `parley reset-password`")
+		}
+		made := reset{
+			UserID: userID, Organization: pg.Optional(who.OrganizationID), Role: pg.Optional(string(own)),
+			By: who.UserID, With: pg.Optional(who.KeyID),
+		}
+		return createReset(ctx, tx, made, tokenHash, expires)
+	})
+}
+
+// reset is a link's bounds. One that an admin made is void once the person has something in another organization or
+// has a higher role than its maker had, and when its maker stops being one or the key ends that it was made with.
+type reset struct {
+	UserID       string  `db:"user_id"`
+	Organization *string `db:"org_id"`
+	Role         *string `db:"role"`
+	By           string  `db:"made_by"`
+	With         *string `db:"made_with"`
+}
+
+func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, expires time.Time) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO login_links (kind, token_hash, user_id, org_id, role, made_by, made_with, expires_at)
+		VALUES ('reset', $1, $2, $3, $4, $5, $6, $7)`, tokenHash, r.UserID, r.Organization, r.Role, r.By, r.With, expires)
+	if err != nil {
+		return fmt.Errorf("creating password reset: %w", err)
+	}
+	return nil
+}
+
+// keyHolds is the condition that the API key which a link was made with, if it was, has not ended.
+const keyHolds = ` (made_with IS NULL OR EXISTS (SELECT 1 FROM parley_key_credentials(ARRAY[made_with]) k
+	WHERE k.expires_at IS NULL OR k.expires_at > clock_timestamp())) `
+
+// voidLinksBy ends the reset links and the invitations that somebody made in an organization.
+func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp()
+		WHERE kind = 'reset' AND org_id = $1 AND made_by = $2 AND used_at IS NULL`, org, by)
+	if err != nil {
+		return fmt.Errorf("ending password resets: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND made_by = $2`, org, by); err != nil {
+		return fmt.Errorf("ending invitations: %w", err)
+	}
+	return nil
+}
+
+// ResetOf gives the user whose password a link's token may set; not_found when it may set none.
+func (s *Store) ResetOf(ctx context.Context, tokenHash []byte) (domain.User, error) {
+	var user domain.User
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		row, _, err := resetOf(ctx, tx, tokenHash)
+		user = row.user()
+		return err
+	})
+	return user, err
+}
+
+// resetOf locks the link and its user, in this order, and reports whether whoever runs the service made the link.
+func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, operators bool, err error) {
+	var link reset
+	err = tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
+		WHERE token_hash = $1 AND kind = 'reset' AND used_at IS NULL AND expires_at > clock_timestamp() AND`+keyHolds+`FOR UPDATE`, tokenHash)
+	if errors.Is(err, sql.ErrNoRows) {
+		return user, false, pg.NotFound()
+	}
+	if err != nil {
+		return user, false, fmt.Errorf("reading password reset: %w", err)
+	}
+	if user, err = lockUserRow(ctx, tx, link.UserID); err != nil || link.Organization == nil {
+		return user, true, err
+	}
+	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
+	if err != nil {
+		return user, false, err
+	}
+	all, err := memberships(ctx, tx, link.UserID)
+	if err != nil {
+		return user, false, err
+	}
+	here := slices.IndexFunc(all, func(m domain.Membership) bool { return m.ID == *link.Organization })
+	if !theirs || here < 0 || !domain.Role(*link.Role).AtLeast(all[here].Role) {
+		return user, false, pg.NotFound()
+	}
+	return user, false, nil
+}
+
+// belongsTo reports whether an account is an organization's to open: made by an invitation of it, and without anything
+// in another one. An organization of their own that the person never used is nothing.
+func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
+	var theirs bool
+	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND NOT EXISTS (SELECT 1 FROM parley_holdings_2($1) WHERE id <> $2)
+		FROM users WHERE id = $1`, userID, org)
+	if err != nil {
+		return false, fmt.Errorf("reading whose account it is: %w", err)
+	}
+	return theirs, nil
+}
+
+// UseReset spends a reset link: the password is the new one, all login sessions of the user end, their other
+// links are void, and a new session begins. One that whoever runs the service made proves the address, and the first such proof
+// also ends the user's own API keys, which somebody else may have made. not_found when the link is unknown, was used or has ended.
+func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
+	var account Account
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		user, operators, err := resetOf(ctx, tx, tokenHash)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = $2 WHERE id = $1`, user.ID, passwordHash); err != nil {
+			return fmt.Errorf("setting password: %w", err)
+		}
+		if err := voidLinksOf(ctx, tx, user.ID); err != nil {
+			return err
+		}
+		if operators {
+			if err := proveByReset(ctx, tx, user); err != nil {
+				return err
+			}
+		}
+		if err := deleteLogins(ctx, tx, user.ID); err != nil {
+			return err
+		}
+		account, err = logIn(ctx, tx, user.ID, login)
+		return err
+	})
+	return account, err
+}
+
+func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
+	if user.Proven || user.Displaced {
+		return nil
+	}
+	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
+		return err
+	}
+	return prove(ctx, tx, user.ID)
+}

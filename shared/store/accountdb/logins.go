@@ -1,0 +1,220 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/pg"
+)
+
+// NewLogin is a login session to create: the SHA-256 of its token, its end, and where it was begun.
+// Replaces, when not nil, is the hash of an earlier token of the same browser, which ends. PasswordHash or LoginID,
+// when not empty, is what the person showed: the hash that their password matched, or the id of a login session.
+// It must still be theirs when the session begins: unauthenticated otherwise.
+type NewLogin struct {
+	TokenHash    []byte
+	ExpiresAt    time.Time
+	Replaces     []byte
+	UserAgent    string
+	Address      string
+	PasswordHash string
+	LoginID      string
+}
+
+// Account is who logged in, and their default organization. Before is the account that lost its address to this one, if one did.
+type Account struct {
+	User         domain.User
+	Organization domain.Organization
+	Before       string
+}
+
+// SignUp creates a user and logs them in, all or nothing; email_taken when the address has an account.
+func (s *Store) SignUp(ctx context.Context, u NewUser, login NewLogin) (Account, error) {
+	var account Account
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		user, err := createUser(ctx, tx, u)
+		if err != nil {
+			return err
+		}
+		account, err = logIn(ctx, tx, user.ID, login)
+		return err
+	})
+	return account, err
+}
+
+// LogIn opens a login session for the user; the first one ever gives them an organization of their own.
+func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Account, error) {
+	var account Account
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		var err error
+		account, err = logIn(ctx, tx, userID, login)
+		return err
+	})
+	return account, err
+}
+
+func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Account, error) {
+	account, err := lockAccount(ctx, tx, userID)
+	if err != nil {
+		return Account{}, err
+	}
+	if err := login.stillShown(ctx, tx, userID); err != nil {
+		return Account{}, err
+	}
+	if login.Replaces != nil {
+		if err := deleteLogin(ctx, tx, login.Replaces); err != nil {
+			return Account{}, err
+		}
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO login_sessions (id, token_hash, user_id, expires_at, user_agent, address)
+		VALUES ($1, $2, $3, $4, $5, $6)`,
+		id.New(id.Login), login.TokenHash, userID, login.ExpiresAt, login.UserAgent, login.Address)
+	if err != nil {
+		return Account{}, fmt.Errorf("creating login session: %w", err)
+	}
+	return account, nil
+}
+
+// stillShown checks, under the user's lock, what they showed before it: a reset may have come between.
+func (login NewLogin) stillShown(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	if login.LoginID != "" {
+		return holdLogin(ctx, tx, userID, login.LoginID)
+	}
+	if login.PasswordHash == "" {
+		return nil
+	}
+	var same bool
+	err := tx.GetContext(ctx, &same, `SELECT password_hash = $2 FROM users WHERE id = $1`, userID, login.PasswordHash)
+	if err != nil {
+		return fmt.Errorf("reading password: %w", err)
+	}
+	if !same {
+		return WrongPassword()
+	}
+	return nil
+}
+
+// WrongPassword is the refusal of a login by password, whatever was wrong with it.
+func WrongPassword() error {
+	return apierr.New(apierr.Unauthenticated, "the email address or the password is wrong")
+}
+
+// LogOut ends the login session of a token's hash; there being none is no error.
+func (s *Store) LogOut(ctx context.Context, tokenHash []byte) error {
+	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return deleteLogin(ctx, tx, tokenHash) })
+}
+
+func deleteLogin(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM login_sessions WHERE token_hash = $1`, tokenHash); err != nil {
+		return fmt.Errorf("deleting login session: %w", err)
+	}
+	return nil
+}
+
+// LogOutEverywhere ends all login sessions of a user.
+func (s *Store) LogOutEverywhere(ctx context.Context, userID string) error {
+	return s.db.Tx(ctx, func(tx *sqlx.Tx) error { return deleteLogins(ctx, tx, userID) })
+}
+
+func deleteLogins(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM login_sessions WHERE user_id = $1`, userID); err != nil {
+		return fmt.Errorf("deleting login sessions: %w", err)
+	}
+	return nil
+}
+
+// LoggedInFrom reports whether an account of an email address has an open login session that began at a client address.
+func (s *Store) LoggedInFrom(ctx context.Context, email, address string) (bool, error) {
+	var known bool
+	err := s.db.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM users u JOIN login_sessions l ON l.user_id = u.id
+		WHERE lower(u.email) = lower($1) AND l.address = $2 AND l.expires_at > clock_timestamp())`, email, address)
+	return known, wrap("looking for login sessions", err)
+}
+
+// After names the last entry of the page before in a list by time, newest first; the zero value is the
+// first page.
+type After struct {
+	At time.Time
+	ID string
+}
+
+// Login is a login session with what its place in a list goes by, and whether it is the one that asks.
+type Login struct {
+	domain.LoginSession
+	At time.Time
+}
+
+// Logins lists up to limit open login sessions of a user, newest first, and marks the one with the token's hash.
+func (s *Store) Logins(ctx context.Context, userID string, current []byte, after After, limit int) ([]Login, error) {
+	var rows []struct {
+		ID         string       `db:"id"`
+		CreatedAt  time.Time    `db:"created_at"`
+		LastUsedAt *domain.Time `db:"last_used_at"`
+		ExpiresAt  domain.Time  `db:"expires_at"`
+		Current    bool         `db:"current"`
+		UserAgent  string       `db:"user_agent"`
+		Address    string       `db:"address"`
+	}
+	err := s.db.SelectContext(ctx, &rows, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
+		FROM login_sessions WHERE user_id = $1 AND expires_at > clock_timestamp() AND ($3 = '' OR (created_at, id) < ($4, $3))
+		ORDER BY created_at DESC, id DESC LIMIT $5`, userID, current, after.ID, after.At, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing login sessions: %w", err)
+	}
+	out := make([]Login, len(rows))
+	for i, row := range rows {
+		out[i] = Login{At: row.CreatedAt, LoginSession: domain.LoginSession{
+			ID: row.ID, CreatedAt: domain.At(row.CreatedAt), LastUsedAt: row.LastUsedAt, ExpiresAt: row.ExpiresAt,
+			Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
+		}}
+	}
+	return out, nil
+}
+
+// EndLogin ends a login session of the user's by its id and gives its token's hash; not_found when they
+// have none such.
+func (s *Store) EndLogin(ctx context.Context, userID, loginID string) ([]byte, error) {
+	var hash []byte
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		err := tx.GetContext(ctx, &hash, `DELETE FROM login_sessions WHERE user_id = $1 AND id = $2 RETURNING token_hash`, userID, loginID)
+		if errors.Is(err, sql.ErrNoRows) {
+			return pg.NotFound()
+		}
+		if err != nil {
+			return fmt.Errorf("ending login session: %w", err)
+		}
+		return nil
+	})
+	return hash, err
+}
+
+// PruneLogins deletes login sessions that have ended, and links and invitations a day after their end, and
+// says how many rows went.
+func (s *Store) PruneLogins(ctx context.Context) (int, error) {
+	var gone int64
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		gone = 0
+		for _, query := range []string{
+			`WITH gone AS (DELETE FROM login_sessions WHERE expires_at <= clock_timestamp() RETURNING id) SELECT count(*) FROM gone`,
+			`WITH gone AS (DELETE FROM login_links WHERE expires_at <= clock_timestamp() - interval '1 day' RETURNING user_id)
+				SELECT count(*) FROM gone`,
+			`SELECT parley_prune_invitations()`,
+		} {
+			var n int64
+			if err := tx.GetContext(ctx, &n, query); err != nil {
+				return fmt.Errorf("deleting ended logins: %w", err)
+			}
+			gone += n
+		}
+		return nil
+	})
+	return int(gone), err
+}

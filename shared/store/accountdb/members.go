@@ -1,0 +1,267 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/pg"
+)
+
+// Actor is who changes an organization: a person, whose role is read again under the organization's lock, or
+// a key of it, which acts in the role given. KeyID or LoginID is the API key or the login session that they came
+// with, which must still hold.
+type Actor struct {
+	OrganizationID string
+	UserID         string
+	KeyID          string
+	LoginID        string
+	Role           domain.Role
+}
+
+// lockOrganization keeps others from changing who belongs to the actor's organization, and gives the actor's
+// role there as it is now; not_found when they have none, unauthenticated when what they came with has ended.
+func lockOrganization(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
+	role, err := lockStanding(ctx, tx, who)
+	if err == nil && role == "" {
+		err = pg.NotFound()
+	}
+	return role, err
+}
+
+// lockStanding is lockOrganization for what people without a role there may do, too.
+func lockStanding(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
+	var known string
+	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, who.OrganizationID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", pg.NotFound()
+	}
+	if err != nil {
+		return "", fmt.Errorf("locking organization: %w", err)
+	}
+	if err := holdCredential(ctx, tx, who); err != nil || who.UserID == "" {
+		return who.Role, err
+	}
+	return memberRole(ctx, tx, who.OrganizationID, who.UserID)
+}
+
+// memberRole gives somebody's role, "" when they are no member.
+func memberRole(ctx context.Context, tx *sqlx.Tx, org, userID string) (domain.Role, error) {
+	var role string
+	err := tx.GetContext(ctx, &role, `SELECT role FROM memberships WHERE org_id = $1 AND user_id = $2`, org, userID)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("reading membership: %w", err)
+	}
+	return domain.Role(role), nil
+}
+
+// Member is an entry of an organization's list of members with what its place in the list goes by.
+type Member struct {
+	domain.Member
+	At time.Time
+}
+
+type memberRow struct {
+	ID        string    `db:"id"`
+	Email     string    `db:"email"`
+	Name      *string   `db:"name"`
+	Role      string    `db:"role"`
+	Status    string    `db:"status"`
+	CreatedAt time.Time `db:"created_at"`
+}
+
+func (row memberRow) member() Member {
+	return Member{At: row.CreatedAt, Member: domain.Member{
+		ID: row.ID, Email: row.Email, Name: row.Name, Role: domain.Role(row.Role),
+		Status: domain.MemberStatus(row.Status), CreatedAt: domain.At(row.CreatedAt),
+	}}
+}
+
+// Members lists up to limit members and open invitations of an organization, newest first. An invitation made with
+// an API key is open no longer than the key.
+func (s *Store) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
+	var rows []memberRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.SelectContext(ctx, &rows, `SELECT id, email, name, role, status, created_at FROM (
+				SELECT u.id, u.email, u.name, m.role, 'active' AS status, m.created_at
+				FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.org_id = $1
+				UNION ALL
+				SELECT id, email, NULL, role, 'invited', created_at FROM invitations
+				WHERE org_id = $1 AND expires_at > clock_timestamp() AND `+keyHolds+`
+			) l WHERE $2 = '' OR (created_at, id) < ($3, $2 COLLATE "C") ORDER BY created_at DESC, id DESC LIMIT $4`,
+			org, after.ID, after.At, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing members: %w", err)
+	}
+	out := make([]Member, len(rows))
+	for i, row := range rows {
+		out[i] = row.member()
+	}
+	return out, nil
+}
+
+// NewInvitation is the link of an invitation to make.
+type NewInvitation struct {
+	TokenHash []byte
+	ExpiresAt time.Time
+}
+
+// AddMember invites an address to a role in the actor's organization, whether or not it has an account; the invitation
+// replaces an earlier one. A member's role changes instead: last_owner when the organization would have no owner any more.
+func (s *Store) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
+	var added Member
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, who)
+		if err != nil {
+			return err
+		}
+		if !own.AtLeast(domain.RoleOwner) {
+			return apierr.New(apierr.PermissionDenied, "only an owner may say who belongs to an organization")
+		}
+		var user userRow
+		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
+			AND id IN (SELECT user_id FROM memberships WHERE org_id = $2) ORDER BY displaced_at IS NOT NULL, id LIMIT 1`,
+			email, who.OrganizationID)
+		if errors.Is(err, sql.ErrNoRows) {
+			added, err = invite(ctx, tx, who, email, role, link)
+			return err
+		}
+		if err != nil {
+			return fmt.Errorf("reading user: %w", err)
+		}
+		added, err = setRole(ctx, tx, who.OrganizationID, user.user(), role)
+		return err
+	})
+	return added, err
+}
+
+func invite(ctx context.Context, tx *sqlx.Tx, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
+	var row memberRow
+	err := tx.GetContext(ctx, &row, `INSERT INTO invitations (id, org_id, email, role, token_hash, expires_at, made_by, made_with)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (org_id, lower(email)) DO UPDATE SET email = excluded.email, role = excluded.role, token_hash = excluded.token_hash,
+			expires_at = excluded.expires_at, made_by = excluded.made_by, made_with = excluded.made_with
+		RETURNING id, email, NULL AS name, role, 'invited' AS status, created_at`,
+		id.New(id.Invitation), who.OrganizationID, email, role, link.TokenHash, link.ExpiresAt, who.UserID, pg.Optional(who.KeyID))
+	if err != nil {
+		return Member{}, fmt.Errorf("creating invitation: %w", err)
+	}
+	return row.member(), nil
+}
+
+// setRole changes a member's role, under the organization's lock.
+func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, role domain.Role) (Member, error) {
+	before, err := memberRole(ctx, tx, org, user.ID)
+	if err != nil {
+		return Member{}, err
+	}
+	if before == domain.RoleOwner && role != domain.RoleOwner {
+		if err := otherOwner(ctx, tx, org, user.ID); err != nil {
+			return Member{}, err
+		}
+	}
+	if before.AtLeast(domain.RoleAdmin) && !role.AtLeast(before) {
+		if err := voidLinksBy(ctx, tx, org, user.ID); err != nil {
+			return Member{}, err
+		}
+	}
+	var at time.Time
+	err = tx.GetContext(ctx, &at, `UPDATE memberships SET role = $3 WHERE org_id = $1 AND user_id = $2 RETURNING created_at`,
+		org, user.ID, role)
+	if err != nil {
+		return Member{}, fmt.Errorf("setting role: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND lower(email) = lower($2)`, org, user.Email); err != nil {
+		return Member{}, fmt.Errorf("deleting invitation: %w", err)
+	}
+	row := memberRow{user.ID, user.Email, &user.Name, string(role), string(domain.MemberActive), at}
+	return row.member(), nil
+}
+
+// otherOwner reports last_owner unless somebody else owns the organization, too.
+func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
+	var others int
+	err := tx.GetContext(ctx, &others, `SELECT count(*) FROM memberships WHERE org_id = $1 AND role = 'owner' AND user_id <> $2`, org, userID)
+	if err != nil {
+		return fmt.Errorf("counting owners: %w", err)
+	}
+	if others == 0 {
+		return apierr.New(apierr.LastOwner, "the organization would have no owner any more")
+	}
+	return nil
+}
+
+// RemoveMember ends a membership, or takes back an invitation. Owners may end any, everybody their own;
+// last_owner and last_organization keep the organization owned and the person in one.
+func (s *Store) RemoveMember(ctx context.Context, who Actor, entry string) error {
+	return s.as(ctx, who, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, who)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(entry, id.Invitation+"_") {
+			return removeInvitation(ctx, tx, own, who.OrganizationID, entry)
+		}
+		role, err := memberRole(ctx, tx, who.OrganizationID, entry)
+		switch {
+		case err != nil:
+			return err
+		case role == "":
+			return pg.NotFound()
+		case entry != who.UserID && !own.AtLeast(domain.RoleOwner):
+			return apierr.New(apierr.PermissionDenied, "only an owner may remove others")
+		}
+		return removeMembership(ctx, tx, who.OrganizationID, entry, role)
+	})
+}
+
+func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role domain.Role) error {
+	if role == domain.RoleOwner {
+		if err := otherOwner(ctx, tx, org, userID); err != nil {
+			return err
+		}
+	}
+	if _, err := lockUser(ctx, tx, userID); err != nil {
+		return err
+	}
+	all, err := memberships(ctx, tx, userID)
+	if err != nil {
+		return err
+	}
+	if len(all) < 2 {
+		return apierr.New(apierr.LastOrganization, "the person belongs to no other organization")
+	}
+	if err := voidLinksBy(ctx, tx, org, userID); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM memberships WHERE org_id = $1 AND user_id = $2`, org, userID); err != nil {
+		return fmt.Errorf("removing member: %w", err)
+	}
+	return nil
+}
+
+func removeInvitation(ctx context.Context, tx *sqlx.Tx, own domain.Role, org, entry string) error {
+	var known bool
+	err := tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM invitations WHERE org_id = $1 AND id = $2)`, org, entry)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading invitation: %w", err)
+	case !known:
+		return pg.NotFound()
+	case !own.AtLeast(domain.RoleOwner):
+		return apierr.New(apierr.PermissionDenied, "only an owner may take back an invitation")
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND id = $2`, org, entry); err != nil {
+		return fmt.Errorf("deleting invitation: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/pg"
+)
+
+type organizationRow struct {
+	ID        string      `db:"id"`
+	Name      string      `db:"name"`
+	Role      string      `db:"role"`
+	CreatedAt domain.Time `db:"created_at"`
+}
+
+func (row organizationRow) organization() domain.Organization {
+	return domain.Organization{ID: row.ID, Name: row.Name, CreatedAt: row.CreatedAt}
+}
+
+func (row organizationRow) membership() domain.Membership {
+	return domain.Membership{Organization: row.organization(), Role: domain.Role(row.Role)}
+}
+
+func toMemberships(rows []organizationRow) []domain.Membership {
+	out := make([]domain.Membership, len(rows))
+	for i, row := range rows {
+		out[i] = row.membership()
+	}
+	return out
+}
+
+// Organization gives an organization by id; not_found when there is none.
+func (s *Store) Organization(ctx context.Context, org string) (domain.Organization, error) {
+	var out domain.Organization
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		var err error
+		out, err = organization(ctx, tx, org)
+		return err
+	})
+	return out, err
+}
+
+func organization(ctx context.Context, tx *sqlx.Tx, org string) (domain.Organization, error) {
+	var row organizationRow
+	err := tx.GetContext(ctx, &row, `SELECT id, name, created_at FROM organizations WHERE id = $1`, org)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Organization{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.Organization{}, fmt.Errorf("reading organization: %w", err)
+	}
+	return row.organization(), nil
+}
+
+// Memberships lists a user's organizations with their role there, the oldest membership first:
+// that one is the default.
+func (s *Store) Memberships(ctx context.Context, userID string) ([]domain.Membership, error) {
+	return memberships(ctx, s.db, userID)
+}
+
+func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]domain.Membership, error) {
+	var rows []organizationRow
+	if err := sqlx.SelectContext(ctx, q, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)`, userID); err != nil {
+		return nil, fmt.Errorf("reading memberships: %w", err)
+	}
+	return toMemberships(rows), nil
+}
+
+// OrganizationsOf lists up to limit of a user's organizations, the newest first; after is the last id of the
+// page before.
+func (s *Store) OrganizationsOf(ctx context.Context, userID, after string, limit int) ([]domain.Membership, error) {
+	var rows []organizationRow
+	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)
+		WHERE $2 = '' OR id < $2 COLLATE "C" ORDER BY id COLLATE "C" DESC LIMIT $3`, userID, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing organizations: %w", err)
+	}
+	return toMemberships(rows), nil
+}
+
+// MembershipIn gives a user's organization by its id, as a list of one; of none when they do not belong to it.
+func (s *Store) MembershipIn(ctx context.Context, userID, org string) ([]domain.Membership, error) {
+	var rows []organizationRow
+	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1) WHERE id = $2`, userID, org)
+	if err != nil {
+		return nil, fmt.Errorf("reading membership: %w", err)
+	}
+	return toMemberships(rows), nil
+}
+
+// CreateOrganization makes an organization that the user owns; conflict when they have as many as they may.
+func (s *Store) CreateOrganization(ctx context.Context, userID, name string) (domain.Membership, error) {
+	var org domain.Organization
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		if err := s.roomForOrganization(ctx, tx, userID); err != nil {
+			return err
+		}
+		var err error
+		org, err = createOrganization(ctx, tx, name, userID)
+		return err
+	})
+	return domain.Membership{Organization: org, Role: domain.RoleOwner}, err
+}
+
+// RenameOrganization gives an organization another name. The actor must own it: permission_denied otherwise,
+// and not_found when they do not belong to it.
+func (s *Store) RenameOrganization(ctx context.Context, who Actor, name string) (domain.Membership, error) {
+	var row organizationRow
+	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+		role, err := lockOrganization(ctx, tx, who)
+		if err != nil {
+			return err
+		}
+		if !role.AtLeast(domain.RoleOwner) {
+			return apierr.New(apierr.PermissionDenied, "only an owner may rename an organization")
+		}
+		err = tx.GetContext(ctx, &row, `UPDATE organizations SET name = $2 WHERE id = $1 RETURNING id, name, created_at`, who.OrganizationID, name)
+		if err != nil {
+			return fmt.Errorf("renaming organization: %w", err)
+		}
+		row.Role = string(role)
+		return nil
+	})
+	return row.membership(), err
+}
+
+// lockAccount locks the user, so that two first logins at once make one organization.
+func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, error) {
+	user, err := lockUser(ctx, tx, userID)
+	if err != nil {
+		return Account{}, err
+	}
+	all, err := memberships(ctx, tx, userID)
+	if err != nil {
+		return Account{}, err
+	}
+	if len(all) > 0 {
+		return Account{User: user, Organization: all[0].Organization}, nil
+	}
+	org, err := createOrganization(ctx, tx, defaultName(user), userID)
+	return Account{User: user, Organization: org}, err
+}
+
+// defaultName is what a person's default organization is called at first.
+func defaultName(user domain.User) string { return user.Name + "'s organization" }
+
+// createOrganization leaves the transaction acting for the new organization and no other.
+func createOrganization(ctx context.Context, tx *sqlx.Tx, name, owner string) (domain.Organization, error) {
+	org := id.New(id.Organization)
+	if err := pg.ActFor(ctx, tx, org); err != nil {
+		return domain.Organization{}, err
+	}
+	var row organizationRow
+	err := tx.GetContext(ctx, &row, `INSERT INTO organizations (id, name) VALUES ($1, $2) RETURNING id, name, created_at`, org, name)
+	if err != nil {
+		return domain.Organization{}, fmt.Errorf("creating organization: %w", err)
+	}
+	return row.organization(), addMembership(ctx, tx, org, owner, domain.RoleOwner)
+}
+
+func addMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role domain.Role) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)
+		ON CONFLICT (user_id, org_id) DO NOTHING`, org, userID, role)
+	if err != nil {
+		return fmt.Errorf("creating membership: %w", err)
+	}
+	return nil
+}

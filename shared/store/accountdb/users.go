@@ -1,0 +1,111 @@
+package accountdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/pg"
+)
+
+// NewUser is a user to create. An empty PasswordHash makes one who logs in by links only.
+type NewUser struct {
+	Email        string
+	Name         string
+	PasswordHash string
+	invitedTo    string // the organization whose invitation makes the account, if one does
+	proven       bool   // an OpenID provider verified the address
+}
+
+type userRow struct {
+	ID           string      `db:"id"`
+	Email        string      `db:"email"`
+	Name         string      `db:"name"`
+	PasswordHash string      `db:"password_hash"`
+	CreatedAt    domain.Time `db:"created_at"`
+	Proven       bool        `db:"proven"`
+	Displaced    bool        `db:"displaced"`
+}
+
+func (row userRow) user() domain.User {
+	return domain.User{ID: row.ID, Email: row.Email, Name: row.Name, CreatedAt: row.CreatedAt}
+}
+
+const userColumns = `id, email, name, password_hash, created_at, email_proven_at IS NOT NULL AS proven, displaced_at IS NOT NULL AS displaced`
+
+// CreateUser stores a user without an organization: the first login makes one. An address that has
+// an account already, whatever its case, is email_taken.
+func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) {
+	var user domain.User
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		var err error
+		user, err = createUser(ctx, tx, u)
+		return err
+	})
+	return user, err
+}
+
+func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error) {
+	var row userRow
+	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash, invited_to, email_proven_at)
+		VALUES ($1, $2, $3, $4, $5, CASE WHEN $6 THEN clock_timestamp() END)
+		RETURNING `+userColumns, id.New(id.User), u.Email, u.Name, u.PasswordHash, pg.Optional(u.invitedTo), u.proven)
+	if pg.Violates(err, "users_email") {
+		return domain.User{}, apierr.New(apierr.EmailTaken, "this email address already has an account")
+	}
+	if err != nil {
+		return domain.User{}, fmt.Errorf("creating user: %w", err)
+	}
+	return row.user(), nil
+}
+
+// User gives a user by id; not_found when there is none.
+func (s *Store) User(ctx context.Context, userID string) (domain.User, error) {
+	var row userRow
+	err := s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE id = $1`, userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.User{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.User{}, fmt.Errorf("reading user: %w", err)
+	}
+	return row.user(), nil
+}
+
+// UserByEmail gives the user who holds an email address, in any case, and the hash of their password; not_found
+// when there is none.
+func (s *Store) UserByEmail(ctx context.Context, email string) (domain.User, string, error) {
+	var row userRow
+	err := s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1) AND displaced_at IS NULL`, email)
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.User{}, "", pg.NotFound()
+	}
+	if err != nil {
+		return domain.User{}, "", fmt.Errorf("reading user: %w", err)
+	}
+	return row.user(), row.PasswordHash, nil
+}
+
+// lockUser gives a user and keeps others from changing what they belong to.
+func lockUser(ctx context.Context, tx *sqlx.Tx, userID string) (domain.User, error) {
+	row, err := lockUserRow(ctx, tx, userID)
+	return row.user(), err
+}
+
+func lockUserRow(ctx context.Context, tx *sqlx.Tx, userID string) (userRow, error) {
+	var row userRow
+	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE id = $1 FOR NO KEY UPDATE`, userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return userRow{}, pg.NotFound()
+	}
+	if err != nil {
+		return userRow{}, fmt.Errorf("locking user: %w", err)
+	}
+	return row, nil
+}

@@ -1,0 +1,232 @@
+package agentdb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+type agentRow struct {
+	ID             string         `db:"id"`
+	OrganizationID string         `db:"org_id"`
+	Name           string         `db:"name"`
+	Description    string         `db:"description"`
+	SystemPrompt   string         `db:"system_prompt"`
+	Model          string         `db:"model"`
+	FallbackModels pq.StringArray `db:"fallback_models"`
+	Tools          []byte         `db:"tools"`
+	AllowedCallers pq.StringArray `db:"allowed_callers"`
+	Widget         []byte         `db:"widget"`
+	WidgetSecret   string         `db:"widget_secret"`
+	Version        int            `db:"version"`
+	CreatedAt      domain.Time    `db:"created_at"`
+	UpdatedAt      domain.Time    `db:"updated_at"`
+}
+
+const agentColumns = `id, org_id, name, description, system_prompt, model, fallback_models, tools, allowed_callers, widget, widget_secret, version,
+	created_at, updated_at`
+
+func (row agentRow) agent() (domain.Agent, error) {
+	a := domain.Agent{
+		ID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Description: row.Description,
+		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, Version: row.Version,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+	for _, kind := range row.AllowedCallers {
+		a.AllowedCallers = append(a.AllowedCallers, domain.CallerKind(kind))
+	}
+	if err := json.Unmarshal(row.Tools, &a.Tools); err != nil {
+		return domain.Agent{}, fmt.Errorf("reading tools of %s: %w", row.ID, err)
+	}
+	if err := json.Unmarshal(row.Widget, &a.Widget); err != nil {
+		return domain.Agent{}, fmt.Errorf("reading widget of %s: %w", row.ID, err)
+	}
+	a.Widget.IdentitySecret = row.WidgetSecret
+	return a, nil
+}
+
+// agentWrite is an agent's changeable fields as the database takes them.
+type agentWrite struct {
+	tools, widget      []byte
+	callers, fallbacks pq.StringArray
+}
+
+func newAgentWrite(a domain.Agent) (agentWrite, error) {
+	tools, err := json.Marshal(a.Tools)
+	if err != nil {
+		return agentWrite{}, fmt.Errorf("rendering tools: %w", err)
+	}
+	shown := a.Widget
+	shown.IdentitySecret = "" // which has a column of its own
+	widget, err := json.Marshal(shown)
+	if err != nil {
+		return agentWrite{}, fmt.Errorf("rendering widget: %w", err)
+	}
+	w := agentWrite{tools: tools, widget: widget, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
+	for _, kind := range a.AllowedCallers {
+		w.callers = append(w.callers, string(kind))
+	}
+	return w, nil
+}
+
+// CreateAgent stores a new agent of organization org as version 1 and gives it as stored. The agent
+// brings its id, and its secrets sealed.
+func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (domain.Agent, error) {
+	var stored domain.Agent
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		w, err := newAgentWrite(a)
+		if err != nil {
+			return err
+		}
+		var row agentRow
+		err = tx.GetContext(ctx, &row, `INSERT INTO agents
+			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret, version)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 1) RETURNING `+agentColumns,
+			a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret)
+		if err != nil {
+			return fmt.Errorf("creating agent: %w", err)
+		}
+		if stored, err = row.agent(); err != nil {
+			return err
+		}
+		return insertConfig(ctx, tx, org, stored)
+	})
+	return stored, err
+}
+
+// insertConfig stores what runs of the agent's present version will use.
+func insertConfig(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) error {
+	config, err := json.Marshal(domain.Config{
+		Name: a.Name, SystemPrompt: a.SystemPrompt, Model: a.Model, FallbackModels: a.FallbackModels, Tools: a.Tools,
+	})
+	if err != nil {
+		return fmt.Errorf("rendering configuration: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO agent_configs (target_id, org_id, version, config) VALUES ($1, $2, $3, $4)`,
+		a.ID, org, a.Version, config)
+	if err != nil {
+		return fmt.Errorf("storing configuration: %w", err)
+	}
+	return nil
+}
+
+// Agent gives an agent of organization org; not_found when it has none of this id, or it is deleted.
+func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, error) {
+	var row agentRow
+	err := s.db.WithinPrepared(ctx, org, agentQuery, func(stmt *sqlx.Stmt) error { return stmt.GetContext(ctx, &row, agentID, org) })
+	return readAgent(row, err)
+}
+
+const agentQuery = `SELECT ` + agentColumns + ` FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`
+
+func SelectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock string) (domain.Agent, error) {
+	var row agentRow
+	err := sqlx.GetContext(ctx, q, &row, agentQuery+lock, agentID, org)
+	return readAgent(row, err)
+}
+
+// readAgent gives the agent that was read, or why there is none.
+func readAgent(row agentRow, err error) (domain.Agent, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Agent{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.Agent{}, fmt.Errorf("reading agent: %w", err)
+	}
+	return row.agent()
+}
+
+// Agents lists up to limit agents of organization org, newest first: those older than the one of id
+// after, when it is not empty, and with name containing q in any case.
+func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
+	var rows []agentRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		rows = nil
+		return tx.SelectContext(ctx, &rows, `SELECT `+agentColumns+` FROM agents
+			WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
+			  AND ($3 = '' OR strpos(lower(name), lower($3)) > 0)
+			ORDER BY id DESC LIMIT $4`, org, after, q, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing agents: %w", err)
+	}
+	out := make([]domain.Agent, len(rows))
+	for i, row := range rows {
+		if out[i], err = row.agent(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// UpdateAgent changes an agent of organization org with change, under a lock, and gives it as stored:
+// one version on. A version other than 0 must be the current one: version_conflict. An error of
+// change leaves the agent as it was.
+func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version int, change func(*domain.Agent) error) (domain.Agent, error) {
+	var stored domain.Agent
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")
+		if err != nil {
+			return err
+		}
+		if version != 0 && version != a.Version {
+			return apierr.New(apierr.VersionConflict, "the agent is at version %d, not %d: read it again", a.Version, version)
+		}
+		if err := change(&a); err != nil {
+			return err
+		}
+		stored, err = writeAgent(ctx, tx, org, a)
+		return err
+	})
+	return stored, err
+}
+
+func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (domain.Agent, error) {
+	w, err := newAgentWrite(a)
+	if err != nil {
+		return domain.Agent{}, err
+	}
+	var row agentRow
+	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
+		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, version = version + 1, updated_at = clock_timestamp()
+		WHERE id = $1 AND org_id = $2 RETURNING `+agentColumns,
+		a.ID, org, a.Name, a.Description, a.SystemPrompt, a.Model, w.tools, w.callers, w.widget, w.fallbacks, a.Widget.IdentitySecret)
+	if err != nil {
+		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
+	}
+	stored, err := row.agent()
+	if err != nil {
+		return domain.Agent{}, err
+	}
+	return stored, insertConfig(ctx, tx, org, stored)
+}
+
+// DeleteAgent deletes an agent of organization org; not_found when there is none. An error of a check of its version leaves it. Its row
+// stays for the runs it had.
+func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...func(version int) error) error {
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		a, err := SelectAgent(ctx, tx, org, agentID, " FOR UPDATE")
+		for _, check := range checks {
+			if err == nil {
+				err = check(a.Version)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE agents SET deleted_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, agentID, org)
+		if err != nil {
+			return fmt.Errorf("deleting agent: %w", err)
+		}
+		return nil
+	})
+}

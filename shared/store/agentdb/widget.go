@@ -1,0 +1,70 @@
+package agentdb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// Widget is an agent whose widget is enabled, as those who talk through it need it. Secret signs visitors; it is sealed, and
+// empty when there is none.
+type Widget struct {
+	AgentID        string
+	OrganizationID string
+	Name           string
+	Origins        []string
+	Secret         string
+}
+
+// Origin is an origin that some widget lists.
+type Origin struct{}
+
+// Widgets reads those of the agents, of whichever organization, whose widgets are enabled, by id.
+func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Widget, error) {
+	stmt, err := s.db.Prepared(ctx, `SELECT id, org_id, name, widget, secret FROM parley_widgets($1)`)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		ID             string `db:"id"`
+		OrganizationID string `db:"org_id"`
+		Name           string `db:"name"`
+		Widget         []byte `db:"widget"`
+		Secret         string `db:"secret"`
+	}
+	if err := stmt.SelectContext(ctx, &rows, pq.Array(agentIDs)); err != nil {
+		return nil, fmt.Errorf("reading widgets: %w", err)
+	}
+	out := make(map[string]*Widget, len(rows))
+	for _, row := range rows {
+		var w domain.Widget
+		if err := json.Unmarshal(row.Widget, &w); err != nil {
+			return nil, fmt.Errorf("reading widget of %s: %w", row.ID, err)
+		}
+		out[row.ID] = &Widget{
+			AgentID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Origins: w.AllowedOrigins, Secret: row.Secret,
+		}
+	}
+	return out, nil
+}
+
+// WidgetOrigins gives those of the origins that an enabled widget of any organization lists.
+func (s *Store) WidgetOrigins(ctx context.Context, origins []string) (map[string]*Origin, error) {
+	stmt, err := s.db.Prepared(ctx, `SELECT parley_widget_origins($1)`)
+	if err != nil {
+		return nil, err
+	}
+	var listed []string
+	if err := stmt.SelectContext(ctx, &listed, pq.Array(origins)); err != nil {
+		return nil, fmt.Errorf("reading origins of widgets: %w", err)
+	}
+	out := make(map[string]*Origin, len(listed))
+	for _, origin := range listed {
+		out[origin] = &Origin{}
+	}
+	return out, nil
+}

@@ -1,0 +1,188 @@
+package blobdb
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+)
+
+const sourcePrefix = "src_"
+
+// sourceID is what a text with that hash is called.
+func sourceID(hash []byte) string { return sourcePrefix + hex.EncodeToString(hash) }
+
+// hashOf reads what sourceID writes, and nothing else.
+func hashOf(id string) ([]byte, bool) {
+	digits, found := strings.CutPrefix(id, sourcePrefix)
+	hash, err := hex.DecodeString(digits)
+	return hash, found && err == nil && len(hash) == sha256.Size && sourceID(hash) == id
+}
+
+// KeepSource keeps a text that a run has read, for as long as a run is kept that has, and gives its id. A text that the
+// organization's runs have read before stays as it was kept then. false: the run was taken from the worker and
+// nothing was written.
+func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Source) (id string, kept bool, err error) {
+	sum := sha256.Sum256([]byte(src.Text))
+	hash := sum[:]
+	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
+		// The update changes nothing, but locks the row that is there: it cannot go before it is linked to.
+		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
+			held.OrganizationID, hash, src.URL, src.Title, src.Language, src.Text, utf8.RuneCountInString(src.Text), src.Truncated)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO run_sources (run_id, org_id, hash) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+			held.RunID, held.OrganizationID, hash)
+		return err
+	})
+	if err != nil {
+		return "", false, fmt.Errorf("keeping source: %w", err)
+	}
+	if !kept {
+		return "", false, nil
+	}
+	return sourceID(hash), true, nil
+}
+
+type sourceRow struct {
+	Hash       []byte      `db:"hash"`
+	URL        string      `db:"url"`
+	Title      string      `db:"title"`
+	Language   string      `db:"language"`
+	Text       string      `db:"text"`
+	Characters int         `db:"characters"`
+	Truncated  bool        `db:"truncated"`
+	ReadAt     domain.Time `db:"read_at"`
+}
+
+// SourceByID gives a text that an organization's runs have read; not_found when there is none of this id.
+func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
+	hash, ok := hashOf(id)
+	if !ok {
+		return domain.Source{}, pg.NotFound()
+	}
+	var row sourceRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT hash, url, title, language, text, characters, truncated, read_at FROM sources
+			WHERE hash = $1 AND org_id = $2`, hash, org)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Source{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.Source{}, fmt.Errorf("reading source: %w", err)
+	}
+	return domain.Source{
+		ID: sourceID(row.Hash), URL: row.URL, Title: row.Title, Language: row.Language, Text: row.Text,
+		Characters: row.Characters, Truncated: row.Truncated, ReadAt: row.ReadAt,
+	}, nil
+}
+
+// contentOf names a content of an organization's by its hash: a text that was read, or a blob.
+type contentOf struct {
+	OrganizationID string `db:"org_id"`
+	Hash           []byte `db:"hash"`
+}
+
+func columnsOf(contents []contentOf) (orgs, hashes any) {
+	orgs = pq.Array(pg.Column(contents, func(c *contentOf) string { return c.OrganizationID }))
+	return orgs, pq.ByteaArray(pg.Column(contents, func(c *contentOf) []byte { return c.Hash }))
+}
+
+// PruneSources looks at up to limit texts whose time has come: those that no run links to are removed, the others looked
+// at again in a day. It reports how many it has looked at. Texts mostly go with the last run that has read them;
+// this finds those of runs that a binary of the release before removed.
+func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
+	return s.prune(ctx, "sources", limit, removeUnread)
+}
+
+// prune looks at up to limit contents of a table whose time has come, and again in a day at those that remove leaves. It
+// reports how many it has looked at; somebody else looks at those that are locked, or makes a link to them.
+func (s *Store) prune(
+	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []contentOf) error,
+) (int, error) {
+	var due, locked []contentOf
+	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM `+table+`_to_sweep($1)`, limit); err != nil {
+		return 0, fmt.Errorf("looking for %s: %w", table, err)
+	}
+	if len(due) == 0 {
+		return 0, nil
+	}
+	err := s.db.Within(ctx, pg.Column(due, func(c *contentOf) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
+		locked = locked[:0]
+		orgs, hashes := columnsOf(due)
+		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
+			ON t.org_id = u.org_id AND t.hash = u.hash
+			WHERE t.sweep_after <= now() ORDER BY t.org_id, t.hash FOR UPDATE OF t SKIP LOCKED`, orgs, hashes)
+		if err != nil {
+			return err
+		}
+		orgs, hashes = columnsOf(locked)
+		_, err = tx.ExecContext(ctx, `UPDATE `+table+` t SET sweep_after = now() + interval '1 day'
+			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE t.org_id = u.org_id AND t.hash = u.hash`, orgs, hashes)
+		if err != nil {
+			return err
+		}
+		return remove(ctx, tx, locked)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pruning %s: %w", table, err)
+	}
+	return len(locked), nil
+}
+
+// removeUnread removes those of the texts that no run links to. They are locked, by a statement before this one: a link
+// to one of them is there to be seen, or waits for the lock and then finds the text gone.
+func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []contentOf) error {
+	orgs, hashes := columnsOf(texts)
+	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
+		WHERE s.org_id = u.org_id AND s.hash = u.hash
+		AND NOT EXISTS (SELECT 1 FROM run_sources l WHERE l.org_id = u.org_id AND l.hash = u.hash)`, orgs, hashes)
+	return err
+}
+
+// forgetCalls removes what runs have called, read, been given and made; a text goes with the last run that has read it, and a content with
+// the last link to it.
+func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
+		return err
+	}
+	var read []contentOf
+	if err := tx.SelectContext(ctx, &read, `DELETE FROM run_sources WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
+		return err
+	}
+	if err := forgetTexts(ctx, tx, read); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM run_documents WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
+		return err
+	}
+	return forgetFiles(ctx, tx, runs)
+}
+
+func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []contentOf) error {
+	if len(read) == 0 {
+		return nil
+	}
+	orgs, hashes := columnsOf(read)
+	_, err := tx.ExecContext(ctx, `SELECT 1 FROM sources s WHERE (s.org_id, s.hash) IN (SELECT * FROM unnest($1::text[], $2::bytea[]))
+		ORDER BY s.org_id, s.hash FOR UPDATE`, orgs, hashes)
+	if err != nil {
+		return err
+	}
+	return removeUnread(ctx, tx, read)
+}

@@ -1,0 +1,223 @@
+package blobdb
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/store/sealdb"
+)
+
+// ErrTooLarge says that a content has more bytes than it may have.
+var ErrTooLarge = errors.New("the content is too large")
+
+// Upload is a content that is in the database, whole. Nothing links to it yet; when nothing does for an hour it is removed.
+type Upload struct {
+	Hash  []byte // SHA-256
+	Bytes int64
+}
+
+func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
+
+// cleanUpTimeout bounds removing what an upload that failed has left, whose own time may be over.
+const cleanUpTimeout = 5 * time.Second
+
+// Upload stores what it reads, up to most bytes, for an organization, and has no more of it in memory than a chunk and what the
+// driver makes of that. ErrTooLarge: there is more. An error of the reader comes back as it is. On any error nothing stays.
+//
+// What a content is called is known when all of it has been read, so one of several chunks is stored under a name of its own
+// until then. Who dies on the way leaves it to the sweeper.
+func (s *Store) Upload(ctx context.Context, org string, content io.Reader, most int64) (Upload, error) {
+	in := &uploading{from: content, most: most, sum: sha256.New(), buffer: make([]byte, sealdb.ChunkSize)}
+	first, last, err := in.next()
+	if err != nil {
+		return Upload{}, err
+	}
+	if last {
+		b := newBlob(first)
+		if err := s.storeBlob(ctx, org, b); err != nil {
+			return Upload{}, fmt.Errorf("storing content: %w", err)
+		}
+		return Upload{Hash: b.Hash, Bytes: b.Bytes}, nil
+	}
+	name := make([]byte, sha256.Size)
+	_, _ = rand.Read(name) // never fails
+	out, err := s.uploadAs(ctx, org, name, first, in)
+	if err == nil {
+		return out, nil
+	}
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
+	defer cancel()
+	if left := s.DropUnlinked(clean, org, name); left != nil {
+		err = errors.Join(err, fmt.Errorf("removing what was stored: %w", left))
+	}
+	return Upload{}, err
+}
+
+// uploading reads a content chunk by chunk into one buffer.
+type uploading struct {
+	from   io.Reader
+	most   int64
+	read   int64
+	sum    hash.Hash
+	buffer []byte
+}
+
+// next gives the next chunk until the one after it is asked for, and whether there is none after it. It does without
+// [io.ReadFull], which makes a body that was cut off look like one that has ended.
+func (in *uploading) next() (data []byte, last bool, err error) {
+	n, idle := 0, 0
+	for n < len(in.buffer) && !last && idle < 100 {
+		got, err := in.from.Read(in.buffer[n:])
+		n += got
+		idle++
+		if got > 0 {
+			idle = 0
+		}
+		if last = errors.Is(err, io.EOF); err != nil && !last {
+			return nil, false, err
+		}
+	}
+	if n < len(in.buffer) && !last {
+		return nil, false, io.ErrNoProgress
+	}
+	if in.read += int64(n); in.read > in.most {
+		return nil, false, ErrTooLarge
+	}
+	_, _ = in.sum.Write(in.buffer[:n]) // a hash never fails
+	return in.buffer[:n], last, nil
+}
+
+// uploadAs stores a content of several chunks, of which it gets the first one, under a name, and then gives it its own.
+func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in *uploading) (Upload, error) {
+	if err := s.storeBlob(ctx, org, Blob{Hash: name}); err != nil {
+		return Upload{}, fmt.Errorf("storing content: %w", err)
+	}
+	for n, last := 0, false; len(data) > 0; n++ {
+		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+			return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: name, N: n, Data: data}})
+		})
+		if err != nil {
+			return Upload{}, fmt.Errorf("storing content: %w", err)
+		}
+		if last {
+			break
+		}
+		if data, last, err = in.next(); err != nil {
+			return Upload{}, err
+		}
+	}
+	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
+	settle := s.rename
+	if s.seals.Overhead() > 0 {
+		settle = s.sealAnew
+	}
+	var err error
+	for range keepTries {
+		if err = settle(ctx, org, name, out); !errors.Is(err, ErrBlobGone) {
+			break
+		}
+	}
+	if err != nil {
+		return Upload{}, fmt.Errorf("storing content: %w", err)
+	}
+	return out, nil
+}
+
+// storeBlob stores a content of one chunk at most.
+func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if _, err := reserveBlobs(ctx, tx, org, []Blob{b}); err != nil || len(b.content) == 0 {
+			return err
+		}
+		return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: b.Hash, N: 0, Data: b.content}})
+	})
+}
+
+// dropUnlinked removes contents that nothing links to.
+func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, ContentsOf(org, hashes)) })
+}
+
+// rename gives a content that was stored under another name its own: the chunks are not written anew. Its row is locked, so
+// that nobody adds chunks meanwhile; of those that are there already the others go.
+func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) error {
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
+			return err
+		}
+		var held []int
+		err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR UPDATE`,
+			org, pq.ByteaArray{name, to.Hash})
+		if err != nil {
+			return err
+		}
+		if len(held) != 2 {
+			return ErrBlobGone
+		}
+		for _, query := range []string{
+			`DELETE FROM blob_chunks t WHERE t.org_id = $1 AND t.hash = $2
+				AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.org_id = $1 AND c.hash = $3 AND c.n = t.n)`,
+			`UPDATE blob_chunks SET hash = $3 WHERE org_id = $1 AND hash = $2`,
+			`DELETE FROM blobs WHERE org_id = $1 AND hash = $2 AND hash <> $3`,
+		} {
+			if _, err := tx.ExecContext(ctx, query, org, name, to.Hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// sealAnew is rename for sealed contents: what is sealed opens under its name alone, so each chunk is sealed for the other one.
+func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload) error {
+	var there []int
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
+			return err
+		}
+		there = there[:0]
+		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, to.Hash)
+	})
+	for n := range chunks(to.Bytes) {
+		if err == nil && !slices.Contains(there, n) {
+			err = s.sealChunkAnew(ctx, org, name, to.Hash, n)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if err := HoldBlobs(ctx, tx, org, []Blob{to.Blob()}, [][]byte{name}); err != nil {
+			return err
+		}
+		return RemoveUnlinkedBlobs(ctx, tx, ContentsOf(org, [][]byte{name}))
+	})
+}
+
+func (s *Store) sealChunkAnew(ctx context.Context, org string, name, to []byte, n int) error {
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		var found struct {
+			Sealed int    `db:"sealed"`
+			Data   []byte `db:"data"`
+		}
+		err := tx.GetContext(ctx, &found, `SELECT sealed, data FROM blob_chunks WHERE org_id = $1 AND hash = $2 AND n = $3`, org, name, n)
+		if err != nil {
+			return err
+		}
+		data, err := s.seals.Unseal(org, sealdb.Chunk{Hash: name, N: n, Data: found.Data}, found.Sealed)
+		if err != nil {
+			return err
+		}
+		return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: to, N: n, Data: data}})
+	})
+}

@@ -1,0 +1,178 @@
+package executiondb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// The causes that runs carry whose action was given up, or was not answered in time.
+var (
+	OutcomeAbandoned = &domain.RunError{
+		Code: "outcome_unknown_abandoned", Message: "nobody knows whether a call was carried out, and the run was given up for that",
+	}
+	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the decision that the run waited for was not made in time"}
+)
+
+// Decided is what a decision has led to: the run as it now stands, and either Ended, which the run did, or Resumed: it
+// waits for a slot of Lane; neither when the same had been decided before.
+type Decided struct {
+	Run     rundb.StoredRun
+	Ended   []Ended
+	Resumed bool
+	Lane    domain.Lane
+}
+
+// Decide answers the action that a run of an organization waits for, in somebody's name; a principal other than ""
+// restricts it to that principal's runs. The first decision counts: the same again changes nothing, another is a
+// version_conflict. The time that the run has waited is added to its deadline.
+func (s *Store) Decide(
+	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
+) (Decided, error) {
+	var out Decided
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		var open []openRow
+		out = Decided{}
+		err := tx.SelectContext(ctx, &open, openSelect+`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`,
+			runID, org, principal)
+		if err != nil {
+			return fmt.Errorf("locking run: %w", err)
+		}
+		if len(open) > 0 {
+			out.Lane = open[0].Lane
+			out.Ended, out.Resumed, err = decideOpen(ctx, tx, open[0], callID, decision, by)
+			return err
+		}
+		return decideEnded(ctx, tx, org, principal, runID, callID, decision)
+	})
+	if err != nil {
+		return Decided{}, fmt.Errorf("deciding: %w", err)
+	}
+	out.Run, err = s.runs.RunByID(ctx, org, principal, runID)
+	return out, err
+}
+
+// decideOpen decides about a call of an open run, whose row is locked.
+func decideOpen(
+	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
+) (ended []Ended, resumed bool, err error) {
+	var effect []effectRow
+	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
+		return nil, false, fmt.Errorf("reading effect: %w", err)
+	}
+	action := row.Stored().Run.RequiredAction
+	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
+		return nil, false, notWaitedFor(effect, decision)
+	}
+	if !action.Kind.Takes(decision) {
+		if effect[0].Decision.String == string(decision) {
+			return nil, false, nil // of what this call has waited for before
+		}
+		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which takes one of %s",
+			action.Kind, enumerated(action.Kind.Decisions()))
+	}
+	if !row.Now.Before(action.ExpiresAt.Time) {
+		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide was over at %s", action.ExpiresAt.Format(time.RFC3339))
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
+		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
+		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
+		row.ID, callID, row.OrganizationID, string(decided(decision)), string(decision), by)
+	if err != nil {
+		return nil, false, fmt.Errorf("keeping decision: %w", err)
+	}
+	if decision == domain.DecisionAbandon {
+		ended, err = closeRuns(ctx, tx, []openRow{row}, as(domain.RunFailed, OutcomeAbandoned))
+		return ended, false, err
+	}
+	return nil, true, resume(ctx, tx, row, decision)
+}
+
+// enumerated writes decisions as a sentence has them.
+func enumerated(decisions []domain.Decision) string {
+	words := make([]string, len(decisions))
+	for i, decision := range decisions {
+		words[i] = string(decision)
+	}
+	return strings.Join(words, ", ")
+}
+
+// decided gives the state of an effect after a decision; none when it stays as it is.
+func decided(decision domain.Decision) domain.EffectState {
+	switch decision {
+	case domain.DecisionApprove, domain.DecisionResend:
+		return domain.EffectReady
+	case domain.DecisionDeny:
+		return domain.EffectDenied
+	case domain.DecisionHappened:
+		return domain.EffectHappened
+	default:
+		return ""
+	}
+}
+
+func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decision) error {
+	if err := noteWaits(ctx, tx, []waitOver{waitOf(row, domain.SpanCompleted, string(decision))}); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
+		deadline = deadline + (clock_timestamp() - parked_at), required_action = NULL, action_expires_at = NULL, parked_at = NULL
+		WHERE run_id = $1 AND org_id = $2`, row.ID, row.OrganizationID)
+	if err != nil {
+		return fmt.Errorf("resuming run: %w", err)
+	}
+	return nil
+}
+
+// decideEnded judges a decision about a run that is not open.
+func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID string, decision domain.Decision) error {
+	var found []bool
+	err := tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2
+		AND ($3 = '' OR r.principal = $3) AND`+rundb.RunLive, runID, org, principal)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading run: %w", err)
+	case len(found) == 0:
+		return pg.NotFound()
+	case found[0]: // it was erased, and everything about its calls with it
+		return nil
+	}
+	var effect []effectRow
+	if err := tx.SelectContext(ctx, &effect, effectSelect, runID, callID, org); err != nil {
+		return fmt.Errorf("reading effect: %w", err)
+	}
+	if len(effect) > 0 && effect[0].State == string(domain.EffectAwaiting) && !effect[0].Decision.Valid {
+		return apierr.New(apierr.VersionConflict, "the run has ended without this decision")
+	}
+	return notWaitedFor(effect, decision)
+}
+
+// notWaitedFor judges a decision about a call that the run does not wait for: no error when it was decided so.
+func notWaitedFor(effect []effectRow, decision domain.Decision) error {
+	switch {
+	case len(effect) == 0 || !effect[0].Decision.Valid:
+		return apierr.Invalid("toolCallId", "invalid_value", "the run does not wait for a decision about this call")
+	case effect[0].Decision.String != string(decision):
+		return apierr.New(apierr.VersionConflict, "it has been decided already: %s", effect[0].Decision.String)
+	default:
+		return nil
+	}
+}
+
+// EndUnanswered fails runs whose action was not answered in time, up to limit of them.
+func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
+	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
+	if err != nil || len(late.Runs) == 0 {
+		return nil, err
+	}
+	return s.endFound(ctx, late, as(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
+		AND o.action_expires_at <= clock_timestamp() ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
+}

@@ -1,0 +1,216 @@
+package executiondb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+)
+
+// Claimed is a run that a worker now carries out, under its fence.
+type Claimed struct {
+	RunID          string            `db:"run_id"`
+	OrganizationID string            `db:"org_id"`
+	AgentID        *string           `db:"agent_id"`
+	TemplateID     *string           `db:"template_id"`
+	ConfigVersion  int               `db:"config_version"`
+	SessionRef     int64             `db:"session_ref"`
+	Seq            int               `db:"seq"`
+	SessionID      string            `db:"session_id"`
+	TriggerType    string            `db:"trigger_type"`
+	AutomationID   *string           `db:"automation_id"`
+	IdempotencyKey *string           `db:"idempotency_key"`
+	RawInput       []byte            `db:"input"`
+	CallerKind     domain.CallerKind `db:"caller_kind"`
+	RetentionSecs  int64             `db:"retention"`
+	Fence          int64             `db:"fence"`
+	Attempts       int               `db:"attempts"`
+	Deaths         int               `db:"deaths"`
+	CallerAllowed  bool              `db:"caller_allowed"` // the agent is still there and allows this kind of caller
+	LastError      sql.Null[[]byte]  `db:"last_error"`
+	CreatedAt      time.Time         `db:"created_at"`
+	StartedAt      time.Time         `db:"started_at"`
+	Deadline       time.Time         `db:"deadline"`
+	Now            time.Time         `db:"db_now"` // the database's clock at the claim
+}
+
+// TargetID is the agent or template that the run is of.
+func (c Claimed) TargetID() string {
+	if c.AgentID != nil {
+		return *c.AgentID
+	}
+	return *c.TemplateID
+}
+
+// Input decodes what the run was asked.
+func (c Claimed) Input() (domain.Input, error) {
+	var in domain.Input
+	if err := json.Unmarshal(c.RawInput, &in); err != nil {
+		return in, fmt.Errorf("reading run input: %w", err)
+	}
+	return in, nil
+}
+
+// Run gives the run object as it stands at the claim.
+func (c Claimed) Run() domain.Run {
+	return domain.Run{
+		ID: c.RunID, Status: domain.RunRunning, AgentID: c.AgentID, TemplateID: c.TemplateID, SessionID: c.SessionID,
+		Trigger:  domain.Trigger{Type: c.TriggerType, AutomationID: c.AutomationID},
+		Attempts: c.Attempts, IdempotencyKey: c.IdempotencyKey,
+		CreatedAt: domain.At(c.CreatedAt), StartedAt: domain.AtPtr(c.StartedAt),
+	}
+}
+
+// Claim is the answer to one claim: the run, or why the doorbell is void.
+type Claim struct {
+	Run    *Claimed
+	Result []byte // the run has ended: its rendered object, for a reply that may have been lost
+	Ended  bool   // ended, or unknown here; otherwise it is leased or not its turn, and finishing what it waits for rings again
+	Locked bool   // another transaction has locked the run: it can be claimed later
+}
+
+// claimedRow is a claimed run, or one that is locked.
+type claimedRow struct {
+	Claimed
+
+	Locked bool `db:"locked"`
+}
+
+// A doorbell names a run, and only its row knows whose it is: this function looks at all organizations' runs.
+const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
+  automation_id, idempotency_key, input, caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
+  deadline, db_now, caller_allowed, locked FROM claim_runs_2($1, $2)`
+
+// Claim takes those of the runs that may start now, in one statement that waits for no lock. The answers are in the order of runIDs.
+func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
+	var claimed []claimedRow
+	if err := s.claims.SelectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), pg.Interval(lease.Lease)); err != nil {
+		return nil, fmt.Errorf("claiming runs: %w", err)
+	}
+	out := make([]Claim, len(runIDs))
+	byID := make(map[string]*claimedRow, len(claimed))
+	for i := range claimed {
+		byID[claimed[i].RunID] = &claimed[i]
+	}
+	var void []string
+	for i, id := range runIDs {
+		switch row := byID[id]; {
+		case row == nil:
+			void = append(void, id)
+		case row.Locked:
+			out[i].Locked = true
+		default:
+			out[i].Run = &row.Claimed
+			delete(byID, id) // a doorbell twice in one batch: the second is void
+		}
+	}
+	if len(void) == 0 {
+		return out, nil
+	}
+	return out, s.explainVoid(ctx, runIDs, out, void)
+}
+
+// explainVoid tells runs that have ended from those that must wait, and gives the places that the waiting
+// ones hold in their organization's window back: their doorbells are about to be acknowledged.
+func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, void []string) error {
+	var rows []struct {
+		ID     string         `db:"id"`
+		Ended  bool           `db:"ended"`
+		Result sql.NullString `db:"result"`
+	}
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims_2($1)`, pq.Array(void))
+	})
+	if err != nil {
+		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
+	}
+	found := make(map[string]int, len(rows))
+	for i, r := range rows {
+		found[r.ID] = i
+	}
+	for i, id := range runIDs {
+		if out[i].Run != nil || out[i].Locked {
+			continue
+		}
+		j, known := found[id]
+		out[i].Ended = !known || rows[j].Ended
+		if known && rows[j].Result.Valid {
+			out[i].Result = []byte(rows[j].Result.String)
+		}
+	}
+	return nil
+}
+
+// Held names the run under the claim's fence.
+func (c Claimed) Held() lease.Held {
+	return lease.Held{RunID: c.RunID, OrganizationID: c.OrganizationID, Fence: c.Fence}
+}
+
+// Leases are held runs by what became of their leases. A run that is in neither set was taken from its worker, which must stop.
+type Leases struct {
+	Extended map[string]bool
+	Locked   map[string]bool // another transaction has locked them: their leases are as they were, and can be extended later
+}
+
+// Extend renews the leases of held runs, in one statement that waits for no lock.
+func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
+	var rows []heldRow
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT run_id, locked FROM extend_leases_2($1, $2, $3, $4)`,
+			pq.Array(pg.Column(held, func(h *lease.Held) string { return h.RunID })),
+			pq.Array(pg.Column(held, func(h *lease.Held) int64 { return h.Fence })), pg.Interval(lease.Lease),
+			pq.Array(pg.Column(held, func(h *lease.Held) string { return h.OrganizationID })))
+	})
+	if err != nil {
+		return Leases{}, fmt.Errorf("extending leases: %w", err)
+	}
+	out := Leases{}
+	out.Extended, out.Locked = byLock(rows)
+	return out, nil
+}
+
+// heldRow is a run that its worker still holds, as far as can be seen while another transaction has locked it.
+type heldRow struct {
+	RunID  string `db:"run_id"`
+	Locked bool   `db:"locked"`
+}
+
+// byLock separates the runs that no other transaction has locked from the others.
+func byLock(rows []heldRow) (free, locked map[string]bool) {
+	free, locked = make(map[string]bool, len(rows)), map[string]bool{}
+	for _, r := range rows {
+		if r.Locked {
+			locked[r.RunID] = true
+			continue
+		}
+		free[r.RunID] = true
+	}
+	return free, locked
+}
+
+// Config reads the configuration of a version of an organization's agent, or of a template; it never changes.
+func (s *Store) Config(ctx context.Context, org, targetID string, version int) (domain.Config, error) {
+	var raw []byte
+	var cfg domain.Config
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &raw, `SELECT config FROM agent_configs WHERE target_id = $1 AND version = $2
+			AND (org_id IS NULL OR org_id = $3)`, targetID, version, org)
+	})
+	if err != nil {
+		return cfg, fmt.Errorf("reading agent configuration: %w", err)
+	}
+	if err := json.Unmarshal(raw, &cfg); err != nil {
+		return cfg, fmt.Errorf("reading agent configuration: %w", err)
+	}
+	return cfg, nil
+}

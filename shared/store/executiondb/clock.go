@@ -1,0 +1,70 @@
+package executiondb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
+)
+
+// Clock is a look at the database's clock.
+type Clock struct {
+	Now     time.Time `db:"now"`
+	Started time.Time `db:"started"` // when the server started: a standby that was promoted has another time
+}
+
+// Clock reads the database's clock. Each connection of the pool may reach another server than the one before.
+func (s *Store) Clock(ctx context.Context) (Clock, error) {
+	var c Clock
+	err := s.db.GetContext(ctx, &c, `SELECT clock_timestamp() AS now, pg_postmaster_start_time() AS started`)
+	if err != nil {
+		return c, fmt.Errorf("reading the database's clock: %w", err)
+	}
+	return c, nil
+}
+
+// longestWait is a little more than a dispatched run waits at most before its job is published again.
+const longestWait = "5 minutes 1 second"
+
+// ShortenWaits shortens leases, and waits for a job's next publication, that are longer than any that is set: the database's clock was set
+// back since, or another server has an earlier one. A worker that lives renews such a lease in time. It returns how many it has shortened.
+func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
+	var orgs []string
+	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
+		return 0, fmt.Errorf("looking for dispatched runs: %w", err)
+	}
+	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
+		shortened = 0
+		for _, q := range []struct {
+			query string
+			args  []any
+		}{
+			{`UPDATE open_runs SET lease_until = clock_timestamp() + $1::interval WHERE run_id IN (SELECT run_id FROM open_runs
+				WHERE dispatched AND status = 'running' AND lease_until > clock_timestamp() + $1::interval + interval '1 second'
+				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{pg.Interval(lease.Lease)}},
+			{`UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $1::interval WHERE run_id IN (SELECT run_id FROM open_runs
+				WHERE dispatched AND status = 'queued' AND next_dispatch_at > clock_timestamp() + $2::interval
+				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{queuedb.FirstRing, longestWait}},
+		} {
+			res, err := tx.ExecContext(ctx, q.query, q.args...)
+			if err != nil {
+				return err
+			}
+			n, err := res.RowsAffected()
+			if err != nil {
+				return err
+			}
+			shortened += n
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("shortening leases and waits: %w", err)
+	}
+	return shortened, nil
+}

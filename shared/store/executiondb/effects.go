@@ -1,0 +1,163 @@
+package executiondb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+)
+
+type effectRow struct {
+	CallID     string         `db:"call_id"`
+	Name       string         `db:"name"`
+	Input      []byte         `db:"input"`
+	SideEffect string         `db:"side_effect"`
+	Key        string         `db:"key"`
+	State      string         `db:"state"`
+	Outcome    []byte         `db:"outcome"`
+	Decision   sql.NullString `db:"decision"`
+	Sent       bool           `db:"sent"`
+}
+
+const effectSelect = `SELECT call_id, name, input, side_effect, key, state, outcome, decision, sent_at IS NOT NULL AS sent
+	FROM effects WHERE run_id = $1 AND call_id = $2 AND org_id = $3`
+
+func (row effectRow) effect() domain.Effect {
+	return domain.Effect{
+		CallID: row.CallID, Name: row.Name, Input: row.Input, SideEffect: domain.SideEffect(row.SideEffect), Key: row.Key,
+		State: domain.EffectState(row.State), Sent: row.Sent, Outcome: row.Outcome,
+	}
+}
+
+// PrepareEffect enters a call into the effect ledger, ready to be sent, or awaiting a person when ask is set. Of a call
+// that an earlier attempt has entered it gives what that left, for this attempt to go on with: one that may have been
+// sent is ready again if its receiver honours keys, and else awaits word of what became of it. false: the run was
+// taken from the worker and nothing was written.
+func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
+	var out domain.Effect
+	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
+		out, err = enterEffect(ctx, tx, held, e, ask)
+		if out.State == "" && err == nil { // it was there before
+			out, err = takeEffect(ctx, tx, held, e.CallID)
+		}
+		return err
+	})
+	if err != nil {
+		return domain.Effect{}, false, fmt.Errorf("preparing effect: %w", err)
+	}
+	return out, kept, nil
+}
+
+// enterEffect gives an effect without a state when there is one of that call.
+func enterEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, e domain.Effect, ask bool) (domain.Effect, error) {
+	e.State, e.Sent, e.Outcome = domain.EffectReady, false, nil
+	if ask {
+		e.State = domain.EffectAwaiting
+	}
+	if len(e.Input) == 0 {
+		e.Input = json.RawMessage(`{}`)
+	}
+	done, err := tx.ExecContext(ctx, `INSERT INTO effects (run_id, call_id, org_id, name, input, side_effect, key, state, fence)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (run_id, call_id) DO NOTHING`,
+		held.RunID, e.CallID, held.OrganizationID, e.Name, []byte(e.Input), string(e.SideEffect), e.Key, string(e.State), held.Fence)
+	if err != nil {
+		return domain.Effect{}, err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return domain.Effect{}, err
+	}
+	return e, nil
+}
+
+// takeEffect moves the entry of a call under the fence of the attempt that now has it in hand.
+func takeEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string) (domain.Effect, error) {
+	var row effectRow
+	if err := tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, callID, held.OrganizationID); err != nil {
+		return domain.Effect{}, err
+	}
+	e := row.effect()
+	if e.State = taken(e); isSettled(e.State) {
+		return e, nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE effects SET state = $4, fence = $5 WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
+		held.RunID, callID, held.OrganizationID, string(e.State), held.Fence)
+	return e, err
+}
+
+// taken gives the state of an effect that an earlier attempt has left, once another goes on with it.
+func taken(e domain.Effect) domain.EffectState {
+	switch {
+	case e.State == domain.EffectVoid, e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:
+		return domain.EffectReady
+	case e.State == domain.EffectSending:
+		return domain.EffectAwaiting
+	default:
+		return e.State
+	}
+}
+
+// isSettled reports whether an effect in that state stays as it is: nothing will be sent for it any more.
+func isSettled(state domain.EffectState) bool {
+	return state == domain.EffectDone || state == domain.EffectDenied || state == domain.EffectHappened
+}
+
+// BeginSend is the last check before a call's effect leaves: true exactly once for each time that the effect was made
+// ready under the fence, and only to whoever holds the run, its lease not over.
+func (s *Store) BeginSend(ctx context.Context, held lease.Held, callID string) (bool, error) {
+	var began bool
+	_, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, lease time.Time) (err error) {
+		began, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE effects SET state = 'sending', sent_at = clock_timestamp()
+			WHERE run_id = $1 AND call_id = $2 AND org_id = $3 AND fence = $4 AND state = 'ready' AND $5 > clock_timestamp()`,
+			held.RunID, callID, held.OrganizationID, held.Fence, lease))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("beginning to send effect: %w", err)
+	}
+	return began, nil
+}
+
+// EndSend keeps the outcome of an effect, a JSON value, unless another attempt or a person has decided on it since it
+// was begun to be sent, or the run has ended. It may come when the run's worker is lost and no other has begun: what is
+// true then spares a person the question.
+func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
+	var kept bool
+	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		var open int
+		err := tx.GetContext(ctx, &open, `SELECT 1 FROM open_runs WHERE run_id = $1 AND org_id = $2 FOR SHARE`, held.RunID, held.OrganizationID)
+		if err != nil {
+			return pg.IgnoreNone(err)
+		}
+		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE effects SET state = 'done', outcome = $5
+			WHERE run_id = $1 AND call_id = $2 AND org_id = $3 AND fence = $4 AND state = 'sending'`,
+			held.RunID, callID, held.OrganizationID, held.Fence, outcome))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("keeping outcome of effect: %w", err)
+	}
+	return kept, nil
+}
+
+// VoidEffect says that nobody takes a call: from here on nobody can. false: somebody has taken it, now or in an earlier
+// attempt, or the run is no longer the worker's.
+func (s *Store) VoidEffect(ctx context.Context, held lease.Held, callID string) (bool, error) {
+	var void bool
+	_, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
+		void, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE effects SET state = 'void'
+			WHERE run_id = $1 AND call_id = $2 AND org_id = $3 AND fence = $4 AND state = 'ready' AND sent_at IS NULL`,
+			held.RunID, callID, held.OrganizationID, held.Fence))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("voiding effect: %w", err)
+	}
+	return void, nil
+}

@@ -1,0 +1,159 @@
+package executiondb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/lib/pq"
+
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// Chunk is a run of consecutive events of one attempt, one line each: type, a space, and its data as a JSON
+// object without the run's id. The zero value holds none.
+type Chunk struct {
+	FirstN, LastN int
+	Events        string
+}
+
+// Checkpoint is a chunk to add to the event log of a run that a worker holds.
+type Checkpoint struct {
+	lease.Held
+	Chunk
+}
+
+// SavedEvents are runs by what became of their chunks. A run that is in none of the sets was taken from its worker, which must stop.
+type SavedEvents struct {
+	Saved    map[string]bool
+	Locked   map[string]bool  // another transaction has locked them: nothing was written, and their chunks can be saved later
+	Rejected map[string]error // PostgreSQL will never store their chunks
+}
+
+// SaveEvents adds chunks to the logs of held runs, in statements that wait for no lock and write about MaxBatchBytes at most. Saving a
+// chunk again is harmless.
+func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
+	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
+	for len(c) > 0 {
+		n := fitting(c, Checkpoint.Size)
+		if err := s.saveEvents(ctx, c[:n], &out); err != nil {
+			return SavedEvents{}, err // what is saved already may be saved again
+		}
+		c = c[n:]
+	}
+	return out, nil
+}
+
+// saveEvents notes in out what became of the chunks.
+func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
+	err := s.saveChunks(ctx, c, out)
+	switch {
+	case !pg.IsBadData(err):
+		return err
+	case len(c) == 1:
+		out.Rejected[c[0].RunID] = err
+		return nil
+	}
+	// A chunk that PostgreSQL rejects is found without failing its neighbours.
+	if err := s.saveEvents(ctx, c[:len(c)/2], out); err != nil {
+		return err
+	}
+	return s.saveEvents(ctx, c[len(c)/2:], out)
+}
+
+// Size is about what the chunk adds to a statement.
+func (c Checkpoint) Size() int { return len(c.Events) + 128 }
+
+func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
+	stmt, err := s.db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events_2($1, $2, $3, $4, $5, $6)`)
+	if err != nil {
+		return err
+	}
+	var rows []heldRow
+	// The pool may send this twice when its connection breaks, which does no harm here.
+	err = stmt.SelectContext(ctx, &rows,
+		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.RunID })),
+		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.OrganizationID })),
+		pq.Array(pg.Column(c, func(c *Checkpoint) int64 { return c.Fence })),
+		pq.Array(pg.Column(c, func(c *Checkpoint) int64 { return int64(c.FirstN) })),
+		pq.Array(pg.Column(c, func(c *Checkpoint) int64 { return int64(c.LastN) })),
+		pq.Array(pg.Column(c, func(c *Checkpoint) string { return c.Events })))
+	if err != nil {
+		return fmt.Errorf("saving events: %w", err)
+	}
+	saved, locked := byLock(rows)
+	maps.Copy(out.Saved, saved)
+	maps.Copy(out.Locked, locked)
+	return nil
+}
+
+// EventLogRequest asks for a run's log. Chunks that end at or before the event (AfterFence, AfterN) may be left out.
+type EventLogRequest struct {
+	RunID          string
+	OrganizationID string
+	AfterFence     int64
+	AfterN         int
+}
+
+// EventLog is what is stored of a run's events: the chunks of the last attempt that has any, in order, and
+// where the log ends once the run has ended.
+type EventLog struct {
+	Run      rundb.StoredRun // with its times; without started_at when it never started
+	Fence    int64           // of Chunks; 0: none are stored
+	Chunks   []Chunk
+	EndFence int64 // 0: the run has not ended
+	EndN     int
+	Deferred bool // the batch had no room for the log: nothing of it was read, and it must be asked for again
+}
+
+// batchBytes bounds the chunks and results of the logs that are read in one statement.
+const batchBytes = 32 << 20
+
+type eventLogRow struct {
+	rundb.RunRow
+	Place    int            `db:"place"` // in the requests, from 1
+	EndFence int64          `db:"end_fence"`
+	EndN     int            `db:"end_n"`
+	Fence    int64          `db:"fence"`
+	FirstNs  pq.Int64Array  `db:"first_ns"`
+	LastNs   pq.Int64Array  `db:"last_ns"`
+	Chunks   pq.StringArray `db:"chunks"`
+	Deferred bool           `db:"deferred"`
+}
+
+func (row eventLogRow) log() *EventLog {
+	if row.Deferred {
+		return &EventLog{Deferred: true}
+	}
+	out := &EventLog{Run: row.Stored(), Fence: row.Fence, EndFence: row.EndFence, EndN: row.EndN}
+	for i, events := range row.Chunks {
+		out.Chunks = append(out.Chunks, Chunk{FirstN: int(row.FirstNs[i]), LastN: int(row.LastNs[i]), Events: events})
+	}
+	return out
+}
+
+// EventLogs reads logs in one statement, in the order of reqs; nil where there is no such run, or no longer. Once they have batchBytes
+// together, further large logs are deferred.
+func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*EventLog, error) {
+	stmt, err := s.db.Prepared(ctx, `SELECT `+rundb.OpenResult+`, place, end_fence, end_n, fence, first_ns, last_ns, chunks, deferred
+		FROM event_logs_that_fit($1, $2, $3, $4, $5)`)
+	if err != nil {
+		return nil, err
+	}
+	var rows []eventLogRow
+	err = stmt.SelectContext(ctx, &rows,
+		pq.Array(pg.Column(reqs, func(r *EventLogRequest) string { return r.OrganizationID })),
+		pq.Array(pg.Column(reqs, func(r *EventLogRequest) string { return r.RunID })),
+		pq.Array(pg.Column(reqs, func(r *EventLogRequest) int64 { return r.AfterFence })),
+		pq.Array(pg.Column(reqs, func(r *EventLogRequest) int64 { return int64(r.AfterN) })), batchBytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading event logs: %w", err)
+	}
+	out := make([]*EventLog, len(reqs))
+	for _, row := range rows {
+		out[row.Place-1] = row.log()
+	}
+	return out, nil
+}

@@ -1,0 +1,349 @@
+package executiondb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
+)
+
+// Ending is a run's final state, written under the fence of the attempt that produced it.
+type Ending struct {
+	OrganizationID string
+	Fence          int64
+	Run            domain.Run // terminal, with FinishedAt set
+	Result         []byte     // Run as rendered
+	Events         Chunk      // the attempt's events that no checkpoint holds
+	EndN           int        // the number of the terminal event, which is not among them
+
+	endFence int64 // of the terminal event, when it is not Fence
+}
+
+// NewEnding renders the terminal run that a worker holds, without events.
+func NewEnding(held lease.Held, run domain.Run) (Ending, error) {
+	result, err := run.Render()
+	return Ending{OrganizationID: held.OrganizationID, Fence: held.Fence, Run: run, Result: result}, err
+}
+
+// Size is about what the ending adds to a statement.
+func (e Ending) Size() int {
+	return len(e.Result) + len(pg.Deref(e.Run.Message)) + len(e.Events.Events) + 512
+}
+
+// MaxBatchBytes is about how much one statement writes of results or events: each is in memory several times while it does, and all runs
+// of the batch wait for its commit. A larger one goes alone.
+const MaxBatchBytes = 4 << 20
+
+// fitting is how many of the first rows one statement may write.
+func fitting[T any](rows []T, size func(T) int) int {
+	bytes := 0
+	for i, r := range rows {
+		if bytes += size(r); bytes > MaxBatchBytes && i > 0 {
+			return i
+		}
+	}
+	return len(rows)
+}
+
+// Finished reports which endings were saved, and how many slots they left in lanes of organizations that may
+// have waiting runs. A run in none of the first three maps was taken from its worker, and nothing was written.
+type Finished struct {
+	Saved    map[string]bool      // by run id
+	Rejected map[string]error     // endings that PostgreSQL will never store
+	Failed   map[string]error     // endings that were not saved this time; ErrLocked: another transaction has locked the run
+	Freed    map[queuedb.Lane]int // for HandOver
+}
+
+func newFinished() Finished {
+	return Finished{Saved: map[string]bool{}, Rejected: map[string]error{}, Failed: map[string]error{}, Freed: map[queuedb.Lane]int{}}
+}
+
+func (f *Finished) fail(endings []Ending, err error) {
+	for _, e := range endings {
+		f.Failed[e.Run.ID] = err
+	}
+}
+
+// The statement is in the schema, migrations/0024_dispatch.sql.
+const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $2, $3)`
+
+// Finish saves endings, in statements that write about MaxBatchBytes at most. One call has at most one ending per run. With an error none
+// was saved.
+func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) {
+	out := newFinished()
+	until := time.Now().Add(pg.SplitFor)
+	for rest := endings; len(rest) > 0; {
+		n := fitting(rest, Ending.Size)
+		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
+			if len(rest) == len(endings) {
+				return Finished{}, err
+			}
+			out.fail(rest, err)
+			return out, nil
+		}
+		rest = rest[n:]
+	}
+	return out, nil
+}
+
+// finishPart saves the endings of one statement and notes in out what became of them. An ending that PostgreSQL rejects, or whose run is
+// locked, is found without failing its neighbours. With an error none was saved.
+func (s *Store) finishPart(ctx context.Context, endings []Ending, out *Finished, until time.Time) error {
+	err := s.saveEndings(ctx, endings, out)
+	switch {
+	case pg.IsLocked(err) && (len(endings) == 1 || time.Now().After(until)):
+		out.fail(endings, pg.ErrLocked)
+		return nil
+	case !pg.IsBadData(err) && !pg.IsLocked(err):
+		return err
+	case len(endings) == 1:
+		out.Rejected[endings[0].Run.ID] = err
+		return nil
+	}
+	half := len(endings) / 2
+	if err := s.finishPart(ctx, endings[:half], out, until); err != nil {
+		return err
+	}
+	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
+		out.fail(endings[half:], err)
+	}
+	return nil
+}
+
+// saveEndings saves endings in one statement. Once one has met a locked run, it locks the runs first and leaves those out that another
+// transaction has locked.
+func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished) error {
+	if !s.finishes.SkipsLocked() {
+		done, err := finish(endings, func(dest any, query string, args ...any) error {
+			return s.finishes.SelectInto(ctx, dest, query, args...)
+		})
+		if !pg.IsLocked(err) {
+			out.add(done)
+			return err
+		}
+	}
+	var done Finished
+	var locked map[string]bool
+	orgs := pg.Column(endings, func(e *Ending) string { return e.OrganizationID })
+	err := s.db.WithinBriefly(ctx, orgs, pg.PartLockTimeout, func(tx *sqlx.Tx) (err error) {
+		locked, err = lockOpenRuns(ctx, tx, pg.Column(endings, func(e *Ending) string { return e.Run.ID }))
+		if err != nil {
+			return err
+		}
+		free := slices.DeleteFunc(slices.Clone(endings), func(e Ending) bool { return locked[e.Run.ID] })
+		done, err = finish(free, func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) })
+		return err
+	})
+	if pg.IsLocked(err) || len(locked) > 0 {
+		s.finishes.MetLocked()
+	}
+	if err != nil {
+		return err
+	}
+	out.add(done)
+	for id := range locked {
+		out.Failed[id] = pg.ErrLocked
+	}
+	return nil
+}
+
+func (f *Finished) add(part Finished) {
+	maps.Copy(f.Saved, part.Saved)
+	for lane, places := range part.Freed {
+		f.Freed[lane] += places
+	}
+}
+
+// finish runs the statement on whatever connection run has: one of about MaxBatchBytes, and as many as the endings need.
+func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
+	out := newFinished()
+	for len(endings) > 0 {
+		n := fitting(endings, Ending.Size)
+		var closed []closedRow
+		if err := run(&closed, finishQuery, finishArgs(endings[:n])...); err != nil {
+			return Finished{}, fmt.Errorf("saving results: %w", err)
+		}
+		for _, c := range closed {
+			out.Saved[c.RunID] = true
+			if c.Place {
+				out.Freed[queuedb.Lane{OrganizationID: c.OrganizationID, Lane: domain.Lane(c.Lane)}]++
+			}
+		}
+		endings = endings[n:]
+	}
+	return out, nil
+}
+
+// finishArgs are those of finishQuery.
+func finishArgs(endings []Ending) []any {
+	bytes, told := 0, false
+	organizations := make([]string, 0, 4)
+	order := make([]*Ending, len(endings))
+	for i := range endings {
+		e := &endings[i]
+		order[i] = e
+		bytes += len(e.Result) + len(e.Events.Events)
+		told = told || e.Events.FirstN > 0
+		if !slices.Contains(organizations, e.OrganizationID) {
+			organizations = append(organizations, e.OrganizationID)
+		}
+	}
+	slices.SortFunc(order, func(a, b *Ending) int { return strings.Compare(a.Run.ID, b.Run.ID) })
+	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
+	for _, e := range order {
+		t.Next()
+		t.Text(e.Run.ID)
+		t.Int(e.Fence)
+		t.Text(string(e.Run.Status))
+		t.Text(string(e.Result))
+		t.Optional(pg.Deref(e.Run.Message))
+		t.Int(int64(e.Run.Attempts))
+		t.Int(e.Run.Usage.InputTokens)
+		t.Int(e.Run.Usage.OutputTokens)
+		t.Int(e.Run.Usage.CostMicros)
+		t.Time(e.Run.FinishedAt)
+		t.Time(e.Run.ExpiresAt)
+		t.Time(e.Run.StartedAt)
+		t.Int(max(e.Fence, e.endFence))
+		t.Int(int64(e.EndN))
+		t.Positive(e.sandboxMs())
+		t.Positive(int64(e.Events.FirstN))
+		t.Int(int64(e.Events.LastN))
+		t.Text(e.Events.Events)
+		t.Done()
+	}
+	return []any{t.String(), pq.Array(organizations), told}
+}
+
+// codeTool is the name by which agents call what runs their code; package contract has it.
+const codeTool = "codeExecution"
+
+// sandboxMs is how long the run's code took, all together.
+func (e Ending) sandboxMs() (ms int64) {
+	for _, call := range e.Run.ToolCalls {
+		if call.Name == codeTool {
+			ms += call.DurationMS
+		}
+	}
+	return ms
+}
+
+type closedRow struct {
+	RunID          string `db:"run_id"`
+	OrganizationID string `db:"org_id"`
+	Lane           string `db:"lane"`
+	Place          bool   `db:"place"` // it left a slot, and some run of its organization may wait
+}
+
+// putBackQuery also notes how the attempt ended.
+var putBackQuery = `WITH back AS (
+	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL,
+	    not_before = CASE WHEN $3::interval > interval '0' THEN clock_timestamp() + $3::interval END,
+	    last_error = coalesce($4::json, last_error), fence = fence + 1
+	  WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING run_id, org_id, lane, fence - 1 AS fence, attempts, started_at
+	), noted AS (` + noteEnd("back", "$5", "$6", "$7") + `)
+	SELECT lane FROM back`
+
+// PutBack returns a running run to the queue, not to start before the backoff has passed. A nil cause
+// means that the worker gives the run up for reasons of its own. It gives the slot that this leaves, for
+// HandOver; none, and nothing was written, when the run was taken from the worker.
+func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Duration, cause *domain.RunError) (map[queuedb.Lane]int, error) {
+	var reason any
+	if cause != nil {
+		raw, err := json.Marshal(cause)
+		if err != nil {
+			return nil, fmt.Errorf("encoding cause: %w", err)
+		}
+		reason = raw
+	}
+	var lanes []domain.Lane
+	status, code, message := putBackNote(cause)
+	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		lanes = lanes[:0]
+		return tx.SelectContext(ctx, &lanes, putBackQuery, held.RunID, held.Fence, pg.Interval(backoff), reason, string(status), code, message)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("putting run back: %w", err)
+	}
+	freed := map[queuedb.Lane]int{}
+	for _, lane := range lanes {
+		freed[queuedb.Lane{OrganizationID: held.OrganizationID, Lane: lane}]++
+	}
+	return freed, nil
+}
+
+// Journal appends steps to a run under a fence; false means that the run was taken from the worker and
+// nothing was written. Steps are JSON, numbered from first. A step 0, which comes alone, is the run's tool set: see ToolSet.
+func (s *Store) Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error) {
+	if first == 0 {
+		return s.keepToolSet(ctx, held, steps)
+	}
+	numbers := make([]int64, len(steps))
+	texts := make([]string, len(steps))
+	for i, raw := range steps {
+		numbers[i], texts[i] = int64(first+i), string(raw)
+	}
+	var n int64
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &n, `SELECT append_steps($1, $2, $3, $4, $5)`,
+			held.RunID, held.Fence, pq.Array(numbers), pq.Array(texts), held.OrganizationID)
+	})
+	if err != nil {
+		return false, fmt.Errorf("writing journal: %w", err)
+	}
+	return n == int64(len(steps)), nil
+}
+
+// Steps reads the journal of an organization's run in order.
+func (s *Store) Steps(ctx context.Context, org, runID string) ([][]byte, error) {
+	var steps [][]byte
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		steps = nil
+		return tx.SelectContext(ctx, &steps, `SELECT step FROM steps WHERE run_id = $1 AND org_id = $2 ORDER BY n`, runID, org)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading journal: %w", err)
+	}
+	return steps, nil
+}
+
+// keepToolSet is kept apart from the steps: binaries of the release before read all of those. The first one stays.
+func (s *Store) keepToolSet(ctx context.Context, held lease.Held, steps [][]byte) (bool, error) {
+	if len(steps) != 1 {
+		return false, fmt.Errorf("writing tool set: %d steps instead of one", len(steps))
+	}
+	var kept bool
+	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE open_runs SET tool_set = coalesce(tool_set, $4)
+			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running'`, held.RunID, held.OrganizationID, held.Fence, steps[0]))
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("writing tool set: %w", err)
+	}
+	return kept, nil
+}
+
+// ToolSet reads the tools that an organization's open run was given at its start, as they were journaled; nil when none
+// were.
+func (s *Store) ToolSet(ctx context.Context, org, runID string) ([]byte, error) {
+	var tools []byte
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return pg.IgnoreNone(tx.GetContext(ctx, &tools, `SELECT tool_set FROM open_runs WHERE run_id = $1 AND org_id = $2`, runID, org))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading tool set: %w", err)
+	}
+	return tools, nil
+}

@@ -1,0 +1,135 @@
+package executiondb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/queuedb"
+	"parley/shared/store/rundb"
+)
+
+// ActionTimeout is how long a run waits for a person, unless its action says otherwise, before it fails.
+const ActionTimeout = 24 * time.Hour
+
+// MaxParked is how many runs of an organization may wait for a person at a time: each keeps its session to itself for up to
+// ActionTimeout, whatever comes behind it.
+const MaxParked = 1000
+
+// Parked is what became of a run that was to wait for a person. In none of the states it was taken from the worker, and
+// nothing was written.
+type Parked struct {
+	Parked  bool
+	Settled bool // there is nothing to wait for: the ledger knows how to go on; nothing was written
+	Full    bool // MaxParked runs of the organization wait already; nothing was written
+	Freed   map[queuedb.Lane]int
+	Action  domain.RequiredAction // as it was written
+}
+
+// Park lets a run wait for a person's decision about a call of the effect ledger: it keeps its place in the session, and
+// leaves its worker and its place in the organization's window, for HandOver. From here on nobody can send the call.
+// events are those of the attempt that no checkpoint holds. An action without ExpiresAt gets ActionTimeout; one about a
+// call that may have been sent asks for its outcome, whatever it was meant to ask.
+func (s *Store) Park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
+	out, err := s.park(ctx, held, action, events)
+	if events.FirstN > 0 && pg.IsBadData(err) { // a run must not be carried out again and again for events that cannot be stored
+		out, err = s.park(ctx, held, action, Chunk{})
+	}
+	if err != nil {
+		return Parked{}, fmt.Errorf("parking run: %w", err)
+	}
+	return out, nil
+}
+
+func (s *Store) park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
+	var out Parked
+	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		out = Parked{}
+		var run struct {
+			Now  time.Time   `db:"db_now"`
+			Lane domain.Lane `db:"lane"`
+		}
+		err := tx.GetContext(ctx, &run, `SELECT clock_timestamp() AS db_now, lane FROM open_runs
+			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE`, held.RunID, held.OrganizationID, held.Fence)
+		if err != nil {
+			return pg.IgnoreNone(err)
+		}
+		var row effectRow
+		err = tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, action.ToolCallID, held.OrganizationID)
+		if err != nil {
+			return fmt.Errorf("reading effect %s: %w", action.ToolCallID, err)
+		}
+		e := row.effect()
+		if e.State != domain.EffectAwaiting && e.State != domain.EffectSending {
+			out.Settled = true
+			return nil
+		}
+		if out.Full, err = parkedFully(ctx, tx, held.OrganizationID); err != nil || out.Full {
+			return err
+		}
+		action.Kind = e.Waiting()
+		if action.ExpiresAt.IsZero() {
+			action.ExpiresAt = domain.At(run.Now.Add(ActionTimeout))
+		}
+		if err := parkRun(ctx, tx, held, action, events); err != nil {
+			return err
+		}
+		out = Parked{Parked: true, Freed: map[queuedb.Lane]int{{OrganizationID: held.OrganizationID, Lane: run.Lane}: 1}, Action: action}
+		return nil
+	})
+	return out, err
+}
+
+// parkedFully reports whether no more runs of an organization may wait. Until the transaction ends no other run of it is
+// parked; nothing that waits for this lock holds a row which the transaction goes on to lock.
+func parkedFully(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
+	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.park ' || $1, 0))`, org); err != nil {
+		return false, fmt.Errorf("locking parked runs: %w", err)
+	}
+	var n int
+	err := tx.GetContext(ctx, &n, `SELECT count(*) FROM (
+		SELECT 1 FROM open_runs WHERE org_id = $1 AND status = 'requires_action' LIMIT $2) counted`, org, MaxParked)
+	if err != nil {
+		return false, fmt.Errorf("counting parked runs: %w", err)
+	}
+	return n >= MaxParked, nil
+}
+
+func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.RequiredAction, events Chunk) error {
+	raw, err := json.Marshal(action)
+	if err != nil {
+		return fmt.Errorf("rendering action: %w", err)
+	}
+	if events.FirstN > 0 { // a checkpoint that was not answered may have written the same
+		_, err = tx.ExecContext(ctx, `INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (run_id, fence, first_n) DO UPDATE SET last_n = excluded.last_n, events = excluded.events`,
+			held.RunID, held.OrganizationID, held.Fence, events.FirstN, events.LastN, events.Events)
+		if err != nil {
+			return fmt.Errorf("saving events: %w", err)
+		}
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
+		held.RunID, action.ToolCallID, held.OrganizationID)
+	if err != nil {
+		return fmt.Errorf("letting effect wait: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
+		next_dispatch_at = NULL, last_error = NULL, required_action = $4, action_expires_at = $5, parked_at = clock_timestamp()
+		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)
+	if err != nil {
+		return fmt.Errorf("letting run wait: %w", err)
+	}
+	return nil
+}
+
+// ParkedRuns reads those of the runs that wait for a person, in any order: what waiting requests poll for when a
+// notice was lost.
+func (s *Store) ParkedRuns(ctx context.Context, runs []rundb.RunRef) ([]rundb.StoredRun, error) {
+	return s.runs.RunsOf(ctx, `SELECT `+rundb.OpenResult+` FROM parked_runs($1, $2)`, "parked", runs)
+}

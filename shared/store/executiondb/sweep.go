@@ -1,0 +1,210 @@
+package executiondb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// Ended is a run that was ended from outside its worker.
+type Ended struct {
+	RunID          string
+	OrganizationID string
+	Lane           domain.Lane
+	Dispatched     bool // it had a slot of its lane, for HandOver
+	ReplyTo        string
+	Result         []byte
+}
+
+type openRow struct {
+	rundb.RunRow
+	Lane       domain.Lane `db:"lane"`
+	Dispatched bool        `db:"dispatched"`
+	ReplyTo    string      `db:"reply_to"`
+	Fence      int64       `db:"fence"`
+	Retention  int64       `db:"retention"`
+	LastError  []byte      `db:"last_error"`
+	Now        time.Time   `db:"db_now"`
+}
+
+const openSelect = `SELECT ` + rundb.RunColumns + `, o.lane, o.dispatched, o.reply_to, o.fence, r.retention, o.last_error, clock_timestamp() AS db_now
+	FROM open_runs o JOIN runs r ON r.id = o.run_id WHERE `
+
+// verdict says how an open run ends.
+type verdict func(openRow) (domain.RunStatus, *domain.RunError)
+
+func as(status domain.RunStatus, cause *domain.RunError) verdict {
+	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
+}
+
+// end closes the open runs of organizations that where selects, under row locks: whatever worker holds one can
+// write nothing afterwards.
+func (s *Store) end(ctx context.Context, orgs []string, how verdict, where string, args ...any) ([]Ended, error) {
+	var ended []Ended
+	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
+		var rows []openRow
+		ended = nil
+		if err := tx.SelectContext(ctx, &rows, openSelect+where, args...); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return nil
+		}
+		var err error
+		ended, err = closeRuns(ctx, tx, rows, how)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ending runs: %w", err)
+	}
+	return ended, nil
+}
+
+// closeRuns ends open runs whose rows are locked.
+func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([]Ended, error) {
+	endings := make([]Ending, len(rows))
+	ended := make([]Ended, len(rows))
+	orgs, ids := pg.Column(rows, func(r *openRow) string { return r.OrganizationID }), pg.Column(rows, func(r *openRow) string { return r.ID })
+	done, err := rundb.ReadProgress(ctx, tx, orgs, ids)
+	if err != nil {
+		return nil, err
+	}
+	for i, row := range rows {
+		if endings[i], err = row.ending(how, done[row.ID]); err != nil {
+			return nil, err
+		}
+		ended[i] = Ended{
+			RunID: row.ID, OrganizationID: row.OrganizationID, Lane: row.Lane, Dispatched: row.Dispatched, ReplyTo: row.ReplyTo,
+			Result: endings[i].Result,
+		}
+	}
+	if err := noteEndedWaits(ctx, tx, rows, endings); err != nil {
+		return nil, err
+	}
+	_, err = finish(endings, func(dest any, query string, args ...any) error {
+		return tx.SelectContext(ctx, dest, query, args...)
+	})
+	return ended, err
+}
+
+// ending is an end from outside. Its event comes after whatever a reader may have seen of the worker's.
+func (row openRow) ending(how verdict, done *rundb.Progress) (Ending, error) {
+	run := row.Stored().Run
+	done.Show(&run)
+	run.RequiredAction = nil
+	status, cause := how(row)
+	run.End(status, cause, domain.At(row.Now), row.Retention)
+	ending, err := NewEnding(lease.Held{OrganizationID: row.OrganizationID, Fence: row.Fence}, run)
+	ending.endFence, ending.EndN = row.Fence+1, 1
+	return ending, err
+}
+
+// A round of a sweeper works on one kind of rows for about roundTime, in transactions of up to partMax rows.
+const ()
+
+// endFound is end for what was found, in parts; where has the runs as its first argument. With an error it gives what has ended before.
+func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where string, args ...any) ([]Ended, error) {
+	var all []Ended
+	for part := range late.Parts() {
+		ended, err := s.end(ctx, part.Organizations, how, where, append([]any{pq.Array(part.Runs)}, args...)...)
+		all = append(all, ended...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other
+// than "" restricts it to that principal's. The run as it then stands is returned.
+func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, []Ended, error) {
+	ended, err := s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
+		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
+	if err != nil {
+		return rundb.StoredRun{}, nil, err
+	}
+	run, err := s.runs.RunByID(ctx, org, principal, runID)
+	return run, ended, err
+}
+
+// CancelQueued ends the runs of an agent that was deleted and that no worker holds, up to limit of them.
+func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
+	return s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
+		`o.agent_id = $1 AND o.org_id = $2 AND o.status <> 'running' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
+}
+
+// EndOverdue times out open runs whose deadline has passed, up to limit of them. A run that a retryable
+// cause had put back fails with that cause.
+func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
+	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM overdue_runs($1)`, limit)
+	if err != nil || len(late.Runs) == 0 {
+		return nil, err
+	}
+	return s.endFound(ctx, late, overdue, `o.run_id = ANY ($1) AND o.deadline <= clock_timestamp()
+		AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
+}
+
+func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
+	var retry domain.RunError
+	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {
+		return domain.RunFailed, &retry
+	}
+	return domain.RunTimedOut, DeadlineExceeded
+}
+
+// DeadlineExceeded is the cause that timed-out runs carry.
+var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the run did not finish before its deadline"}
+
+// WorkerLost is the cause that poison runs carry.
+var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the worker carrying out this run was lost too often"}
+
+// EndPoison fails queued runs that have cost MaxDeaths workers, up to limit of them.
+func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
+	poison, err := s.db.Find(ctx, `SELECT run_id, org_id FROM poison_runs($1, $2)`, lease.MaxDeaths, limit)
+	if err != nil || len(poison.Runs) == 0 {
+		return nil, err
+	}
+	return s.endFound(ctx, poison, as(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
+		AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, lease.MaxDeaths)
+}
+
+// RequeueLost returns running runs whose lease has run out to the queue and counts the death of their
+// worker. The raised fence voids whatever that worker may still write. For one lease after a start of the
+// server none is lost: its outage kept living workers from renewing theirs. It gives the organizations of those that it
+// has returned, one for each, also with an error.
+func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err error) {
+	lost, err := s.db.Find(ctx, `SELECT run_id, org_id FROM lost_runs($1, $2)`, limit, pg.Interval(lease.Lease))
+	if err != nil || len(lost.Runs) == 0 {
+		return nil, err
+	}
+	for part := range lost.Parts() {
+		var requeued []string
+		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) error {
+			requeued = requeued[:0]
+			return tx.SelectContext(ctx, &requeued, requeueQuery, pq.Array(part.Runs), rundb.EndedLost)
+		})
+		if err != nil {
+			return orgs, fmt.Errorf("requeueing lost runs: %w", err)
+		}
+		orgs = append(orgs, requeued...)
+	}
+	return orgs, nil
+}
+
+// requeueQuery also notes that the attempts were lost.
+var requeueQuery = `WITH lost AS (
+	  UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1
+	  WHERE run_id IN (SELECT run_id FROM open_runs WHERE run_id = ANY ($1) AND status = 'running' AND lease_until < clock_timestamp()
+	    ORDER BY run_id FOR UPDATE SKIP LOCKED)
+	  RETURNING run_id, org_id, fence - 1 AS fence, attempts, started_at
+	), noted AS (` + noteEnd("lost", "'lost'", "NULL", "$2") + `)
+	SELECT org_id FROM lost`

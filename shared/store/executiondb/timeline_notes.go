@@ -1,0 +1,144 @@
+package executiondb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// noteEnd enters the end of attempts that did not end their run: of all rows of a source with run_id, fence, org_id, attempts and
+// started_at. When a later attempt began was noted at its beginning.
+func noteEnd(source, status, code, message string) string {
+	return `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message)
+		SELECT run_id, fence, org_id, 'attempt', attempts, CASE WHEN attempts = 1 THEN started_at ELSE clock_timestamp() END,
+		clock_timestamp(), ` + status + `, ` + code + `, ` + message + ` FROM ` + source + `
+		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, code = excluded.code, message = excluded.message`
+}
+
+// putBackNote says why an attempt was put back: status, code and message.
+func putBackNote(cause *domain.RunError) (status domain.SpanStatus, code *string, message string) {
+	if cause == nil {
+		return domain.SpanLost, nil, rundb.EndedBack
+	}
+	return domain.SpanFailed, &cause.Code, cleanText(cause.Message)
+}
+
+// cleanText makes a text one that a column of texts takes.
+func cleanText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
+}
+
+// NoteAttempt enters a claimed attempt behind others at its run, and that the one before it was lost if nobody has told how that ended.
+// A run that was taken from the worker gets no entry. Of first attempts nothing need be entered.
+func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
+	held := c.Held()
+	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		var open int
+		err := tx.GetContext(ctx, &open, `SELECT 1 FROM open_runs
+			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE`, held.RunID, held.OrganizationID, held.Fence)
+		if err != nil {
+			return pg.IgnoreNone(err)
+		}
+		// A claim takes a run from a worker whose lease is over without anybody else having looked at it.
+		_, err = tx.ExecContext(ctx, `UPDATE run_attempts SET ended_at = $4, status = 'lost', message = $5
+			WHERE run_id = $1 AND org_id = $2 AND fence < $3 AND kind = 'attempt' AND ended_at IS NULL`,
+			held.RunID, held.OrganizationID, held.Fence, c.Now, rundb.EndedLost)
+		if err != nil {
+			return err
+		}
+		if c.Attempts == 2 {
+			if err := noteFirst(ctx, tx, c); err != nil {
+				return err
+			}
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at)
+			VALUES ($1, $2, $3, 'attempt', $4, $5) ON CONFLICT (run_id, fence) DO NOTHING`,
+			held.RunID, held.Fence, held.OrganizationID, c.Attempts, c.Now)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("noting attempt: %w", err)
+	}
+	return nil
+}
+
+// noteFirst enters the first attempt at a run, unless its end was noted: then it was lost and nobody looked, or a binary of the release
+// before has put the run back.
+func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
+	status, code, message := domain.SpanLost, (*string)(nil), rundb.EndedLost
+	var cause domain.RunError
+	if c.Deaths == 0 && json.Unmarshal(c.LastError.V, &cause) == nil {
+		status, code, message = putBackNote(&cause)
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message)
+		VALUES ($1, 1, $2, 'attempt', 1, $3, $4, $5, $6, $7) ON CONFLICT (run_id, fence) DO NOTHING`,
+		c.RunID, c.OrganizationID, c.StartedAt, c.Now, string(status), code, message)
+	return err
+}
+
+// waitOver is a run that is about to wait for a person no longer, and why.
+type waitOver struct {
+	runID, organizationID, callID string
+	status                        domain.SpanStatus
+	code                          string // the decision, or how the run ends
+}
+
+func waitOf(row openRow, status domain.SpanStatus, code string) waitOver {
+	over := waitOver{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
+	if action := row.Stored().Run.RequiredAction; action != nil {
+		over.callID = cleanText(action.ToolCallID)
+	}
+	return over
+}
+
+// noteWaits keeps when runs waited for a person, before their rows are changed, which are locked: nothing else tells it afterwards. With it
+// comes the end of the attempt before, whose fence was the one before.
+func noteWaits(ctx context.Context, tx *sqlx.Tx, over []waitOver) error {
+	if len(over) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `WITH parked AS (
+		  SELECT o.run_id, o.fence, o.org_id, o.attempts, o.started_at, o.parked_at, u.call_id, u.status, u.code
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u (run_id, org_id, call_id, status, code)
+		  JOIN open_runs o ON o.run_id = u.run_id AND o.org_id = u.org_id WHERE o.parked_at IS NOT NULL
+		)
+		INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at, ended_at, status, code, message, call_id)
+		SELECT run_id, fence - 1, org_id, 'attempt', attempts, CASE WHEN attempts = 1 THEN started_at ELSE parked_at END, parked_at,
+		  'completed', NULL, $6, NULL FROM parked
+		UNION ALL
+		SELECT run_id, fence, org_id, 'wait', attempts, parked_at, clock_timestamp(), status, code, NULL, call_id FROM parked
+		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, message = excluded.message`,
+		pq.Array(pg.Column(over, func(w *waitOver) string { return w.runID })),
+		pq.Array(pg.Column(over, func(w *waitOver) string { return w.organizationID })),
+		pq.Array(pg.Column(over, func(w *waitOver) string { return w.callID })),
+		pq.Array(pg.Column(over, func(w *waitOver) string { return string(w.status) })),
+		pq.Array(pg.Column(over, func(w *waitOver) string { return w.code })), rundb.EndedParked)
+	if err != nil {
+		return fmt.Errorf("noting wait: %w", err)
+	}
+	return nil
+}
+
+// noteEndedWaits is noteWaits for those of the runs that end while they wait.
+func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Ending) error {
+	var over []waitOver
+	for i, row := range rows {
+		if row.Status != string(domain.RunRequiresAction) {
+			continue
+		}
+		code := string(endings[i].Run.Status)
+		if cause := endings[i].Run.Error; cause != nil {
+			code = cause.Code
+		}
+		over = append(over, waitOf(row, domain.SpanFailed, code))
+	}
+	return noteWaits(ctx, tx, over)
+}

@@ -1,0 +1,137 @@
+package hookdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+	"parley/shared/store/sealdb"
+)
+
+// DeliveryBodyMax is up to how many bytes a delivery's body is kept.
+const DeliveryBodyMax = 1 << 20
+
+// DeliveryFilter narrows a list of deliveries; zero fields do not narrow.
+type DeliveryFilter struct {
+	HookID string
+	RunID  string
+	Status domain.DeliveryStatus
+	Before int64 // only deliveries older than the one of this Ref
+}
+
+// LoggedDelivery is a line of a log, with its place: newer deliveries have higher ones.
+type LoggedDelivery struct {
+	domain.Delivery
+
+	Ref int64
+}
+
+// deliveryRow is what the database has of a delivery, but for its body.
+type DeliveryRow struct {
+	Ref          int64          `db:"ref"`
+	HookID       string         `db:"hook_id"`
+	ID           string         `db:"delivery_id"`
+	Status       string         `db:"status"`
+	Event        string         `db:"event"`
+	RunID        *string        `db:"run_id"`
+	Bytes        int64          `db:"bytes"`
+	Kept         bool           `db:"kept"`
+	ErrorCode    sql.NullString `db:"error_code"`
+	ErrorMessage sql.NullString `db:"error_message"`
+	ReceivedAt   domain.Time    `db:"received_at"`
+	Duplicates   int            `db:"duplicates"`
+}
+
+const DeliveryColumns = `d.ref, d.hook_id, d.delivery_id, d.status, d.event, d.run_id, d.bytes, d.body IS NOT NULL AS kept,
+	d.error_code, d.error_message, d.received_at, d.duplicates`
+
+func (row *DeliveryRow) Delivery() domain.Delivery {
+	out := domain.Delivery{
+		ID: row.ID, HookID: row.HookID, Status: domain.DeliveryStatus(row.Status), Event: row.Event, RunID: row.RunID,
+		Bytes: row.Bytes, Kept: row.Kept, ReceivedAt: row.ReceivedAt, Duplicates: row.Duplicates,
+	}
+	if row.ErrorCode.Valid {
+		out.Error = &domain.RunError{Code: row.ErrorCode.String, Message: row.ErrorMessage.String}
+	}
+	return out
+}
+
+// Deliveries lists up to limit deliveries to an organization's hooks, newest first; those to hooks that were deleted are gone.
+func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, limit int) ([]LoggedDelivery, error) {
+	if f.Before == 0 {
+		f.Before = math.MaxInt64
+	}
+	// Each hook's newest ones by its index. Without a hook there are as many of these looks as the organization has hooks.
+	query := `SELECT d.* FROM hooks h CROSS JOIN LATERAL (SELECT ` + DeliveryColumns + ` FROM deliveries d WHERE d.hook_id = h.id
+		AND d.ref < $2 AND ($3 = '' OR d.status = $3) ORDER BY d.ref DESC LIMIT $4) d
+		WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($5 = '' OR h.id = $5)`
+	if f.RunID != "" {
+		query = `SELECT ` + DeliveryColumns + ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
+			WHERE d.org_id = $1 AND d.ref < $2 AND ($3 = '' OR d.status = $3) AND ($5 = '' OR h.id = $5) AND d.run_id = $6`
+	}
+	args := []any{org, f.Before, string(f.Status), limit, f.HookID}
+	if f.RunID != "" {
+		args = append(args, f.RunID)
+	}
+	var rows []DeliveryRow
+	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.ref DESC LIMIT $4`, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing deliveries: %w", err)
+	}
+	out := make([]LoggedDelivery, len(rows))
+	for i := range rows {
+		out[i] = LoggedDelivery{rows[i].Delivery(), rows[i].Ref}
+	}
+	return out, nil
+}
+
+const oneDelivery = ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
+	WHERE d.hook_id = $1 AND d.delivery_id = $2 AND d.org_id = $3`
+
+// Delivery gives one delivery to an organization's hook; not_found when there is none of this id, or the hook is deleted.
+func (s *Store) Delivery(ctx context.Context, org, hookID, id string) (domain.Delivery, error) {
+	var row DeliveryRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT `+DeliveryColumns+oneDelivery, hookID, id, org)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Delivery{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.Delivery{}, fmt.Errorf("reading delivery: %w", err)
+	}
+	return row.Delivery(), nil
+}
+
+// DeliveryBody gives the body of a delivery and its type; not_found when it is not kept. ErrContentSealed: no key is there to open it.
+func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body []byte, contentType string, err error) {
+	var row struct {
+		Body        []byte `db:"body"`
+		Sealed      bool   `db:"sealed"`
+		ContentType string `db:"content_type"`
+	}
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT d.body, d.sealed, d.content_type`+oneDelivery+` AND d.body IS NOT NULL`, hookID, id, org)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, "", pg.NotFound()
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("reading delivery: %w", err)
+	}
+	if !row.Sealed {
+		return row.Body, row.ContentType, nil
+	}
+	body, err = s.seals.Open(row.Body, sealdb.DeliveryName(org, hookID, id),
+		sealdb.SealedValue{Kind: sealdb.SealedDelivery, OrganizationID: org, ID: hookID, Part: id})
+	return body, row.ContentType, err
+}

@@ -1,0 +1,321 @@
+package hookdb
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/pg"
+)
+
+// MaxHooks is how many hooks an organization may have: ingresses remember them.
+const MaxHooks = 100
+
+// NewHook is a hook to create. It brings its id, and its secret sealed for [secrets.Hook].
+type NewHook struct {
+	domain.Hook
+
+	OrganizationID string
+	SealedSecret   string
+	Most           int // hooks that the organization may have; 0: MaxHooks
+}
+
+// HookChange is what changes of a hook; nil fields stay.
+type HookChange struct {
+	Name, AgentID, KeyID, MessageTemplate *string
+	Filter                                *[]domain.HookFilter
+	Coalesce                              **domain.HookCoalesce // to nil: its deliveries become one run each
+	SignatureHeader, DeliveryIDHeader     *string
+	Enabled                               *bool
+	SealedSecret                          *string
+	KeepPrevious                          time.Duration // how long the secret before SealedSecret is taken as well; 0: it is not
+}
+
+// ReceivingHook is what a delivery is checked by.
+type ReceivingHook struct {
+	domain.Hook
+
+	OrganizationID string
+	SealedSecrets  []string // newest first, the previous one while it holds
+	KeyScope       domain.KeyScope
+	KeyUserID      string // "" when the key is the organization's alone
+}
+
+// hookRow is what the database has of a hook.
+type hookRow struct {
+	ID               string       `db:"id"`
+	Name             string       `db:"name"`
+	AgentID          string       `db:"agent_id"`
+	KeyID            string       `db:"key_id"`
+	Source           string       `db:"source"`
+	PreviousUntil    sql.NullTime `db:"previous_until"`
+	SignatureHeader  string       `db:"signature_header"`
+	DeliveryIDHeader string       `db:"delivery_id_header"`
+	MessageTemplate  string       `db:"message_template"`
+	Filter           []byte       `db:"filter"`
+	Coalesce         []byte       `db:"coalescing"` // nil: none
+	Enabled          bool         `db:"enabled"`
+	LastDeliveryAt   *domain.Time `db:"last_delivery_at"`
+	CreatedAt        domain.Time  `db:"created_at"`
+	UpdatedAt        domain.Time  `db:"updated_at"`
+}
+
+const hookColumns = `h.id, h.name, h.agent_id, h.key_id, h.source, CASE WHEN h.previous_until > clock_timestamp() THEN h.previous_until END AS previous_until,
+	h.signature_header, h.delivery_id_header, h.message_template, h.filter, h.coalescing, h.enabled,
+	(SELECT d.received_at FROM deliveries d WHERE d.hook_id = h.id ORDER BY d.ref DESC LIMIT 1) AS last_delivery_at, h.created_at, h.updated_at`
+
+// hook gives the hook as callers see it, but for its address.
+func (row *hookRow) hook() (domain.Hook, error) {
+	out := domain.Hook{
+		ID: row.ID, Name: row.Name, AgentID: row.AgentID, KeyID: row.KeyID, Source: domain.HookSource(row.Source), Secret: "***",
+		PreviousUntil: domain.AtPtr(row.PreviousUntil.Time), SignatureHeader: row.SignatureHeader, DeliveryIDHeader: row.DeliveryIDHeader,
+		MessageTemplate: row.MessageTemplate, Enabled: row.Enabled, LastDeliveryAt: row.LastDeliveryAt,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+	if err := json.Unmarshal(row.Filter, &out.Filter); err != nil {
+		return out, fmt.Errorf("reading filter of hook: %w", err)
+	}
+	if row.Coalesce == nil {
+		return out, nil
+	}
+	if err := json.Unmarshal(row.Coalesce, &out.Coalesce); err != nil {
+		return out, fmt.Errorf("reading coalescing of hook: %w", err)
+	}
+	return out, nil
+}
+
+// CreateHook stores a hook and gives it as lists show it, without its address. An agent that the organization does not have is an
+// invalid agentId; a key that is not one of its live ones an invalid keyId. One that has MaxHooks gets no more: conflict.
+func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) {
+	filter, coalesce, err := hookRules(h.Filter, h.Coalesce)
+	if err != nil {
+		return domain.Hook{}, err
+	}
+	var row hookRow
+	err = s.db.Within(ctx, []string{h.OrganizationID}, func(tx *sqlx.Tx) error {
+		if err := roomForHook(ctx, tx, h.OrganizationID, cmp.Or(h.Most, MaxHooks)); err != nil {
+			return err
+		}
+		if err := mayReceive(ctx, tx, h.OrganizationID, &h.AgentID, &h.KeyID); err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, &row, `INSERT INTO hooks AS h (id, org_id, name, agent_id, key_id, source, secret, signature_header,
+			  delivery_id_header, message_template, filter, coalescing, enabled)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING `+hookColumns,
+			h.ID, h.OrganizationID, h.Name, h.AgentID, h.KeyID, string(h.Source), h.SealedSecret, h.SignatureHeader,
+			h.DeliveryIDHeader, h.MessageTemplate, filter, coalesce, h.Enabled)
+	})
+	if err != nil {
+		return domain.Hook{}, fmt.Errorf("creating hook: %w", err)
+	}
+	return row.hook()
+}
+
+func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, most int) error {
+	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
+		return err
+	}
+	var n int
+	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM hooks WHERE org_id = $1 AND deleted_at IS NULL`, org); err != nil {
+		return err
+	}
+	if n >= most {
+		return apierr.New(apierr.Conflict, "an organization may have %d hooks; delete one first", most)
+	}
+	return nil
+}
+
+// hookRules renders a filter and coalescing as they are stored: nil for no coalescing.
+func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filters, coalescing []byte, err error) {
+	if filter == nil {
+		filter = []domain.HookFilter{}
+	}
+	if filters, err = json.Marshal(filter); err != nil {
+		return nil, nil, fmt.Errorf("rendering filter: %w", err)
+	}
+	if coalesce == nil {
+		return filters, nil, nil
+	}
+	if coalescing, err = json.Marshal(coalesce); err != nil {
+		return nil, nil, fmt.Errorf("rendering coalescing: %w", err)
+	}
+	return filters, coalescing, nil
+}
+
+// mayReceive checks the agent and the key of a hook; nil ones are not checked.
+func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
+	if agentID != nil {
+		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
+		if apierr.CodeOf(err) == apierr.NotFound {
+			return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if keyID == nil {
+		return nil
+	}
+	var found bool
+	err := tx.GetContext(ctx, &found, `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization'
+		AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp()))`, *keyID, org)
+	if err != nil {
+		return fmt.Errorf("reading key of hook: %w", err)
+	}
+	if !found {
+		return apierr.Invalid("keyId", "invalid_value", "it is no API key of this organization")
+	}
+	return nil
+}
+
+// Hooks lists up to limit hooks of an organization, newest first: those older than the one of the id after, unless that is empty.
+func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]domain.Hook, error) {
+	var rows []hookRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT `+hookColumns+` FROM hooks h WHERE h.org_id = $1 AND h.deleted_at IS NULL
+			AND ($2 = '' OR h.id < $2) ORDER BY h.id DESC LIMIT $3`, org, after, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing hooks: %w", err)
+	}
+	out := make([]domain.Hook, len(rows))
+	for i := range rows {
+		if out[i], err = rows[i].hook(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Hook gives a hook of an organization; not_found when there is none of this id, or it is deleted.
+func (s *Store) Hook(ctx context.Context, org, id string) (domain.Hook, error) {
+	var row hookRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT `+hookColumns+` FROM hooks h WHERE h.id = $1 AND h.org_id = $2 AND h.deleted_at IS NULL`, id, org)
+	})
+	return oneHook(&row, err, "reading hook")
+}
+
+func oneHook(row *hookRow, err error, doing string) (domain.Hook, error) {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return domain.Hook{}, pg.NotFound()
+	case err != nil:
+		return domain.Hook{}, fmt.Errorf("%s: %w", doing, err)
+	}
+	return row.hook()
+}
+
+// UpdateHook changes a hook of an organization and gives it as stored. Errors are those of CreateHook, and not_found when there is no such
+// hook.
+func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChange) (domain.Hook, error) {
+	var filter, coalesce []byte
+	var err error
+	if change.Filter != nil {
+		if filter, _, err = hookRules(*change.Filter, nil); err != nil {
+			return domain.Hook{}, err
+		}
+	}
+	if change.Coalesce != nil {
+		if _, coalesce, err = hookRules(nil, *change.Coalesce); err != nil {
+			return domain.Hook{}, err
+		}
+	}
+	var row hookRow
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if err := lockHook(ctx, tx, org, id); err != nil {
+			return err
+		}
+		if err := mayReceive(ctx, tx, org, change.AgentID, change.KeyID); err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, &row, `UPDATE hooks h SET name = coalesce($3, name), agent_id = coalesce($4, agent_id), key_id = coalesce($5, key_id),
+			  message_template = coalesce($6, message_template), filter = coalesce($7, filter),
+			  coalescing = CASE WHEN $8 THEN $9 ELSE coalescing END,
+			  signature_header = coalesce($10, signature_header), delivery_id_header = coalesce($11, delivery_id_header),
+			  enabled = coalesce($12, enabled), secret = coalesce($13, secret),
+			  previous_secret = CASE WHEN $13 IS NULL THEN previous_secret WHEN $14 > 0 THEN secret ELSE '' END,
+			  previous_until = CASE WHEN $13 IS NULL THEN previous_until WHEN $14 > 0 THEN clock_timestamp() + make_interval(secs => $14) END,
+			  updated_at = clock_timestamp()
+			WHERE h.id = $1 AND h.org_id = $2 RETURNING `+hookColumns,
+			id, org, change.Name, change.AgentID, change.KeyID, change.MessageTemplate, filter, change.Coalesce != nil, coalesce,
+			change.SignatureHeader, change.DeliveryIDHeader, change.Enabled, change.SealedSecret, change.KeepPrevious.Seconds())
+	})
+	return oneHook(&row, err, "updating hook")
+}
+
+// lockHook keeps others from changing a hook; not_found when there is no such one.
+func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
+	var found string
+	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
+}
+
+// moveHooks lets deliveries to a key's hooks enter as the key that takes its place.
+func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE hooks SET key_id = $3 WHERE org_id = $1 AND key_id = $2`, org, from, to); err != nil {
+		return fmt.Errorf("moving hooks to the new key: %w", err)
+	}
+	return nil
+}
+
+// DeleteHook deletes a hook and its log; not_found when there is no such one. The runs of its deliveries stay.
+func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
+	var deleted bool
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		deleted, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE hooks SET deleted_at = clock_timestamp(), secret = '', previous_secret = '', previous_until = NULL
+			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, id, org))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("deleting hook: %w", err)
+	}
+	if !deleted {
+		return pg.NotFound()
+	}
+	return nil
+}
+
+type receivingRow struct {
+	hookRow
+
+	OrganizationID string         `db:"org_id"`
+	Secret         string         `db:"secret"`
+	PreviousSecret sql.NullString `db:"previous_secret"`
+	KeyScope       string         `db:"key_scope"`
+	KeyUserID      sql.NullString `db:"key_user_id"`
+}
+
+// ReceivingHook reads what a delivery is checked by, before an organization is known. It is not_found when the hook does not exist or is
+// deleted, and when its key or its organization is gone; of one that is disabled Enabled is false.
+func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {
+	stmt, err := s.db.Prepared(ctx, `SELECT id, name, agent_id, key_id, source, previous_until, signature_header, delivery_id_header,
+		message_template, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id
+		FROM receiving_hook($1)`)
+	if err != nil {
+		return ReceivingHook{}, err
+	}
+	var row receivingRow
+	err = stmt.GetContext(ctx, &row, id)
+	hook, err := oneHook(&row.hookRow, err, "reading hook")
+	if err != nil {
+		return ReceivingHook{}, err
+	}
+	out := ReceivingHook{
+		Hook: hook, OrganizationID: row.OrganizationID, SealedSecrets: []string{row.Secret},
+		KeyScope: domain.KeyScope(row.KeyScope), KeyUserID: row.KeyUserID.String,
+	}
+	if row.PreviousSecret.Valid {
+		out.SealedSecrets = append(out.SealedSecrets, row.PreviousSecret.String)
+	}
+	return out, nil
+}

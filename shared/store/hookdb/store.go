@@ -1,0 +1,19 @@
+// Package hookdb keeps webhooks and reads the log of their deliveries.
+package hookdb
+
+import (
+	"parley/shared/store/pg"
+	"parley/shared/store/sealdb"
+)
+
+// Store reads and writes them. It is safe for concurrent use.
+type Store struct {
+	db *pg.DB
+
+	seals *sealdb.Store
+}
+
+// New makes the store on a database.
+func New(db *pg.DB, seals *sealdb.Store) *Store {
+	return &Store{db: db, seals: seals}
+}

@@ -1,0 +1,181 @@
+package knowledgedb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+)
+
+// documentRow is what the database has of a document.
+type DocumentRow struct {
+	ID             string         `db:"id"`
+	OrganizationID string         `db:"org_id"`
+	Name           string         `db:"name"`
+	MIMEType       string         `db:"mime_type"`
+	Bytes          int64          `db:"bytes"`
+	Hash           []byte         `db:"hash"` // nil: it is to be fetched
+	URL            *string        `db:"url"`
+	Status         string         `db:"status"`
+	ErrorCode      sql.NullString `db:"error_code"`
+	ErrorMessage   sql.NullString `db:"error_message"`
+	Pages          *int           `db:"pages"`
+	PagesDone      int            `db:"pages_done"`
+	Chunks         int            `db:"chunks"`
+	Language       string         `db:"language"`
+	Notes          []byte         `db:"notes"`
+	Metadata       []byte         `db:"metadata"`
+	Fence          int64          `db:"fence"`
+	Attempts       int            `db:"attempts"`
+	Deadline       sql.NullTime   `db:"deadline"` // of one that was claimed
+	DispatchNo     int            `db:"dispatch_no"`
+	CreatedAt      domain.Time    `db:"created_at"`
+	UpdatedAt      domain.Time    `db:"updated_at"`
+}
+
+const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
+	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
+
+// document gives the document as callers see it. One that was put back says why, until it is read again.
+func (row *DocumentRow) Document() (domain.Document, error) {
+	out := domain.Document{
+		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, URL: row.URL, Status: domain.DocumentStatus(row.Status),
+		Pages: row.Pages, Done: row.PagesDone, Chunks: row.Chunks, Language: row.Language, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+	if row.Hash != nil {
+		digits := hex.EncodeToString(row.Hash)
+		out.SHA256 = &digits
+	}
+	if out.Status == domain.DocumentFailed || out.Status == domain.DocumentQueued && row.ErrorCode.Valid {
+		out.Error = &domain.DocumentError{Code: row.ErrorCode.String, Message: row.ErrorMessage.String}
+	}
+	if err := json.Unmarshal(row.Notes, &out.Notes); err != nil {
+		return out, fmt.Errorf("reading notes of document: %w", err)
+	}
+	if err := json.Unmarshal(row.Metadata, &out.Metadata); err != nil {
+		return out, fmt.Errorf("reading metadata of document: %w", err)
+	}
+	return out, nil
+}
+
+// job is the doorbell of a document that is queued.
+func (row *DocumentRow) job() *domain.Job {
+	return &domain.Job{
+		RunID: row.ID, OrganizationID: row.OrganizationID, Lane: domain.LaneIngest, Dedupe: row.ID, DispatchNo: row.DispatchNo,
+	}
+}
+
+func documentsOf(rows []DocumentRow) ([]domain.Document, error) {
+	out := make([]domain.Document, len(rows))
+	for i := range rows {
+		var err error
+		if out[i], err = rows[i].Document(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// DocumentByID gives a document of an organization; not_found when there is none of this id.
+func (s *Store) DocumentByID(ctx context.Context, org, id string) (domain.Document, error) {
+	row, err := s.documentRow(ctx, org, id)
+	if err != nil {
+		return domain.Document{}, err
+	}
+	return row.Document()
+}
+
+func (s *Store) documentRow(ctx context.Context, org, id string) (DocumentRow, error) {
+	var row DocumentRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &row, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = $1 AND d.org_id = $2`, id, org)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return DocumentRow{}, pg.NotFound()
+	}
+	if err != nil {
+		return DocumentRow{}, fmt.Errorf("reading document: %w", err)
+	}
+	return row, nil
+}
+
+// DocumentFilter narrows a list of documents; zero fields do not narrow.
+type DocumentFilter struct {
+	Query  string // that the name contains, in whatever case
+	Status domain.DocumentStatus
+}
+
+// likePattern escapes what is special to LIKE.
+var likePattern = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+
+// Documents reads up to limit documents of an organization, newest first; those older than the one of the id after, unless
+// that is empty.
+func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, after string, limit int) ([]domain.Document, error) {
+	query, args := `SELECT `+DocumentColumns+` FROM documents d WHERE d.org_id = $1 AND ($2 = '' OR d.status = $2)
+		AND ($3 = '' OR d.name ILIKE '%' || $3 || '%')`, []any{org, string(f.Status), likePattern.Replace(f.Query), limit}
+	if after != "" {
+		query, args = query+` AND d.id < $5`, append(args, after)
+	}
+	var rows []DocumentRow
+	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.id DESC LIMIT $4`, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing documents: %w", err)
+	}
+	return documentsOf(rows)
+}
+
+// OpenDocument is DocumentByID with the original, which is read as it is asked for, under ctx; not_found while it is to be
+// fetched. When the document goes meanwhile, reading fails with not_found.
+func (s *Store) OpenDocument(ctx context.Context, org, id string) (domain.Document, io.ReadSeekCloser, error) {
+	row, err := s.documentRow(ctx, org, id)
+	if err == nil && row.Hash == nil {
+		err = pg.NotFound()
+	}
+	if err != nil {
+		return domain.Document{}, nil, err
+	}
+	doc, err := row.Document()
+	return doc, s.blobs.OpenBlob(ctx, org, row.Hash, row.Bytes), err
+}
+
+// GiveDocuments notes that a run is given text of documents and tells of which it may be: in the order of their ids, without
+// those that have gone or are not ready. Whoever deletes one of them sees that, or was first. false: the run was taken from the
+// worker and nothing was written.
+func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs []string) (given []string, kept bool, err error) {
+	if len(documentIDs) == 0 {
+		return nil, true, nil
+	}
+	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
+		given = nil
+		err := tx.SelectContext(ctx, &given, `SELECT id FROM documents WHERE id = ANY ($1) AND org_id = $2 AND status = 'ready'
+			ORDER BY id FOR KEY SHARE`, pq.Array(documentIDs), held.OrganizationID)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO run_documents (run_id, org_id, document_id) SELECT $1, $2, d FROM unnest($3::text[]) d
+			ORDER BY d ON CONFLICT DO NOTHING`, held.RunID, held.OrganizationID, pq.Array(given))
+		return err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("noting documents: %w", err)
+	}
+	if !kept {
+		return nil, false, nil
+	}
+	return given, true, nil
+}

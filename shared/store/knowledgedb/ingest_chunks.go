@@ -1,0 +1,238 @@
+package knowledgedb
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/lease"
+	"parley/shared/store/pg"
+)
+
+// NewChunk is a chunk of a document to be indexed.
+type NewChunk struct {
+	domain.Passage // without its document and name
+
+	Terms  []Term
+	Vector []float32 // of length 1; nil: none
+}
+
+// Term is a word of a chunk as it is looked for.
+type Term struct {
+	Lexeme    string
+	Positions []int // from 1
+	Heading   bool  // it is of the headings or of the document's name
+}
+
+// What PostgreSQL takes into a tsvector: lexemes of so many bytes, all of them less than 1 MiB, and so many places of each,
+// not beyond the last one.
+const (
+	lexemeMost   = 2040
+	lexemesMost  = 900_000
+	placesMost   = 255
+	lastPosition = 16383
+)
+
+// AddChunks indexes chunks of a document, which are found once it is ready, and notes how far it was read: done of pages,
+// nil when that is not known. Chunks may be added again, when it is not known whether they were. model made the
+// vectors. false: the document was taken from the worker and nothing was written.
+func (s *Store) AddChunks(ctx context.Context, held HeldDocument, chunks []NewChunk, model string, pages *int, done int) (bool, error) {
+	rows, err := chunkRows(held.OrganizationID, chunks)
+	if err != nil {
+		return false, fmt.Errorf("adding chunks: %w", err)
+	}
+	kept, err := s.withDocument(ctx, held, func(tx *sqlx.Tx) error {
+		if len(chunks) == 0 {
+			return nil
+		}
+		_, err := tx.ExecContext(ctx, `WITH new AS MATERIALIZED (
+			  SELECT * FROM json_to_recordset($3::json) AS c (n int, page int, headings text[], start_at int, end_at int, box real[], text text,
+			    terms tsvector, signs text, vector real[])
+			), added AS (
+			  INSERT INTO document_chunks (org_id, document_id, n, page, headings, start_at, end_at, box, text, terms)
+			  SELECT $1, $2, n, page, headings, start_at, end_at, box, text, terms FROM new ORDER BY n
+			  ON CONFLICT (document_id, n) DO NOTHING RETURNING id, n)
+			INSERT INTO document_vectors (chunk_id, org_id, document_id, model, signs, vector)
+			SELECT a.id, $1, $2, $4, w.signs::bit varying, w.vector FROM added a JOIN new w ON w.n = a.n WHERE w.vector IS NOT NULL`,
+			held.OrganizationID, held.ID, string(rows), model)
+		return err
+	}, `pages = coalesce($4, pages), pages_done = greatest(pages_done, $5), chunks = greatest(chunks, $6),
+		lease_until = clock_timestamp() + $7::interval, updated_at = clock_timestamp()`, pages, done, nextChunk(chunks), pg.Interval(lease.Lease))
+	if err != nil {
+		return false, fmt.Errorf("adding chunks: %w", err)
+	}
+	return kept, nil
+}
+
+// nextChunk is the number behind the last one.
+func nextChunk(chunks []NewChunk) int {
+	next := 0
+	for i := range chunks {
+		next = max(next, chunks[i].Chunk+1)
+	}
+	return next
+}
+
+type chunkRow struct {
+	N        int         `json:"n"`
+	Page     *int        `json:"page"`
+	Headings []string    `json:"headings"`
+	StartAt  int         `json:"start_at"`
+	EndAt    int         `json:"end_at"`
+	Box      *domain.Box `json:"box"`
+	Text     string      `json:"text"`
+	Terms    string      `json:"terms"`
+	Signs    *string     `json:"signs"`
+	Vector   []float32   `json:"vector"`
+}
+
+// chunkRows writes chunks as the statement reads them.
+func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
+	rows := make([]chunkRow, len(chunks))
+	prefix := lexemePrefix(org)
+	for i := range chunks {
+		c := &chunks[i]
+		rows[i] = chunkRow{
+			N: c.Chunk, Page: c.Page, Headings: append([]string{}, c.Headings...), StartAt: c.StartIndex, EndAt: c.EndIndex,
+			Box: c.Box, Text: c.Text, Terms: vectorOf(prefix, c.Terms), Vector: c.Vector,
+		}
+		if c.Vector != nil {
+			signs := signsOf(c.Vector)
+			rows[i].Signs = &signs
+		}
+	}
+	out, err := json.Marshal(rows)
+	if err != nil { // a number that is none
+		return nil, fmt.Errorf("writing chunks: %w", err)
+	}
+	return out, nil
+}
+
+const prefixLength = 4
+
+// lexemePrefix stands for an organization in the lexemes of its chunks. Two that share one would read each other's lists in the
+// index, for nothing: what these lead to is looked at by organization.
+func lexemePrefix(org string) string {
+	sum := sha256.Sum256([]byte(org))
+	return base64.RawURLEncoding.EncodeToString(sum[:3])
+}
+
+// storable reports whether PostgreSQL takes a text.
+func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
+
+// usable reports whether a lexeme can be indexed; others are passed over, in chunks and in queries.
+func usable(lexeme string) bool { return lexeme != "" && len(lexeme) <= lexemeMost && storable(lexeme) }
+
+// lexemeQuotes writes a lexeme for PostgreSQL's tsvector and tsquery.
+var lexemeQuotes = strings.NewReplacer(`\`, `\\`, `'`, `''`)
+
+// quoteLexeme is how no lexeme can be read as syntax.
+func quoteLexeme(prefix, lexeme string) string {
+	return "'" + prefix + lexemeQuotes.Replace(lexeme) + "'"
+}
+
+// indexed gives those of a chunk's terms that PostgreSQL takes.
+func indexed(terms []Term) iter.Seq[*Term] {
+	return func(yield func(*Term) bool) {
+		size := 0
+		for i := range terms {
+			t := &terms[i]
+			if !usable(t.Lexeme) {
+				continue
+			}
+			if size += prefixLength + len(t.Lexeme) + 2*len(t.Positions) + 4; size > lexemesMost || !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// vectorOf writes terms as a tsvector. Of a lexeme that is there more than once PostgreSQL gathers the places.
+func vectorOf(prefix string, terms []Term) string {
+	var b strings.Builder
+	b.Grow((len(prefix) + 16) * len(terms))
+	for t := range indexed(terms) {
+		b.WriteString(quoteLexeme(prefix, t.Lexeme))
+		writePlaces(&b, t)
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// writePlaces writes a term's positions and its weight.
+func writePlaces(b *strings.Builder, t *Term) {
+	positions := t.Positions
+	if len(positions) == 0 {
+		positions = []int{lastPosition}
+	}
+	var digits [8]byte
+	for i, p := range positions[:min(len(positions), placesMost)] {
+		b.WriteByte(":,"[min(i, 1)])
+		b.Write(strconv.AppendInt(digits[:0], int64(min(max(p, 1), lastPosition)), 10))
+		if t.Heading {
+			b.WriteByte('A')
+		}
+	}
+}
+
+// signsOf writes which numbers of a vector are above 0.
+func signsOf(vector []float32) string {
+	bits := make([]byte, len(vector))
+	for i, v := range vector {
+		bits[i] = '0'
+		if v > 0 {
+			bits[i] = '1'
+		}
+	}
+	return string(bits)
+}
+
+// chunkBatch is how many chunks one statement removes.
+const chunkBatch = 1000
+
+// removeIndexed removes what is indexed of documents, which the caller has locked: chunks, vectors, and of the counts of terms
+// what those of them were that are ready. Whatever stays of the documents is unknown to searches.
+func removeIndexed(ctx context.Context, tx *sqlx.Tx, org string, documents []string) error {
+	for _, id := range slices.Compact(slices.SortedFunc(slices.Values(documents), cmp.Compare[string])) {
+		for more := true; more; {
+			var err error
+			if more, err = removeSome(ctx, tx, org, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeSome removes a part of what is indexed of a document, which the caller has locked: termBatch of its terms from the counts,
+// or else chunkBatch of its chunks. It returns false if nothing is left.
+func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
+	more, err = uncountTerms(ctx, tx, org, document)
+	if more || err != nil {
+		return more, err
+	}
+	removed, err := tx.ExecContext(ctx, `WITH batch AS MATERIALIZED (
+		  SELECT id FROM document_chunks WHERE document_id = $2 AND org_id = $1 ORDER BY n LIMIT $3
+		), vectors AS (
+		  DELETE FROM document_vectors v USING batch b WHERE v.chunk_id = b.id)
+		DELETE FROM document_chunks c USING batch b WHERE c.id = b.id`, org, document, chunkBatch)
+	if err != nil {
+		return false, fmt.Errorf("removing chunks: %w", err)
+	}
+	n, err := removed.RowsAffected()
+	if err != nil {
+		return false, fmt.Errorf("removing chunks: %w", err)
+	}
+	return n == chunkBatch, nil
+}

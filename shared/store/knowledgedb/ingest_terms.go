@@ -1,0 +1,177 @@
+package knowledgedb
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+const (
+	// countedTerms is of how many of a document's terms it is counted in how many chunks they are: the most frequent ones. They are
+	// written in one transaction while the document's row is locked, which this many let take a second or two. Those beyond are rare
+	// and count as rare; they are found all the same, and only what is spelled like them is not.
+	countedTerms = 20_000
+	// termBatch is how many terms one statement counts or uncounts: well below a second, also where the database is busy.
+	termBatch = 1000
+	// notedTerms bounds the memory that counting takes.
+	notedTerms = 400_000
+)
+
+// TermCounts says in how many chunks of a document each term is; of a document of very many terms, not of the rare ones. The zero value is
+// of a document without chunks.
+type TermCounts struct {
+	noted  map[string]termCount
+	chunks int32
+	lost   bool // some terms are not noted
+}
+
+type termCount struct {
+	chunks int32
+	last   int32 // the chunk that it was last in, from 1
+}
+
+// Add counts the terms of one more chunk.
+func (c *TermCounts) Add(terms []Term) {
+	if c.noted == nil {
+		c.noted = map[string]termCount{}
+	}
+	c.chunks++
+	for t := range indexed(terms) {
+		n, known := c.noted[t.Lexeme]
+		switch {
+		case !known: // a part of a text would keep all of it
+			c.noted[strings.Clone(t.Lexeme)] = termCount{chunks: 1, last: c.chunks}
+		case n.last != c.chunks:
+			c.noted[t.Lexeme] = termCount{chunks: n.chunks + 1, last: c.chunks}
+		}
+	}
+	if len(c.noted) > notedTerms {
+		c.forget()
+	}
+}
+
+// forget drops the rarest terms, until there is room for as many as there are.
+func (c *TermCounts) forget() {
+	c.lost = true
+	for rare := int32(1); len(c.noted) > notedTerms/2; rare++ {
+		for lexeme, n := range c.noted {
+			if n.chunks <= rare {
+				delete(c.noted, lexeme)
+			}
+		}
+	}
+}
+
+// frequent gives up to most terms and in how many chunks they are, the most frequent ones, in the order of the terms; all:
+// there are no others.
+func (c *TermCounts) frequent(most int) (terms []string, counts []int64, all bool) {
+	type counted struct {
+		term   string
+		chunks int32
+		number bool // or a part of one, a hash, a code: nobody spells these wrong
+	}
+	list := make([]counted, 0, len(c.noted))
+	for lexeme, n := range c.noted {
+		list = append(list, counted{lexeme, n.chunks, strings.ContainsFunc(lexeme, unicode.IsDigit)})
+	}
+	all = !c.lost && len(list) <= most
+	if len(list) > most {
+		slices.SortFunc(list, func(a, b counted) int {
+			if a.chunks == b.chunks && a.number != b.number {
+				if a.number {
+					return 1
+				}
+				return -1
+			}
+			return cmp.Or(cmp.Compare(b.chunks, a.chunks), cmp.Compare(a.term, b.term))
+		})
+		list = list[:most]
+	}
+	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
+	terms, counts = make([]string, len(list)), make([]int64, len(list))
+	for i, t := range list {
+		terms[i], counts[i] = t.term, int64(t.chunks)
+	}
+	return terms, counts, all
+}
+
+// countTerms gives what adds a finished document's terms to its organization's. The row that everybody locks first is locked by a
+// statement of its own: the next one sees what others have written.
+func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCounts) func(*sqlx.Tx) error {
+	terms, counts, all := of.frequent(s.countedTerms)
+	return func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `WITH counted AS (
+			  INSERT INTO indexed_documents (document_id, org_id, chunks, rest, terms, counts)
+			  SELECT $2, $1, count(*), NOT $5, $3, $4 FROM document_chunks WHERE document_id = $2 AND org_id = $1 RETURNING chunks, rest)
+			INSERT INTO knowledge_terms AS t (org_id, term, chunks, rest) SELECT $1, '', chunks, rest::int FROM counted
+			ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks, rest = t.rest + excluded.rest`,
+			held.OrganizationID, held.ID, pq.Array(terms), pq.Array(counts), all)
+		if err != nil {
+			return fmt.Errorf("counting chunks: %w", err)
+		}
+		for from := 1; from <= len(terms); from += termBatch {
+			_, err = tx.ExecContext(ctx, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
+				SELECT i.org_id, u.term, u.chunks FROM indexed_documents i, unnest(i.terms[$3:$4], i.counts[$3:$4]) AS u (term, chunks)
+				WHERE i.document_id = $2 AND i.org_id = $1 ORDER BY u.term COLLATE "C"
+				ON CONFLICT (org_id, term) DO UPDATE SET chunks = t.chunks + excluded.chunks`,
+				held.OrganizationID, held.ID, from, from+termBatch-1)
+			if err != nil {
+				return fmt.Errorf("counting terms: %w", err)
+			}
+		}
+		return nil
+	}
+}
+
+// uncountTerms takes up to termBatch terms of a document, which the caller has locked, from its organization's counts: those that
+// were added, whatever the document's chunks are by now. What was uncounted leaves indexed_documents in the same transaction, so
+// that the rest can follow in another one. It returns false if nothing of the document is counted.
+func uncountTerms(ctx context.Context, tx *sqlx.Tx, org, document string) (more bool, err error) {
+	var left int
+	err = tx.GetContext(ctx, &left, `SELECT cardinality(terms) FROM indexed_documents WHERE document_id = $2 AND org_id = $1`, org, document)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("uncounting terms: %w", err)
+	}
+
+	// The row that everybody locks first is locked by a statement of its own: the next one sees what others have written.
+	if _, err := tx.ExecContext(ctx, `SELECT FROM knowledge_terms WHERE org_id = $1 AND term = '' FOR UPDATE`, org); err != nil {
+		return false, fmt.Errorf("uncounting terms: %w", err)
+	}
+	if left > 0 {
+		_, err = tx.ExecContext(ctx, `WITH less AS MATERIALIZED (
+			  SELECT u.term, u.chunks FROM indexed_documents i, unnest(i.terms[$3 + 1:], i.counts[$3 + 1:]) AS u (term, chunks)
+			  WHERE i.document_id = $2 AND i.org_id = $1
+			), gone AS (
+			  DELETE FROM knowledge_terms t USING less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks <= l.chunks
+			), fewer AS (
+			  UPDATE knowledge_terms t SET chunks = t.chunks - l.chunks FROM less l WHERE t.org_id = $1 AND t.term = l.term AND t.chunks > l.chunks)
+			UPDATE indexed_documents SET terms = terms[:$3], counts = counts[:$3] WHERE document_id = $2 AND org_id = $1`,
+			org, document, max(left-termBatch, 0))
+		if err != nil {
+			return false, fmt.Errorf("uncounting terms: %w", err)
+		}
+		return true, nil
+	}
+	for _, query := range []string{
+		`UPDATE knowledge_terms t SET chunks = t.chunks - i.chunks, rest = t.rest - i.rest::int FROM indexed_documents i
+		WHERE i.document_id = $2 AND i.org_id = $1 AND t.org_id = $1 AND t.term = ''`,
+		`WITH gone AS (DELETE FROM indexed_documents WHERE document_id = $2 AND org_id = $1)
+		DELETE FROM knowledge_terms WHERE org_id = $1 AND term = '' AND chunks <= 0`,
+	} {
+		if _, err := tx.ExecContext(ctx, query, org, document); err != nil {
+			return false, fmt.Errorf("uncounting chunks: %w", err)
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,70 @@
+package knowledgedb
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// vectorsCompared is how many vectors a search compares exactly: of more, those whose signs differ least.
+const vectorsCompared = 2000
+
+// SearchVectors gives up to limit chunks whose vectors of this model are the nearest to vector, which is of length 1. Vectors of
+// other models are not compared, nor such as have another number of dimensions.
+func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model string, vector []float32, limit int) ([]Hit, error) {
+	if len(vector) == 0 || limit <= 0 || !scope.searchable() {
+		return nil, nil
+	}
+	ids, metadata, err := scope.documents()
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		ChunkID int64    `db:"chunk_id"`
+		Score   *float64 `db:"score"`
+		Numbers []byte   `db:"numbers"` // nil: they have been compared
+	}
+	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT chunk_id, score, numbers FROM search_vectors($1, $2, $3, $4, $5, $6, $7, $8)`,
+			scope.OrganizationID, model, signsOf(vector), pq.Array(vector), ids, metadata, vectorsCompared, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("searching vectors: %w", err)
+	}
+	hits := make([]Hit, len(rows))
+	for i, row := range rows {
+		if hits[i].ChunkID = row.ChunkID; row.Score != nil {
+			hits[i].Score = *row.Score
+		} else if hits[i].Score, err = likeness(row.Numbers, vector); err != nil {
+			return nil, fmt.Errorf("searching vectors: %w", err)
+		}
+	}
+	slices.SortFunc(hits, func(a, b Hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ChunkID, b.ChunkID)) })
+	return hits[:min(len(hits), limit)], nil
+}
+
+// What PostgreSQL's array_send writes before the numbers of an array of one dimension, and for each: its length and itself.
+const (
+	arrayHead   = 20
+	arrayNumber = 8
+)
+
+// likeness is the dot product of a vector as PostgreSQL sends it and another.
+func likeness(sent []byte, vector []float32) (float64, error) {
+	if len(sent) != arrayHead+arrayNumber*len(vector) {
+		return 0, fmt.Errorf("a vector of %d bytes cannot have %d numbers", len(sent), len(vector))
+	}
+	sum := 0.0
+	for i, v := range vector {
+		at := sent[arrayHead+i*arrayNumber+arrayNumber/2:]
+		sum += float64(math.Float32frombits(binary.BigEndian.Uint32(at))) * float64(v)
+	}
+	return sum, nil
+}

@@ -1,0 +1,69 @@
+package knowledgedb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+type passageRow struct {
+	DocumentID string          `db:"document_id"`
+	Name       string          `db:"name"`
+	N          int             `db:"n"`
+	Page       *int            `db:"page"`
+	Headings   pq.StringArray  `db:"headings"`
+	Text       string          `db:"text"`
+	StartAt    int             `db:"start_at"`
+	EndAt      int             `db:"end_at"`
+	Box        pq.Float64Array `db:"box"`
+}
+
+func (row *passageRow) passage() domain.Passage {
+	out := domain.Passage{
+		DocumentID: row.DocumentID, Name: row.Name, Chunk: row.N, Page: row.Page, Headings: append([]string{}, row.Headings...),
+		Text: row.Text, StartIndex: row.StartAt, EndIndex: row.EndAt,
+	}
+	if len(row.Box) == len(domain.Box{}) {
+		out.Box = (*domain.Box)(row.Box)
+	}
+	return out
+}
+
+const passageSelect = `SELECT c.document_id, d.name, c.n, c.page, c.headings, c.text, c.start_at, c.end_at, c.box `
+
+// Passages gives chunks of an organization's ready documents, in the order of their ids in chunks; those that are gone are left out.
+func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]domain.Passage, error) {
+	return s.passages(ctx, org, `FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, place)
+		JOIN document_chunks c ON c.id = u.id AND c.org_id = $1
+		JOIN documents d ON d.id = c.document_id AND d.org_id = c.org_id AND d.status = 'ready' ORDER BY u.place`, pq.Array(chunks))
+}
+
+// DocumentPassages gives the first chunks, up to limit, of a page of a ready document, in their order.
+func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limit int) ([]domain.Passage, error) {
+	return s.passages(ctx, org, ofDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
+}
+
+// DocumentPassagesAround gives a chunk of a ready document, by its number, and as many as there are up to around before and behind it.
+func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chunk, around int) ([]domain.Passage, error) {
+	return s.passages(ctx, org, ofDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
+}
+
+const ofDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
+	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
+
+func (s *Store) passages(ctx context.Context, org, from string, args ...any) ([]domain.Passage, error) {
+	var rows []passageRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, passageSelect+from, append([]any{org}, args...)...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading passages: %w", err)
+	}
+	return pg.Column(rows, (*passageRow).passage), nil
+}

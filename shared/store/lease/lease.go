@@ -1,0 +1,40 @@
+// Package lease is what the packages of the store share about rows that a worker holds: how long a claim lasts,
+// how many lost workers a row may cost, and the fence under which a run is written.
+package lease
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/store/pg"
+)
+
+// Lease is how long a claim or heartbeat keeps a run or a document from other workers.
+const Lease = 30 * time.Second
+
+// MaxDeaths is how many attempts may end in a worker's death before the run or document is failed as poison.
+const MaxDeaths = 5
+
+// Held names a run and the fence under which a worker holds it.
+type Held struct {
+	RunID          string
+	OrganizationID string
+	Fence          int64
+}
+
+// UnderFence runs f in a transaction while the run is running under the held fence, with the end of its lease. kept is
+// false, and f is not called, when the run was taken from the worker.
+func UnderFence(ctx context.Context, db *pg.DB, held Held, f func(tx *sqlx.Tx, lease time.Time) error) (kept bool, err error) {
+	err = db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		var lease time.Time
+		err := tx.GetContext(ctx, &lease, `SELECT lease_until FROM open_runs
+			WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE`, held.RunID, held.OrganizationID, held.Fence)
+		if kept = err == nil; !kept {
+			return pg.IgnoreNone(err)
+		}
+		return f(tx, lease)
+	})
+	return kept && err == nil, err
+}

@@ -1,0 +1,203 @@
+package notificationdb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// MaxEndpoints is how many endpoints of notifications an organization may have.
+const MaxEndpoints = 10
+
+// NewEndpoint is an endpoint of notifications to create.
+type NewEndpoint struct {
+	OrganizationID string
+	ID             string
+	URL            string
+	Description    string
+	Events         []string
+	AgentID        *string // of the organization; nil: all agents
+	Enabled        bool
+	SealedSecret   string
+}
+
+// EndpointChange is what changes of an endpoint; nil fields stay as they are. Enabling one that is not begins its count of failures anew.
+type EndpointChange struct {
+	URL, Description *string
+	Events           []string
+	AgentID          **string
+	Enabled          *bool
+	SealedSecret     *string       // takes the place of the one before,
+	KeepPrevious     time.Duration // which signs beside it for so long
+}
+
+type endpointRow struct {
+	ID             string         `db:"id"`
+	URL            string         `db:"url"`
+	Description    string         `db:"description"`
+	Events         pq.StringArray `db:"events"`
+	AgentID        *string        `db:"agent_id"`
+	Enabled        bool           `db:"enabled"`
+	DisabledReason *string        `db:"disabled_reason"`
+	DisabledAt     *domain.Time   `db:"disabled_at"`
+	PreviousUntil  *domain.Time   `db:"previous_until"`
+	Failures       int            `db:"failures"`
+	LastSuccessAt  *domain.Time   `db:"last_success_at"`
+	CreatedAt      domain.Time    `db:"created_at"`
+	UpdatedAt      domain.Time    `db:"updated_at"`
+}
+
+const endpointColumns = `id, url, description, events, agent_id, enabled, disabled_reason, disabled_at,
+	CASE WHEN previous_until > clock_timestamp() THEN previous_until END AS previous_until, failures, last_success_at, created_at, updated_at`
+
+// hiddenSecret is shown in the place of a secret.
+const hiddenSecret = "***"
+
+func (row *endpointRow) endpoint() domain.NotificationEndpoint {
+	return domain.NotificationEndpoint{
+		ID: row.ID, URL: row.URL, Description: row.Description, Events: row.Events, AgentID: row.AgentID, Enabled: row.Enabled,
+		DisabledReason: row.DisabledReason, DisabledAt: row.DisabledAt, Secret: hiddenSecret, PreviousUntil: row.PreviousUntil,
+		Failures: row.Failures, LastSuccessAt: row.LastSuccessAt, CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+	}
+}
+
+// CreateEndpoint stores an endpoint. An organization that has most already gets a conflict, an agent that is not the
+// organization's an invalid agentId.
+func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, most int) (domain.NotificationEndpoint, error) {
+	var row endpointRow
+	err := s.db.Within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
+		if err := roomForEndpoint(ctx, tx, e.OrganizationID, most); err != nil {
+			return err
+		}
+		if err := agentOfEndpoint(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, &row, `INSERT INTO notification_endpoints
+			(id, org_id, url, description, events, agent_id, enabled, disabled_at, secret)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, CASE WHEN NOT $7 THEN clock_timestamp() END, $8) RETURNING `+endpointColumns,
+			e.ID, e.OrganizationID, e.URL, e.Description, pq.Array(e.Events), e.AgentID, e.Enabled, e.SealedSecret)
+	})
+	if err != nil {
+		return domain.NotificationEndpoint{}, fmt.Errorf("creating endpoint: %w", err)
+	}
+	return row.endpoint(), nil
+}
+
+func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, most int) error {
+	if err := pg.AdvisoryLock(ctx, tx, "notification endpoints "+org); err != nil {
+		return err
+	}
+	var n int
+	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM notification_endpoints WHERE org_id = $1 AND deleted_at IS NULL`, org); err != nil {
+		return err
+	}
+	if n >= most {
+		return apierr.New(apierr.Conflict, "an organization may have %d endpoints; delete one first", most)
+	}
+	return nil
+}
+
+func agentOfEndpoint(ctx context.Context, tx *sqlx.Tx, org string, agentID *string) error {
+	if agentID == nil {
+		return nil
+	}
+	var one int
+	err := tx.GetContext(ctx, &one, `SELECT 1 FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, *agentID, org)
+	if errors.Is(err, sql.ErrNoRows) {
+		return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
+	}
+	return err
+}
+
+// Endpoints reads up to limit endpoints of an organization, newest first; those older than the one of the id after, unless that is empty.
+func (s *Store) Endpoints(ctx context.Context, org, after string, limit int) ([]domain.NotificationEndpoint, error) {
+	var rows []endpointRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT `+endpointColumns+` FROM notification_endpoints
+			WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3`, org, after, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing endpoints: %w", err)
+	}
+	out := make([]domain.NotificationEndpoint, len(rows))
+	for i := range rows {
+		out[i] = rows[i].endpoint()
+	}
+	return out, nil
+}
+
+// Endpoint gives an endpoint of an organization; not_found when there is none of this id.
+func (s *Store) Endpoint(ctx context.Context, org, id string) (domain.NotificationEndpoint, error) {
+	return s.oneEndpoint(ctx, org, func(ctx context.Context, tx *sqlx.Tx, row *endpointRow) error {
+		return tx.GetContext(ctx, row, `SELECT `+endpointColumns+` FROM notification_endpoints
+			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, id, org)
+	})
+}
+
+// UpdateEndpoint changes an endpoint of an organization; not_found when there is none of this id.
+func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointChange) (domain.NotificationEndpoint, error) {
+	var agent *string
+	if c.AgentID != nil {
+		agent = *c.AgentID
+	}
+	return s.oneEndpoint(ctx, org, func(ctx context.Context, tx *sqlx.Tx, row *endpointRow) error {
+		if err := agentOfEndpoint(ctx, tx, org, agent); err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, row, `UPDATE notification_endpoints SET url = coalesce($3, url), description = coalesce($4, description),
+			events = coalesce($5, events), agent_id = CASE WHEN $6 THEN $7 ELSE agent_id END,
+			failures = CASE WHEN $8 AND NOT enabled THEN 0 ELSE failures END,
+			failing_since = CASE WHEN $8 AND NOT enabled THEN NULL ELSE failing_since END,
+			disabled_reason = CASE WHEN $8 IS NULL THEN disabled_reason WHEN NOT $8 AND NOT enabled THEN disabled_reason END,
+			disabled_at = CASE WHEN coalesce($8, enabled) THEN NULL WHEN enabled THEN clock_timestamp() ELSE disabled_at END,
+			enabled = coalesce($8, enabled),
+			previous_secret = CASE WHEN $9::text IS NULL THEN previous_secret WHEN $10::interval > interval '0' THEN secret END,
+			previous_until = CASE WHEN $9::text IS NULL THEN previous_until
+			  WHEN $10::interval > interval '0' THEN clock_timestamp() + $10::interval END,
+			secret = coalesce($9, secret), updated_at = clock_timestamp()
+			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL RETURNING `+endpointColumns,
+			id, org, c.URL, c.Description, pq.Array(c.Events), c.AgentID != nil, agent, c.Enabled, c.SealedSecret, pg.Interval(c.KeepPrevious))
+	})
+}
+
+func (s *Store) oneEndpoint(
+	ctx context.Context, org string, read func(context.Context, *sqlx.Tx, *endpointRow) error,
+) (domain.NotificationEndpoint, error) {
+	var row endpointRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return read(ctx, tx, &row) })
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.NotificationEndpoint{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.NotificationEndpoint{}, fmt.Errorf("with endpoint: %w", err)
+	}
+	return row.endpoint(), nil
+}
+
+// DeleteEndpoint removes an endpoint of an organization: nothing more is sent to it, and the sweeper removes what was. not_found when
+// there is none of this id.
+func (s *Store) DeleteEndpoint(ctx context.Context, org, id string) error {
+	found := false
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		found, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE notification_endpoints SET deleted_at = clock_timestamp(), enabled = false,
+			url = '', description = '', secret = '', previous_secret = NULL WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, id, org))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("deleting endpoint: %w", err)
+	}
+	if !found {
+		return pg.NotFound()
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package notificationdb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+type notificationRow struct {
+	ID            string         `db:"id"`
+	EndpointID    string         `db:"endpoint_id"`
+	Event         string         `db:"event"`
+	Status        string         `db:"status"`
+	Attempts      int            `db:"attempts"`
+	ResponseCode  *int           `db:"response_status"`
+	Error         *string        `db:"error"`
+	NextAttemptAt *domain.Time   `db:"next_attempt_at"`
+	CreatedAt     domain.Time    `db:"created_at"`
+	DeliveredAt   *domain.Time   `db:"delivered_at"`
+	Data          sql.NullString `db:"data"`
+}
+
+const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts, n.response_status, n.error,
+	CASE WHEN n.status = 'pending' THEN n.next_attempt_at END AS next_attempt_at, n.created_at, n.delivered_at`
+
+// What is on its way to an endpoint that was deleted has gone with it.
+const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
+	WHERE n.org_id = $1 `
+
+// notificationTold says that what a notification tells of is kept; what it tells of a run is read no longer than the run.
+const (
+	notificationTold = `(n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id AND` + rundb.RunLive + `))`
+	notificationData = `CASE WHEN ` + notificationTold + ` THEN n.data END AS data`
+)
+
+func (row *notificationRow) notification() domain.Notification {
+	out := domain.Notification{
+		ID: row.ID, EndpointID: row.EndpointID, Event: row.Event, Status: domain.NotificationStatus(row.Status), Attempts: row.Attempts,
+		ResponseCode: row.ResponseCode, Error: row.Error, NextAttemptAt: row.NextAttemptAt,
+		CreatedAt: row.CreatedAt, DeliveredAt: row.DeliveredAt,
+	}
+	if row.Data.Valid {
+		out.Payload = NotificationPayload(row.Event, row.CreatedAt, []byte(row.Data.String))
+	}
+	return out
+}
+
+// NotificationPayload is the body of a notification: what happened, when, and to what: a run, a document, or of a test its endpoint.
+// Of a run that is longer than most receivers take, the tool calls are told without what went in and came out.
+func NotificationPayload(event string, at domain.Time, data []byte) []byte {
+	if len(data) > payloadMost {
+		data = shortened(data)
+	}
+	quoted, _ := at.MarshalJSON() // never fails
+	return slices.Concat([]byte(`{"type":"`+event+`","timestamp":`), quoted, []byte(`,"data":`), data, []byte("}"))
+}
+
+// payloadMost is the size from which on a run is shortened, in bytes.
+const payloadMost = 256 << 10
+
+// shortened is a run object whose tool calls have neither input nor output; what is none stays as it is.
+func shortened(data []byte) []byte {
+	var run domain.Run
+	if json.Unmarshal(data, &run) != nil || run.ID == "" {
+		return data
+	}
+	for i := range run.ToolCalls {
+		run.ToolCalls[i].Input, run.ToolCalls[i].Output = json.RawMessage("null"), json.RawMessage("null")
+	}
+	short, err := run.Render()
+	if err != nil {
+		return data
+	}
+	return short
+}
+
+// NotificationFilter narrows a list of notifications; zero fields do not narrow.
+type NotificationFilter struct {
+	EndpointID string
+	Status     domain.NotificationStatus
+}
+
+// Notifications reads up to limit notifications of an organization, newest first, without what they tell; those older than the one of
+// the id after, unless that is empty.
+func (s *Store) Notifications(
+	ctx context.Context, org string, f NotificationFilter, after string, limit int,
+) ([]domain.Notification, error) {
+	query, args := `SELECT `+notificationColumns+notificationFrom, []any{org}
+	add := func(condition string, arg any) {
+		args = append(args, arg)
+		query += fmt.Sprintf(" AND "+condition, len(args))
+	}
+	if f.EndpointID != "" {
+		add(`n.endpoint_id = $%d`, f.EndpointID)
+	}
+	if f.Status != "" {
+		add(`n.status = $%d`, string(f.Status))
+	}
+	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that the index of these serves it
+		query += ` AND n.status <> 'delivered'`
+	}
+	if after != "" {
+		add(`n.id < $%d`, after)
+	}
+	args = append(args, limit)
+	query += fmt.Sprintf(` ORDER BY n.id DESC LIMIT $%d`, len(args))
+	var rows []notificationRow
+	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, query, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing notifications: %w", err)
+	}
+	out := make([]domain.Notification, len(rows))
+	for i := range rows {
+		out[i] = rows[i].notification()
+	}
+	return out, nil
+}
+
+// Notification gives a notification of an organization with what it tells, unless that is not kept any more; not_found when there is
+// none of this id.
+func (s *Store) Notification(ctx context.Context, org, id string) (domain.Notification, error) {
+	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
+		return tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, `+notificationData+notificationFrom+`AND n.id = $2`, org, id)
+	})
+}
+
+func (s *Store) oneNotification(
+	ctx context.Context, org string, read func(*sqlx.Tx, *notificationRow) error,
+) (domain.Notification, error) {
+	var row notificationRow
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return read(tx, &row) })
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Notification{}, pg.NotFound()
+	}
+	if err != nil {
+		return domain.Notification{}, fmt.Errorf("with notification: %w", err)
+	}
+	return row.notification(), nil
+}
+
+// ResendNotification has a notification sent once more, under its id; one that is on its way goes at once. not_found when there is none
+// of this id, erased when what it told is not kept any more.
+func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.Notification, error) {
+	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
+		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+notificationTold+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
+			`AND n.id = $2 FOR UPDATE OF n`, org, id)
+		if err != nil {
+			return err
+		}
+		if !row.Data.Valid {
+			return apierr.New(apierr.Erased, "what this notification told is not kept any more")
+		}
+		return tx.GetContext(ctx, row, `UPDATE notifications n SET status = 'pending', delivered_at = NULL,
+			attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END,
+			next_attempt_at = CASE WHEN lease_until > clock_timestamp() THEN next_attempt_at ELSE clock_timestamp() END
+			WHERE n.id = $2 AND n.org_id = $1 RETURNING `+notificationColumns+`, `+notificationData, org, id)
+	})
+}
+
+// TestEndpoint has a ping sent to an endpoint, whether it is enabled or not, and once; not_found when there is none of this id.
+func (s *Store) TestEndpoint(ctx context.Context, org, endpointID string) (domain.Notification, error) {
+	ping := id.New(id.Notification)
+	data, err := json.Marshal(struct {
+		EndpointID string `json:"endpointId"`
+	}{endpointID})
+	if err != nil {
+		return domain.Notification{}, fmt.Errorf("rendering ping: %w", err)
+	}
+	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
+		return tx.GetContext(ctx, row, `INSERT INTO notifications AS n (id, org_id, endpoint_id, event, subject_id, n, data)
+			SELECT $1, e.org_id, e.id, $4, $1, 0, $5 FROM notification_endpoints e WHERE e.id = $3 AND e.org_id = $2 AND e.deleted_at IS NULL
+			RETURNING `+notificationColumns+`, `+notificationData, ping, org, endpointID, domain.NotifyPing, string(data))
+	})
+}

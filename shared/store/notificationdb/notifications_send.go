@@ -1,0 +1,270 @@
+package notificationdb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/knowledgedb"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// When endpoints are disabled by themselves: after so many attempts in a row that failed, of which the first is so long ago.
+const (
+	disableAfter    = 20
+	disableAfterFor = 24 * time.Hour
+)
+
+// notificationsKept is how long notifications are kept.
+const notificationsKept = 30 * 24 * time.Hour
+
+// Untold says why nothing was sent of a run that is kept no longer, as unnotify_runs_removed does.
+const Untold = "The run's retention was over before it could be told."
+
+// HeldNotification is a notification that a worker sends: what it writes about it is fenced by this.
+type HeldNotification struct {
+	OrganizationID string
+	EndpointID     string
+	ID             string
+	Fence          int64
+}
+
+// ClaimedNotification is a notification to be sent now.
+type ClaimedNotification struct {
+	HeldNotification
+	Event     string
+	Attempts  int // with this one
+	CreatedAt domain.Time
+	URL       string
+	// SealedSecrets are those that sign it, the newest first; what else is sealed for another endpoint opens none.
+	SealedSecrets []string
+
+	subject string
+	source  []byte
+	data    []byte // nil: to be rendered of the source
+}
+
+// Payload is the body to send, the same for every attempt. Render comes first.
+func (n *ClaimedNotification) Payload() []byte {
+	return NotificationPayload(n.Event, n.CreatedAt, n.data)
+}
+
+type claimedNotificationRow struct {
+	ID             string      `db:"id"`
+	OrganizationID string      `db:"org_id"`
+	EndpointID     string      `db:"endpoint_id"`
+	Event          string      `db:"event"`
+	SubjectID      string      `db:"subject_id"`
+	Source         []byte      `db:"source"`
+	Data           []byte      `db:"data"`
+	Fence          int64       `db:"fence"`
+	Attempts       int         `db:"attempts"`
+	CreatedAt      domain.Time `db:"created_at"`
+	URL            string      `db:"url"`
+	Secret         string      `db:"secret"`
+	Previous       *string     `db:"previous_secret"`
+}
+
+// ClaimNotifications takes up to most notifications that are due into the worker's hand, for a lease: of one endpoint at most atOnce at
+// a time in all workers, and one of an endpoint whose last attempt failed.
+func (s *Store) ClaimNotifications(ctx context.Context, most, atOnce int, lease time.Duration) ([]ClaimedNotification, error) {
+	var rows []claimedNotificationRow
+	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		return tx.SelectContext(ctx, &rows, `SELECT id, org_id, endpoint_id, event, subject_id, source, data, fence, attempts, created_at,
+			url, secret, previous_secret FROM claim_notifications($1, $2, $3)`, most, pg.Interval(lease), atOnce)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claiming notifications: %w", err)
+	}
+	out := make([]ClaimedNotification, len(rows))
+	for i, row := range rows {
+		out[i] = ClaimedNotification{
+			HeldNotification: HeldNotification{OrganizationID: row.OrganizationID, EndpointID: row.EndpointID, ID: row.ID, Fence: row.Fence},
+			Event:            row.Event, Attempts: row.Attempts, CreatedAt: row.CreatedAt, URL: row.URL, SealedSecrets: []string{row.Secret},
+			subject: row.SubjectID, source: row.Source, data: row.Data,
+		}
+		if row.Previous != nil {
+			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
+		}
+	}
+	return out, nil
+}
+
+// Render sees to it that a claimed notification has its payload, and keeps that: whatever becomes of what it tells of, every attempt
+// says the same. not_found: there is nothing any more that it could tell. erased: it tells of a run whose retention is over.
+func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
+	if n.data != nil {
+		return nil
+	}
+	var err error
+	switch n.Event {
+	case domain.NotifyRunRequiresAction:
+		n.data, err = s.waitingRun(ctx, n)
+	case domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed:
+		n.data, err = s.readDocument(ctx, n)
+	default: // what else is told of is rendered when it is noted
+		err = pg.NotFound()
+	}
+	if apierr.CodeOf(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
+		err = apierr.New(apierr.Erased, "what this notification tells is not kept any more")
+	}
+	if err != nil {
+		return err
+	}
+	kept := false
+	err = s.db.Within(ctx, []string{n.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications SET data = $4 WHERE id = $1 AND org_id = $2 AND fence = $3`,
+			n.ID, n.OrganizationID, n.Fence, string(n.data)))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("keeping notification's payload: %w", err)
+	}
+	if !kept {
+		return pg.NotFound()
+	}
+	return nil
+}
+
+// waitingRun is the run as it was when it began to wait, even if it has gone on by now; what it has used and done is that of now.
+func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
+	found, err := s.runs.RunByID(ctx, n.OrganizationID, "", n.subject)
+	if err != nil {
+		return nil, err
+	}
+	var action domain.RequiredAction
+	if err := json.Unmarshal(n.source, &action); err != nil {
+		return nil, fmt.Errorf("reading action of notification: %w", err)
+	}
+	run := found.Run
+	if found.Result != nil {
+		var ended domain.Run
+		if err := json.Unmarshal(found.Result, &ended); err != nil {
+			return nil, fmt.Errorf("reading run of notification: %w", err)
+		}
+		done := rundb.Progress{Usage: ended.Usage, ToolCalls: ended.ToolCalls, CitationsRemoved: ended.CitationsRemoved}
+		done.Show(&run)
+	}
+	run.Status, run.RequiredAction, run.FinishedAt, run.ExpiresAt = domain.RunRequiresAction, &action, nil, nil
+	return run.Render()
+}
+
+// readDocument is the document as it was when it was read.
+func (s *Store) readDocument(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
+	var row knowledgedb.DocumentRow
+	err := s.db.GetContext(ctx, &row, `SELECT `+knowledgedb.DocumentColumns+` FROM jsonb_populate_record(NULL::documents, $1::jsonb) d`, string(n.source))
+	if err != nil {
+		return nil, fmt.Errorf("reading document of notification: %w", err)
+	}
+	doc, err := row.Document()
+	if err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("rendering document: %w", err)
+	}
+	return out, nil
+}
+
+// Attempt is how an attempt to send a notification ended.
+type Attempt struct {
+	Status         domain.NotificationStatus
+	ResponseStatus int           // 0: there was no answer
+	Error          string        // "" of one that was delivered
+	Next           time.Duration // until the next attempt, of one that is pending
+	Gone           bool          // the endpoint wants nothing any more
+	Unsent         bool          // nothing was sent: that is no fault of the endpoint's
+}
+
+// SettleNotification writes down how an attempt ended, and disables the endpoint when it wants nothing any more or has failed for long,
+// which is told. Of a notification that is in the worker's hand no longer nothing is written. One that would be sent again when its run is
+// kept no longer has failed.
+func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a Attempt) (disabled bool, err error) {
+	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		disabled = false
+		const over = `$4 = 'pending' AND NOT ` + notificationTold
+		kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications n SET status = CASE WHEN `+over+` THEN 'failed' ELSE $4 END,
+			response_status = nullif($5, 0), error = CASE WHEN `+over+` THEN $8 ELSE nullif($6, '') END,
+			lease_until = NULL, next_attempt_at = clock_timestamp() + $7::interval,
+			delivered_at = CASE WHEN $4 = 'delivered' THEN clock_timestamp() END,
+			source = CASE WHEN n.data IS NULL THEN n.source END,
+			data = CASE WHEN `+notificationTold+` THEN n.data END
+			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
+			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), Untold))
+		if err != nil || !kept {
+			return err
+		}
+		if a.Status == domain.NotificationDelivered {
+			return noteSuccess(ctx, tx, held)
+		}
+		if !a.Unsent {
+			disabled, err = noteFailure(ctx, tx, held, a)
+		}
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("settling notification: %w", err)
+	}
+	return disabled, nil
+}
+
+// noteSuccess writes once a second at most: everything that an endpoint is told would wait for its row.
+func noteSuccess(ctx context.Context, tx *sqlx.Tx, held HeldNotification) error {
+	_, err := tx.ExecContext(ctx, `UPDATE notification_endpoints SET failures = 0, failing_since = NULL, last_success_at = clock_timestamp()
+		WHERE id = $1 AND org_id = $2 AND (failures > 0 OR coalesce(last_success_at < clock_timestamp() - interval '1 second', true))`,
+		held.EndpointID, held.OrganizationID)
+	return err
+}
+
+func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Attempt) (disabled bool, err error) {
+	reason := "Every attempt of the last 24 hours failed. The last one: " + a.Error
+	if a.Gone {
+		reason = a.Error
+	}
+	err = tx.GetContext(ctx, &disabled, `UPDATE notification_endpoints e SET failures = w.failures, failing_since = w.since,
+		enabled = w.enabled AND NOT w.over,
+		disabled_at = CASE WHEN w.enabled AND w.over THEN clock_timestamp() ELSE e.disabled_at END,
+		disabled_reason = CASE WHEN w.enabled AND w.over THEN $4 ELSE e.disabled_reason END
+		FROM (SELECT id, enabled, failures + 1 AS failures, coalesce(failing_since, clock_timestamp()) AS since,
+		  $3 OR (failures + 1 >= $5 AND failing_since <= clock_timestamp() - $6::interval) IS TRUE AS over
+		  FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE) w
+		WHERE e.id = w.id RETURNING w.enabled AND w.over`,
+		held.EndpointID, held.OrganizationID, a.Gone, reason, disableAfter, pg.Interval(disableAfterFor))
+	if errors.Is(err, sql.ErrNoRows) { // deleted meanwhile
+		return false, nil
+	}
+	return disabled, err
+}
+
+// DropNotification removes a notification that there is nothing any more to be told of.
+func (s *Store) DropNotification(ctx context.Context, held HeldNotification) error {
+	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM notifications WHERE id = $1 AND org_id = $2 AND fence = $3`,
+			held.ID, held.OrganizationID, held.Fence)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("removing notification: %w", err)
+	}
+	return nil
+}
+
+// PruneNotifications removes up to limit notifications that are kept no longer, and as many of deleted endpoints. It reports how many of
+// either at most.
+func (s *Store) PruneNotifications(ctx context.Context, limit int) (n int, err error) {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_notifications($1, $2)`, limit, pg.Interval(notificationsKept)); err != nil {
+		return 0, fmt.Errorf("pruning notifications: %w", err)
+	}
+	return n, nil
+}

@@ -1,0 +1,87 @@
+package pg
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// A batch serves many organizations, so it waits only briefly for a row that another transaction has locked. Most transactions end
+// within that time. After it the batch is carried out without the locked rows.
+const (
+	BatchLockTimeout = 50 * time.Millisecond
+	PartLockTimeout  = 10 * time.Millisecond // of what is left of a batch that has met a locked row
+	SplitFor         = time.Second           // how long a batch is split to find locked rows; what is left by then counts as locked
+
+	skipFor = time.Second // after a batch has met a locked row, the next ones do not wait for such rows
+)
+
+// InParts handles the first n rows and then the others. When only the others fail, failed makes their answers: the first rows are committed.
+func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed func(error) A) ([]A, error) {
+	first, err := handle(rows[:n])
+	if err != nil {
+		return nil, err
+	}
+	second, err := handle(rows[n:])
+	if err != nil {
+		for range rows[n:] {
+			second = append(second, failed(err))
+		}
+	}
+	return append(first, second...), nil
+}
+
+// Found are runs and their organizations, in the same order, that a function of the schema found in all organizations.
+type Found struct {
+	Runs, Organizations []string
+}
+
+// Find asks one of the schema's functions that look over all organizations. The caller locks the rows and checks them again
+// in the transactions of their organizations.
+func (db *DB) Find(ctx context.Context, query string, args ...any) (Found, error) {
+	var rows []struct {
+		RunID          string `db:"run_id"`
+		OrganizationID string `db:"org_id"`
+	}
+	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
+		return Found{}, fmt.Errorf("looking over all organizations: %w", err)
+	}
+	var out Found
+	for _, r := range rows {
+		out.Runs, out.Organizations = append(out.Runs, r.RunID), append(out.Organizations, r.OrganizationID)
+	}
+	return out, nil
+}
+
+// A round of a sweeper works on one kind of rows for about RoundTime, in transactions of up to PartMax rows.
+const (
+	RoundTime = time.Second
+	PartMax   = 500
+)
+
+// Parts yields what was found, a transaction's worth at a time, until the round's time is over. A part whose rows another sweeper
+// has locked costs one statement, which skips them.
+func (f Found) Parts() iter.Seq[Found] {
+	until := time.Now().Add(RoundTime)
+	return func(yield func(Found) bool) {
+		for from := 0; from < len(f.Runs) && time.Now().Before(until); from += PartMax {
+			to := min(from+PartMax, len(f.Runs))
+			if !yield(Found{f.Runs[from:to], f.Organizations[from:to]}) {
+				return
+			}
+		}
+	}
+}
+
+// Pause waits for d, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,163 @@
+package pg
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// DB is a pool of connections to one database. It is safe for concurrent use.
+type DB struct {
+	*sqlx.DB
+
+	connector driver.Connector
+
+	mu    sync.Mutex
+	stmts map[string]*sqlx.Stmt
+}
+
+// appRole is the database role that the service's statements run as. It owns no table and does not bypass
+// row-level security, whatever login the connection uses.
+const appRole = "parley_app"
+
+// Open prepares a pool of at most conns connections to the PostgreSQL server at dsn, a URL or
+// keyword string of lib/pq, which act as the role parley_app unless the address sets another. It does
+// not connect: the first use does.
+func Open(dsn string, conns int) (*DB, error) {
+	connector, err := Connector(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return On(connector, conns), nil
+}
+
+// OpenOwner is Open for migrations and what belongs to a release: its connections act as the login of the
+// address, and their statements may take as long as they need.
+func OpenOwner(dsn string, conns int) (*DB, error) {
+	connector, err := newConnector(dsn, ownerSettings, dialer{})
+	if err != nil {
+		return nil, err
+	}
+	return On(connector, conns), nil
+}
+
+// Connector makes the connections that Open uses.
+func Connector(dsn string) (driver.Connector, error) {
+	return newConnector(dsn, sessionSettings, dialer{silence: answerTimeout})
+}
+
+// On is Open on connections that the caller makes.
+func On(connector driver.Connector, conns int) *DB {
+	db := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return &DB{DB: db, connector: connector, stmts: map[string]*sqlx.Stmt{}}
+}
+
+func newConnector(dsn string, settings map[string]string, d dialer) (driver.Connector, error) {
+	cfg, err := pq.NewConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("reading database address: %w", err)
+	}
+	set := maps.Clone(settings)
+	maps.Copy(set, cfg.Runtime)
+	cfg.Runtime = set
+	connector, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reading database address: %w", err)
+	}
+	connector.Dialer(d)
+	return connector, nil
+}
+
+// sessionSettings are run-time parameters of each connection, unless the address sets them itself.
+var sessionSettings = map[string]string{
+	"application_name": "parley",
+	"role":             appRole,
+	// A statement or an open transaction that hangs must not keep its locks for ever.
+	"statement_timeout":                   "10000",
+	"lock_timeout":                        "5000",
+	"idle_in_transaction_session_timeout": "10000",
+	// The batch statements are prepared while tables may be empty, when a sequential scan looks cheapest,
+	// and stay prepared as the tables grow. Every query has an index, so the planner is told to use it,
+	// to plan once, and not to spend longer on compiling a plan than on running it. The settings also hold
+	// for statements inside functions, whose plans are kept per connection.
+	"enable_seqscan":  "off",
+	"plan_cache_mode": "force_generic_plan",
+	"jit":             "off",
+}
+
+// ownerSettings bound only the wait for locks, behind which the service's statements queue. The bound is
+// longer than any of those statements may hold a lock.
+var ownerSettings = map[string]string{"application_name": "parley-owner", "lock_timeout": "30000"}
+
+// SQL is the pool, for migrations and metrics.
+func (db *DB) SQL() *sql.DB { return db.DB.DB }
+
+// Ping connects once.
+func (db *DB) Ping(ctx context.Context) error {
+	if err := db.PingContext(ctx); err != nil {
+		return fmt.Errorf("reaching database%s: %w", missingRole(err), err)
+	}
+	return nil
+}
+
+// Fresh runs a statement on a new connection. Connections of the pool would not show that the server's
+// programs were replaced: they have loaded what they need.
+func (db *DB) Fresh(ctx context.Context, f func(*sql.DB) error) error {
+	fresh := sql.OpenDB(db.connector)
+	defer func() { _ = fresh.Close() }() // nothing was written
+	fresh.SetMaxOpenConns(1)
+	if _, err := fresh.ExecContext(ctx, `SELECT parley_act_for(ARRAY['org_none'])`); err != nil && !HasCode(err, "42883") {
+		return fmt.Errorf("calling a function on a new database connection%s: %w", missingRole(err), err)
+	}
+	return f(fresh)
+}
+
+// missingRole explains why a server refuses the service's role.
+func missingRole(err error) string {
+	switch {
+	case HasCode(err, "22023"):
+		return " (`parley migrate` makes the role " + appRole + ")"
+	case HasCode(err, "42501"):
+		return " (an administrator must GRANT " + appRole + " to this login)"
+	}
+	return ""
+}
+
+// Close ends all connections.
+func (db *DB) Close() error {
+	if err := db.DB.Close(); err != nil {
+		return fmt.Errorf("closing database: %w", err)
+	}
+	return nil
+}
+
+// Prepared returns the statement of a query, prepared once per process and connection: the batch
+// statements take longer to plan than to run.
+func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	db.mu.Lock()
+	known := db.stmts[query]
+	db.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	stmt, err := db.PreparexContext(ctx, query) // without the lock: a server that is slow to answer delays this caller alone
+	if err != nil {
+		return nil, fmt.Errorf("preparing statement: %w", err)
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if known = db.stmts[query]; known != nil {
+		_ = stmt.Close() //nolint:sqlclosecheck // another caller was faster; a statement that is kept is not closed here
+		return known, nil
+	}
+	db.stmts[query] = stmt
+	return stmt, nil
+}

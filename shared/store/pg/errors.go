@@ -1,0 +1,125 @@
+package pg
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
+
+	"parley/shared/apierr"
+)
+
+// ErrLocked says that another transaction has locked a row that the call needs. Nothing was written, and the call can be repeated.
+var ErrLocked = errors.New("another operation has locked the row")
+
+// IsLocked reports whether a call failed because of another transaction's lock.
+func IsLocked(err error) bool { return errors.Is(err, ErrLocked) || HasCode(err, "55P03") }
+
+// HasCode reports whether err is a PostgreSQL error of one of the SQLSTATE codes.
+func HasCode(err error, codes ...string) bool {
+	var pqErr *pq.Error
+	if !errors.As(err, &pqErr) {
+		return false
+	}
+	return slices.Contains(codes, string(pqErr.Code))
+}
+
+// Violates reports whether err is a violation of the named unique constraint or index.
+func Violates(err error, constraint string) bool {
+	var pqErr *pq.Error
+	return errors.As(err, &pqErr) && pqErr.Code == "23505" && pqErr.Constraint == constraint
+}
+
+// IsBadData reports whether PostgreSQL refused a value (class 22) or a constraint did (class 23).
+func IsBadData(err error) bool {
+	var pqErr *pq.Error
+	return errors.As(err, &pqErr) && (pqErr.Code.Class() == "22" || pqErr.Code.Class() == "23")
+}
+
+// IsDisconnect reports whether err means that the server did not answer, rather than that it refused.
+func IsDisconnect(err error) bool {
+	if pqErr, ok := errors.AsType[*pq.Error](err); ok {
+		if pqErr.Fatal() || pqErr.Severity == pqerror.SeverityPanic {
+			return true // the server ended the connection or refused to open one, for example because its disk is full
+		}
+		switch pqErr.Code.Class() {
+		case "08", "57", "53", "58": // connection, operator, resources, system
+			return true
+		}
+		return false
+	}
+	var netErr *net.OpError
+	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
+		if errors.Is(err, gone) {
+			return true
+		}
+	}
+	return errors.As(err, &netErr)
+}
+
+// IsServerBroken reports whether err says that the server cannot use its own programs or files, such as a library that an
+// upgrade has replaced.
+func IsServerBroken(err error) bool {
+	pqErr, ok := errors.AsType[*pq.Error](err)
+	return ok && (pqErr.Code.Class() == "58" || pqErr.Code.Class() == "XX")
+}
+
+// Unavailable turns a database error that means "not now" into the coded 503, and returns others as they are. A database
+// without this release's schema has not been migrated yet.
+func Unavailable(err error) error {
+	var coded *apierr.Error
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	detail := "the service cannot reach its database; try again shortly"
+	switch {
+	case HasCode(err, "42P01", "42703", "42883"): // no such table, column, function
+		detail = "the service's database is not prepared for this release yet"
+	case IsLocked(err):
+		detail = "another operation holds what this request needs; try again shortly"
+	case !IsDisconnect(err):
+		return err
+	}
+	e := apierr.Wrap(apierr.Unavailable, err, "%s", detail)
+	e.RetryAfter = time.Second
+	return e
+}
+
+// NotFound is the coded 404.
+func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }
+
+// OneRow turns the error of reading one row into not_found when there is no row, and says of others what failed.
+func OneRow(err error, doing string) error {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return NotFound()
+	case err != nil:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+// IgnoreNone is err, unless it says that there was no row.
+func IgnoreNone(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// AnyRow reports whether a statement has changed a row.
+func AnyRow(done sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := done.RowsAffected()
+	return n > 0, err
+}

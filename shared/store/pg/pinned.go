@@ -1,0 +1,112 @@
+package pg
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// Pinned runs single statements, each its own transaction, on a connection of its own. That saves the
+// round trips of BEGIN and COMMIT where they count, and is safe where the pool is not: a statement of a
+// pool may be run twice when its connection breaks, one of a reserved connection is not. A caller whose
+// statement was not answered does not know what became of it, as with a lost commit.
+//
+// Its statements are batches: they wait for a locked row no longer than BatchLockTimeout.
+type Pinned struct {
+	db *DB
+
+	mu    sync.Mutex
+	conn  *sqlx.Conn
+	stmts map[string]*sqlx.Stmt
+
+	skipping   sync.Mutex
+	skipsUntil time.Time
+}
+
+// NewPinned prepares a connection of db for batches.
+func NewPinned(db *DB) *Pinned { return &Pinned{db: db} }
+
+// MetLocked notes that a batch has met a locked row.
+func (p *Pinned) MetLocked() {
+	p.skipping.Lock()
+	defer p.skipping.Unlock()
+	p.skipsUntil = time.Now().Add(skipFor)
+}
+
+// SkipsLocked reports whether a batch has met a locked row recently: the next one may meet it again, and is not to wait for it.
+func (p *Pinned) SkipsLocked() bool {
+	p.skipping.Lock()
+	defer p.skipping.Unlock()
+	return time.Now().Before(p.skipsUntil)
+}
+
+// SelectInto runs a statement and reads its rows into dest, a pointer to a slice. A deadlock's victim was
+// rolled back, and is run again.
+func (p *Pinned) SelectInto(ctx context.Context, dest any, query string, args ...any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const tries = 5
+	for n := 1; ; n++ {
+		err := p.once(ctx, dest, query, args)
+		// A connection that was found closed before anything was sent is replaced, too.
+		if n == tries || !HasCode(err, "40P01", "40001") && !errors.Is(err, sql.ErrConnDone) {
+			return err
+		}
+	}
+}
+
+func (p *Pinned) once(ctx context.Context, dest any, query string, args []any) error {
+	stmt, err := p.prepared(ctx, query)
+	if err == nil {
+		err = stmt.SelectContext(ctx, dest, args...)
+	}
+	if err != nil && (IsDisconnect(err) || errors.Is(err, context.Canceled)) {
+		p.drop()
+	}
+	return err
+}
+
+func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	if stmt, ok := p.stmts[query]; ok {
+		return stmt, nil
+	}
+	if p.conn == nil {
+		conn, err := p.db.Connx(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.conn, p.stmts = conn, map[string]*sqlx.Stmt{}
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(`SET lock_timeout = %d`, BatchLockTimeout.Milliseconds())); err != nil {
+			p.drop()
+			return nil, err
+		}
+	}
+	stmt, err := p.conn.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	p.stmts[query] = stmt
+	return stmt, nil
+}
+
+// drop closes the connection, whose settings are not those of the pool; the next statement takes another.
+func (p *Pinned) drop() {
+	if p.conn != nil {
+		_ = p.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+		_ = p.conn.Close()                                           // broken or not, it is not used again here
+	}
+	p.conn, p.stmts = nil, nil
+}
+
+// Close ends the connection for good.
+func (p *Pinned) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop()
+}

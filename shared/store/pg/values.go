@@ -1,0 +1,34 @@
+package pg
+
+import (
+	"fmt"
+	"time"
+)
+
+// Column gathers one field of many rows for unnest.
+func Column[T, V any](rows []T, f func(*T) V) []V {
+	out := make([]V, len(rows))
+	for i := range rows {
+		out[i] = f(&rows[i])
+	}
+	return out
+}
+
+// Optional is nil for the empty string.
+func Optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Deref is the empty string for nil.
+func Deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Interval writes a duration as PostgreSQL reads an interval.
+func Interval(d time.Duration) string { return fmt.Sprintf("%d milliseconds", d.Milliseconds()) }

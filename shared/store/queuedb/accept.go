@@ -1,0 +1,344 @@
+package queuedb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// NewRun is a run to accept. Its id is made before it is sent here, so that a lost commit can be looked up.
+type NewRun struct {
+	ID             string
+	OrganizationID string
+	AgentID        string // exactly one of AgentID and TemplateID is set
+	TemplateID     string
+	CallerKind     domain.CallerKind
+	Principal      string
+	SessionID      string
+	SessionKey     []byte // a hash over organization, target, principal and SessionID
+	OwnSession     bool   // SessionID was made for this run: nobody has named it before
+	TriggerType    string
+	AutomationID   string // empty: none
+	IdempotencyKey string // empty: none, and then KeyHash is nil
+	KeyHash        []byte
+	Fingerprint    []byte
+	Input          []byte // JSON of domain.Input
+	Lane           domain.Lane
+	Dedupe         string
+	ReplyTo        string
+	Traceparent    string
+	Retention      time.Duration // 0: kept until its session is erased
+	Deadline       time.Duration // from acceptance, or from the end of Hold
+	KeyID          string        // the API key that it entered by; empty: none
+	Hold           time.Duration // not to start before; 0: at once
+}
+
+// Size is about what the run adds to a statement.
+func (r NewRun) Size() int { return len(r.Input) + 1024 }
+
+// HoldUntilReleased is the Hold of a run that does not start by itself.
+const HoldUntilReleased time.Duration = -1
+
+// Accepted is what became of a NewRun: a run of its own, or the one that already holds its key, or an error.
+type Accepted struct {
+	Run      rundb.StoredRun
+	Existing bool        // Run is the one that holds the key
+	Job      *domain.Job // Run is new and has a slot: ring for it now
+	Err      error
+}
+
+// firstRing is how long a dispatched run may stay queued before the sweeper suspects that its doorbell was lost.
+const FirstRing = "5 seconds"
+
+// Accept inserts the runs in one transaction, so that after it returns without an error each accepted
+// run is on disk. window is how many runs of an organization's lane may be dispatched at a time. The answers
+// are in the order of rows; an answer's Err is about that row alone, and is ErrLocked if another transaction
+// has locked the run's session or key. A returned error means that none
+// of the runs exists, or (answer lost and not to be looked up) that it is not known.
+func (s *Store) Accept(ctx context.Context, rows []NewRun, window int) ([]Accepted, error) {
+	return s.accept(ctx, rows, acceptCall{window: window, splitUntil: time.Now().Add(pg.SplitFor)})
+}
+
+// acceptCall is what the parts of one call of Accept have in common.
+type acceptCall struct {
+	window     int
+	splitUntil time.Time
+	tries      int // how often its rows were tried after they lost to a run that was gone when it was looked for
+}
+
+func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
+	out, err := s.acceptOnce(ctx, rows, call)
+	failed := func(err error) Accepted { return Accepted{Err: err} }
+	switch {
+	case err == nil:
+		return out, nil
+	case pg.IsDisconnect(err) || pg.Violates(err, "runs_pkey"):
+		return s.acceptedAfterAll(ctx, rows, call, err)
+	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
+		return slices.Repeat([]Accepted{{Err: pg.ErrLocked}}, len(rows)), nil
+	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
+		// A row that PostgreSQL rejects, or that waits for a lock, is found without failing its neighbours.
+		return pg.InParts(rows, len(rows)/2, func(part []NewRun) ([]Accepted, error) { return s.accept(ctx, part, call) }, failed)
+	case pg.IsBadData(err):
+		return []Accepted{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
+	}
+	return nil, err
+}
+
+func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
+	created, err := s.insertRuns(ctx, onePerKey(rows), call.window)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Accepted, len(rows))
+	losers := fillCreated(out, rows, created)
+	if len(losers) == 0 {
+		return out, nil
+	}
+	if err := s.explainLosers(ctx, out, rows, losers, call); err != nil {
+		for _, i := range losers { // the others are accepted
+			out[i] = Accepted{Err: err}
+		}
+	}
+	return out, nil
+}
+
+// onePerKey drops rows whose key an earlier row of the batch has: they become that row's attachers.
+func onePerKey(rows []NewRun) []NewRun {
+	seen := make(map[string]bool, len(rows))
+	unique := make([]NewRun, 0, len(rows))
+	for _, r := range rows {
+		if r.KeyHash != nil {
+			if seen[string(r.KeyHash)] {
+				continue
+			}
+			seen[string(r.KeyHash)] = true
+		}
+		unique = append(unique, r)
+	}
+	return unique
+}
+
+// The statements are in the schema, as are those of the other functions called here: each names the organizations of its
+// rows and then works on these rows alone, in one round trip.
+const (
+	// acceptSingleQuery is for what most runs are, see single; migrations/0024_dispatch.sql.
+	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs_2($1, $2, $3, $4)`
+	// acceptQuery is for all runs; migrations/0024_dispatch.sql.
+	acceptQuery = `SELECT run_id, created_at, dispatched
+FROM accept_runs_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+)
+
+// acceptance gives the statement that accepts the runs, and its arguments. taken are the slots of their lanes.
+func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
+	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
+	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
+		return acceptQuery, acceptArgs(rows, slots)
+	}
+	return acceptSingleQuery, acceptSingleArgs(rows, slots)
+}
+
+// single reports whether the run has nothing to do with others: an agent's, in a session of its own, that may start at once.
+func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
+
+// acceptSingleArgs are those of acceptSingleQuery.
+func acceptSingleArgs(rows []NewRun, slots any) []any {
+	organizations := make([]string, 0, 4)
+	t := pg.NewTuples(len(rows), 1024)
+	for i := range rows {
+		r := &rows[i]
+		organization := slices.Index(organizations, r.OrganizationID)
+		if organization < 0 {
+			organization, organizations = len(organizations), append(organizations, r.OrganizationID)
+		}
+		t.Next()
+		t.Text(r.ID)
+		t.Text(r.OrganizationID)
+		t.Text(r.AgentID)
+		t.Text(string(r.CallerKind))
+		t.Text(r.Principal)
+		t.Text(r.SessionID)
+		t.Bytes(r.SessionKey)
+		t.Text(r.TriggerType)
+		t.Optional(r.AutomationID)
+		t.Optional(r.IdempotencyKey)
+		t.Bytes(r.KeyHash)
+		t.Bytes(r.Fingerprint)
+		t.Text(string(r.Input))
+		t.Text(string(r.Lane))
+		t.Text(r.Dedupe)
+		t.Text(r.ReplyTo)
+		t.Text(r.Traceparent)
+		t.Int(int64(r.Retention / time.Second))
+		t.Int(int64(r.Deadline / time.Second))
+		t.Optional(r.KeyID)
+		t.Int(int64(organization) + 1)
+		t.Int(int64(i)) // its turn
+		t.Done()
+	}
+	return []any{t.String(), pq.Array(organizations), slots, FirstRing}
+}
+
+type createdRow struct {
+	ID         string    `db:"run_id"`
+	Dispatched bool      `db:"dispatched"`
+	CreatedAt  time.Time `db:"created_at"`
+
+	locked bool // it was not created: another transaction has locked its session
+}
+
+func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
+	taken := s.slots.takeFor(ctx, rows, window)
+	created, err := s.insertTaken(ctx, rows, taken)
+	s.slots.giveBack(rows, taken, created)
+	return created, err
+}
+
+// insertTaken inserts the runs, and dispatches as many of a lane as slots were taken for it.
+func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
+	if !s.accepts.SkipsLocked() {
+		var created []createdRow
+		query, args := acceptance(rows, taken)
+		err := s.accepts.SelectInto(ctx, &created, query, args...)
+		if err == nil {
+			return createdByID(created), nil
+		}
+		if !pg.IsLocked(err) {
+			return nil, fmt.Errorf("inserting runs: %w", err)
+		}
+	}
+	return s.insertUnlocked(ctx, rows, taken)
+}
+
+// insertUnlocked inserts the runs whose sessions no other transaction has locked, and returns the others as locked.
+func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
+	var created []createdRow
+	var locked map[string]bool
+	err := s.db.WithinBriefly(ctx, organizationsOf(rows), pg.PartLockTimeout, func(tx *sqlx.Tx) (err error) {
+		if locked, err = lockSessions(ctx, tx, rows); err != nil {
+			return err
+		}
+		created = created[:0]
+		free := make([]NewRun, 0, len(rows))
+		for _, r := range rows {
+			if locked[string(r.SessionKey)] {
+				created = append(created, createdRow{ID: r.ID, locked: true})
+				continue
+			}
+			free = append(free, r)
+		}
+		if len(free) == 0 {
+			return nil
+		}
+		var inserted []createdRow
+		query, args := acceptance(free, taken)
+		err = tx.SelectContext(ctx, &inserted, query, args...)
+		created = append(created, inserted...)
+		return err
+	})
+	if pg.IsLocked(err) || len(locked) > 0 {
+		s.accepts.MetLocked()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inserting runs: %w", err)
+	}
+	return createdByID(created), nil
+}
+
+func createdByID(created []createdRow) map[string]createdRow {
+	out := make(map[string]createdRow, len(created))
+	for _, c := range created {
+		out[c.ID] = c
+	}
+	return out
+}
+
+// acceptArgs are those of acceptQuery.
+func acceptArgs(rows []NewRun, slots any) []any {
+	text := func(f func(*NewRun) string) any { return pq.Array(pg.Column(rows, f)) }
+	hash := func(f func(*NewRun) []byte) any { return pq.ByteaArray(pg.Column(rows, f)) }
+	number := func(f func(*NewRun) int64) any { return pq.Array(pg.Column(rows, f)) }
+	return []any{
+		text(func(r *NewRun) string { return r.ID }),
+		text(func(r *NewRun) string { return r.OrganizationID }),
+		text(func(r *NewRun) string { return r.AgentID }),
+		text(func(r *NewRun) string { return r.TemplateID }),
+		text(func(r *NewRun) string { return string(r.CallerKind) }),
+		text(func(r *NewRun) string { return r.Principal }),
+		text(func(r *NewRun) string { return r.SessionID }),
+		hash(func(r *NewRun) []byte { return r.SessionKey }),
+		text(func(r *NewRun) string { return r.TriggerType }),
+		text(func(r *NewRun) string { return r.AutomationID }),
+		text(func(r *NewRun) string { return r.IdempotencyKey }),
+		hash(func(r *NewRun) []byte { return r.KeyHash }),
+		hash(func(r *NewRun) []byte { return r.Fingerprint }),
+		text(func(r *NewRun) string { return string(r.Input) }),
+		text(func(r *NewRun) string { return string(r.Lane) }),
+		text(func(r *NewRun) string { return r.Dedupe }),
+		text(func(r *NewRun) string { return r.ReplyTo }),
+		text(func(r *NewRun) string { return r.Traceparent }),
+		number(func(r *NewRun) int64 { return int64(r.Retention / time.Second) }),
+		number(func(r *NewRun) int64 { return int64(r.Deadline / time.Second) }),
+		slots, FirstRing,
+		text(func(r *NewRun) string { return r.KeyID }),
+		number(func(r *NewRun) int64 { return r.holdMillis() }),
+	}
+}
+
+// holdMillis is how long the run is held, in milliseconds; -1 until it is released.
+func (r NewRun) holdMillis() int64 {
+	switch {
+	case r.Hold < 0:
+		return -1
+	case r.Hold > 0:
+		return max(1, r.Hold.Milliseconds())
+	default:
+		return 0
+	}
+}
+
+// fillCreated answers the rows that became runs and gives the places of those that did not.
+func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (losers []int) {
+	for i, r := range rows {
+		c, ok := created[r.ID]
+		if !ok {
+			losers = append(losers, i)
+			continue
+		}
+		if c.locked {
+			out[i] = Accepted{Err: pg.ErrLocked}
+			continue
+		}
+		out[i] = Accepted{Run: r.asStored(c.CreatedAt)}
+		if c.Dispatched {
+			out[i].Job = r.job()
+		}
+	}
+	return losers
+}
+
+func (r NewRun) job() *domain.Job {
+	return &domain.Job{
+		RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe,
+		DispatchNo: 1, ReplyTo: r.ReplyTo, Traceparent: r.Traceparent,
+	}
+}
+
+func (r NewRun) asStored(created time.Time) rundb.StoredRun {
+	return rundb.StoredRun{
+		OrganizationID: r.OrganizationID, Principal: r.Principal, Fingerprint: r.Fingerprint,
+		Run: domain.Run{
+			ID: r.ID, Status: domain.RunQueued, AgentID: pg.Optional(r.AgentID), TemplateID: pg.Optional(r.TemplateID),
+			SessionID: r.SessionID, Trigger: domain.Trigger{Type: r.TriggerType, AutomationID: pg.Optional(r.AutomationID)},
+			IdempotencyKey: pg.Optional(r.IdempotencyKey), CreatedAt: domain.At(created),
+		},
+	}
+}

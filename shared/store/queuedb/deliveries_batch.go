@@ -1,0 +1,393 @@
+package queuedb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// deliveryBatch is what one transaction makes of deliveries.
+type deliveryBatch struct {
+	rows   []NewDelivery // as they were given,
+	unique []NewDelivery // and each once
+	again  map[deliveryKey]int
+	taken  map[Lane]int                                    // the slots that its runs may have
+	made   map[string]createdRow                           // the runs that were accepted
+	run    func(dest any, query string, args ...any) error // a statement of the transaction
+
+	logged  map[deliveryKey]*loggedRow
+	created map[string]rundb.StoredRun // runs that this batch has made,
+	jobs    map[string]*domain.Job     // and what is to be rung for
+	theirs  map[string]rundb.StoredRun // runs that others have made
+}
+
+// loggedRow is a delivery as it stands, from its being logged to its being settled.
+type loggedRow struct {
+	hookdb.DeliveryRow
+
+	Inserted bool `db:"inserted"`
+
+	fresh   bool // it is new, or had no run before: one is to be begun or joined
+	changed bool // and not as it was logged
+}
+
+func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
+	b := &deliveryBatch{
+		rows: rows, again: map[deliveryKey]int{}, logged: map[deliveryKey]*loggedRow{},
+		created: map[string]rundb.StoredRun{}, jobs: map[string]*domain.Job{}, theirs: map[string]rundb.StoredRun{},
+	}
+	for _, r := range rows {
+		if _, seen := b.again[r.key()]; seen {
+			b.again[r.key()]++
+			continue
+		}
+		b.again[r.key()] = 0
+		if r.Collect != nil && r.Run != nil && r.Status == domain.DeliveryAccepted {
+			r.Status = domain.DeliveryCoalesced
+		}
+		b.unique = append(b.unique, r)
+	}
+	return b
+}
+
+// log enters the deliveries, as if each that has a run began it.
+func (b *deliveryBatch) log(s *Store) error {
+	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(b.unique, f)) }
+	var logged []loggedRow
+	err := b.run(&logged, logQuery,
+		text(func(d *NewDelivery) string { return d.HookID }),
+		text(func(d *NewDelivery) string { return d.ID }),
+		text(func(d *NewDelivery) string { return d.OrganizationID }),
+		text(func(d *NewDelivery) string { return string(d.Status) }),
+		text(func(d *NewDelivery) string { return d.Event }),
+		text((*NewDelivery).candidate),
+		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return d.Bytes })),
+		pq.ByteaArray(pg.Column(b.unique, s.sealDelivery)), s.seals.Overhead() > 0,
+		text(func(d *NewDelivery) string { return d.ContentType }),
+		text(func(d *NewDelivery) string { return errorOf(d.Error).Code }),
+		text(func(d *NewDelivery) string { return errorOf(d.Error).Message }),
+		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return int64(b.again[d.key()]) })))
+	for i := range logged {
+		l := &logged[i]
+		b.logged[deliveryKey{l.HookID, l.ID}] = l
+	}
+	if err != nil {
+		return err
+	}
+	var again []*loggedRow // and now with a run, that of this try
+	for i := range b.unique {
+		l := b.logged[b.unique[i].key()]
+		if l == nil {
+			continue
+		}
+		l.fresh = l.Inserted || l.RunID != nil && *l.RunID == b.unique[i].candidate()
+		if l.fresh && !l.Inserted {
+			again = append(again, l)
+		}
+	}
+	return b.leaveLanded(again)
+}
+
+// leaveLanded leaves deliveries alone whose runs are there: an earlier try, of which no answer came, has landed meanwhile. Only a
+// statement behind that which waited for it sees them.
+func (b *deliveryBatch) leaveLanded(rows []*loggedRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var landed []string
+	if err := b.run(&landed, landedQuery, pq.Array(pg.Column(rows, func(l **loggedRow) string { return *(*l).RunID }))); err != nil {
+		return err
+	}
+	for _, l := range rows {
+		l.fresh = !slices.Contains(landed, *l.RunID)
+	}
+	return nil
+}
+
+func errorOf(e *domain.RunError) domain.RunError {
+	if e == nil {
+		return domain.RunError{}
+	}
+	return *e
+}
+
+// beginners are the deliveries that are new and to have a run, in their order.
+func (b *deliveryBatch) beginners() []*NewDelivery {
+	var out []*NewDelivery
+	for i := range b.unique {
+		d := &b.unique[i]
+		if l := b.logged[d.key()]; d.Run != nil && l != nil && l.fresh {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// collectedKey is what deliveries are collected by.
+type collectedKey struct{ hook, hash string }
+
+// together are deliveries of the batch that are collected for one key.
+type together struct {
+	first, last *NewDelivery
+	n           int64
+}
+
+// collect gives the deliveries that are to be collected to the runs that collect them.
+func (b *deliveryBatch) collect() error {
+	byKey := map[collectedKey]*together{}
+	var groups []*together
+	for _, d := range b.beginners() {
+		if d.Collect == nil {
+			continue
+		}
+		key := collectedKey{d.HookID, string(d.Collect.KeyHash)}
+		if byKey[key] == nil {
+			byKey[key] = &together{first: d}
+			groups = append(groups, byKey[key])
+		}
+		byKey[key].last = d
+		byKey[key].n++
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	runs, err := b.collectors(groups)
+	if err != nil {
+		return err
+	}
+	for _, d := range b.beginners() {
+		if d.Collect == nil {
+			continue
+		}
+		if run := runs[collectedKey{d.HookID, string(d.Collect.KeyHash)}]; run != d.Run.ID {
+			b.logged[d.key()].become(d.Status, run, nil)
+		}
+	}
+	return nil
+}
+
+// collectors gives the runs that collect, by key.
+func (b *deliveryBatch) collectors(groups []*together) (map[collectedKey]string, error) {
+	text := func(f func(*together) string) any {
+		return pq.Array(pg.Column(groups, func(g **together) string { return f(*g) }))
+	}
+	number := func(f func(*together) int64) any {
+		return pq.Array(pg.Column(groups, func(g **together) int64 { return f(*g) }))
+	}
+	var found []struct {
+		HookID  string `db:"hook_id"`
+		KeyHash []byte `db:"key_hash"`
+		RunID   string `db:"run_id"`
+	}
+	err := b.run(&found, collectQuery,
+		text(func(g *together) string { return g.first.HookID }),
+		pq.ByteaArray(pg.Column(groups, func(g **together) []byte { return (*g).first.Collect.KeyHash })),
+		text(func(g *together) string { return g.first.OrganizationID }),
+		text(func(g *together) string { return g.first.Run.ID }),
+		number(func(g *together) int64 { return g.n }),
+		text(func(g *together) string { return string(g.last.Run.Input) }),
+		number(func(g *together) int64 { return g.last.Collect.Window.Milliseconds() }),
+		number(func(g *together) int64 { return g.last.Collect.MaxWait.Milliseconds() }),
+		collectedMax)
+	out := make(map[collectedKey]string, len(found))
+	for _, f := range found {
+		out[collectedKey{f.HookID, string(f.KeyHash)}] = f.RunID
+	}
+	return out, err
+}
+
+// become notes that a delivery came to something else than it was logged as.
+func (l *loggedRow) become(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
+	l.Status, l.RunID, l.changed = string(status), pg.Optional(runID), true
+	l.ErrorCode.String, l.ErrorMessage.String = errorOf(cause).Code, errorOf(cause).Message
+	l.ErrorCode.Valid, l.ErrorMessage.Valid = cause != nil, cause != nil
+}
+
+// accept makes the runs that deliveries begin. Those that cannot be made are refused, with all deliveries that were to be theirs.
+func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
+	var begun []NewRun
+	for _, d := range b.beginners() {
+		if *b.logged[d.key()].RunID != d.Run.ID {
+			continue
+		}
+		begun = append(begun, d.begun())
+	}
+	if len(begun) == 0 {
+		return nil
+	}
+	var rows []createdRow
+	query, args := acceptance(begun, b.taken)
+	if err := b.run(&rows, query, args...); err != nil {
+		return err
+	}
+	b.made = createdByID(rows)
+	var refused []NewRun
+	for _, run := range begun {
+		c, made := b.made[run.ID]
+		if !made {
+			refused = append(refused, run)
+			continue
+		}
+		b.created[run.ID] = run.asStored(c.CreatedAt)
+		if c.Dispatched {
+			b.jobs[run.ID] = run.job()
+		}
+	}
+	return b.refuse(ctx, tx, refused)
+}
+
+// HookWithoutAgent says why deliveries are refused.
+const HookWithoutAgent = "the hook's agent does not exist any more"
+
+// CallerLeftOut says why a caller's runs are refused.
+func CallerLeftOut(kind domain.CallerKind) string {
+	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
+}
+
+// refuse says of the deliveries of runs that could not be made why that is. One whose key another run holds is that run's: its line of the
+// log is gone, or somebody else's.
+func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRun) error {
+	if len(refused) == 0 {
+		return nil
+	}
+	callers, err := allowedCallersIn(ctx, tx, refused)
+	if err != nil {
+		return err
+	}
+	holders, err := holdersIn(ctx, tx, refused)
+	if err != nil {
+		return err
+	}
+	for _, run := range refused {
+		cause := &domain.RunError{Code: string(apierr.NotFound), Message: HookWithoutAgent}
+		if allowed, exists := callers[agentOf{run.OrganizationID, run.AgentID}]; exists && !slices.Contains(allowed, string(run.CallerKind)) {
+			cause.Code = string(apierr.CallerNotAllowed)
+			cause.Message = CallerLeftOut(run.CallerKind)
+		}
+		for _, l := range b.logged {
+			if l.RunID == nil || *l.RunID != run.ID {
+				continue
+			}
+			if holder := holders[nameOfKey(run.OrganizationID, run.KeyHash)]; holder != "" {
+				l.become(domain.DeliveryStatus(l.Status), holder, nil)
+				l.fresh = false
+				continue
+			}
+			l.become(domain.DeliveryRefused, "", cause)
+		}
+	}
+	return nil
+}
+
+func nameOfKey(org string, hash []byte) string { return org + "," + string(hash) }
+
+// holdersIn gives the ids of the runs that hold the runs' keys, also of those that have expired.
+func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]string, error) {
+	var found []struct {
+		ID             string `db:"id"`
+		OrganizationID string `db:"org_id"`
+		Hash           []byte `db:"idempotency_hash"`
+	}
+	err := tx.SelectContext(ctx, &found, `SELECT id, org_id, idempotency_hash FROM runs WHERE idempotency_hash = ANY ($1)`,
+		pq.ByteaArray(pg.Column(rows, func(r *NewRun) []byte { return r.KeyHash })))
+	out := make(map[string]string, len(found))
+	for _, f := range found {
+		out[nameOfKey(f.OrganizationID, f.Hash)] = f.ID
+	}
+	return out, err
+}
+
+// settle writes what became of the deliveries that did not go as they were logged.
+func (b *deliveryBatch) settle() error {
+	var changed []*loggedRow
+	var orgs, gone []string
+	for i := range b.unique {
+		d := &b.unique[i]
+		l := b.logged[d.key()]
+		if l == nil || !l.changed {
+			continue
+		}
+		changed, orgs = append(changed, l), append(orgs, d.OrganizationID)
+		if _, made := b.created[d.Run.ID]; !made {
+			gone = append(gone, d.Run.ID)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	text := func(f func(*loggedRow) string) any {
+		return pq.Array(pg.Column(changed, func(l **loggedRow) string { return f(*l) }))
+	}
+	var none []string
+	return b.run(&none, settleQuery,
+		text(func(l *loggedRow) string { return l.HookID }), text(func(l *loggedRow) string { return l.ID }), pq.Array(orgs),
+		text(func(l *loggedRow) string { return l.Status }), text(func(l *loggedRow) string { return pg.Deref(l.RunID) }),
+		text(func(l *loggedRow) string { return l.ErrorCode.String }), text(func(l *loggedRow) string { return l.ErrorMessage.String }),
+		pq.Array(gone))
+}
+
+// readTheirs reads the runs of deliveries that this batch has not made.
+func (b *deliveryBatch) readTheirs() error {
+	var of []rundb.RunRef
+	for i := range b.unique {
+		d := &b.unique[i]
+		l := b.logged[d.key()]
+		if l == nil || l.RunID == nil {
+			continue
+		}
+		if _, mine := b.created[*l.RunID]; !mine {
+			of = append(of, rundb.RunRef{OrganizationID: d.OrganizationID, RunID: *l.RunID})
+		}
+	}
+	if len(of) == 0 {
+		return nil
+	}
+	var rows []rundb.RunRow
+	err := b.run(&rows, theirsQuery, pq.Array(pg.Column(of, func(r *rundb.RunRef) string { return r.OrganizationID })),
+		pq.Array(pg.Column(of, func(r *rundb.RunRef) string { return r.RunID })))
+	if err != nil {
+		return fmt.Errorf("reading runs of deliveries: %w", err)
+	}
+	for _, r := range rows {
+		b.theirs[r.ID] = r.Stored()
+	}
+	return nil
+}
+
+// answers are in the order of the rows. Of those that came more than once the first one is the delivery.
+func (b *deliveryBatch) answers() []AcceptedDelivery {
+	out := make([]AcceptedDelivery, len(b.rows))
+	answered := map[deliveryKey]bool{}
+	for i := range b.rows {
+		d := &b.rows[i]
+		l := b.logged[d.key()]
+		if l == nil {
+			out[i] = AcceptedDelivery{Err: pg.NotFound()}
+			continue
+		}
+		again := answered[d.key()]
+		answered[d.key()] = true
+		out[i] = AcceptedDelivery{Delivery: l.Delivery(), Existing: again || !l.fresh}
+		if l.RunID == nil {
+			continue
+		}
+		if run, mine := b.created[*l.RunID]; mine {
+			out[i].Run = run
+		} else if run := b.theirs[*l.RunID]; run.OrganizationID == d.OrganizationID {
+			out[i].Run = run
+		}
+		if *l.RunID == d.candidate() && !out[i].Existing {
+			out[i].Job = b.jobs[*l.RunID]
+		}
+	}
+	return out
+}

@@ -1,0 +1,297 @@
+package queuedb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// Lane names a lane of an organization. Each has its own limit of dispatched runs.
+type Lane struct {
+	OrganizationID string
+	Lane           domain.Lane
+}
+
+const (
+	slotsCounted = time.Second           // a count is this old at most, where counting is fast
+	slotsFull    = 50 * time.Millisecond // a lane in which no slot was free is counted again after this
+	slotsDuty    = 10                    // no more than a tenth of the time is spent on counting a lane
+	slotsIdle    = 10 * time.Minute      // a lane is forgotten after this
+	slotsFew     = 8                     // so many free slots or fewer may all be filled between two counts
+)
+
+// slots estimates how many runs of each lane are dispatched: as many as were last counted, and what this process has changed since. The
+// count reads the dead index entries of all runs that ended since the oldest snapshot, so it is made once a second and not with each run.
+// Between two counts a process fills no more than half of the slots that were free, so that several processes exceed the limit together by
+// little.
+type slots struct {
+	count func(ctx context.Context, lanes []Lane, most int) (map[Lane]int, error)
+
+	mu    sync.Mutex
+	lanes map[Lane]*laneSlots
+	swept time.Time
+}
+
+type laneSlots struct {
+	used    int
+	full    bool      // the last count found no free slot
+	grant   int       // how many free slots may be filled before the next count
+	counted time.Time // the beginning of the last count
+	took    time.Duration
+}
+
+func newSlots(count func(context.Context, []Lane, int) (map[Lane]int, error)) *slots {
+	return &slots{count: count, lanes: map[Lane]*laneSlots{}}
+}
+
+// refresh counts those of the lanes whose estimate is too old. A lane that cannot be counted keeps its estimate; one that was never
+// counted has no free slot until it is, and the sweeper dispatches its runs. filling says that free slots are to be filled.
+func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bool) {
+	due := s.due(lanes, limit, filling)
+	if len(due) == 0 {
+		return
+	}
+	began := time.Now()
+	counted, err := s.count(ctx, due, 2*limit)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for lane, used := range counted {
+		grant := limit - used
+		if grant > slotsFew {
+			grant = (grant + 1) / 2
+		}
+		s.lanes[lane] = &laneSlots{used: used, full: grant <= 0, grant: grant, counted: began, took: time.Since(began)}
+	}
+}
+
+// due gives the lanes to count. They are not due again while they are counted.
+func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lane := range lanes {
+		state := s.lanes[lane]
+		if state == nil {
+			state = &laneSlots{used: limit, full: true}
+			s.lanes[lane] = state
+		}
+		interval := slotsCounted
+		switch {
+		case state.full:
+			interval = slotsFull
+		case filling && state.grant <= 0:
+			interval = 0
+		}
+		if now.Sub(state.counted) >= max(interval, slotsDuty*state.took) {
+			state.counted = now
+			due = append(due, lane)
+		}
+	}
+	if now.Sub(s.swept) > time.Minute {
+		s.swept = now
+		maps.DeleteFunc(s.lanes, func(_ Lane, state *laneSlots) bool { return now.Sub(state.counted) > slotsIdle })
+	}
+	return due
+}
+
+// unfill returns slots of a lane that fill gave and that no run was dispatched for.
+func (s *slots) unfill(lane Lane, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.lanes[lane]; state != nil {
+		state.used, state.grant = max(0, state.used-n), state.grant+n
+	}
+}
+
+// forget has the lanes counted at their next use, however new their counts are.
+func (s *slots) forget(lanes []Lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lane := range lanes {
+		delete(s.lanes, lane)
+	}
+}
+
+// fill takes up to n free slots of a lane for runs that have none and gives how many.
+func (s *slots) fill(lane Lane, n, limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.lanes[lane]
+	if state == nil {
+		return 0
+	}
+	n = max(0, min(n, limit-state.used, state.grant))
+	state.used += n
+	state.grant -= n
+	return n
+}
+
+// take takes up to n slots of a lane, as those that runs have just left, and gives how many.
+func (s *slots) take(lane Lane, n, limit int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.lanes[lane]
+	if state == nil {
+		return 0
+	}
+	n = max(0, min(n, limit-state.used))
+	state.used += n
+	return n
+}
+
+// give notes that n runs of a lane have left their slots.
+func (s *slots) give(lane Lane, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state := s.lanes[lane]; state != nil {
+		state.used = max(0, state.used-n)
+	}
+}
+
+// takeFor takes slots for those of the runs that may start at once, as far as their lanes have any, and gives how many by lane.
+func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]int {
+	taken := map[Lane]int{}
+	for i := range runs {
+		if runs[i].Hold == 0 {
+			taken[runs[i].lane()]++
+		}
+	}
+	s.refresh(ctx, slices.Collect(maps.Keys(taken)), limit, true)
+	for lane, n := range taken {
+		taken[lane] = s.fill(lane, n, limit)
+	}
+	return taken
+}
+
+// giveBack returns the slots that were taken and that no run was dispatched for.
+func (s *slots) giveBack(runs []NewRun, taken map[Lane]int, created map[string]createdRow) {
+	for i := range runs {
+		if created[runs[i].ID].Dispatched {
+			taken[runs[i].lane()]--
+		}
+	}
+	for lane, n := range taken {
+		s.unfill(lane, n)
+	}
+}
+
+func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
+
+// countDispatched counts the dispatched runs of lanes, up to most in each.
+func (s *Store) countDispatched(ctx context.Context, lanes []Lane, most int) (map[Lane]int, error) {
+	var rows []struct {
+		OrganizationID string `db:"org_id"`
+		Lane           string `db:"lane"`
+		Dispatched     int    `db:"dispatched"`
+	}
+	const query = `SELECT org_id, lane, dispatched FROM count_dispatched($1, $2, $3)`
+	stmt, err := s.db.Prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	orgs, names := laneArrays(lanes)
+	if err := stmt.SelectContext(ctx, &rows, orgs, names, most); err != nil {
+		return nil, fmt.Errorf("counting dispatched runs: %w", err)
+	}
+	out := make(map[Lane]int, len(rows))
+	for _, r := range rows {
+		out[Lane{r.OrganizationID, domain.Lane(r.Lane)}] = r.Dispatched
+	}
+	return out, nil
+}
+
+func laneArrays(lanes []Lane) (orgs, names any) {
+	return pq.Array(pg.Column(lanes, func(l *Lane) string { return l.OrganizationID })),
+		pq.Array(pg.Column(lanes, func(l *Lane) string { return string(l.Lane) }))
+}
+
+// HandOver passes the slots that runs have left, by lane, to waiting runs of the same lane, and dispatches these. A slot for which its lane
+// has no run goes to the organization's other lanes, as far as their limits allow: a run of theirs may have waited for one of its session.
+// limit is how many runs of a lane may be dispatched at a time. What a crash before this call leaves is the sweeper's.
+func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]domain.Job, error) {
+	if len(freed) == 0 {
+		return nil, nil
+	}
+	for lane, n := range freed {
+		s.slots.give(lane, n)
+	}
+	s.slots.refresh(ctx, slices.Collect(maps.Keys(freed)), limit, false)
+	next, err := s.dispatch(ctx, freed, limit, s.slots.take)
+	if err != nil {
+		return nil, err
+	}
+	left := map[string]int{}
+	for lane, n := range freed {
+		left[lane.OrganizationID] += n
+	}
+	for _, job := range next {
+		left[job.OrganizationID]--
+	}
+	others := map[Lane]int{}
+	for org, n := range left {
+		for _, name := range domain.Lanes {
+			if lane := (Lane{org, name}); n > 0 && freed[lane] == 0 {
+				others[lane] = n
+			}
+		}
+	}
+	s.slots.refresh(ctx, slices.Collect(maps.Keys(others)), limit, true)
+	more, err := s.dispatch(ctx, others, limit, s.slots.fill)
+	return append(next, more...), err
+}
+
+// TopUp counts lanes and dispatches waiting runs of them while they have free slots, up to most of each. It may leave free slots for other
+// processes to fill: whoever got any asks again.
+func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, most int) ([]domain.Job, error) {
+	places := make(map[Lane]int, len(lanes))
+	for _, lane := range lanes {
+		places[lane] = most
+	}
+	s.slots.forget(lanes)
+	s.slots.refresh(ctx, lanes, limit, true)
+	return s.dispatch(ctx, places, limit, s.slots.fill)
+}
+
+const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
+
+// dispatch dispatches up to places waiting runs of lanes, in the slots that take gives for them, and gives their jobs.
+func (s *Store) dispatch(
+	ctx context.Context, places map[Lane]int, limit int, take func(lane Lane, n, limit int) int,
+) ([]domain.Job, error) {
+	taken := make(map[Lane]int, len(places))
+	var lanes []Lane
+	var counts []int64
+	for lane, n := range places {
+		if n = take(lane, n, limit); n > 0 {
+			taken[lane] = n
+			lanes, counts = append(lanes, lane), append(counts, int64(n))
+		}
+	}
+	if len(lanes) == 0 {
+		return nil, nil
+	}
+	var rows []jobRow
+	orgs, names := laneArrays(lanes)
+	err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), FirstRing)
+	for _, r := range rows {
+		taken[Lane{r.OrganizationID, domain.Lane(r.Lane)}]--
+	}
+	for lane, n := range taken {
+		s.slots.give(lane, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
+	}
+	return jobs(rows), nil
+}

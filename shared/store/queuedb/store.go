@@ -1,0 +1,36 @@
+// Package queuedb accepts runs and deliveries and hands waiting runs over to the bus. Acceptance and dispatch
+// are batches that many requests share; they lock rows in the order of their ids.
+package queuedb
+
+import (
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sealdb"
+)
+
+// Store accepts and dispatches runs. It is safe for concurrent use.
+type Store struct {
+	db      *pg.DB
+	budgets *budgetdb.Store
+	runs    *rundb.Store
+	seals   *sealdb.Store
+
+	accepts, handOvers *pg.Pinned
+
+	slots *slots
+}
+
+// New makes the store on a database.
+func New(db *pg.DB, budgets *budgetdb.Store, runs *rundb.Store, seals *sealdb.Store) *Store {
+	s := &Store{db: db, budgets: budgets, runs: runs, seals: seals, accepts: pg.NewPinned(db), handOvers: pg.NewPinned(db)}
+	s.slots = newSlots(s.countDispatched)
+	return s
+}
+
+// Close ends the connections that batches have reserved.
+func (s *Store) Close() {
+	for _, p := range []*pg.Pinned{s.accepts, s.handOvers} {
+		p.Close()
+	}
+}

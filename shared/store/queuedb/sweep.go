@@ -1,0 +1,145 @@
+package queuedb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to most per lane. Delayed runs whose time has come wait
+// from here on.
+func (s *Store) DispatchWaiting(ctx context.Context, limit, most int) ([]domain.Job, error) {
+	if err := s.releaseDelayed(ctx); err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		OrganizationID string      `db:"org_id"`
+		Lane           domain.Lane `db:"lane"`
+	}
+	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, lane FROM find_waiting_lanes()`); err != nil {
+		return nil, fmt.Errorf("looking for waiting runs: %w", err)
+	}
+	lanes := make([]Lane, len(rows))
+	for i, r := range rows {
+		lanes[i] = Lane(r)
+	}
+	return s.TopUp(ctx, lanes, limit, most)
+}
+
+// releaseDelayed makes delayed runs wait whose time has come.
+func (s *Store) releaseDelayed(ctx context.Context) error {
+	for until := time.Now().Add(pg.RoundTime); ; {
+		var n int
+		if err := s.db.GetContext(ctx, &n, `SELECT release_delayed_runs($1)`, pg.PartMax); err != nil {
+			return fmt.Errorf("releasing delayed runs: %w", err)
+		}
+		if n < pg.PartMax || time.Now().After(until) {
+			return nil
+		}
+	}
+}
+
+// Overdue is a dispatched run that no worker has claimed in time.
+type Overdue struct {
+	Job          domain.Job
+	DispatchedAt time.Time
+}
+
+// OverdueJobs reads dispatched, unclaimed runs whose time to be rung for again has come.
+func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
+	var rows []struct {
+		jobRow
+		DispatchedAt time.Time `db:"dispatched_at"`
+	}
+	if err := s.db.SelectContext(ctx, &rows, `SELECT `+jobColumns+`, o.dispatched_at FROM unclaimed_runs($1) o`, limit); err != nil {
+		return nil, fmt.Errorf("reading overdue runs: %w", err)
+	}
+	out := make([]Overdue, len(rows))
+	for i, r := range rows {
+		out[i] = Overdue{Job: jobs([]jobRow{r.jobRow})[0], DispatchedAt: r.DispatchedAt}
+	}
+	return out, nil
+}
+
+// Redispatch raises the dispatch number of runs that are still unclaimed, doubles the time until the next
+// suspicion up to five minutes, and gives what is to be rung for. Runs in later keep their number: their
+// doorbell is in the stream still, and only the time of the next look moves. What another sweeper has redispatched is left alone. With an
+// error it gives what was redispatched before.
+func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
+	var next []domain.Job
+	for len(again)+len(later) > 0 {
+		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
+		rung, err := s.redispatch(ctx, again[:a], later[:l])
+		next = append(next, rung...)
+		if err != nil {
+			return next, err
+		}
+		again, later = again[a:], later[l:]
+	}
+	return next, nil
+}
+
+func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
+	runID := func(o *Overdue) string { return o.Job.RunID }
+	orgs := pg.Column(slices.Concat(again, later), func(o *Overdue) string { return o.Job.OrganizationID })
+	var rows []jobRow
+	err := s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
+		rows = rows[:0]
+		if err := tx.SelectContext(ctx, &rows, `UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),
+			next_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')
+			WHERE o.run_id IN (SELECT run_id FROM open_runs
+			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()
+			  ORDER BY run_id FOR UPDATE SKIP LOCKED)
+			RETURNING `+jobColumns, pq.Array(pg.Column(again, runID)), FirstRing); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
+			WHERE run_id IN (SELECT run_id FROM open_runs
+			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
+			pq.Array(pg.Column(later, runID)), FirstRing)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("redispatching runs: %w", err)
+	}
+	return jobs(rows), nil
+}
+
+// RingAll makes every dispatched, unclaimed run due at once: the stream that held their doorbells is gone.
+func (s *Store) RingAll(ctx context.Context) error {
+	var orgs []string
+	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
+		return fmt.Errorf("looking for dispatched runs: %w", err)
+	}
+	return s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp()
+			WHERE run_id IN (SELECT run_id FROM open_runs WHERE dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`)
+		if err != nil {
+			return fmt.Errorf("making runs due: %w", err)
+		}
+		return nil
+	})
+}
+
+// Backlog counts the queued runs of each organization that has any, of most runs at most.
+func (s *Store) Backlog(ctx context.Context, most int) (map[string]int, error) {
+	var rows []struct {
+		OrganizationID string `db:"org_id"`
+		Runs           int    `db:"runs"`
+	}
+	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, runs FROM count_backlogs($1)`, most); err != nil {
+		return nil, fmt.Errorf("counting backlog: %w", err)
+	}
+	out := make(map[string]int, len(rows))
+	for _, r := range rows {
+		out[r.OrganizationID] = r.Runs
+	}
+	return out, nil
+}

@@ -1,0 +1,53 @@
+package rundb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/id"
+)
+
+// knownQueries says by the prefix of an id whether an organization has, or had, such a thing. A deleted agent and a revoked key have
+// runs still. A member's own key is known by its runs alone.
+var knownQueries = map[string]string{
+	id.Agent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2)`,
+	id.Key: `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2)
+		OR EXISTS (SELECT FROM runs WHERE key_id = $1 AND org_id = $2)`,
+	id.Run:      `SELECT EXISTS (SELECT FROM runs r WHERE r.id = $1 AND r.org_id = $2 AND` + RunLive + `)`,
+	id.Hook:     `SELECT EXISTS (SELECT FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
+	id.Endpoint: `SELECT EXISTS (SELECT FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
+}
+
+// Known reports whether a filter of an organization may name the thing of a prefix and an id.
+func (s *Store) Known(ctx context.Context, org, prefix, thing string) (bool, error) {
+	query, listed := knownQueries[prefix]
+	if !listed || !id.Valid(prefix, thing) {
+		return false, nil
+	}
+	var known bool
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &known, query, thing, org) })
+	if err != nil {
+		return false, fmt.Errorf("looking up %s: %w", prefix, err)
+	}
+	return known, nil
+}
+
+// KnownDocuments gives those of the ids that are documents of an organization.
+func (s *Store) KnownDocuments(ctx context.Context, org string, ids []string) (map[string]bool, error) {
+	var found []string
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		found = nil
+		return tx.SelectContext(ctx, &found, `SELECT id FROM documents WHERE id = ANY ($1) AND org_id = $2`, pq.Array(ids), org)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking up documents: %w", err)
+	}
+	known := make(map[string]bool, len(found))
+	for _, documentID := range found {
+		known[documentID] = true
+	}
+	return known, nil
+}

@@ -1,0 +1,123 @@
+package rundb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// Progress is what a run that has not ended has used and done by now, as far as its journal and the ledger know.
+type Progress struct {
+	Usage            domain.Usage
+	ToolCalls        []domain.ToolCall
+	CitationsRemoved int
+}
+
+// recorded is what of a step counts here; agentloop writes it.
+type recorded struct {
+	Turn *struct {
+		Model            string       `json:"model"`
+		Usage            domain.Usage `json:"usage"`
+		CostMicros       int64        `json:"costMicros"`
+		CitationsRemoved int          `json:"citationsRemoved"`
+	} `json:"turn"`
+	Tool *struct {
+		Call domain.ToolCall `json:"call"`
+	} `json:"tool"`
+}
+
+// Progress reads what an organization's run has used and done.
+func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, error) {
+	var all map[string]*Progress
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+		all, err = ReadProgress(ctx, tx, []string{org}, []string{runID})
+		return err
+	})
+	if err != nil {
+		return Progress{}, fmt.Errorf("reading what a run has done: %w", err)
+	}
+	return *all[runID], nil
+}
+
+// progress reads what runs have used and done; each of them has an entry. Steps that cannot be read are passed over: what is
+// missing must not keep a run from its end.
+func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
+	all := make(map[string]*Progress, len(runs))
+	for _, id := range runs {
+		all[id] = &Progress{}
+	}
+	var steps []struct {
+		RunID string `db:"run_id"`
+		Step  []byte `db:"step"`
+	}
+	if err := tx.SelectContext(ctx, &steps, `SELECT run_id, step FROM steps WHERE run_id = ANY ($1) AND org_id = ANY ($2)
+		ORDER BY run_id, n`, pq.Array(runs), pq.Array(orgs)); err != nil {
+		return nil, err
+	}
+	told := map[string]bool{}
+	for _, row := range steps {
+		var step recorded
+		if json.Unmarshal(row.Step, &step) != nil {
+			continue
+		}
+		p := all[row.RunID]
+		if turn := step.Turn; turn != nil {
+			p.Usage.Model = turn.Model
+			p.Usage.InputTokens += turn.Usage.InputTokens
+			p.Usage.OutputTokens += turn.Usage.OutputTokens
+			p.Usage.CostMicros += turn.CostMicros
+			p.CitationsRemoved += turn.CitationsRemoved
+		}
+		if step.Tool != nil {
+			p.ToolCalls = append(p.ToolCalls, step.Tool.Call)
+			told[row.RunID+" "+step.Tool.Call.ID] = true
+		}
+	}
+	return all, sent(ctx, tx, orgs, runs, all, told)
+}
+
+// sent adds the calls that were begun to be sent and that no step tells of: a run that ends now must not hide them.
+func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, told map[string]bool) error {
+	var effects []struct {
+		RunID   string `db:"run_id"`
+		CallID  string `db:"call_id"`
+		Name    string `db:"name"`
+		State   string `db:"state"`
+		Input   []byte `db:"input"`
+		Outcome []byte `db:"outcome"`
+	}
+	if err := tx.SelectContext(ctx, &effects, `SELECT run_id, call_id, name, state, input, outcome FROM effects
+		WHERE run_id = ANY ($1) AND org_id = ANY ($2) AND sent_at IS NOT NULL ORDER BY run_id, sent_at, call_id`,
+		pq.Array(runs), pq.Array(orgs)); err != nil {
+		return err
+	}
+	for _, e := range effects {
+		if told[e.RunID+" "+e.CallID] {
+			continue
+		}
+		call := domain.ToolCall{
+			ID: e.CallID, Name: e.Name, Status: "failed", Input: e.Input, Output: json.RawMessage(`{"error":"The outcome of this call is not known."}`),
+		}
+		var outcome struct {
+			Output  json.RawMessage `json:"output"`
+			Failure *struct {
+				Message string `json:"message"`
+			} `json:"failure"`
+		}
+		if e.State == string(domain.EffectDone) && json.Unmarshal(e.Outcome, &outcome) == nil && outcome.Failure == nil {
+			call.Status, call.Output = "completed", outcome.Output
+		}
+		all[e.RunID].ToolCalls = append(all[e.RunID].ToolCalls, call)
+	}
+	return nil
+}
+
+// show puts what was done into a run object.
+func (p *Progress) Show(run *domain.Run) {
+	run.Usage, run.ToolCalls, run.CitationsRemoved = p.Usage, p.ToolCalls, p.CitationsRemoved
+}

@@ -1,0 +1,217 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// StoredRun is a run as the database has it.
+type StoredRun struct {
+	Run            domain.Run // without the answer when the run has ended: Result has it all
+	OrganizationID string
+	Principal      string
+	Fingerprint    []byte
+	Result         []byte // the rendered run object of an ended run, nil while it is open or when erased
+	Erased         bool
+}
+
+// Target is the agent or template that the run is of.
+func (r *StoredRun) Target() string { return pg.Deref(r.Run.AgentID) + pg.Deref(r.Run.TemplateID) }
+
+// Body gives the bytes that callers see: those kept at the end, or the run as it stands.
+func (r *StoredRun) Body() ([]byte, error) {
+	if r.Result != nil {
+		return r.Result, nil
+	}
+	return r.Run.Render()
+}
+
+type RunRow struct {
+	ID             string         `db:"id"`
+	OrganizationID string         `db:"org_id"`
+	AgentID        *string        `db:"agent_id"`
+	TemplateID     *string        `db:"template_id"`
+	SessionID      string         `db:"session_id"`
+	Principal      string         `db:"principal"`
+	TriggerType    string         `db:"trigger_type"`
+	AutomationID   *string        `db:"automation_id"`
+	IdempotencyKey *string        `db:"idempotency_key"`
+	Hash           []byte         `db:"idempotency_hash"`
+	Fingerprint    []byte         `db:"fingerprint"`
+	Status         string         `db:"status"`
+	Ended          bool           `db:"ended"`
+	Result         sql.NullString `db:"result"`
+	Attempts       int            `db:"attempts"`
+	CreatedAt      time.Time      `db:"created_at"`
+	StartedAt      sql.NullTime   `db:"started_at"`
+	FinishedAt     sql.NullTime   `db:"finished_at"`
+	ExpiresAt      sql.NullTime   `db:"expires_at"`
+	RequiredAction []byte         `db:"required_action"` // of an open run
+}
+
+const RunColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
+	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
+	r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
+
+// runResult are the same columns of a function that has read them, for runs that have ended.
+const runResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
+	idempotency_hash, fingerprint, status, ended, result, attempts, created_at, started_at, finished_at, expires_at`
+
+// openResult are those of runs that may be open.
+const OpenResult = runResult + `, required_action`
+
+const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
+
+// An ended run is gone once its retention has passed, even before the sweeper removes the row.
+const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
+
+func (row RunRow) Stored() StoredRun {
+	out := StoredRun{
+		OrganizationID: row.OrganizationID,
+		Principal:      row.Principal,
+		Fingerprint:    row.Fingerprint,
+		Erased:         row.Ended && !row.Result.Valid,
+		Run: domain.Run{
+			ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID,
+			SessionID: row.SessionID, Trigger: domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID},
+			Attempts: row.Attempts, IdempotencyKey: row.IdempotencyKey, CreatedAt: domain.At(row.CreatedAt),
+			StartedAt: domain.AtPtr(row.StartedAt.Time), FinishedAt: domain.AtPtr(row.FinishedAt.Time),
+			ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
+		},
+	}
+	if row.Result.Valid {
+		out.Result = []byte(row.Result.String)
+	}
+	var action domain.RequiredAction // written by this service; what it could not read would be missed in the run object, no more
+	if out.Run.Status == domain.RunRequiresAction && json.Unmarshal(row.RequiredAction, &action) == nil {
+		out.Run.RequiredAction = &action
+	}
+	return out
+}
+
+// RunByID reads one run of an organization; of one that is open, what it has used and done by now, too. A principal other
+// than "" restricts it to that principal's.
+// A run that does not exist, has expired or belongs to others gives the coded not_found.
+func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (StoredRun, error) {
+	var row RunRow
+	var done map[string]*Progress
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		err := tx.GetContext(ctx, &row, `SELECT `+RunColumns+runFrom+
+			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal)
+		if err != nil || row.Ended || row.Attempts == 0 {
+			return err
+		}
+		done, err = ReadProgress(ctx, tx, []string{org}, []string{runID})
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return StoredRun{}, pg.NotFound()
+	}
+	if err != nil {
+		return StoredRun{}, fmt.Errorf("reading run: %w", err)
+	}
+	out := row.Stored()
+	if p := done[runID]; p != nil {
+		p.Show(&out.Run)
+	}
+	return out, nil
+}
+
+// RunRef names a run of an organization.
+type RunRef struct {
+	OrganizationID string
+	RunID          string
+}
+
+// EndedRuns reads those of the runs that have ended, in any order: what waiting requests poll for when a
+// reply was lost.
+func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
+	return s.RunsOf(ctx, `SELECT `+runResult+` FROM ended_runs($1, $2)`, "ended", runs)
+}
+
+// runsOf reads those of the runs that a function gives.
+func (s *Store) RunsOf(ctx context.Context, query, which string, runs []RunRef) ([]StoredRun, error) {
+	stmt, err := s.db.Prepared(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	var rows []RunRow
+	err = stmt.SelectContext(ctx, &rows, pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
+		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.RunID })))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s runs: %w", which, err)
+	}
+	// The organizations are those of the whole batch, and each run must be of its own.
+	owner := make(map[string]string, len(runs))
+	for _, r := range runs {
+		owner[r.RunID] = r.OrganizationID
+	}
+	rows = slices.DeleteFunc(rows, func(row RunRow) bool { return owner[row.ID] != row.OrganizationID })
+	return storedRuns(rows), nil
+}
+
+// KeyRef names an idempotency key of an organization by its hash.
+type KeyRef struct {
+	OrganizationID string
+	Hash           []byte
+}
+
+// RunsByKey reads the live runs that hold the keys, in the order of keys; a missing one is nil.
+func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
+	stmt, err := s.db.Prepared(ctx, `SELECT `+OpenResult+` FROM runs_holding_keys($1, $2)`)
+	if err != nil {
+		return nil, err
+	}
+	var rows []RunRow
+	err = stmt.SelectContext(ctx, &rows, pq.Array(pg.Column(keys, func(k *KeyRef) string { return k.OrganizationID })),
+		pq.ByteaArray(pg.Column(keys, func(k *KeyRef) []byte { return k.Hash })))
+	if err != nil {
+		return nil, fmt.Errorf("reading runs by key: %w", err)
+	}
+	byHash := make(map[string]*StoredRun, len(rows))
+	for _, row := range rows {
+		run := row.Stored()
+		byHash[string(row.Hash)] = &run
+	}
+	out := make([]*StoredRun, len(keys))
+	for i, k := range keys {
+		// The organizations are those of the whole batch, and each key must be of its own.
+		if run := byHash[string(k.Hash)]; run != nil && run.OrganizationID == k.OrganizationID {
+			out[i] = run
+		}
+	}
+	return out, nil
+}
+
+func storedRuns(rows []RunRow) []StoredRun {
+	out := make([]StoredRun, len(rows))
+	for i, row := range rows {
+		out[i] = row.Stored()
+	}
+	return out
+}
+
+// TriggeredBy reports whether one of a user's own keys, which may be revoked by now, began an organization's run.
+func (s *Store) TriggeredBy(ctx context.Context, org, userID, runID string) (bool, error) {
+	var theirs bool
+	err := s.db.WithinUser(ctx, org, userID, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &theirs, `SELECT EXISTS (SELECT FROM runs r JOIN api_keys k ON k.id = r.key_id
+			WHERE r.id = $1 AND r.org_id = $2 AND k.scope = 'user' AND k.user_id = $3)`, runID, org, userID)
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading who began a run: %w", err)
+	}
+	return theirs, nil
+}

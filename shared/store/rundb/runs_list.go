@@ -1,0 +1,105 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+)
+
+// summaryColumns are what a list shows of a run. The message has one character more than is shown, which says that it goes on. What is
+// large stays in the database: see migrations/0021_answers.sql.
+const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key,
+	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
+	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
+	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at,
+	CASE WHEN o.status = 'requires_action' THEN
+	  (CASE WHEN octet_length(o.required_action::text) <= 2000 OR strpos(o.required_action::text, '\u0000') > 0 THEN o.required_action
+	  ELSE json_build_object('kind', o.required_action->'kind', 'toolCallId', o.required_action->'toolCallId',
+	    'name', o.required_action->'name', 'expiresAt', o.required_action->'expiresAt', 'input', null, 'inputCut', true) END) END AS required_action`
+
+type summaryRow struct {
+	ID             string         `db:"id"`
+	AgentID        *string        `db:"agent_id"`
+	TemplateID     *string        `db:"template_id"`
+	SessionID      string         `db:"session_id"`
+	TriggerType    string         `db:"trigger_type"`
+	AutomationID   *string        `db:"automation_id"`
+	IdempotencyKey *string        `db:"idempotency_key"`
+	Status         string         `db:"status"`
+	Message        *string        `db:"message"`
+	Summary        sql.NullString `db:"summary"` // of an ended run
+	Attempts       int            `db:"attempts"`
+	CreatedAt      time.Time      `db:"created_at"`
+	StartedAt      sql.NullTime   `db:"started_at"`
+	FinishedAt     sql.NullTime   `db:"finished_at"`
+	ExpiresAt      sql.NullTime   `db:"expires_at"`
+	RequiredAction []byte         `db:"required_action"`
+}
+
+// shown returns the summary. An empty message is null in the database, and the answer of a completed run.
+func (row *summaryRow) shown() (domain.RunSummary, error) {
+	run := domain.RunSummary{
+		ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID, SessionID: row.SessionID,
+		Trigger: domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID}, Attempts: row.Attempts, Message: row.Message,
+		IdempotencyKey: row.IdempotencyKey, CreatedAt: domain.At(row.CreatedAt), StartedAt: domain.AtPtr(row.StartedAt.Time),
+		FinishedAt: domain.AtPtr(row.FinishedAt.Time), ExpiresAt: domain.AtPtr(row.ExpiresAt.Time),
+	}
+	if run.Message == nil && run.Status == domain.RunCompleted {
+		run.Message = new("")
+	}
+	if row.Summary.Valid {
+		if err := json.Unmarshal([]byte(row.Summary.String), &run); err != nil {
+			return run, fmt.Errorf("reading summary of run %s: %w", row.ID, err)
+		}
+	}
+	var action domain.RequiredActionSummary // written by this service; what it could not read would be missed in the summary, no more
+	if len(row.RequiredAction) > 0 && json.Unmarshal(row.RequiredAction, &action) == nil {
+		run.RequiredAction = &action
+	}
+	run.CutSummary()
+	return run, nil
+}
+
+// RunFilter narrows a list of runs; zero fields do not narrow.
+type RunFilter struct {
+	Principals   []string // nil: everybody's
+	AgentID      string
+	SessionID    string
+	AutomationID string
+	Status       domain.RunStatus
+	Before       string // only runs older than this run id
+}
+
+// ListRuns reads up to limit runs of an organization that were not erased, newest first, in short.
+func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int) ([]domain.RunSummary, error) {
+	automation := ` $5 = ''`
+	if f.AutomationID != "" { // by itself, so that its index serves it
+		automation = ` ` + ofAutomation + ` = $5`
+	}
+	var rows []summaryRow
+	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+		rows = nil
+		return tx.SelectContext(ctx, &rows, `SELECT `+summaryColumns+runFrom+`WHERE r.org_id = $1
+			AND ($2::text[] IS NULL OR r.principal = ANY ($2)) AND ($3 = '' OR r.agent_id = $3) AND ($4 = '' OR r.session_id = $4)
+			AND`+automation+` AND ($6 = '' OR coalesce(r.status, o.status) = $6)
+			AND ($7 = '' OR r.id < $7) AND`+RunLive+`AND (r.status IS NULL OR r.result IS NOT NULL) ORDER BY r.id DESC LIMIT $8`,
+			org, pq.Array(f.Principals), f.AgentID, f.SessionID, f.AutomationID, string(f.Status), f.Before, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing runs: %w", err)
+	}
+	out := make([]domain.RunSummary, len(rows))
+	for i := range rows {
+		if out[i], err = rows[i].shown(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

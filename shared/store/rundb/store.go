@@ -1,0 +1,16 @@
+// Package rundb reads runs: one run, lists of runs, timelines, and automations.
+package rundb
+
+import (
+	"parley/shared/store/pg"
+)
+
+// Store reads and writes them. It is safe for concurrent use.
+type Store struct {
+	db *pg.DB
+}
+
+// New makes the store on a database.
+func New(db *pg.DB) *Store {
+	return &Store{db: db}
+}

@@ -1,0 +1,169 @@
+package rundb
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// Timeline tells where the time of an organization's run went: of one that is open, until now. A principal other than ""
+// restricts it to that principal's. A run that does not exist, has expired or belongs to others gives the coded not_found; of an erased
+// one there is nothing but that it was, which the flag says.
+func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of domain.Timeline, erased bool, err error) {
+	var seen trace
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		seen = trace{}
+		// One moment for all of it: a run must not have ended and have an attempt that goes on.
+		if _, err := tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`); err != nil {
+			return err
+		}
+		if err := tx.GetContext(ctx, &seen.run, `SELECT `+RunColumns+`, r.input, o.parked_at, clock_timestamp() AS db_now`+runFrom+
+			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal); err != nil {
+			return err
+		}
+		return seen.read(ctx, tx, org, runID)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return domain.Timeline{}, false, pg.NotFound()
+	}
+	if err != nil {
+		return domain.Timeline{}, false, fmt.Errorf("reading timeline: %w", err)
+	}
+	of = domain.Timeline{RunID: runID, Status: domain.RunStatus(seen.run.Status), Spans: seen.spans()}
+	if err := json.Unmarshal(seen.run.Input, &of.Input); err != nil {
+		return domain.Timeline{}, false, fmt.Errorf("reading what a run was asked: %w", err)
+	}
+	return of, seen.run.Stored().Erased, nil
+}
+
+// trace is all that is known of how a run went.
+type trace struct {
+	run     tracedRun
+	notes   []tracedNote // by fence
+	steps   []tracedStep // in their order
+	effects map[string]tracedEffect
+}
+
+type tracedRun struct {
+	RunRow
+	Input    []byte       `db:"input"`
+	ParkedAt sql.NullTime `db:"parked_at"`
+	Now      time.Time    `db:"db_now"`
+}
+
+// tracedNote is a row of run_attempts.
+type tracedNote struct {
+	Fence   int64             `db:"fence"`
+	Kind    domain.SpanKind   `db:"kind"`
+	Attempt int               `db:"attempt"`
+	BeganAt time.Time         `db:"began_at"`
+	EndedAt sql.NullTime      `db:"ended_at"`
+	Status  domain.SpanStatus `db:"status"`
+	Code    string            `db:"code"`
+	Message string            `db:"message"`
+	CallID  string            `db:"call_id"`
+}
+
+// tracedStep is what of a step counts here; agentloop writes it.
+type tracedStep struct {
+	fence int64
+	at    time.Time
+	Turn  *tracedTurn `json:"turn"`
+	Tool  *struct {
+		Call domain.ToolCall `json:"call"`
+	} `json:"tool"`
+}
+
+type tracedTurn struct {
+	Model      string       `json:"model"`
+	Usage      domain.Usage `json:"usage"`
+	CostMicros int64        `json:"costMicros"`
+	ToolCalls  []tracedCall `json:"toolCalls"`
+}
+
+type tracedCall struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+type tracedEffect struct {
+	CallID string       `db:"call_id"`
+	Name   string       `db:"name"`
+	SentAt sql.NullTime `db:"sent_at"`
+}
+
+// tracedColumns is what of a large step counts here: texts, and what tools were given and gave, stay in the database. What a failed call
+// says of its failure is short. PostgreSQL does not read a step with U+0000, which a program may have given.
+const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step::text, '\u0000') > 0 THEN step ELSE json_build_object(
+	'turn', CASE WHEN json_typeof(step->'turn') = 'object' THEN json_build_object('model', step->'turn'->'model',
+	  'usage', step->'turn'->'usage',
+	  'costMicros', coalesce(step->'turn'->'costMicros', '0'), 'toolCalls', (
+	    SELECT coalesce(json_agg(json_build_object('id', c->'id', 'name', c->'name')), '[]') FROM json_array_elements(
+	      CASE json_typeof(step->'turn'->'toolCalls') WHEN 'array' THEN step->'turn'->'toolCalls' ELSE '[]' END) c)) END,
+	'tool', CASE WHEN json_typeof(step->'tool') = 'object' THEN json_build_object('call', json_build_object(
+	  'id', step->'tool'->'call'->'id', 'name', step->'tool'->'call'->'name', 'status', step->'tool'->'call'->'status',
+	  'durationMs', step->'tool'->'call'->'durationMs',
+	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`
+
+// read reads what has been written beside the run's own rows. Of a run that was erased that is nothing.
+func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {
+	err := tx.SelectContext(ctx, &s.notes, `SELECT fence, kind, attempt, began_at, ended_at, coalesce(status, '') AS status,
+		coalesce(code, '') AS code, coalesce(message, '') AS message, coalesce(call_id, '') AS call_id
+		FROM run_attempts WHERE run_id = $1 AND org_id = $2 ORDER BY fence`, runID, org)
+	if err != nil {
+		return err
+	}
+	var effects []tracedEffect
+	err = tx.SelectContext(ctx, &effects, `SELECT call_id, name, sent_at FROM effects WHERE run_id = $1 AND org_id = $2`, runID, org)
+	if err != nil {
+		return err
+	}
+	s.effects = make(map[string]tracedEffect, len(effects))
+	for _, e := range effects {
+		s.effects[e.CallID] = e
+	}
+	var steps []struct {
+		Fence int64     `db:"fence"`
+		Step  []byte    `db:"step"`
+		At    time.Time `db:"created_at"`
+	}
+	err = tx.SelectContext(ctx, &steps, `SELECT fence, `+tracedColumns+` AS step, created_at FROM steps WHERE run_id = $1 AND org_id = $2 ORDER BY n`,
+		runID, org)
+	if err != nil {
+		return err
+	}
+	for _, row := range steps {
+		step := tracedStep{fence: row.Fence, at: row.At}
+		if json.Unmarshal(row.Step, &step) == nil && (step.Turn != nil || step.Tool != nil) { // as in progress
+			s.steps = append(s.steps, step)
+		}
+	}
+	return nil
+}
+
+// outcome is what of an ended run's object counts here.
+type outcome struct {
+	Usage     domain.Usage     `json:"usage"`
+	Error     *domain.RunError `json:"error"`
+	StartedAt *domain.Time     `json:"startedAt"`
+}
+
+// outcome of a run that is open says nothing.
+func (r tracedRun) outcome() outcome {
+	var out outcome
+	if r.Result.Valid {
+		_ = json.Unmarshal([]byte(r.Result.String), &out) // written by this service; without it spans lack their numbers, no more
+	}
+	if r.StartedAt.Valid {
+		out.StartedAt = domain.AtPtr(r.StartedAt.Time)
+	}
+	return out
+}

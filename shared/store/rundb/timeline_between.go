@@ -1,0 +1,81 @@
+package rundb
+
+import (
+	"time"
+
+	"parley/shared/domain"
+)
+
+// between draws what lies around the attempts: waiting for a worker, and for a person.
+func (d *drawing) between(attempts []tracedAttempt) {
+	free := d.start
+	for i, a := range attempts {
+		if i > 0 {
+			free = d.waits(attempts[i-1], a.from)
+		}
+		if i == 0 || domain.At(a.from).After(domain.At(free).Time) {
+			d.add(domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: a.number, Status: domain.SpanCompleted}, free, a.from)
+		}
+	}
+	d.behind(attempts, free)
+}
+
+// behind draws what comes after the last attempt, or after the run's acceptance when there was none.
+func (d *drawing) behind(attempts []tracedAttempt, free time.Time) {
+	last := tracedAttempt{from: free, to: free}
+	if len(attempts) > 0 {
+		last = attempts[len(attempts)-1]
+	}
+	if last.status != domain.SpanRunning {
+		free = d.waits(last, d.end)
+	}
+	status := domain.RunStatus(d.run.Status)
+	queue := domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: last.number + 1, Status: domain.SpanWaiting}
+	switch {
+	case status == domain.RunRequiresAction:
+		span := domain.Span{Kind: domain.SpanWait, Name: "wait", Attempt: max(last.number, 1), Status: domain.SpanWaiting}
+		if action := d.run.Stored().Run.RequiredAction; action != nil {
+			span.Name, span.ToolCallID, span.Message = action.Name, action.ToolCallID, string(action.Kind)
+		}
+		d.add(span, free, d.end)
+	case status == domain.RunQueued:
+		d.add(queue, free, d.end)
+	case status.Terminal() && !last.ends && !d.endedWaiting():
+		queue.Status = domain.SpanFailed
+		_, queue.Message = d.ended()
+		d.add(queue, free, d.end)
+	}
+}
+
+// endedWaiting reports whether the run ended while it waited for a person.
+func (d *drawing) endedWaiting() bool {
+	if len(d.notes) == 0 {
+		return false
+	}
+	last := d.notes[len(d.notes)-1]
+	return last.Kind == domain.SpanWait && last.Status != domain.SpanCompleted
+}
+
+// waits draws when the run waited for a person behind an attempt, until the next at most, and gives the time when it did so no longer.
+func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
+	free := a.to
+	for _, n := range d.notes {
+		if n.Kind != domain.SpanWait || n.Attempt != a.number {
+			continue
+		}
+		from := clamp(n.BeganAt, free, next)
+		free = clamp(n.EndedAt.Time, from, next)
+		d.add(domain.Span{
+			Kind: domain.SpanWait, Name: d.nameOf(n.CallID), Attempt: a.number, Status: n.Status, ToolCallID: n.CallID, Message: n.Code,
+		}, from, free)
+	}
+	return free
+}
+
+// nameOf gives the name of the tool that is called.
+func (d *drawing) nameOf(callID string) string {
+	if e, known := d.effects[callID]; known {
+		return e.Name
+	}
+	return "wait"
+}

@@ -1,0 +1,269 @@
+package rundb
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/shared/domain"
+)
+
+// tracedAttempt is an attempt at a run, from when to when.
+type tracedAttempt struct {
+	number   int
+	fence    int64
+	from, to time.Time
+	status   domain.SpanStatus
+	code     string
+	message  string
+	ends     bool // it ended the run
+}
+
+// drawing makes spans of what is known of a run. Clocks may have been set while it went: whatever seems to have been before what
+// came before it is moved behind that.
+type drawing struct {
+	*trace
+	result  outcome
+	start   time.Time
+	end     time.Time // of the run; now when it is open
+	spans   []domain.Span
+	pending []tracedCall // asked for by the last turn, and no step tells of them
+	turns   int
+	used    domain.Usage // by the turns that steps tell of
+}
+
+// spans gives the run's spans by their beginning.
+func (s *trace) spans() []domain.Span {
+	d := &drawing{trace: s, result: s.run.outcome(), start: s.run.CreatedAt, end: s.run.Now, spans: []domain.Span{}}
+	if s.run.FinishedAt.Valid {
+		d.end = s.run.FinishedAt.Time
+	}
+	d.end = later(d.end, d.start)
+	attempts := d.attempts()
+	d.between(attempts)
+	for i, a := range attempts {
+		d.attempt(a, d.stepsOf(attempts, i))
+	}
+	slices.SortStableFunc(d.spans, func(a, b domain.Span) int {
+		return cmp.Or(a.StartedAt.Compare(b.StartedAt.Time), cmp.Compare(rank[a.Kind], rank[b.Kind]))
+	})
+	return d.spans
+}
+
+// rank orders what begins at the same time: a whole comes before its parts.
+var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// clamp gives the time if it lies between two others, and else the nearer one of these.
+func clamp(t, from, to time.Time) time.Time {
+	if t.After(to) {
+		t = to
+	}
+	return later(t, from)
+}
+
+// attempts gives the attempts at the run, one behind the other. The first has no row of its own until it ends without ending the run.
+func (d *drawing) attempts() []tracedAttempt {
+	var out []tracedAttempt
+	if d.result.StartedAt != nil {
+		out = append(out, tracedAttempt{number: 1, fence: 1, from: d.result.StartedAt.Time, status: domain.SpanRunning})
+	}
+	for _, n := range d.notes {
+		if n.Kind != domain.SpanAttempt {
+			continue
+		}
+		a := tracedAttempt{
+			number: n.Attempt, fence: n.Fence, from: n.BeganAt, to: n.EndedAt.Time, status: n.Status, code: n.Code, message: n.Message,
+		}
+		if n.Attempt == 1 {
+			out = out[:0]
+		}
+		if !n.EndedAt.Valid {
+			a.status = domain.SpanRunning
+		}
+		out = append(out, a)
+	}
+	out = d.unnoted(out)
+	began := d.start
+	for i := range out {
+		a := &out[i]
+		if a.status == domain.SpanRunning {
+			d.close(a, i == len(out)-1)
+		}
+		a.from = clamp(a.from, began, d.end)
+		a.to = clamp(a.to, a.from, d.end)
+		began = a.to
+	}
+	return out
+}
+
+// unnoted adds the attempt that goes on, or that gave the answer, if nobody has noted it: as binaries of the release before, or
+// when noting failed.
+func (d *drawing) unnoted(attempts []tracedAttempt) []tracedAttempt {
+	status := domain.RunStatus(d.run.Status)
+	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
+		return attempts
+	}
+	last := attempts[len(attempts)-1]
+	if last.status == domain.SpanRunning {
+		return attempts
+	}
+	begun := last.to
+	for _, n := range d.notes {
+		begun = later(begun, n.EndedAt.Time)
+	}
+	number := max(d.run.Attempts, last.number+1)
+	return append(attempts, tracedAttempt{number: number, fence: last.fence + 1, from: begun, status: domain.SpanRunning})
+}
+
+// close says how an attempt ended whose end is not noted.
+func (d *drawing) close(a *tracedAttempt, last bool) {
+	status := domain.RunStatus(d.run.Status)
+	switch {
+	case !last: // it was noted by nobody, as by binaries of the release before
+		a.to, a.status, a.message = d.end, domain.SpanLost, EndedLost
+		if next := slices.IndexFunc(d.notes, func(n tracedNote) bool { return n.Kind == domain.SpanAttempt && n.Fence > a.fence }); next >= 0 {
+			a.to = d.notes[next].BeganAt
+		}
+	case status == domain.RunRunning:
+		a.to = d.end
+	case status == domain.RunRequiresAction:
+		a.to, a.status, a.message = d.run.ParkedAt.Time, domain.SpanCompleted, EndedParked
+	case !status.Terminal():
+		a.to, a.status, a.message = d.end, domain.SpanLost, EndedBack
+	case status == domain.RunCompleted:
+		a.to, a.status, a.ends = d.end, domain.SpanCompleted, true
+	default:
+		a.to, a.status, a.ends = d.end, domain.SpanFailed, true
+		a.code, a.message = d.ended()
+	}
+}
+
+// ended says why a run ended without an answer.
+func (d *drawing) ended() (code, message string) {
+	if d.result.Error != nil {
+		return d.result.Error.Code, d.result.Error.Message
+	}
+	return d.run.Status, "the run was cancelled"
+}
+
+func (d *drawing) add(span domain.Span, from, to time.Time) {
+	span.StartedAt = domain.At(from)
+	if span.Status != domain.SpanRunning && span.Status != domain.SpanWaiting {
+		finished := domain.At(to)
+		span.FinishedAt = &finished
+	}
+	d.spans = append(d.spans, span)
+}
+
+// stepsOf gives the steps of an attempt: those under its fence, or under one that nobody noted.
+func (d *drawing) stepsOf(attempts []tracedAttempt, i int) []tracedStep {
+	var out []tracedStep
+	for _, step := range d.steps {
+		if (i == 0 || step.fence >= attempts[i].fence) && (i == len(attempts)-1 || step.fence < attempts[i+1].fence) {
+			out = append(out, step)
+		}
+	}
+	return out
+}
+
+// attempt draws an attempt and what was done in it.
+func (d *drawing) attempt(a tracedAttempt, steps []tracedStep) {
+	d.add(domain.Span{
+		Kind: domain.SpanAttempt, Name: fmt.Sprintf("attempt %d", a.number), Attempt: a.number, Status: a.status, Message: a.message,
+	}, a.from, a.to)
+	free, asked := a.from, a.from // when the last step was over, and the last turn
+	for _, step := range steps {
+		at := clamp(step.at, free, a.to)
+		if step.Turn != nil {
+			d.turn(a, step.Turn, free, at)
+			asked = at
+		} else {
+			d.tool(a, step.Tool.Call, clamp(at.Add(-time.Duration(step.Tool.Call.DurationMS)*time.Millisecond), asked, at), at)
+		}
+		free = at
+	}
+	d.inHand(a, free)
+}
+
+func (d *drawing) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
+	d.turns++
+	d.used.InputTokens += t.Usage.InputTokens
+	d.used.OutputTokens += t.Usage.OutputTokens
+	d.used.CostMicros += t.CostMicros
+	d.pending = t.ToolCalls
+	d.add(domain.Span{
+		Kind: domain.SpanTurn, Name: fmt.Sprintf("turn %d", d.turns), Attempt: a.number, Status: domain.SpanCompleted, Model: t.Model,
+		InputTokens: &t.Usage.InputTokens, OutputTokens: &t.Usage.OutputTokens, CostMicros: &t.CostMicros,
+	}, from, to)
+}
+
+func (d *drawing) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
+	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {
+		d.pending = d.pending[i+1:]
+	}
+	span := domain.Span{Kind: domain.SpanTool, Name: call.Name, Attempt: a.number, Status: domain.SpanCompleted, ToolCallID: call.ID}
+	if call.Status == "failed" {
+		span.Status = domain.SpanFailed
+		var said struct {
+			Error string `json:"error"`
+		}
+		if json.Unmarshal(call.Output, &said) == nil {
+			span.Message = said.Error
+		}
+	}
+	d.add(span, from, to)
+}
+
+// inHand draws what no step tells of: what an attempt does now, or did when it ended. The turn that gives the answer is one.
+func (d *drawing) inHand(a tracedAttempt, free time.Time) {
+	span := domain.Span{Attempt: a.number, Status: a.status}
+	if a.status == domain.SpanFailed {
+		span.Message = a.message
+	}
+	inTool := len(d.pending) > 0
+	switch {
+	case !d.wasBusy(a, inTool):
+		return
+	case inTool:
+		call := d.pending[0]
+		span.Kind, span.Name, span.ToolCallID = domain.SpanTool, call.Name, call.ID
+		if sent := d.effects[call.ID].SentAt; sent.Valid {
+			free = clamp(sent.Time, free, a.to)
+		}
+	default:
+		span.Kind, span.Name = domain.SpanTurn, fmt.Sprintf("turn %d", d.turns+1)
+		if a.ends && a.status == domain.SpanCompleted {
+			used := d.result.Usage
+			input, output := max(used.InputTokens-d.used.InputTokens, 0), max(used.OutputTokens-d.used.OutputTokens, 0)
+			cost := max(used.CostMicros-d.used.CostMicros, 0)
+			span.Model, span.InputTokens, span.OutputTokens, span.CostMicros = used.Model, &input, &output, &cost
+		}
+	}
+	d.add(span, free, a.to)
+}
+
+// wasBusy reports whether an attempt was in the middle of a turn, or of a call, when it ended.
+func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
+	status := domain.RunStatus(d.run.Status)
+	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
+	switch {
+	case a.status == domain.SpanCompleted:
+		return a.ends && !inTool
+	case a.status != domain.SpanFailed || stopped:
+		return true
+	case inTool:
+		return strings.HasPrefix(a.code, "tool_")
+	default:
+		return strings.HasPrefix(a.code, "model_")
+	}
+}

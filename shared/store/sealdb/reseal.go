@@ -1,0 +1,288 @@
+package sealdb
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// ErrUnopened says that no key opens a sealed value.
+var ErrUnopened = errors.New("sealed value cannot be opened")
+
+// Resealer seals values with the current key. It returns a value that has this key as it is, and ErrUnopened for one that no key opens.
+type Resealer interface {
+	ResealText(kind SealedKind, org, id, sealed string) (string, error)
+	ResealBytes(sealed, associated []byte) ([]byte, error)
+}
+
+// Resealed is what became of a value.
+type Resealed struct {
+	SealedValue
+
+	Err error // nil: it has the current key, or is gone. ErrUnopened: no key opens it, or a part of it, which stays as it is
+}
+
+// Reseal seals values of one organization again, in one short transaction that locks their rows. A change of the same row comes before or
+// after it, and is not lost.
+func (s *Store) Reseal(ctx context.Context, org string, values []SealedValue, by Resealer) ([]Resealed, error) {
+	var out []Resealed
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		out = out[:0]
+		for _, value := range values {
+			err := reseal(ctx, tx, value, by)
+			if err != nil && !errors.Is(err, ErrUnopened) {
+				return fmt.Errorf("resealing %s: %w", value, err)
+			}
+			out = append(out, Resealed{value, err})
+		}
+		return nil
+	})
+	return out, err
+}
+
+func reseal(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+	// The secret before the present one is dropped once nobody may use it.
+	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
+	if v.Kind == SealedTool || v.Kind == SealedWidget {
+		if cleared, err := clearDeleted(ctx, tx, v); cleared || err != nil {
+			return err
+		}
+	}
+	switch v.Kind {
+	case SealedTool:
+		return resealTools(ctx, tx, v, by)
+	case SealedToolVersion:
+		return resealConfig(ctx, tx, v, by)
+	case SealedWidget:
+		return resealPair(ctx, tx, v, by, `SELECT widget_secret AS secret, '' AS previous FROM agents`,
+			`UPDATE agents SET widget_secret = $3 WHERE id = $1 AND org_id = $2 AND $4 = ''`)
+	case SealedHook:
+		return resealPair(ctx, tx, v, by, pair+`hooks`,
+			`UPDATE hooks SET secret = $3, previous_secret = $4 WHERE id = $1 AND org_id = $2`)
+	case SealedNotification:
+		return resealPair(ctx, tx, v, by, pair+`notification_endpoints`,
+			`UPDATE notification_endpoints SET secret = $3, previous_secret = nullif($4, '') WHERE id = $1 AND org_id = $2`)
+	case SealedDelivery:
+		return resealDelivery(ctx, tx, v, by)
+	case SealedContent:
+		return resealChunk(ctx, tx, v, by)
+	default:
+		return fmt.Errorf("no such kind of sealed value: %q", v.Kind)
+	}
+}
+
+// clearDeleted drops the secrets of an agent that was deleted: its row stays for its runs, and nothing uses them.
+func clearDeleted(ctx context.Context, tx *sqlx.Tx, v SealedValue) (cleared bool, err error) {
+	return pg.AnyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
+		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
+}
+
+// resealTexts gives the texts with the current key. Those that no key opens stay as they are, with the error ErrUnopened.
+func resealTexts(v SealedValue, by Resealer, texts []string) (fresh []string, err error) {
+	fresh = slices.Clone(texts)
+	for i, sealed := range texts {
+		if sealed == "" {
+			continue
+		}
+		text, textErr := by.ResealText(v.Kind, v.OrganizationID, v.ID, sealed)
+		if textErr != nil {
+			if !errors.Is(textErr, ErrUnopened) {
+				return nil, textErr
+			}
+			err = textErr
+			continue
+		}
+		fresh[i] = text
+	}
+	return fresh, err
+}
+
+// resealPair reseals a row that holds a secret and the one before it.
+func resealPair(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer, read, write string) error {
+	var row struct {
+		Secret   string `db:"secret"`
+		Previous string `db:"previous"`
+	}
+	err := tx.GetContext(ctx, &row, read+` WHERE id = $1 AND org_id = $2 FOR NO KEY UPDATE`, v.ID, v.OrganizationID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
+	if fresh == nil {
+		return unopened
+	}
+	if _, err := tx.ExecContext(ctx, write, v.ID, v.OrganizationID, fresh[0], fresh[1]); err != nil {
+		return err
+	}
+	return unopened
+}
+
+// sealedTexts gives the sealed values of a tool set, each once.
+func sealedTexts(tools []byte) ([]string, error) {
+	var t domain.Tools
+	if len(tools) > 0 {
+		if err := json.Unmarshal(tools, &t); err != nil {
+			return nil, fmt.Errorf("reading tools: %w", err)
+		}
+	}
+	var texts []string
+	if t.HTTPRequest != nil {
+		for _, e := range t.HTTPRequest.Endpoints {
+			texts = append(slices.AppendSeq(texts, maps.Values(e.Headers)), e.SigningSecret)
+		}
+	}
+	if t.MCP != nil {
+		for _, server := range t.MCP.Servers {
+			texts = slices.AppendSeq(texts, maps.Values(server.Headers))
+		}
+	}
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" }), nil
+}
+
+// replacements gives the texts that changed, and what takes their place.
+func replacements(texts, fresh []string) (olds, news []string) {
+	for i := range texts {
+		if texts[i] != fresh[i] {
+			olds, news = append(olds, texts[i]), append(news, fresh[i])
+		}
+	}
+	return olds, news
+}
+
+// resealTools replaces sealed values within the tools as they are written, so that nothing else of them changes.
+func resealTools(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+	var tools []byte
+	err := tx.GetContext(ctx, &tools, `SELECT tools FROM agents WHERE id = $1 AND org_id = $2 FOR NO KEY UPDATE`, v.ID, v.OrganizationID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	texts, err := sealedTexts(tools)
+	if err != nil {
+		return err
+	}
+	fresh, unopened := resealTexts(v, by, texts)
+	if fresh == nil {
+		return unopened
+	}
+	olds, news := replacements(texts, fresh)
+	if len(olds) == 0 {
+		return unopened
+	}
+	for i := range olds {
+		tools = bytes.ReplaceAll(tools, []byte(`"`+olds[i]+`"`), []byte(`"`+news[i]+`"`))
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE agents SET tools = $3 WHERE id = $1 AND org_id = $2`, v.ID, v.OrganizationID, tools); err != nil {
+		return err
+	}
+	return unopened
+}
+
+// resealConfig has a function of the schema replace them within a version of an agent, which the service may not change.
+func resealConfig(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+	var tools []byte
+	err := tx.GetContext(ctx, &tools, `SELECT config -> 'tools' FROM agent_configs WHERE target_id = $1 AND version = $2::int AND org_id = $3`,
+		v.ID, v.Part, v.OrganizationID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	texts, err := sealedTexts(tools)
+	if err != nil {
+		return err
+	}
+	fresh, unopened := resealTexts(v, by, texts)
+	if fresh == nil {
+		return unopened
+	}
+	olds, news := replacements(texts, fresh)
+	if len(olds) == 0 {
+		return unopened
+	}
+	// Another reseal may have been faster: then there is nothing to replace, and the next look finds the value as it is.
+	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(olds), pq.Array(news))
+	if err != nil {
+		return err
+	}
+	return unopened
+}
+
+func resealDelivery(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+	var body []byte
+	err := tx.GetContext(ctx, &body, `SELECT body FROM deliveries WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3
+		AND sealed AND body IS NOT NULL FOR NO KEY UPDATE`, v.ID, v.Part, v.OrganizationID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fresh, err := by.ResealBytes(body, DeliveryName(v.OrganizationID, v.ID, v.Part))
+	if err != nil || bytes.Equal(fresh, body) {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE deliveries SET body = $4 WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3`,
+		v.ID, v.Part, v.OrganizationID, fresh)
+	return err
+}
+
+// resealChunk reseals all pieces of a chunk, or none of them.
+func resealChunk(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+	hash, err := hex.DecodeString(v.ID)
+	if err != nil {
+		return fmt.Errorf("reading hash: %w", err)
+	}
+	n, err := strconv.Atoi(v.Part)
+	if err != nil {
+		return fmt.Errorf("reading number of chunk: %w", err)
+	}
+	var row struct {
+		Data   []byte `db:"data"`
+		Sealed int    `db:"sealed"`
+	}
+	err = tx.GetContext(ctx, &row, `SELECT data, sealed FROM blob_chunks WHERE org_id = $1 AND hash = $2 AND n = $3 AND sealed > 0 FOR NO KEY UPDATE`,
+		v.OrganizationID, hash, n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	fresh, sealing, number := make([]byte, 0, len(row.Data)), row.Sealed, n*(ChunkSize/PieceSize)
+	for piece := range slices.Chunk(row.Data, PieceSize+row.Sealed) {
+		other, err := by.ResealBytes(piece, PieceName(v.OrganizationID, hash, number))
+		if err != nil {
+			return err
+		}
+		fresh, sealing = append(fresh, other...), row.Sealed+len(other)-len(piece)
+		number++
+	}
+	if bytes.Equal(fresh, row.Data) {
+		return nil
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE blob_chunks SET data = $4, sealed = $5 WHERE org_id = $1 AND hash = $2 AND n = $3`,
+		v.OrganizationID, hash, n, fresh, sealing)
+	return err
+}

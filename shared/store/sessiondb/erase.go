@@ -1,0 +1,180 @@
+package sessiondb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/executiondb"
+	"parley/shared/store/pg"
+)
+
+// eraseBatch is how many runs of a long session are erased in one transaction.
+const EraseBatch = 1000
+
+// EraseSession erases a session: what its runs were asked, answered and heard to say, called, read and made, their journals and
+// events, and then the session itself; a message of that name afterwards begins a new one. Its open runs are cancelled and
+// given back, for whoever carries them out or waits for them. Of each run a husk without any text stays for
+// as long as its idempotency key is kept, a day at least, so that a replay is not taken for a new request.
+//
+// A session with very many runs goes in several transactions, the newest runs last, together with the
+// session: if the service dies in between, the session is still there to be erased again.
+func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]executiondb.Ended, error) {
+	var ended []executiondb.Ended
+	var found Session
+	err := s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+		found, err = findSession(ctx, tx, name)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("erasing session: %w", err)
+	}
+	last, err := s.eraseEndedRuns(ctx, name.OrganizationID, found)
+	if err != nil {
+		return nil, fmt.Errorf("erasing session: %w", err)
+	}
+	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+		ended, err = closeSession(ctx, tx, found.Ref, last)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("erasing session: %w", err)
+	}
+	return ended, nil
+}
+
+// eraseEndedRuns erases the runs of a long session from its beginning up to the first one that is open, and
+// gives the number of the last one erased. New runs may come meanwhile.
+func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (last int, err error) {
+	for more := of.Runs > EraseBatch; more; {
+		var upTo, newest int
+		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+			if upTo, newest, err = Ends(ctx, tx, of.Ref); err != nil {
+				return err
+			}
+			upTo = min(upTo, last+EraseBatch)
+			return EraseRuns(ctx, tx, Span{Ref: of.Ref, After: last, UpTo: upTo})
+		})
+		if err != nil {
+			return 0, err
+		}
+		more = upTo == last+EraseBatch && upTo < newest
+		last = max(last, upTo) // not before the commit: what was rolled back is erased again
+	}
+	return last, nil
+}
+
+// ends gives the number of a session's last run before the first one that is open, and that of its last one.
+func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err error) {
+	var found struct {
+		Open *int `db:"open"`
+		Last int  `db:"last"`
+	}
+	err = tx.GetContext(ctx, &found, `SELECT (SELECT min(seq) FROM open_runs WHERE session_ref = $1) AS open,
+		(SELECT coalesce(max(seq), 0) FROM runs WHERE session_ref = $1) AS last`, ref)
+	if found.Open != nil {
+		return *found.Open - 1, found.Last, err
+	}
+	return found.Last, found.Last, err
+}
+
+// closeSession ends what is open in a session, erases the runs behind the one numbered last, and deletes it.
+func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]executiondb.Ended, error) {
+	ended, held, err := CloseSessions(ctx, tx, []Span{{Ref: ref, After: last, UpTo: -1}})
+	if err == nil && held == 0 { // somebody else has erased it meanwhile
+		err = pg.NotFound()
+	}
+	return ended, err
+}
+
+// closeSessions ends what is open in parts of sessions that reach to their ends, erases those parts, and deletes the sessions
+// of which nothing is left. It says how many of them there were.
+// Their rows are locked first, in the order in which acceptance does: a message to one waits, and then begins a new session,
+// or comes after what is erased; or it came first and is seen by the statements below, which each look anew. Then
+// the open runs: a worker that holds one has written what it had, or finds its row gone and writes nothing.
+func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []executiondb.Ended, held int, err error) {
+	refs := pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref }))
+	var locked []int64
+	if err := tx.SelectContext(ctx, &locked, `SELECT ref FROM sessions WHERE ref = ANY ($1) ORDER BY key FOR UPDATE`, refs); err != nil {
+		return nil, 0, err
+	}
+	var open []struct {
+		RunID          string      `db:"run_id"`
+		OrganizationID string      `db:"org_id"`
+		Lane           domain.Lane `db:"lane"`
+		Dispatched     bool        `db:"dispatched"`
+		ReplyTo        string      `db:"reply_to"`
+	}
+	err = tx.SelectContext(ctx, &open, `SELECT o.run_id, o.org_id, o.lane, o.dispatched, o.reply_to FROM unnest($1::bigint[], $2::int[]) AS u (ref, after)
+		JOIN open_runs o ON o.session_ref = u.ref AND o.seq > u.after ORDER BY o.run_id FOR UPDATE OF o`, refs, pq.Array(pg.Column(parts, func(p *Span) int { return p.After })))
+	if err != nil {
+		return nil, 0, err
+	}
+	ids := make([]string, len(open))
+	for i, r := range open {
+		ids[i] = r.RunID
+		ended = append(ended, executiondb.Ended{
+			RunID: r.RunID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dispatched: r.Dispatched, ReplyTo: r.ReplyTo,
+		})
+	}
+	if err := EraseRuns(ctx, tx, parts...); err != nil {
+		return nil, 0, err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM open_runs WHERE run_id = ANY ($1)`, pq.Array(ids)); err != nil {
+		return nil, 0, err
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM sessions s WHERE s.ref = ANY ($1)
+		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref AND`+NotErased+`)`, refs)
+	return ended, len(locked), err
+}
+
+// span is a part of a session: its runs that are numbered above after, and up to upTo unless that is negative.
+type Span struct {
+	Ref         int64
+	After, UpTo int
+}
+
+// notErased is the condition that a run is more than a husk.
+const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
+
+// What stays of a run says when it was, what it cost and whose key it holds. A run that was already over by its
+// retention stays over. The end of an open one is numbered like any end from outside its worker.
+const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL, session_id = '', automation_id = NULL,
+	  idempotency_key = NULL, fingerprint = NULL, status = coalesce(e.status, 'cancelled'), attempts = coalesce(e.attempts, kept.attempts, 0),
+	  finished_at = coalesce(e.finished_at, date_trunc('milliseconds', clock_timestamp())),
+	  end_fence = coalesce(e.end_fence, kept.fence + 1), end_n = coalesce(e.end_n, 1),
+	  expires_at = kept.until, sweep_after = kept.until
+	FROM (
+	  SELECT r.id, o.fence, o.attempts, CASE WHEN r.expires_at <= clock_timestamp() THEN r.expires_at
+	    ELSE greatest(r.expires_at, clock_timestamp() + interval '24 hours',
+	      CASE WHEN r.status IS NULL THEN clock_timestamp() + make_interval(secs => r.retention) END) END AS until
+	  FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u (ref, after, up_to)
+	  JOIN runs r ON r.session_ref = u.ref AND r.seq > u.after AND (u.up_to < 0 OR r.seq <= u.up_to) AND` + NotErased + `
+	  LEFT JOIN open_runs o ON o.run_id = r.id ORDER BY r.session_ref, r.seq FOR UPDATE OF r
+	) kept WHERE e.id = kept.id RETURNING e.id`
+
+// eraseRuns takes the text from the runs of parts of sessions.
+func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
+	var runs []string
+	err := tx.SelectContext(ctx, &runs, eraseQuery, pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref })),
+		pq.Array(pg.Column(parts, func(p *Span) int { return p.After })), pq.Array(pg.Column(parts, func(p *Span) int { return p.UpTo })))
+	if err != nil {
+		return err
+	}
+	if err := blobdb.ForgetCalls(ctx, tx, runs); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		`DELETE FROM steps WHERE run_id = ANY ($1)`, `DELETE FROM run_events WHERE run_id = ANY ($1)`,
+		`DELETE FROM run_attempts WHERE run_id = ANY ($1)`, `DELETE FROM heard WHERE run_id = ANY ($1)`,
+	} {
+		if _, err := tx.ExecContext(ctx, query, pq.Array(runs)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

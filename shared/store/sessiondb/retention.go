@@ -1,0 +1,142 @@
+package sessiondb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"parley/shared/domain"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/pg"
+	"parley/shared/store/rundb"
+)
+
+// DeleteExpired looks at up to limit runs whose retention may be over: those of sessions in which nothing lives
+// on are removed, with their journals, events, calls, files, what only they have read and then the sessions, and the others are
+// looked at again when their session's newest run has expired. It reports how many runs it has looked at.
+func (s *Store) DeleteExpired(ctx context.Context, limit int) (int, error) {
+	expired, err := s.db.Find(ctx, `SELECT run_id, org_id FROM expired_runs($1)`, limit)
+	if err != nil || len(expired.Runs) == 0 {
+		return 0, err
+	}
+	return s.deleteFound(ctx, expired)
+}
+
+// deleteFound is DeleteExpired for what was found. A run that cannot be removed is found without stopping the others, and looked at again
+// an hour later.
+func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) {
+	n, err := s.deleteDue(ctx, expired)
+	var refused *pq.Error
+	switch {
+	case err == nil || !errors.As(err, &refused) || pg.IsDisconnect(err) && !pg.HasCode(err, "57014"):
+		return n, err
+	case len(expired.Runs) > 1:
+		half := len(expired.Runs) / 2
+		first, err := s.deleteFound(ctx, pg.Found{Runs: expired.Runs[:half], Organizations: expired.Organizations[:half]})
+		second, err2 := s.deleteFound(ctx, pg.Found{Runs: expired.Runs[half:], Organizations: expired.Organizations[half:]})
+		return first + second, errors.Join(err, err2)
+	}
+	later := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.Runs))
+		return err
+	})
+	return 1, errors.Join(fmt.Errorf("run %s: %w", expired.Runs[0], err), later)
+}
+
+func (s *Store) deleteDue(ctx context.Context, expired pg.Found) (int, error) {
+	var due []dueRun
+	err := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
+		due = due[:0]
+		err := tx.SelectContext(ctx, &due, `
+			WITH due AS MATERIALIZED (
+			  SELECT id, session_ref FROM runs WHERE id = ANY ($1) AND (sweep_after <= now()) IS TRUE -- by the ids alone
+			  ORDER BY id FOR UPDATE SKIP LOCKED
+			), alive AS MATERIALIZED (
+			  SELECT s.session_ref, newest.until FROM (SELECT DISTINCT session_ref FROM due) s CROSS JOIN LATERAL (
+			    SELECT coalesce(r.expires_at, now() + interval '1 hour') AS until FROM runs r
+			    WHERE r.session_ref = s.session_ref AND (r.expires_at IS NULL OR r.expires_at > now()) ORDER BY r.seq DESC LIMIT 1) newest
+			)
+			SELECT due.id, due.session_ref, alive.until FROM due LEFT JOIN alive USING (session_ref)`, pq.Array(expired.Runs))
+		if err != nil {
+			return err
+		}
+		return removeOrPostpone(ctx, tx, due)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("deleting expired runs: %w", err)
+	}
+	return len(due), nil
+}
+
+// pastUsage is how long it is known what runs that were removed came to.
+const pastUsage = 400 * 24 * time.Hour
+
+// PrunePast removes what is known of removed runs when that is over, too: up to limit hours' numbers and automations. It reports how
+// many of either at most.
+func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_past_2($1, $2, $3)`, limit, pg.Interval(pastUsage), pg.Interval(rundb.PastAutomations)); err != nil {
+		return 0, fmt.Errorf("pruning what is known of removed runs: %w", err)
+	}
+	return n, nil
+}
+
+// PruneDeliveries removes deliveries to hooks that are kept no longer - for 30 days, and never less than their runs - and those to hooks
+// that were deleted: up to limit of either. It reports how many it has looked at, of either at most.
+func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries($1)`, limit); err != nil {
+		return 0, fmt.Errorf("pruning deliveries: %w", err)
+	}
+	return n, nil
+}
+
+type dueRun struct {
+	ID         string       `db:"id"`
+	SessionRef int64        `db:"session_ref"`
+	Until      *domain.Time `db:"until"` // when a run that keeps the session alive expires; nil: none does
+}
+
+func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
+	var gone, kept []string
+	var until []*string
+	var sessions []int64
+	for _, r := range due {
+		if r.Until == nil {
+			gone, sessions = append(gone, r.ID), append(sessions, r.SessionRef)
+			continue
+		}
+		at := r.Until.Format(time.RFC3339Nano)
+		kept, until = append(kept, r.ID), append(until, &at)
+	}
+	if err := blobdb.ForgetCalls(ctx, tx, gone); err != nil {
+		return err
+	}
+	// Sessions are locked before they go: acceptance into one waits, or came first and is seen by the delete.
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{
+			`UPDATE runs r SET sweep_after = u.until FROM unnest($1::text[], $2::timestamptz[]) AS u (id, until) WHERE r.id = u.id`,
+			[]any{pq.Array(kept), pq.Array(until)},
+		},
+		{`DELETE FROM steps WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM run_events WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM run_attempts WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM heard WHERE run_id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`DELETE FROM runs WHERE id = ANY ($1)`, []any{pq.Array(gone)}},
+		{`SELECT 1 FROM sessions WHERE ref = ANY ($1) ORDER BY ref FOR UPDATE`, []any{pq.Array(sessions)}},
+		{
+			`DELETE FROM sessions s WHERE s.ref = ANY ($1) AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref)`,
+			[]any{pq.Array(sessions)},
+		},
+	} {
+		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

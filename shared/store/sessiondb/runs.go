@@ -1,0 +1,53 @@
+package sessiondb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+)
+
+// Turn is one earlier run of a session as its history shows it.
+type Turn struct {
+	Seq     int    `db:"seq"`
+	Message string `db:"message"`
+	Answer  string `db:"answer"`
+	Earlier []byte `db:"earlier"` // what the run's request brought along as history; see Brought
+}
+
+// Brought gives what the turn's request brought along from before its message.
+func (t Turn) Brought() ([]domain.Exchange, error) {
+	if t.Earlier == nil {
+		return nil, nil
+	}
+	var out []domain.Exchange
+	if err := json.Unmarshal(t.Earlier, &out); err != nil {
+		return nil, fmt.Errorf("reading history of a turn: %w", err)
+	}
+	return out, nil
+}
+
+const historyQuery = `SELECT * FROM (
+	SELECT r.seq, r.input->>'message' AS message, r.input->'history' AS earlier,
+	  CASE WHEN h.text = '' THEN $5 ELSE coalesce(h.text, r.answer) END AS answer
+	FROM runs r LEFT JOIN heard h ON h.run_id = r.id
+	WHERE r.org_id = $1 AND r.session_ref = $2 AND r.seq < $3
+	  AND (r.status = 'completed' AND r.answer IS NOT NULL OR h.run_id IS NOT NULL AND r.result IS NOT NULL)
+	ORDER BY r.seq DESC LIMIT $4) newest ORDER BY seq`
+
+// History reads the newest completed turns of a session before seq, oldest first, at most limit. An answer that was spoken is what was
+// heard of it, also when its run was cancelled for that.
+func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
+	var turns []Turn
+	err := s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
+		turns = nil
+		return stmt.SelectContext(ctx, &turns, org, sessionRef, seq, limit, unheard)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading session history: %w", err)
+	}
+	return turns, nil
+}

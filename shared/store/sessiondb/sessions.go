@@ -1,0 +1,190 @@
+package sessiondb
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/domain"
+	"parley/shared/store/pg"
+)
+
+// CountedRuns is how far the runs of a session are counted: a session that has more shows this number.
+const CountedRuns = 10_000
+
+// Session is a session of an organization as lists show it.
+type Session struct {
+	Ref       int64     `db:"ref"`        // newer sessions have higher ones
+	TargetID  string    `db:"target_id"`  // the agent or template
+	SessionID string    `db:"session_id"` // the client's name of it
+	Principal string    `db:"principal"`
+	CreatedAt time.Time `db:"created_at"`
+	Runs      int       `db:"runs"` // that can be read; CountedRuns at most
+}
+
+// A run is part of its session until it has expired or was erased.
+const runInSession = `r.session_ref = s.ref AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
+	AND (r.status IS NULL OR r.result IS NOT NULL)`
+
+// sessionsQuery reads sessions that have at least one run. Counting is lateral, with a limit, so that the
+// planner walks sessions in order and stops with the page, instead of reading all runs to join them.
+const sessionsQuery = `SELECT s.ref, s.target_id, s.session_id, s.principal, s.created_at, counted.runs FROM sessions s
+	CROSS JOIN LATERAL (SELECT count(*) AS runs FROM (SELECT 1 FROM runs r WHERE ` + runInSession + ` LIMIT 10000) one) counted
+	WHERE counted.runs > 0 AND s.org_id = $1`
+
+// SessionFilter narrows a list of sessions; zero fields do not narrow.
+type SessionFilter struct {
+	Principals []string // nil: everybody's
+	Before     int64    // only sessions older than the one of this Ref
+}
+
+// Sessions reads up to limit sessions of an organization that have runs, newest first.
+func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit int) ([]Session, error) {
+	if f.Before == 0 {
+		f.Before = math.MaxInt64
+	}
+	if f.Principals == nil {
+		return s.sessions(ctx, org, "", f.Before, limit)
+	}
+	var out []Session
+	for _, principal := range f.Principals { // an index serves each one, and none serves several
+		found, err := s.sessions(ctx, org, principal, f.Before, limit)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	slices.SortFunc(out, func(a, b Session) int { return cmp.Compare(b.Ref, a.Ref) })
+	return out[:min(len(out), limit)], nil
+}
+
+// sessions is Sessions of one principal, or of everybody.
+func (s *Store) sessions(ctx context.Context, org, principal string, before int64, limit int) ([]Session, error) {
+	query, args := sessionsQuery+` AND s.ref < $2`, []any{org, before, limit}
+	switch principal {
+	case "":
+	case domain.SystemPrincipal:
+		query += ` AND s.principal = 'system'`
+	default: // which index serves it depends on the second half
+		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, principal)
+	}
+	var out []Session
+	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+		out = nil
+		return tx.SelectContext(ctx, &out, query+` ORDER BY s.ref DESC LIMIT $3`, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing sessions: %w", err)
+	}
+	return out, nil
+}
+
+// SessionName names a session of an organization as its callers do.
+type SessionName struct {
+	OrganizationID string
+	TargetID       string
+	SessionID      string
+	Key            []byte // a hash over the three and the principal that is meant
+}
+
+// findSession gives the session that is meant; not_found when there is none, or nothing is left in it.
+func findSession(ctx context.Context, tx *sqlx.Tx, name SessionName) (Session, error) {
+	var found Session
+	err := tx.GetContext(ctx, &found, sessionsQuery+` AND s.key = $2`, name.OrganizationID, name.Key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Session{}, pg.NotFound()
+	}
+	if err != nil {
+		return Session{}, fmt.Errorf("looking for session: %w", err)
+	}
+	return found, nil
+}
+
+// SessionTurn is one run of a session: the message, and once it has ended the answer.
+type SessionTurn struct {
+	RunID      string           `db:"id"`
+	Seq        int              `db:"seq"`
+	Status     domain.RunStatus `db:"status"`
+	Message    string           `db:"message"`
+	Answer     *string          `db:"answer"`    // nil: none, or an empty one
+	Heard      *string          `db:"heard"`     // of a spoken answer that was interrupted; nil: it was not
+	Citations  []byte           `db:"citations"` // of the answer, as the run object has them; nil while the run is open
+	CreatedAt  time.Time        `db:"created_at"`
+	FinishedAt *time.Time       `db:"finished_at"`
+	Fits       bool             `db:"fits"`
+}
+
+// sessionBytes bounds the inputs and results of the turns that are read at a time.
+const sessionBytes = 8 << 20
+
+// turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits.
+// Sizes of inputs are exact only where the sizes that PostgreSQL knows without reading the texts leave room: to refuse a page is cheap.
+const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard,
+	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
+	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
+	FROM (
+	  SELECT sums.*, row_number() OVER w = 1
+	    OR least_bytes <= $4
+	      AND sum(CASE WHEN least_bytes <= $4 THEN octet_length(input::text) + coalesce(octet_length(result), 0) END) OVER w <= $4 AS fits
+	  FROM (
+	    SELECT page.*, sum(pg_column_size(input) + coalesce(octet_length(result), 0)) OVER w AS least_bytes
+	    FROM (
+	      SELECT r.id, r.seq, coalesce(r.status, o.status, 'queued') AS status, r.input, r.answer, h.text AS heard, r.result,
+	        r.created_at, r.finished_at
+	      FROM sessions s JOIN runs r ON ` + runInSession + ` LEFT JOIN open_runs o ON o.run_id = r.id LEFT JOIN heard h ON h.run_id = r.id
+	      WHERE s.ref = $1 AND r.seq < $2 ORDER BY r.seq DESC LIMIT $3) page
+	    WINDOW w AS (ORDER BY seq DESC)) sums
+	  WINDOW w AS (ORDER BY seq DESC)) sized
+	ORDER BY seq DESC`
+
+// SessionPage is a session with some of its turns, newest first.
+type SessionPage struct {
+	Session Session
+	Turns   []SessionTurn
+	More    bool // older ones are left
+	Cut     bool // the turns end where they would have had more bytes than asked for
+}
+
+// ReadSession returns a session and its newest turns, as PageOfSession does for as many bytes as a page may have.
+func (s *Store) ReadSession(
+	ctx context.Context, name SessionName, before, limit int,
+) (found Session, turns []SessionTurn, more bool, err error) {
+	page, err := s.PageOfSession(ctx, name, before, limit, sessionBytes)
+	return page.Session, page.Turns, page.More, err
+}
+
+// PageOfSession returns a session and its newest turns, at most limit, and no more than so many bytes (0: as many as a page may have),
+// but one turn in any case: those before the turn of that seq, unless it is 0. It is not_found when there is no such session, or nothing
+// is left in it.
+func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, limit, bytes int) (page SessionPage, err error) {
+	if before == 0 {
+		before = math.MaxInt32
+	}
+	if bytes == 0 {
+		bytes = sessionBytes
+	}
+	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
+		page = SessionPage{}
+		if page.Session, err = findSession(ctx, tx, name); err != nil {
+			return err
+		}
+		return tx.SelectContext(ctx, &page.Turns, turnsQuery, page.Session.Ref, before, limit+1, bytes)
+	})
+	if err != nil {
+		return SessionPage{}, fmt.Errorf("reading session: %w", err)
+	}
+	for i, turn := range page.Turns {
+		if i == limit || !turn.Fits {
+			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit
+			break
+		}
+	}
+	return page, nil
+}
