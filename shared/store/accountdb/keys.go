@@ -89,7 +89,8 @@ func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error
 	var row keyRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO api_keys (id, scope, org_id, user_id, name, secret_hash, last_four, expires_at, lineage)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+keyColumns,
-		k.ID, k.Scope, pg.Optional(k.OrganizationID), pg.Optional(k.UserID), k.Name, k.SecretHash, k.LastFour, k.ExpiresAt, pg.Optional(k.lineage))
+		k.ID, k.Scope, pg.Optional(k.OrganizationID), pg.Optional(k.UserID), k.Name,
+		k.SecretHash, k.LastFour, k.ExpiresAt, pg.Optional(k.lineage))
 	if err != nil {
 		return domain.APIKey{}, fmt.Errorf("creating API key: %w", err)
 	}

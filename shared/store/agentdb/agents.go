@@ -128,6 +128,7 @@ func (s *Store) Agent(ctx context.Context, org, agentID string) (domain.Agent, e
 
 const agentQuery = `SELECT ` + agentColumns + ` FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`
 
+// SelectAgent reads an agent that exists; lock is a locking clause or empty. It is not_found when the organization has no such agent.
 func SelectAgent(ctx context.Context, q sqlx.QueryerContext, org, agentID, lock string) (domain.Agent, error) {
 	var row agentRow
 	err := sqlx.GetContext(ctx, q, &row, agentQuery+lock, agentID, org)

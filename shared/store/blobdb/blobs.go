@@ -16,10 +16,10 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// errBlobGone says that a content was removed, or begun anew by somebody else, before it was linked to.
+// ErrBlobGone says that a content was removed, or begun anew by somebody else, before it was linked to.
 var ErrBlobGone = errors.New("the content went while it was being kept")
 
-// blob is a content on its way into the database.
+// Blob is a content on its way into the database.
 type Blob struct {
 	Hash    []byte
 	Bytes   int64
@@ -34,7 +34,7 @@ func newBlob(content []byte) Blob {
 	return Blob{Hash: hash[:], Bytes: int64(len(content)), content: content}
 }
 
-// distinct gives each content once, in the order in which rows of them are locked, everywhere.
+// Distinct gives each content once, in the order in which rows of them are locked, everywhere.
 func Distinct(blobs []Blob) []Blob {
 	out := slices.Clone(blobs)
 	slices.SortFunc(out, func(a, b Blob) int { return slices.Compare(a.Hash, b.Hash) })
@@ -45,6 +45,7 @@ func holds(blobs []Blob, hash []byte) bool {
 	return slices.ContainsFunc(blobs, func(b Blob) bool { return slices.Equal(b.Hash, hash) })
 }
 
+// HashesOf is the array of the contents' hashes.
 func HashesOf(blobs []Blob) any {
 	return pq.ByteaArray(pg.Column(blobs, func(b *Blob) []byte { return b.Hash }))
 }
@@ -129,7 +130,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	return err
 }
 
-// holdBlobs keeps contents from being removed until the transaction ends, so that it can link to them: errBlobGone unless all are
+// HoldBlobs keeps contents from being removed until the transaction ends, so that it can link to them: errBlobGone unless all are
 // there and whole. others are locked with them, in the one order, for being removed: contents that links are taken from.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
 	mode := "FOR KEY SHARE"
@@ -163,8 +164,8 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	return nil
 }
 
-// removeUnlinkedBlobs removes those contents that nothing links to any more.
-func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []contentOf) error {
+// RemoveUnlinkedBlobs removes those contents that nothing links to any more.
+func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil
 	}
@@ -180,8 +181,8 @@ func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
 
-// blobReader reads a content a piece at a time, each in a statement of its own, and holds no more than one.
-type blobReader struct {
+// Reader reads a content a piece at a time, each in a statement of its own, and holds no more than one.
+type Reader struct {
 	load   func(n int) ([]byte, error)
 	size   int64
 	offset int64
@@ -189,9 +190,9 @@ type blobReader struct {
 	n      int    // its number; -1: none is
 }
 
-// openBlob reads a content that is there; ctx is that of all reading.
-func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int64) *blobReader {
-	return &blobReader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceOf(ctx, org, hash, n) }}
+// OpenBlob reads a content that is there; ctx is that of all reading.
+func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int64) *Reader {
+	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceOf(ctx, org, hash, n) }}
 }
 
 // pieceOf fails when there is no such piece: it may have gone since the content was opened.
@@ -215,7 +216,7 @@ func (s *Store) pieceOf(ctx context.Context, org string, hash []byte, n int) ([]
 }
 
 // Read reads up to the end of a piece.
-func (r *blobReader) Read(p []byte) (int, error) {
+func (r *Reader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF
 	}
@@ -240,7 +241,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 }
 
 // Seek may go beyond the end, where there is nothing to read.
-func (r *blobReader) Seek(offset int64, whence int) (int64, error) {
+func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
 	case io.SeekCurrent:
@@ -258,7 +259,7 @@ func (r *blobReader) Seek(offset int64, whence int) (int64, error) {
 }
 
 // Close lets go of what is held.
-func (r *blobReader) Close() error {
+func (r *Reader) Close() error {
 	r.piece, r.n = nil, -1
 	return nil
 }

@@ -149,8 +149,9 @@ func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string
 	})
 }
 
-func ContentsOf(org string, hashes [][]byte) []contentOf {
-	return pg.Column(hashes, func(h *[]byte) contentOf { return contentOf{OrganizationID: org, Hash: *h} })
+// ContentsOf names an organization's contents by their hashes.
+func ContentsOf(org string, hashes [][]byte) []Content {
+	return pg.Column(hashes, func(h *[]byte) Content { return Content{OrganizationID: org, Hash: *h} })
 }
 
 // enterFiles reserves the contents of a call's files, or fails with ErrFilesFull. Whoever adds to an organization's contents
@@ -360,7 +361,7 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 
 // forgetFiles removes what runs have made; a content goes with the last link to it.
 func forgetFiles(ctx context.Context, tx *sqlx.Tx, runs []string) error {
-	var gone, contents []contentOf
+	var gone, contents []Content
 	if err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}

@@ -92,15 +92,15 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	}, nil
 }
 
-// contentOf names a content of an organization's by its hash: a text that was read, or a blob.
-type contentOf struct {
+// Content names a content of an organization's by its hash: a text that was read, or a blob.
+type Content struct {
 	OrganizationID string `db:"org_id"`
 	Hash           []byte `db:"hash"`
 }
 
-func columnsOf(contents []contentOf) (orgs, hashes any) {
-	orgs = pq.Array(pg.Column(contents, func(c *contentOf) string { return c.OrganizationID }))
-	return orgs, pq.ByteaArray(pg.Column(contents, func(c *contentOf) []byte { return c.Hash }))
+func columnsOf(contents []Content) (orgs, hashes any) {
+	orgs = pq.Array(pg.Column(contents, func(c *Content) string { return c.OrganizationID }))
+	return orgs, pq.ByteaArray(pg.Column(contents, func(c *Content) []byte { return c.Hash }))
 }
 
 // PruneSources looks at up to limit texts whose time has come: those that no run links to are removed, the others looked
@@ -113,16 +113,16 @@ func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 // prune looks at up to limit contents of a table whose time has come, and again in a day at those that remove leaves. It
 // reports how many it has looked at; somebody else looks at those that are locked, or makes a link to them.
 func (s *Store) prune(
-	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []contentOf) error,
+	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {
-	var due, locked []contentOf
+	var due, locked []Content
 	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM `+table+`_to_sweep($1)`, limit); err != nil {
 		return 0, fmt.Errorf("looking for %s: %w", table, err)
 	}
 	if len(due) == 0 {
 		return 0, nil
 	}
-	err := s.db.Within(ctx, pg.Column(due, func(c *contentOf) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
+	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
 		locked = locked[:0]
 		orgs, hashes := columnsOf(due)
 		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
@@ -147,7 +147,7 @@ func (s *Store) prune(
 
 // removeUnread removes those of the texts that no run links to. They are locked, by a statement before this one: a link
 // to one of them is there to be seen, or waits for the lock and then finds the text gone.
-func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []contentOf) error {
+func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columnsOf(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
 		WHERE s.org_id = u.org_id AND s.hash = u.hash
@@ -155,13 +155,13 @@ func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []contentOf) error {
 	return err
 }
 
-// forgetCalls removes what runs have called, read, been given and made; a text goes with the last run that has read it, and a content with
+// ForgetCalls removes what runs have called, read, been given and made; a text goes with the last run that has read it, and a content with
 // the last link to it.
 func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
 	}
-	var read []contentOf
+	var read []Content
 	if err := tx.SelectContext(ctx, &read, `DELETE FROM run_sources WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	return forgetFiles(ctx, tx, runs)
 }
 
-func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []contentOf) error {
+func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	if len(read) == 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"parley/shared/store/pg"
 	"parley/shared/store/sealdb"
 )
 
@@ -26,6 +27,7 @@ type Upload struct {
 	Bytes int64
 }
 
+// Blob is the uploaded content, without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
 // cleanUpTimeout bounds removing what an upload that failed has left, whose own time may be over.
@@ -143,7 +145,7 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// dropUnlinked removes contents that nothing links to.
+// DropUnlinked removes contents that nothing links to.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, ContentsOf(org, hashes)) })
 }
@@ -220,4 +222,12 @@ func (s *Store) sealChunkAnew(ctx context.Context, org string, name, to []byte, 
 		}
 		return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: to, N: n, Data: data}})
 	})
+}
+
+// DropUploads removes contents that nothing links to, sooner than the sweeper would: of uploads that came to nothing.
+func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
+	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
+		return fmt.Errorf("removing uploads: %w", err)
+	}
+	return nil
 }

@@ -202,7 +202,7 @@ func changedOne(done sql.Result, err error) error {
 	return err
 }
 
-// moveBudgets lets the budgets of a key go on as those of the key that takes its place; they count both.
+// MoveBudgets lets the budgets of a key go on as those of the key that takes its place; they count both.
 func MoveBudgets(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE budgets SET subject_id = $3, subjects = subjects || $3::text
 		WHERE org_id = $1 AND scope = 'key' AND subject_id = $2`, org, from, to)
@@ -260,7 +260,7 @@ func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automatio
 	return UsedUp(rows[0].budget())
 }
 
-// rejected is why an organization's run was not accepted. One for which a budget of runs has no room is refused by budget_exceeded.
+// Rejected is why an organization's run was not accepted. One for which a budget of runs has no room is refused by budget_exceeded.
 func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) error {
 	pqErr, ok := errors.AsType[*pq.Error](cause)
 	if !ok || pqErr.Code != "23B01" {

@@ -19,7 +19,7 @@ const (
 	budgetedMost = 10_000          // organizations of which it is
 )
 
-// budgeted remembers which organizations have budgets, so that the others pay nothing for there being any.
+// Budgeted remembers which organizations have budgets, so that the others pay nothing for there being any.
 type Budgeted struct {
 	mu   sync.Mutex
 	kept map[string]budgetedOrganization

@@ -1,4 +1,5 @@
-// Package executiondb writes what workers do with a run: claims, journals, effects, waits for decisions, ends. It also requeues and ends runs whose worker was lost.
+// Package executiondb writes what workers do with a run: claims, journals, effects, waits for
+// decisions, ends. It also requeues and ends runs whose worker was lost.
 package executiondb
 
 import (

@@ -32,7 +32,7 @@ type LoggedDelivery struct {
 	Ref int64
 }
 
-// deliveryRow is what the database has of a delivery, but for its body.
+// DeliveryRow is what the database has of a delivery, but for its body.
 type DeliveryRow struct {
 	Ref          int64          `db:"ref"`
 	HookID       string         `db:"hook_id"`
@@ -48,9 +48,11 @@ type DeliveryRow struct {
 	Duplicates   int            `db:"duplicates"`
 }
 
+// DeliveryColumns are the columns of a DeliveryRow, from deliveries d.
 const DeliveryColumns = `d.ref, d.hook_id, d.delivery_id, d.status, d.event, d.run_id, d.bytes, d.body IS NOT NULL AS kept,
 	d.error_code, d.error_message, d.received_at, d.duplicates`
 
+// Delivery is the delivery that the row holds.
 func (row *DeliveryRow) Delivery() domain.Delivery {
 	out := domain.Delivery{
 		ID: row.ID, HookID: row.HookID, Status: domain.DeliveryStatus(row.Status), Event: row.Event, RunID: row.RunID,

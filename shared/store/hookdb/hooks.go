@@ -260,7 +260,7 @@ func lockHook(ctx context.Context, tx *sqlx.Tx, org, id string) error {
 	return tx.GetContext(ctx, &found, `SELECT id FROM hooks WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE`, id, org)
 }
 
-// moveHooks lets deliveries to a key's hooks enter as the key that takes its place.
+// MoveHooks lets deliveries to a key's hooks enter as the key that takes its place.
 func MoveHooks(ctx context.Context, tx *sqlx.Tx, org, from, to string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE hooks SET key_id = $3 WHERE org_id = $1 AND key_id = $2`, org, from, to); err != nil {
 		return fmt.Errorf("moving hooks to the new key: %w", err)

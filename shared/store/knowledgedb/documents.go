@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// documentRow is what the database has of a document.
+// DocumentRow is what the database has of a document.
 type DocumentRow struct {
 	ID             string         `db:"id"`
 	OrganizationID string         `db:"org_id"`
@@ -45,10 +45,11 @@ type DocumentRow struct {
 	UpdatedAt      domain.Time    `db:"updated_at"`
 }
 
+// DocumentColumns are the columns of a DocumentRow, from documents d.
 const DocumentColumns = `d.id, d.org_id, d.name, d.mime_type, d.bytes, d.hash, d.url, d.status, d.error_code, d.error_message, d.pages,
 	d.pages_done, d.chunks, d.language, d.notes, d.metadata, d.fence, d.attempts, d.deadline, d.dispatch_no, d.created_at, d.updated_at`
 
-// document gives the document as callers see it. One that was put back says why, until it is read again.
+// Document gives the document as callers see it. One that was put back says why, until it is read again.
 func (row *DocumentRow) Document() (domain.Document, error) {
 	out := domain.Document{
 		ID: row.ID, Name: row.Name, MIMEType: row.MIMEType, Bytes: row.Bytes, URL: row.URL, Status: domain.DocumentStatus(row.Status),

@@ -17,7 +17,8 @@ const (
 	skipFor = time.Second // after a batch has met a locked row, the next ones do not wait for such rows
 )
 
-// InParts handles the first n rows and then the others. When only the others fail, failed makes their answers: the first rows are committed.
+// InParts handles the first n rows and then the others. When only the others fail, failed makes their answers:
+// the first rows are committed.
 func InParts[Q, A any](rows []Q, n int, handle func([]Q) ([]A, error), failed func(error) A) ([]A, error) {
 	first, err := handle(rows[:n])
 	if err != nil {

@@ -23,6 +23,7 @@ func NewTuples(rows, bytes int) *Tuples {
 // String is the array, once all rows are done.
 func (t *Tuples) String() string { return string(t.text) + "}" }
 
+// Next begins a row.
 func (t *Tuples) Next() {
 	if len(t.text) > 1 {
 		t.text = append(t.text, ',')
@@ -30,6 +31,7 @@ func (t *Tuples) Next() {
 	t.text, t.first = append(t.text, '"', '('), true
 }
 
+// Done ends a row.
 func (t *Tuples) Done() { t.text = append(t.text, ')', '"') }
 
 func (t *Tuples) comma() {
@@ -80,6 +82,7 @@ func (t *Tuples) Bytes(b []byte) {
 	t.text = append(t.text, '\\', '"')
 }
 
+// Int adds a number.
 func (t *Tuples) Int(n int64) {
 	t.comma()
 	t.text = strconv.AppendInt(t.text, n, 10)

@@ -55,7 +55,7 @@ type Accepted struct {
 	Err      error
 }
 
-// firstRing is how long a dispatched run may stay queued before the sweeper suspects that its doorbell was lost.
+// FirstRing is how long a dispatched run may stay queued before the sweeper suspects that its doorbell was lost.
 const FirstRing = "5 seconds"
 
 // Accept inserts the runs in one transaction, so that after it returns without an error each accepted

@@ -44,8 +44,8 @@ func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, erro
 	return *all[runID], nil
 }
 
-// progress reads what runs have used and done; each of them has an entry. Steps that cannot be read are passed over: what is
-// missing must not keep a run from its end.
+// ReadProgress reads what runs have used and done, with an entry for each run. It skips steps that it cannot read: they must not
+// keep a run from its end.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {
 	all := make(map[string]*Progress, len(runs))
 	for _, id := range runs {
@@ -117,7 +117,7 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 	return nil
 }
 
-// show puts what was done into a run object.
+// Show puts what was done into a run object.
 func (p *Progress) Show(run *domain.Run) {
 	run.Usage, run.ToolCalls, run.CitationsRemoved = p.Usage, p.ToolCalls, p.CitationsRemoved
 }

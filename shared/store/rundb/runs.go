@@ -37,6 +37,7 @@ func (r *StoredRun) Body() ([]byte, error) {
 	return r.Run.Render()
 }
 
+// RunRow is a run as RunColumns reads it.
 type RunRow struct {
 	ID             string         `db:"id"`
 	OrganizationID string         `db:"org_id"`
@@ -60,6 +61,7 @@ type RunRow struct {
 	RequiredAction []byte         `db:"required_action"` // of an open run
 }
 
+// RunColumns are the columns of a RunRow, from runs r and open_runs o.
 const RunColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
 	r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
@@ -69,14 +71,16 @@ const RunColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.p
 const runResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
 	idempotency_hash, fingerprint, status, ended, result, attempts, created_at, started_at, finished_at, expires_at`
 
-// openResult are those of runs that may be open.
+// OpenResult are those of runs that may be open.
 const OpenResult = runResult + `, required_action`
 
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
-// An ended run is gone once its retention has passed, even before the sweeper removes the row.
+// RunLive is the condition that the retention of a run r has not passed. A run whose retention has passed is gone, even before the
+// sweeper removes the row.
 const RunLive = ` (r.expires_at IS NULL OR r.expires_at > clock_timestamp()) `
 
+// Stored is the run that the row holds.
 func (row RunRow) Stored() StoredRun {
 	out := StoredRun{
 		OrganizationID: row.OrganizationID,
@@ -141,7 +145,7 @@ func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, erro
 	return s.RunsOf(ctx, `SELECT `+runResult+` FROM ended_runs($1, $2)`, "ended", runs)
 }
 
-// runsOf reads those of the runs that a function gives.
+// RunsOf reads those of the runs that a function gives.
 func (s *Store) RunsOf(ctx context.Context, query, which string, runs []RunRef) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {

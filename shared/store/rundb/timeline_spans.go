@@ -267,3 +267,10 @@ func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
 		return strings.HasPrefix(a.code, "model_")
 	}
 }
+
+// Reasons why an attempt ended without ending its run.
+const (
+	EndedLost   = "its worker was lost"
+	EndedBack   = "its worker gave the run back"
+	EndedParked = "it needs a person's decision"
+)

@@ -34,13 +34,13 @@ func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 // It is called before the store is used.
 func (s *Store) ReportUnopened(report func(v SealedValue, sealed []byte)) { s.unopened = report }
 
-// pieceName is the place of a content's piece, for the sealer: of no other organization, content or number.
+// PieceName is the place of a content's piece, for the sealer: of no other organization, content or number.
 func PieceName(org string, hash []byte, n int) []byte {
 	out := append([]byte("parley content|"), hash...)
 	return append(binary.BigEndian.AppendUint64(out, uint64(n)), org...)
 }
 
-// seal gives what is stored of a chunk.
+// Seal gives what is stored of a chunk.
 func (s *Store) Seal(org string, c *Chunk) []byte {
 	if s.sealing == 0 {
 		return c.Data
@@ -53,7 +53,7 @@ func (s *Store) Seal(org string, c *Chunk) []byte {
 	return out
 }
 
-// unseal gives the data of a chunk of which that is stored.
+// Unseal gives the data of a chunk of which that is stored.
 func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	if sealing == 0 {
 		return c.Data, nil
@@ -70,12 +70,12 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	return out, nil
 }
 
-// contentValue names a chunk of a content for an operator.
+// ContentValue names a chunk of a content for an operator.
 func ContentValue(org string, hash []byte, n int) SealedValue {
 	return SealedValue{Kind: SealedContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
 }
 
-// open opens a piece of the name, which is a part of v.
+// Open opens a piece of the name, which is a part of v.
 func (s *Store) Open(piece, name []byte, v SealedValue) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed
@@ -89,3 +89,29 @@ func (s *Store) Open(piece, name []byte, v SealedValue) ([]byte, error) {
 	}
 	return plain, nil
 }
+
+// DeliveryName is the place of a delivery's body, for the sealer.
+func DeliveryName(org, hookID, id string) []byte {
+	return []byte("parley delivery|" + org + "|" + hookID + "|" + id)
+}
+
+// SealDelivery returns what is stored of a delivery's body.
+func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
+	if s.sealing == 0 {
+		return body
+	}
+	return s.sealer.SealBytes(body, DeliveryName(org, hookID, id))
+}
+
+// ChunkSize is how much of a content is sent to and from the database at a time; the schema and what is stored hold it.
+const ChunkSize = 1 << 20
+
+// Chunk is a part of a content.
+type Chunk struct {
+	Hash []byte
+	N    int
+	Data []byte
+}
+
+// PieceSize is how much of a content is read and held at a time, an even part of a chunk: many who read slowly hold as many.
+const PieceSize = 128 << 10

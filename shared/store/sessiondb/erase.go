@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// eraseBatch is how many runs of a long session are erased in one transaction.
+// EraseBatch is how many runs of a long session are erased in one transaction.
 const EraseBatch = 1000
 
 // EraseSession erases a session: what its runs were asked, answered and heard to say, called, read and made, their journals and
@@ -68,7 +68,7 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 	return last, nil
 }
 
-// ends gives the number of a session's last run before the first one that is open, and that of its last one.
+// Ends gives the number of a session's last run before the first one that is open, and that of its last one.
 func Ends(ctx context.Context, tx *sqlx.Tx, ref int64) (ended, last int, err error) {
 	var found struct {
 		Open *int `db:"open"`
@@ -91,7 +91,7 @@ func closeSession(ctx context.Context, tx *sqlx.Tx, ref int64, last int) ([]exec
 	return ended, err
 }
 
-// closeSessions ends what is open in parts of sessions that reach to their ends, erases those parts, and deletes the sessions
+// CloseSessions ends what is open in parts of sessions that reach to their ends, erases those parts, and deletes the sessions
 // of which nothing is left. It says how many of them there were.
 // Their rows are locked first, in the order in which acceptance does: a message to one waits, and then begins a new session,
 // or comes after what is erased; or it came first and is seen by the statements below, which each look anew. Then
@@ -132,13 +132,13 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 	return ended, len(locked), err
 }
 
-// span is a part of a session: its runs that are numbered above after, and up to upTo unless that is negative.
+// Span is a part of a session: its runs that are numbered above after, and up to upTo unless that is negative.
 type Span struct {
 	Ref         int64
 	After, UpTo int
 }
 
-// notErased is the condition that a run is more than a husk.
+// NotErased is the condition that a run is more than a husk.
 const NotErased = ` (r.status IS NULL OR r.result IS NOT NULL)`
 
 // What stays of a run says when it was, what it cost and whose key it holds. A run that was already over by its
@@ -157,7 +157,7 @@ const eraseQuery = `UPDATE runs e SET input = '{}', result = NULL, answer = NULL
 	  LEFT JOIN open_runs o ON o.run_id = r.id ORDER BY r.session_ref, r.seq FOR UPDATE OF r
 	) kept WHERE e.id = kept.id RETURNING e.id`
 
-// eraseRuns takes the text from the runs of parts of sessions.
+// EraseRuns takes the text from the runs of parts of sessions.
 func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 	var runs []string
 	err := tx.SelectContext(ctx, &runs, eraseQuery, pq.Array(pg.Column(parts, func(p *Span) int64 { return p.Ref })),
