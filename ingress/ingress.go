@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log" //
+	"log" //nolint:depguard // the type that net/http takes; what it writes goes to zerolog
 	"net"
 	"net/http"
 	"net/netip"
@@ -116,7 +116,8 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, fmt.Errorf("setting up limits: %w", err)
 	}
 	i := &Ingress{
-		cfg: cfg, deps: deps, proxies: proxies, sealed: watch, auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
+		cfg: cfg, deps: deps, proxies: proxies, sealed: watch,
+		auth: auth.New(deps.Store.Accounts, auth.NewWidgets(deps.Store.Agents, box, watch), proxies),
 	}
 	i.dispatch = dispatch.New(dispatch.Config{
 		Window: cfg.OrgDispatchWindow, BacklogMax: cfg.BacklogMax, OrgBacklogMax: cfg.OrgBacklogMax, Tracer: deps.Tracer,

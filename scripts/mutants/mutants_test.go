@@ -15,8 +15,8 @@ const (
 	functions = "migrations/0005_functions.sql"
 	locks     = "migrations/0023_locks.sql"
 	dispatch  = "migrations/0024_dispatch.sql"
-	effects   = "shared/store/effects.go"
-	sweeping  = "shared/store/sweep.go"
+	effects   = "shared/store/executiondb/effects.go"
+	sweeping  = "shared/store/executiondb/sweep.go"
 	carrying  = "workers/internal/runner/carry.go"
 	waiting   = "ingress/internal/dispatch/waiters.go"
 	remote    = "workers/internal/toolset/remote.go"
@@ -44,7 +44,7 @@ var all = []mutant{
 	},
 	{
 		"a return to the queue without its fence",
-		[]edit{{"shared/store/finish.go", "WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING", "WHERE run_id = $1 AND $2::bigint > 0 AND status = 'running' RETURNING"}},
+		[]edit{{"shared/store/executiondb/finish.go", "WHERE run_id = $1 AND fence = $2 AND status = 'running' RETURNING", "WHERE run_id = $1 AND $2::bigint > 0 AND status = 'running' RETURNING"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
@@ -56,37 +56,37 @@ var all = []mutant{
 	},
 	{
 		"an effect without its fence",
-		[]edit{{effects, "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR SHARE"}},
+		[]edit{{"shared/store/lease/lease.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR SHARE"}},
 		"shared/store",
 		[]string{"TestAnEffectGoesOnWhereItWas"},
 	},
 	{
 		"a wait for a person without its fence",
-		[]edit{{"shared/store/park.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR UPDATE"}},
+		[]edit{{"shared/store/executiondb/park.go", "WHERE run_id = $1 AND org_id = $2 AND fence = $3 AND status = 'running' FOR UPDATE", "WHERE run_id = $1 AND org_id = $2 AND $3::bigint > 0 AND status = 'running' FOR UPDATE"}},
 		"shared/store",
 		[]string{"TestAnEffectGoesOnWhereItWas"},
 	},
 	{
 		"an outcome without its fence",
-		[]edit{{effects, "AND fence = $4 AND state = 'sending'`", "AND $4::bigint > 0 AND state = 'sending'`"}},
+		[]edit{{"shared/store/executiondb/effects.go", "AND fence = $4 AND state = 'sending'`", "AND $4::bigint > 0 AND state = 'sending'`"}},
 		"shared/store",
 		[]string{"TestAnEffectGoesOnWhereItWas"},
 	},
 	{
 		"a send past the lease",
-		[]edit{{effects, "AND state = 'ready' AND $5 > clock_timestamp()", "AND state = 'ready' AND $5::timestamptz IS NOT NULL"}},
+		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5 > clock_timestamp()", "AND state = 'ready' AND $5::timestamptz IS NOT NULL"}},
 		"shared/store",
 		[]string{"TestNothingIsSentPastTheLease"},
 	},
 	{
 		"a second send",
-		[]edit{{effects, "AND state = 'ready' AND $5", "AND state IN ('ready', 'sending') AND $5"}},
+		[]edit{{"shared/store/executiondb/effects.go", "AND state = 'ready' AND $5", "AND state IN ('ready', 'sending') AND $5"}},
 		"shared/store",
 		[]string{"TestOfManyWhoWouldSendOneMay", "TestAnEffectGoesOnWhereItWas"},
 	},
 	{
 		"unsafe effects are sent again by the next attempt",
-		[]edit{{effects, "e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:", "e.State == domain.EffectSending:"}},
+		[]edit{{"shared/store/executiondb/effects.go", "e.State == domain.EffectSending && e.SideEffect != domain.SideEffectUnsafe:", "e.State == domain.EffectSending:"}},
 		"shared/store",
 		[]string{"TestAnEffectGoesOnWhereItWas", "TestALateSenderAndTheNextAttemptAgree"},
 	},
@@ -151,14 +151,14 @@ var all = []mutant{
 		"a sweeper that requeues unguarded",
 		[]edit{
 			{dispatch, "WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()\n      AND pg_postmaster", "WHERE o.dispatched AND o.status = 'running'\n      AND pg_postmaster"},
-			{sweeping, "AND status = 'running' AND lease_until < clock_timestamp()", "AND status = 'running'"},
+			{"shared/store/executiondb/sweep.go", "AND status = 'running' AND lease_until < clock_timestamp()", "AND status = 'running'"},
 		},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
 		"a sweeper that counts no deaths",
-		[]edit{{sweeping, "fence = fence + 1, deaths = deaths + 1", "fence = fence + 1"}},
+		[]edit{{"shared/store/executiondb/sweep.go", "fence = fence + 1, deaths = deaths + 1", "fence = fence + 1"}},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
@@ -166,7 +166,7 @@ var all = []mutant{
 		"a sweeper that times out what waits for a person",
 		[]edit{
 			{dispatch, "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action') f", "WHERE o.deadline <= clock_timestamp()) f"},
-			{sweeping, "AND o.deadline <= clock_timestamp()\n\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
+			{"shared/store/executiondb/sweep.go", "AND o.deadline <= clock_timestamp()\n\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
 		},
 		"shared/store",
 		[]string{"TestAParkedRunKeepsItsSessionAndNothingElse"},
@@ -175,7 +175,7 @@ var all = []mutant{
 		"a sweeper that rings for what it does not look at again",
 		[]edit{
 			{dispatch, "WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp()) f", "WHERE o.dispatched) f"},
-			{sweeping, "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
+			{"shared/store/queuedb/dispatch.go", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
 		},
 		"workers/internal/sweep",
 		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
@@ -219,9 +219,9 @@ var all = []mutant{
 	{
 		"a doorbell before the commit",
 		[]edit{{
-			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Accept(ctx, rows, d.cfg.Window)\n",
+			"ingress/internal/dispatch/dispatch.go", "\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)\n",
 			"\tfor _, r := range rows {\n\t\td.bus.Ring(domain.Job{RunID: r.ID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dedupe: r.Dedupe, DispatchNo: 1})\n\t}\n" +
-				"\taccepted, err := d.store.Accept(ctx, rows, d.cfg.Window)\n",
+				"\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)\n",
 		}},
 		"ingress/internal/dispatch",
 		[]string{"TestOnlyAcceptedRunsAreRungFor"},
@@ -264,19 +264,19 @@ var all = []mutant{
 	},
 	{
 		"a batch that waits for what is locked",
-		[]edit{{"shared/store/locked.go", "batchLockTimeout = 50 * time.Millisecond", "batchLockTimeout = 5 * time.Second"}},
+		[]edit{{"shared/store/pg/batch.go", "BatchLockTimeout = 50 * time.Millisecond", "BatchLockTimeout = 5 * time.Second"}},
 		"shared/store",
 		[]string{"TestALockedSessionDelaysItsOwnRunAlone", "TestALockedRunDelaysItsOwnEndAlone", "TestALockedSessionDelaysItsOwnDeliveryAlone"},
 	},
 	{
 		"a batch that fails for what is locked",
-		[]edit{{"shared/store/accept.go", "case len(rows) > 1 && (isBadData(err) || IsLocked(err)):", "case len(rows) > 1 && isBadData(err):"}},
+		[]edit{{"shared/store/queuedb/accept.go", "case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):", "case len(rows) > 1 && pg.IsBadData(err):"}},
 		"shared/store",
 		[]string{"TestALockedKeyDelaysItsOwnRunAlone"},
 	},
 	{
 		"a finish that fails for what is locked",
-		[]edit{{"shared/store/locked.go", "FOR UPDATE OF o, r SKIP LOCKED", "FOR UPDATE OF o SKIP LOCKED"}, {"shared/store/finish.go", "case !isBadData(err) && !IsLocked(err):", "case !isBadData(err):"}},
+		[]edit{{"shared/store/executiondb/finish.go", "FOR UPDATE OF o, r SKIP LOCKED", "FOR UPDATE OF o SKIP LOCKED"}, {"shared/store/executiondb/finish.go", "case !pg.IsBadData(err) && !pg.IsLocked(err):", "case !pg.IsBadData(err):"}},
 		"shared/store",
 		[]string{"TestALockedRunDelaysItsOwnEndAlone"},
 	},
@@ -319,8 +319,8 @@ var all = []mutant{
 	{
 		"an expired key that is replaced by whoever frees it alone",
 		[]edit{
-			{"shared/store/accept_losers.go", "if call.tries++; call.tries == acceptTries {", "if call.tries++; freed == 0 || call.tries == acceptTries {"},
-			{"shared/store/accept_losers.go", "out[i] = Accepted{Err: ErrLocked}", "out[i] = Accepted{Err: notFound()}"},
+			{"shared/store/queuedb/accept_losers.go", "if call.tries++; call.tries == acceptTries {", "if call.tries++; freed == 0 || call.tries == acceptTries {"},
+			{"shared/store/queuedb/accept_losers.go", "out[i] = Accepted{Err: pg.ErrLocked}", "out[i] = Accepted{Err: pg.NotFound()}"},
 		},
 		"shared/store",
 		[]string{"TestAnExpiredKeyIsReplacedWhoeverFreesIt"},
@@ -339,7 +339,7 @@ var all = []mutant{
 	},
 	{
 		"a freed slot that goes to its lane alone",
-		[]edit{{"shared/store/slots.go", "n > 0 && freed[lane] == 0 {", "n < 0 && freed[lane] == 0 {"}},
+		[]edit{{"shared/store/queuedb/slots.go", "n > 0 && freed[lane] == 0 {", "n < 0 && freed[lane] == 0 {"}},
 		"shared/store",
 		[]string{"TestSlotOfAnotherLaneDispatchesTheSessionsNextRun"},
 	},
@@ -367,13 +367,13 @@ var all = []mutant{
 	},
 	{
 		"a top-up that goes by an old count",
-		[]edit{{"shared/store/slots.go", "\ts.slots.forget(lanes)\n", ""}},
+		[]edit{{"shared/store/queuedb/slots.go", "\ts.slots.forget(lanes)\n", ""}},
 		"shared/store",
 		[]string{"TestTopUpDispatchesWhatHasFreeSlots"},
 	},
 	{
 		"a count of dispatched runs with each run",
-		[]edit{{"shared/store/slots.go", "slotsCounted = time.Second ", "slotsCounted = 0 * time.Second "}, {"shared/store/slots.go", "slotsFull    = 50 * time.Millisecond", "slotsFull    = 0 * time.Millisecond"}, {"shared/store/slots.go", "slotsDuty    = 10 ", "slotsDuty    = 0 "}},
+		[]edit{{"shared/store/queuedb/slots.go", "slotsCounted = time.Second ", "slotsCounted = 0 * time.Second "}, {"shared/store/queuedb/slots.go", "slotsFull    = 50 * time.Millisecond", "slotsFull    = 0 * time.Millisecond"}, {"shared/store/queuedb/slots.go", "slotsDuty    = 10 ", "slotsDuty    = 0 "}},
 		"shared/store",
 		[]string{"TestLongSnapshotDoesNotSlowDispatch"},
 	},
@@ -385,7 +385,7 @@ var all = []mutant{
 	},
 	{
 		"a sweeper that takes runs after a step of the clock",
-		[]edit{{"workers/internal/sweep/clock.go", "s.clock.grace = time.Now().Add(store.Lease)", "s.clock.grace = time.Now()"}},
+		[]edit{{"workers/internal/sweep/clock.go", "s.clock.grace = time.Now().Add(lease.Lease)", "s.clock.grace = time.Now()"}},
 		"workers/internal/sweep",
 		[]string{"TestWorkersGetTimeAfterAStepOfTheClock"},
 	},
@@ -397,13 +397,13 @@ var all = []mutant{
 	},
 	{
 		"a lease that a clock makes long",
-		[]edit{{"shared/store/clock.go", "AND lease_until > clock_timestamp() + $1::interval + interval '1 second'", "AND lease_until < clock_timestamp() - $1::interval - interval '1 second'"}},
+		[]edit{{"shared/store/executiondb/clock.go", "AND lease_until > clock_timestamp() + $1::interval + interval '1 second'", "AND lease_until < clock_timestamp() - $1::interval - interval '1 second'"}},
 		"workers/internal/sweep",
 		[]string{"TestLeasesAreShortenedWhenTheClockIsSetBack"},
 	},
 	{
 		"a statement of whatever size",
-		[]edit{{"shared/store/finish.go", "bytes > MaxBatchBytes && i > 0", "bytes > MaxBatchBytes && i < 0"}},
+		[]edit{{"shared/store/executiondb/finish.go", "bytes > MaxBatchBytes && i > 0", "bytes > MaxBatchBytes && i < 0"}},
 		"shared/store",
 		[]string{"TestAStatementIsBoundedInBytes"},
 	},

@@ -98,7 +98,9 @@ func (h *Handler) accountsOf(ctx context.Context, email string) (known, free boo
 }
 
 // acceptAnew makes an account of the invited address.
-func (h *Handler) acceptAnew(c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin) (accountdb.Account, error) {
+func (h *Handler) acceptAnew(
+	c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin,
+) (accountdb.Account, error) {
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	if err := found.Err(); err != nil {

@@ -160,7 +160,8 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	case page > *doc.Pages:
 		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
-	passages, err := h.Store.Knowledge.DocumentPassages(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, page, PagePassagesMost+1)
+	org := httpx.Caller(c).OrganizationID
+	passages, err := h.Store.Knowledge.DocumentPassages(c.Request.Context(), org, documentID, page, PagePassagesMost+1)
 	if err != nil {
 		return shown, err
 	}
