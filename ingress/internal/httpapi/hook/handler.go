@@ -72,7 +72,7 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "POST", Path: "/api/hooks/deliveries", Action: "*", Need: auth.NeedUser, Role: admin,
-			Find: h.findDelivery, Beside: httpx.Params{"hookId"},
+			Find: h.findDelivery, Beside: httpx.Params{"hookId"}, NoBody: true,
 			Handle: h.postDeliveries,
 		},
 	}

@@ -226,9 +226,6 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 // rotateEndpoint is POST /api/notifications?id=&action=rotate: a new secret, shown once; the one before signs beside it for a day.
 func (h *Handler) rotateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
-	if err == nil {
-		err = httpx.RefuseFields(c)
-	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -245,9 +242,6 @@ func (h *Handler) rotateEndpoint(c *gin.Context) {
 // testEndpoint is POST /api/notifications?id=&action=test: a ping, whether the endpoint is enabled or not.
 func (h *Handler) testEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
-	if err == nil {
-		err = httpx.RefuseFields(c)
-	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -79,7 +79,7 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "POST", Path: "/api/runs", Action: "*", Need: auth.NeedUser, Role: member,
-			Find: run, Beside: httpx.Params{"toolCallId"},
+			Find: run, Beside: httpx.Params{"toolCallId"}, NoBody: true,
 			Handle: h.postRuns,
 		},
 		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: h.streamChanges},
