@@ -3082,7 +3082,10 @@ export interface PostAgentsHeaders {
    * not at all.
    */
   Prefer?: string;
-  /** The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one. */
+  /**
+   * With `action=import-openapi`: the `ETag`s of versions that may be changed, or `*`; 412 when the
+   * agent is at another one. A chat ignores it.
+   */
   "If-Match"?: string;
 }
 

@@ -4122,7 +4122,8 @@ PostAgentsHeaders = TypedDict(
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
         "Prefer": NotRequired[str],
-        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        # With `action=import-openapi`: the `ETag`s of versions that may be changed, or `*`; 412
+        # when the agent is at another one. A chat ignores it.
         "If-Match": NotRequired[str],
     },
 )
