@@ -197,8 +197,7 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 	if got := again(3); got.json(t, "error") != nil {
 		t.Errorf("%s", got.body)
 	}
-	// Actions take no body. One that comes with them is treated as at those of runs.
-	a.from("POST", "/api/knowledge?action=retry&id="+documentID, `{"name":"another"}`, h.key).want(t, "with a body", 202, "").says(t, `"name":"home.txt"`)
+	a.from("POST", "/api/knowledge?action=retry&id="+documentID, `{"name":"another"}`, h.key).want(t, "with a field", 400, "invalid_request name:unknown_field")
 	a.from("POST", "/api/knowledge?action=retry", "", h.key).want(t, "without an id", 400, "invalid_request id:required")
 }
 
