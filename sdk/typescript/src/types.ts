@@ -3182,7 +3182,8 @@ export interface RunAutomationHeaders {
   /** What kind of trigger calls. Unless given: `"api"`. */
   "x-trigger-type"?: string;
   /**
-   * The caller's name for the automation: 1 to 128 printable characters. Runs can be listed by it.
+   * The caller's name for the automation: 1 to 128 printable characters, and not only white space.
+   * Runs can be listed by it.
    */
   "x-automation-id"?: string;
   /**

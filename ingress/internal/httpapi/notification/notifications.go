@@ -38,7 +38,9 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
 	}
-	p.Text("description", b.Description.Value, 0, httpx.MaxDescription)
+	if b.Description.Value != "" {
+		p.Name("description", b.Description.Value, httpx.MaxDescription)
+	}
 	if b.Events.Set {
 		checkEvents(p, b.Events.Value)
 	}

@@ -4246,8 +4246,8 @@ RunAutomationHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
         # What kind of trigger calls. Unless given: `"api"`.
         "x-trigger-type": NotRequired[str],
-        # The caller's name for the automation: 1 to 128 printable characters. Runs can be listed by
-        # it.
+        # The caller's name for the automation: 1 to 128 printable characters, and not only white
+        # space. Runs can be listed by it.
         "x-automation-id": NotRequired[str],
         # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
         # the same run.
