@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -160,5 +161,46 @@ func TestNoNameIsBlank(t *testing.T) {
 		body, contentType := formOf(t, filePart{name: "file", file: blank, content: "c"})
 		w.do("POST", "/api/knowledge", string(body), ada.auth, "Content-Type: "+contentType).
 			want(t, fmt.Sprintf("form %+q", blank), 400, "invalid_request file[0]:invalid_value")
+	}
+}
+
+// Session ids and idempotency keys have no hidden characters, and are not blank, whatever door they come through.
+func TestSessionsAndKeysShowWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	const automation, chat = "/api/internal/run-automation", "/api/agents?action=chat&id="
+	target, completion := `{"target":"`+agentID+`","input":{"message":"m"}`, `{"model":"`+agentID+`","messages":[{"role":"user","content":"m"}]`
+	response, message := `{"model":"`+agentID+`","input":"m"`, `"messages":[{"role":"user","content":"m"}]`
+	for _, text := range []string{`a\u200bb`, `a\u202eb`, `a\nb`, `a\u00a0b`, ` `, `\u3000`} {
+		for field, c := range map[string]struct{ path, body string }{
+			"sessionId":            {chat + agentID, `{"message":"m","sessionId":"` + text + `"}`},
+			"sessionId ":           {automation, target + `,"sessionId":"` + text + `"}`},
+			"idempotencyKey":       {automation, target + `,"idempotencyKey":"` + text + `"}`},
+			"id":                   {chat + agentID + "&format=ai-sdk", `{` + `"messages":[{"role":"user","parts":[{"type":"text","text":"m"}]}],"id":"` + text + `"}`},
+			"threadId":             {chat + agentID + "&format=ag-ui", `{` + message + `,"runId":"r","threadId":"` + text + `"}`},
+			"metadata.session_id":  {"/v1/chat/completions", completion + `,"metadata":{"session_id":"` + text + `"}}`},
+			"user":                 {"/v1/chat/completions", completion + `,"user":"` + text + `"}`},
+			"metadata.session_id ": {"/v1/responses", response + `,"metadata":{"session_id":"` + text + `"}}`},
+			"user ":                {"/v1/responses", response + `,"user":"` + text + `"}`},
+			"conversation":         {"/v1/responses", response + `,"conversation":"` + text + `"}`},
+			"conversation.id":      {"/v1/responses", response + `,"conversation":{"id":"` + text + `"}}`},
+		} {
+			want := "invalid_request " + strings.TrimSpace(field)
+			if !strings.HasPrefix(c.path, "/v1/") {
+				want += ":invalid_value"
+			}
+			a.from("POST", c.path, c.body, h.key).want(t, field+" "+text, 400, want)
+		}
+	}
+	for _, text := range []string{"a\u200bb", "a\u202eb", "a\u00a0b", "\u3000"} {
+		header, query := "Idempotency-Key: "+text, "session_id="+url.QueryEscape(text)
+		a.from("POST", chat+agentID, `{"message":"m","sessionId":"s"}`, h.key, header).want(t, "chat", 400, "invalid_request Idempotency-Key:invalid_value")
+		a.from("POST", automation, target+`}`, h.key, header).want(t, "automation", 400, "invalid_request Idempotency-Key:invalid_value")
+		a.from("POST", "/v1/chat/completions", completion+`}`, h.key, header).want(t, "completion", 400, "invalid_request Idempotency-Key")
+		a.from("POST", "/v1/responses", response+`}`, h.key, header).want(t, "response", 400, "invalid_request Idempotency-Key")
+		a.from("POST", "/v1/realtime/client_secrets?"+query, `{"session":{"model":"`+agentID+`"}}`, h.key).want(t, "secret", 400, "invalid_request session_id")
+		a.from("GET", "/v1/realtime?model="+agentID+"&"+query, "", upgrading(h.key)...).want(t, "voice", 400, "invalid_request session_id")
 	}
 }

@@ -42,7 +42,10 @@ export type SourceId = string;
 /** Names a template; readable and stable. */
 export type TemplateId = string;
 
-/** The client's name for a session. */
+/**
+ * The client's name for a session. A new message may not name one with hidden characters, or of
+ * only white space.
+ */
 export type SessionId = string;
 
 /** An instant in UTC with milliseconds. */
@@ -3073,8 +3076,8 @@ export interface PostAgentsHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
   /**
@@ -3187,8 +3190,8 @@ export interface RunAutomationHeaders {
    */
   "x-automation-id"?: string;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
   /**
@@ -4331,8 +4334,8 @@ export interface CreateCompletionHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }
@@ -4354,8 +4357,8 @@ export interface CreateResponseHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }
@@ -4458,8 +4461,8 @@ export interface PostMcpHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }

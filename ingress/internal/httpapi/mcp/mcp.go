@@ -165,7 +165,7 @@ func (t *callable) submission(call agenttools.Call) (*dispatch.Submission, error
 		SessionID: said.SessionID.Value, Message: said.Message, TriggerType: domain.TriggerChat, Traceparent: httpx.Traceparent(t.c),
 	}
 	if said.SessionID.Set {
-		httpx.CheckSession(found, s.SessionID)
+		httpx.CheckSession(found, "sessionId", s.SessionID)
 	} else {
 		s.Retention = dispatch.UnnamedRetention
 	}

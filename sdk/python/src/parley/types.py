@@ -569,7 +569,9 @@ TemplateId: TypeAlias = str
 
 
 SessionId: TypeAlias = str
-"""The client's name for a session."""
+"""The client's name for a session. A new message may not name one with hidden characters, or
+of only white space.
+"""
 
 
 Time: TypeAlias = str
@@ -4116,8 +4118,8 @@ PostAgentsHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
@@ -4249,8 +4251,8 @@ RunAutomationHeaders = TypedDict(
         # The caller's name for the automation: 1 to 128 printable characters, and not only white
         # space. Runs can be listed by it.
         "x-automation-id": NotRequired[str],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
@@ -5679,8 +5681,8 @@ CreateCompletionHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5705,8 +5707,8 @@ CreateResponseHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5822,8 +5824,8 @@ PostMcpHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
