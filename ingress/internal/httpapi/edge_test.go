@@ -313,11 +313,15 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 		"/api/notifications": {"url", "description", "events", "agentId", "enabled", "secret"},
 		"/api/knowledge":     {"name", "metadata", "url", "mimeType"},
 	}
-	const number, text = `7`, `"2026-01-01T00:00:00.000Z"`
+	const number, text, null = `7`, `"2026-01-01T00:00:00.000Z"`, `null`
 	moving := map[string]map[string]string{ // which may have changed since they were read
 		"/api/budgets":       {"used": number, "reserved": number, "resetsAt": text},
 		"/api/hooks":         {"lastDeliveryAt": text, "previousSecretUntil": text},
 		"/api/notifications": {"failures": number, "lastSuccessAt": text, "disabledAt": text, "disabledReason": text, "previousSecretUntil": text},
+		"/api/knowledge": {
+			"bytes": number, "sha256": null, "status": `"queued"`, "error": `{"code":"unreadable","message":"It cannot be read."}`, "pages": null,
+			"pagesDone": number, "chunks": number, "language": `"de"`, "notes": `["Page 7 is empty."]`, "updatedAt": text,
+		},
 	}
 	seen := map[string]bool{}
 	for _, r := range edgeRows(t) {
@@ -335,6 +339,8 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 			}
 			if older, moves := moving[r.path][name]; moves {
 				r.ok("PUT", target, `{"`+name+`":`+older+`}`, r.caller.headers...)
+				r.from("PUT", target, `{"`+name+`":true}`, r.caller.headers...).
+					want(t, "PUT "+r.path+" with "+name+" of another type", 400, "invalid_request "+name+":invalid_type")
 				continue
 			}
 			got := r.from("PUT", target, `{"`+name+`":"other"}`, r.caller.headers...)

@@ -163,7 +163,7 @@ func TestDocumentsChange(t *testing.T) {
 		`{"name":""}`:                        "name:too_short",
 		`{"id":"doc_x"}`:                     "id:invalid_value",
 		`{"content":"a","url":"https://a/"}`: "url:conflict",
-		`{"createdBy":"me","pages":"x","metadata":{"":""}}`: "createdBy:unknown_field metadata:invalid_value",
+		`{"createdBy":"me","pages":"x","metadata":{"":""}}`: "createdBy:unknown_field pages:invalid_type metadata:invalid_value",
 	} {
 		put(body).want(t, body, 400, "invalid_request "+problems)
 	}
