@@ -366,7 +366,7 @@ export interface NewDocument {
 
 /**
  * What to change of a document. Of `content`, `contentBase64` and another `url` there may be one.
- * Read-only fields may come back as they were read.
+ * Read-only fields may come back as they were read, also those that workers have changed since.
  */
 export interface DocumentChange {
   name?: string;
@@ -4469,6 +4469,9 @@ export interface PostMcpHeaders {
 
 /** The body of `POST /mcp`: Use agents as the tools of an MCP server. */
 export type PostMcpBody = McpRequest;
+
+/** What `POST /mcp` answers: Use agents as the tools of an MCP server. */
+export type PostMcpAnswer = McpMessage;
 
 /** An event of `POST /mcp`. */
 export type PostMcpEvent = McpEvent;

@@ -375,6 +375,7 @@ __all__ = [
     "PostKnowledgeBody",
     "PostKnowledgeHeaders",
     "PostKnowledgeQuery",
+    "PostMcpAnswer",
     "PostMcpBody",
     "PostMcpEvent",
     "PostMcpHeaders",
@@ -983,7 +984,8 @@ class NewDocument(TypedDict):
 
 class DocumentChange(TypedDict):
     """What to change of a document. Of `content`, `contentBase64` and another `url` there may
-    be one. Read-only fields may come back as they were read.
+    be one. Read-only fields may come back as they were read, also those that workers have
+    changed since.
     """
 
     name: NotRequired[str]
@@ -5834,6 +5836,10 @@ PostMcpHeaders = TypedDict(
 
 PostMcpBody: TypeAlias = McpRequest
 """The body of `POST /mcp`: Use agents as the tools of an MCP server."""
+
+
+PostMcpAnswer: TypeAlias = McpMessage
+"""What `POST /mcp` answers: Use agents as the tools of an MCP server."""
 
 
 PostMcpEvent: TypeAlias = McpEvent
