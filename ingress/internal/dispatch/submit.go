@@ -89,7 +89,7 @@ func (s *Submission) NewRun(deadline time.Duration) (store.NewRun, error) {
 		KeyID: s.Caller.KeyID,
 	}
 	if run.SessionID == "" {
-		run.SessionID, run.OwnSession = "auto_"+id.Suffix(runID), true
+		run.SessionID, run.OwnSession = store.OwnSessionPrefix+id.Suffix(runID), true
 	}
 	run.SessionKey = contract.Hash(run.OrganizationID, s.Target(), s.Principal, run.SessionID)
 	unique := s.KeyScope + "\x00" + s.Key

@@ -3293,9 +3293,12 @@ export type DeleteHooksAnswer = Deleted;
 
 /** The query of `GET /api/hooks/deliveries`: List deliveries, or read one. */
 export interface GetDeliveriesQuery {
-  /** Only deliveries to this hook. */
+  /**
+   * Only deliveries to this hook. With `id` it is needed where several hooks have a delivery of
+   * that id.
+   */
   hookId?: HookId;
-  /** With `hookId`: give this delivery instead of a list. */
+  /** Give this delivery instead of a list. */
   id?: string;
   /** Only deliveries of which this became. */
   status?: DeliveryStatus;

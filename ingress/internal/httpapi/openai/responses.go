@@ -61,7 +61,7 @@ func (h *Handler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID st
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
 	s.SessionID = run.Run.SessionID
-	if strings.HasPrefix(s.SessionID, "auto_") {
+	if strings.HasPrefix(s.SessionID, store.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
 	}
 	return nil

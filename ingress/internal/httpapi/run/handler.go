@@ -108,14 +108,16 @@ func (h *Handler) findTarget(c *gin.Context) error {
 
 func (h *Handler) findSession(c *gin.Context) error {
 	found := &httpx.Problems{}
-	name, exists := h.sessionNamed(c, found)
+	name, exists, err := h.sessionNamed(c, found)
 	switch {
+	case err != nil:
+		return err
 	case found.Err() != nil:
 		return nil //nolint:nilerr // the query names no session
-	case !exists || !httpx.IsText(name.SessionID):
+	case !exists:
 		return httpx.NotFound()
 	}
-	_, _, _, err := h.Store.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
+	_, _, _, err = h.Store.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
 	return err
 }
 

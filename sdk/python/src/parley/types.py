@@ -4381,10 +4381,12 @@ class GetDeliveriesQuery(TypedDict):
     """The query of `GET /api/hooks/deliveries`: List deliveries, or read one."""
 
     hookId: NotRequired[HookId]
-    """Only deliveries to this hook."""
+    """Only deliveries to this hook. With `id` it is needed where several hooks have a delivery
+    of that id.
+    """
 
     id: NotRequired[str]
-    """With `hookId`: give this delivery instead of a list."""
+    """Give this delivery instead of a list."""
 
     status: NotRequired[DeliveryStatus]
     """Only deliveries of which this became."""
