@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -28,6 +29,18 @@ func HiddenRune(text string) rune {
 		}
 	}
 	return utf8.RuneError
+}
+
+// NameFault says why text cannot be a name or an id that people read: it has a character that HiddenRune returns, or only white
+// space. It returns "" if nothing is wrong. An empty text has no fault.
+func NameFault(text string) string {
+	if r := HiddenRune(text); r != utf8.RuneError {
+		return fmt.Sprintf("must not contain %U: control, invisible and bidirectional characters are not allowed", r)
+	}
+	if text != "" && strings.TrimSpace(text) == "" {
+		return "must not be only white space"
+	}
+	return ""
 }
 
 // hidden reports whether the character at i is one that HiddenRune returns.
@@ -72,7 +85,8 @@ func CleanName(name string, maxRunes int) string {
 		kept = slices.DeleteFunc(kept, func(r rune) bool { return unicode.In(r, unicode.Cf, unicode.Variation_Selector) })
 	}
 
-	if name = strings.TrimSpace(string(kept)); strings.Trim(name, ". ") == "" {
+	name = strings.TrimSpace(string(kept))
+	if strings.TrimFunc(name, func(r rune) bool { return r == '.' || unicode.IsSpace(r) }) == "" {
 		return ""
 	}
 	if kept = []rune(name); len(kept) > maxRunes {

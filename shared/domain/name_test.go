@@ -14,7 +14,7 @@ func TestCleanName(t *testing.T) {
 		most int
 	}]string{
 		{"plain.txt", 255}: "plain.txt", {"../../etc/passwd", 255}: "passwd", {`C:\temp\a.txt`, 255}: "a.txt",
-		{"dir/", 255}: "", {"", 255}: "", {"..", 255}: "", {" . ", 255}: "", {"\u200e \u2028.", 255}: "",
+		{"dir/", 255}: "", {"", 255}: "", {"..", 255}: "", {" . ", 255}: "", {".\u3000.", 255}: "", {"\u3000 \u3000", 255}: "", {"\u200e \u2028.", 255}: "",
 		{"photo\u202egnp.exe", 255}: "photognp.exe", {"\u2066a\u2069\ufeff.b\u200b", 255}: "a.b", {"a\x00b\x1b[1m.txt", 255}: "ab[1m.txt", {"a\xffb", 255}: "ab",
 		{"a\r\nb\u2028c\u00a0d", 255}: "a  b c d", {"\u0645\u06cc\u200c\u062e", 255}: "\u0645\u06cc\u200c\u062e", {"👩\u200d🔬.md", 255}: "👩\u200d🔬.md",
 		{"a\u3164b\U000e0041.txt", 255}: "ab.txt", {"👩\u200d\u200b🔬", 255}: "👩🔬", {"\u200b\ufe0fa", 255}: "a", {"❤\ufe0f.md", 255}: "❤\ufe0f.md",
@@ -22,6 +22,20 @@ func TestCleanName(t *testing.T) {
 	} {
 		if got := domain.CleanName(given.name, given.most); got != want {
 			t.Errorf("%q: %q, want %q", given.name, got, want)
+		}
+	}
+}
+
+func TestNameFault(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "a", " a ", "\u3000a", "👩\u200d🔬"} {
+		if fault := domain.NameFault(text); fault != "" {
+			t.Errorf("%+q: %s", text, fault)
+		}
+	}
+	for _, text := range []string{" ", "   ", "\u3000", " \u3000 ", "\u00a0", "\u1680", "\u2003", "\u202f", "\u205f", "\t", "a\u200bb"} {
+		if domain.NameFault(text) == "" {
+			t.Errorf("%+q has no fault", text)
 		}
 	}
 }

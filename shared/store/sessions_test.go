@@ -252,6 +252,13 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 		"nobody's": {func(s *store.Store) {
 			r.must(s.Sessions.Sessions(t.Context(), r.org, sessiondb.SessionFilter{Principals: []string{"usr_x"}}, 101))
 		}, 100},
+		"one by its name": {func(s *store.Store) {
+			r.must(s.Sessions.SessionsNamed(t.Context(), r.org, "s200", []string{"usr_100"}))
+		}, 100},
+		"anybody's by its name": {func(s *store.Store) { r.must(s.Sessions.SessionsNamed(t.Context(), r.org, "s201", nil)) }, 200},
+		"a run's own": {func(s *store.Store) {
+			r.must(s.Sessions.SessionsNamed(t.Context(), r.org, sessiondb.OwnSessionPrefix+strings.Repeat("0", 26), nil))
+		}, 100},
 		"a page of a long one": {func(s *store.Store) {
 			sessions, turns, _, err := s.Sessions.ReadSession(t.Context(), long, 10_000, 101)
 			r.must(nil, err)

@@ -27,6 +27,25 @@ const (
 	methodListen = "subscriptions/listen"
 )
 
+// Codes of JSON-RPC's errors about a message as a whole.
+const (
+	CodeParseError     = jsonrpc.CodeParseError
+	CodeInvalidRequest = jsonrpc.CodeInvalidRequest
+	CodeMethodNotFound = jsonrpc.CodeMethodNotFound
+)
+
+// CodeOf returns the code of JSON-RPC for a message that the SDK refuses in plain text. It returns false if the refusal is not about
+// the message but about its request, such as the header Accept.
+func CodeOf(refusal string) (code int, ok bool) {
+	switch {
+	case strings.HasPrefix(refusal, "JSON RPC not handled"):
+		return CodeMethodNotFound, true
+	case strings.HasPrefix(refusal, "invalid request"), strings.HasPrefix(refusal, "malformed payload"):
+		return CodeInvalidRequest, true
+	}
+	return 0, false
+}
+
 // Agent is an agent that may be called.
 type Agent struct{ ID, Name, Description string }
 

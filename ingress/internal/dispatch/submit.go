@@ -14,6 +14,7 @@ import (
 	"parley/shared/store"
 	"parley/shared/store/queuedb"
 	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 // Submission is a checked request to run an agent or template, however it came in.
@@ -91,7 +92,7 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 		KeyID: s.Caller.KeyID,
 	}
 	if run.SessionID == "" {
-		run.SessionID, run.OwnSession = "auto_"+id.Suffix(runID), true
+		run.SessionID, run.OwnSession = sessiondb.OwnSessionPrefix+id.Suffix(runID), true
 	}
 	run.SessionKey = contract.Hash(run.OrganizationID, s.Target(), s.Principal, run.SessionID)
 	unique := s.KeyScope + "\x00" + s.Key

@@ -122,6 +122,7 @@ var accessTable = []accessRow{
 	{"POST", "/api/widget/sessions", "", `{"agentId":"$wag","visitor":"$word"}`, forPage, "", 201, false},
 
 	{"GET", "/api/sessions", "", "", forCaller, "member", 200, false},
+	{"GET", "/api/sessions", "id=$alone", "", forCaller, "member", 200, false},
 	{"GET", "/api/sessions", "id=s&agentId=$at", "", forCaller, "member", 200, false},
 	{"GET", "/api/sessions", "id=$named&templateId=tpl_support", "", forCaller, "member", 200, false},
 	{"DELETE", "/api/sessions", "id=s&agentId=$at", "", forCaller, "member", 200, false},
@@ -175,6 +176,7 @@ var accessTable = []accessRow{
 	{"DELETE", "/api/hooks", "id=$hook", "", forCaller, "admin", 200, false},
 	{"GET", "/api/hooks/deliveries", "limit=5", "", forCaller, "admin", 200, false},
 	{"GET", "/api/hooks/deliveries", "hookId=$hook", "", forCaller, "admin", 200, false},
+	{"GET", "/api/hooks/deliveries", "id=$dlv", "", forCaller, "admin", 200, false},
 	{"GET", "/api/hooks/deliveries", "id=d1&hookId=$hook", "", forCaller, "admin", 200, false},
 	{"POST", "/api/hooks/deliveries", "action=redeliver&id=d1&hookId=$hook", "", forCaller, "admin", 202, false},
 	{"GET", "/api/notifications", "", "", forCaller, "admin", 200, false},

@@ -125,7 +125,7 @@ func TestAutomationsHaveNamesThatCanBeRead(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
 		"nightly ☾": true, "👩‍🚀 ünlü": true, "می\u200cخواهم": true, strings.Repeat("ü", 128): true,
-		"": false, strings.Repeat("ü", 129): false, "a\tb": false, "\u2028": false, "\u202e\u200b": false, "\u00ad": false, "\ue000": false, "\u0378": false, "\xff": false,
+		"": false, " ": false, "\u3000": false, strings.Repeat("ü", 129): false, "a\tb": false, "\u2028": false, "\u202e\u200b": false, "\u00ad": false, "\ue000": false, "\u0378": false, "\xff": false,
 	} {
 		found := &httpx.Problems{}
 		httpx.CheckAutomationID(found, "x-automation-id", name)

@@ -85,6 +85,20 @@ func TestDocs(t *testing.T) {
 		}
 		w.do("GET", path, "", `If-None-Match: "other"`).want(t, path+" changed", 200, "")
 		w.do("POST", path, "").want(t, path+" by POST", 405, "method_not_allowed")
+		w.do("GET", path+"?zz=1", "").want(t, path+" with a parameter", 400, "invalid_request zz:unknown_field")
+		w.do("GET", path+"?%zz", "").want(t, path+" with a malformed query", 400, "invalid_request query:invalid_value")
+	}
+}
+
+// Load balancers add to the queries of probes, so that no cache answers them.
+func TestProbesIgnoreTheQuery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		plain, busted := w.do("GET", path, ""), w.do("GET", path+"?t=1", "")
+		if busted.status != plain.status || plain.status == 400 {
+			t.Errorf("%s: %d, with a parameter %d", path, plain.status, busted.status)
+		}
 	}
 }
 

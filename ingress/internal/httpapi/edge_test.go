@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -121,6 +123,59 @@ func TestEveryQueryIsStrict(t *testing.T) {
 		}
 	}
 	t.Logf("%d queries", n)
+}
+
+// Every route but those of GET refuses fields that it does not know. A route that takes no body accepts an empty object, as it accepts
+// no body.
+func TestEveryBodyIsStrict(t *testing.T) {
+	t.Parallel()
+	taken, n := 0, 0
+	for _, r := range edgeRows(t) {
+		if r.method == http.MethodGet {
+			continue
+		}
+		got := r.send(r.own(), "", `{"zzUnknown":1}`)
+		if got.status != 400 || !strings.Contains(got.problems(t)+" ", " zzUnknown:unknown_field ") {
+			t.Errorf("%s with an unknown field: %d %s", r.name(), got.status, got.body)
+		}
+		if r.body != "" {
+			taken++
+			continue
+		}
+		n++
+		if !r.route.RefusesFields() {
+			t.Errorf("%s has no body in the access table, and takes one", r.name())
+		}
+		r.send(r.own(), "", `[]`).want(t, r.name()+" with a list", 400, "invalid_request body:invalid_type")
+		r.send(r.own(), "", `{"pad":"`+strings.Repeat("x", httpx.MaxBody)+`"}`).want(t, r.name()+" with a large body", 413, "payload_too_large")
+		if r.who == forSession { // which logging out ends
+			login := `{"email":"` + r.caller.who.email + `","password":"` + password + `"}`
+			r.caller.headers = []string{"Authorization: Bearer " + r.ok("POST", "/api/auth/login", login).text(t, "token")}
+		}
+		if got := r.send(r.own(), "", `{}`); got.status != r.status {
+			t.Errorf("%s with an empty object: %d %s", r.name(), got.status, got.body)
+		}
+	}
+	t.Logf("%d rows with a body, %d without", taken, n)
+}
+
+// An empty body of unknown length is no body.
+func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	endpointID := w.do("POST", "/api/notifications", newEndpoint, ada.auth).want(t, "endpoint", 201, "").text(t, "id")
+	for body, want := range map[string]int{"": 202, "{}": 202, `{"zz":1}`: 400} {
+		unknownLength := io.MultiReader(strings.NewReader(body))
+		req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/notifications?action=test&id="+endpointID, unknownLength)
+		req.Header.Set("Authorization", "Bearer "+ada.token)
+		if body != "" {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		if got := w.send(req); got.status != want {
+			t.Errorf("%q: %d %s", body, got.status, got.body)
+		}
+	}
 }
 
 // Checks come in one order: credential, permission, the id in the query, then parameters and body.
@@ -258,11 +313,15 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 		"/api/notifications": {"url", "description", "events", "agentId", "enabled", "secret"},
 		"/api/knowledge":     {"name", "metadata", "url", "mimeType"},
 	}
-	const number, text = `7`, `"2026-01-01T00:00:00.000Z"`
+	const number, text, null = `7`, `"2026-01-01T00:00:00.000Z"`, `null`
 	moving := map[string]map[string]string{ // which may have changed since they were read
 		"/api/budgets":       {"used": number, "reserved": number, "resetsAt": text},
 		"/api/hooks":         {"lastDeliveryAt": text, "previousSecretUntil": text},
 		"/api/notifications": {"failures": number, "lastSuccessAt": text, "disabledAt": text, "disabledReason": text, "previousSecretUntil": text},
+		"/api/knowledge": {
+			"bytes": number, "sha256": null, "status": `"queued"`, "error": `{"code":"unreadable","message":"It cannot be read."}`, "pages": null,
+			"pagesDone": number, "chunks": number, "language": `"de"`, "notes": `["Page 7 is empty."]`, "updatedAt": text,
+		},
 	}
 	seen := map[string]bool{}
 	for _, r := range edgeRows(t) {
@@ -280,6 +339,8 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 			}
 			if older, moves := moving[r.path][name]; moves {
 				r.ok("PUT", target, `{"`+name+`":`+older+`}`, r.caller.headers...)
+				r.from("PUT", target, `{"`+name+`":true}`, r.caller.headers...).
+					want(t, "PUT "+r.path+" with "+name+" of another type", 400, "invalid_request "+name+":invalid_type")
 				continue
 			}
 			got := r.from("PUT", target, `{"`+name+`":"other"}`, r.caller.headers...)

@@ -70,7 +70,7 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 	if err := r.CheckQuery(c); err != nil {
 		return err
 	}
-	return readableBody(c.Request, r.Forms)
+	return checkBody(c, &r)
 }
 
 // checkPage refuses pages of other origins where a browser adds the credential, or none is needed.
@@ -96,14 +96,15 @@ func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	return r.Find(c)
 }
 
-// readableBody refuses a body that is no JSON, and no form where there may be one, also where none is read. In GET and
-// DELETE a body means nothing.
-func readableBody(req *http.Request, forms bool) error {
-	bodied := req.Method == http.MethodPost || req.Method == http.MethodPut
+// checkBody refuses a body that is no JSON, and no form where there may be one, and fields where the route takes no body.
+func checkBody(c *gin.Context, r *httpx.Route) error {
+	req := c.Request
 	switch {
-	case !bodied || req.ContentLength == 0 || httpx.IsJSON(req.Header):
+	case r.RefusesFields():
+		return httpx.RefuseFields(c)
+	case req.Method == http.MethodGet || req.Method == http.MethodHead || req.ContentLength == 0 || httpx.IsJSON(req.Header):
 		return nil
-	case !forms:
+	case !r.Forms:
 		return httpx.NotJSON()
 	case httpx.IsForm(req.Header):
 		return nil

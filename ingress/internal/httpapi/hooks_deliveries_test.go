@@ -368,3 +368,25 @@ func TestHooksThatTakeNothing(t *testing.T) {
 	}
 	a.from("GET", hook.ReceivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
 }
+
+// A delivery is read by its id alone where one hook has it. A hook that is named must have it.
+func TestDeliveriesAreReadByIDAlone(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h, other := a.newHouse("red"), a.newHouse("blue")
+	first, second := a.hooked(h), a.hooked(h)
+	a.deliver(second, "hmac", "d2", "", `{"a":"red"}`).want(t, "delivering", 202, "")
+	a.deliver(a.hooked(other), "hmac", "d3", "", `{"a":"blue"}`).want(t, "delivering", 202, "")
+	const path = "/api/hooks/deliveries?id="
+	for query, hookID := range map[string]string{"d2": second, "d2&hookId=" + second: second, "d1&hookId=" + first: first} {
+		if got := a.ok("GET", path+query, "", h.key); got.text(t, "hookId") != hookID || got.text(t, "body") != `{"a":"red"}` {
+			t.Errorf("%s: %s", query, got.body)
+		}
+	}
+	for _, query := range []string{"none", "d3", "%00", "%ff", "none&hookId=" + first, "d2&hookId=" + first, "d2&hookId=x"} {
+		a.from("GET", path+query, "", h.key).want(t, query, 404, "not_found")
+		a.from("POST", path+query+"&action=redeliver", "", h.key).want(t, "delivering again "+query, 404, "not_found")
+	}
+	a.from("GET", path+"d1", "", h.key).want(t, "of two hooks", 400, "invalid_request hookId:required")
+	a.from("POST", path+"d2&action=redeliver", "", h.key).want(t, "delivering again without a hook", 400, "invalid_request hookId:required")
+}

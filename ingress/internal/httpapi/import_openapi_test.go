@@ -10,6 +10,7 @@ import (
 
 	"parley/ingress/internal/httpapi/agent"
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openapi"
 	"parley/shared/domain"
 	"parley/shared/secrets"
 )
@@ -41,6 +42,53 @@ paths:
 func (w *world) importInto(agentID, body string, headers ...string) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
+}
+
+// An import checks the shape of its body, then the version, then what the body means: as a PUT does.
+func TestImportChecksInTheOrderOfPut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	agentID := w.agent(ada, smallAgent)
+	const (
+		good, stale, malformed = `If-Match: "1"`, `If-Match: "9"`, "If-Match: 9"
+		oddShape               = `{"zz":1,"document":` + petsJSON + `}`
+		noDocument             = `{"document":"no document"}`
+	)
+	for name, c := range map[string]struct {
+		body, header string
+		status       int
+		problems     string
+	}{
+		"shape before version":        {oddShape, stale, 400, "invalid_request zz:unknown_field"},
+		"malformed If-Match":          {noDocument, malformed, 400, "invalid_request If-Match:invalid_value"},
+		"version before the document": {noDocument, stale, 412, "precondition_failed"},
+		"version in the body":         {`{"version":9,"document":"no document"}`, good, 409, "version_conflict"},
+		"the document":                {noDocument, good, 400, "invalid_request document:invalid_value"},
+	} {
+		w.importInto(agentID, c.body, ada.auth, c.header).want(t, name, c.status, c.problems)
+	}
+	put := func(body, header string, status int, problems string) {
+		t.Helper()
+		w.do("PUT", "/api/agents?id="+agentID, body, ada.auth, header).want(t, "PUT "+body, status, problems)
+	}
+	put(`{"zz":1}`, stale, 400, "invalid_request zz:unknown_field")
+	put(`{"createdAt":1}`, stale, 412, "precondition_failed")
+	put(`{"createdAt":1,"version":9}`, good, 409, "version_conflict")
+	put(`{"createdAt":1}`, good, 400, "invalid_request createdAt:invalid_value")
+}
+
+// If-Match is documented for the action that honours it: a chat changes nothing that has a version.
+func TestIfMatchIsDocumentedForImports(t *testing.T) {
+	t.Parallel()
+	for _, group := range openapi.Read().Groups {
+		for _, o := range group.Operations {
+			at := slices.IndexFunc(o.Parameters, func(f openapi.Field) bool { return f.Name == "If-Match" })
+			if o.ID == "postAgents" && (at < 0 || o.Parameters[at].Description[1].Text != "action=import-openapi") {
+				t.Errorf("If-Match of %s is documented as %v", o.ID, o.Parameters[at].Description)
+			}
+		}
+	}
 }
 
 // names are those of an agent's endpoints, as an answer shows the agent at a path.

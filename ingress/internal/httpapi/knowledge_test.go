@@ -163,7 +163,7 @@ func TestDocumentsChange(t *testing.T) {
 		`{"name":""}`:                        "name:too_short",
 		`{"id":"doc_x"}`:                     "id:invalid_value",
 		`{"content":"a","url":"https://a/"}`: "url:conflict",
-		`{"createdBy":"me","pages":"x","metadata":{"":""}}`: "createdBy:unknown_field metadata:invalid_value",
+		`{"createdBy":"me","pages":"x","metadata":{"":""}}`: "createdBy:unknown_field pages:invalid_type metadata:invalid_value",
 	} {
 		put(body).want(t, body, 400, "invalid_request "+problems)
 	}
@@ -197,8 +197,7 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 	if got := again(3); got.json(t, "error") != nil {
 		t.Errorf("%s", got.body)
 	}
-	// Actions take no body. One that comes with them is treated as at those of runs.
-	a.from("POST", "/api/knowledge?action=retry&id="+documentID, `{"name":"another"}`, h.key).want(t, "with a body", 202, "").says(t, `"name":"home.txt"`)
+	a.from("POST", "/api/knowledge?action=retry&id="+documentID, `{"name":"another"}`, h.key).want(t, "with a field", 400, "invalid_request name:unknown_field")
 	a.from("POST", "/api/knowledge?action=retry", "", h.key).want(t, "without an id", 400, "invalid_request id:required")
 }
 

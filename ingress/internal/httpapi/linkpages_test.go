@@ -89,10 +89,12 @@ func TestAcceptPage(t *testing.T) {
 	token := invite("new@example.com", domain.RoleAdmin)
 	w.do("GET", "/accept?token="+token, "").shows(t, "a new person's", 200, "Join ada&#39;s organization", "an admin", "new@example.com", `autocomplete="new-password"`, `autocomplete="current-password"`)
 	for name, target := range map[string]string{
-		"no token": "/accept", "unknown": "/accept?token=" + secrets.NewInvitationToken(), "half": "/accept?token=pi_x", "two": "/accept?token=" + token + "&token=" + token,
+		"no token": "/accept", "unknown": "/accept?token=" + secrets.NewInvitationToken(), "half": "/accept?token=pi_x",
 	} {
 		w.do("GET", target, "").shows(t, name, 404, "does not hold any more")
 	}
+	w.do("GET", "/accept?token="+token+"&token="+token, "").shows(t, "two", 400, "Token may be given once.")
+	w.do("GET", "/accept?token="+token+"&zz=1", "").shows(t, "an unknown parameter", 400, "Zz is not a parameter")
 	fields := url.Values{"token": {token}, "name": {" "}, "password": {"short"}, "email": {"evil@example.com"}, "new": {"1"}}
 	w.form("/accept", fields).shows(t, "short password", 400, "at least 8 characters", token)
 	w.form("/accept", fields, "Sec-Fetch-Site: cross-site").shows(t, "another site", 403, "another origin")
@@ -136,6 +138,7 @@ func TestResetPage(t *testing.T) {
 	for name, target := range map[string]string{"no token": "/reset", "unknown": "/reset?token=" + secrets.NewResetToken(), "half": "/reset?token=pr_x"} {
 		w.do("GET", target, "").shows(t, name, 404, "Ask for a new one")
 	}
+	w.do("GET", "/reset?token="+token+"&zz=1", "").shows(t, "an unknown parameter", 400, "Zz is not a parameter")
 	w.form("/reset", url.Values{"token": {token}, "password": {"short"}}).shows(t, "short password", 400, "at least 8 characters", token)
 	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}, "Origin: null", "Sec-Fetch-Site: ").shows(t, "a sandboxed page", 403)
 	w.form("/reset", url.Values{"token": {token}, "password": {newPassword}}).entered(t, "setting")

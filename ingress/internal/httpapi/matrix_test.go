@@ -217,6 +217,28 @@ var idKinds = map[string]idKind{
 			return name
 		},
 	},
+	// The same by its id alone, by which admins also read others'.
+	"alone": {
+		prefix: "session",
+		own:    func(s *stage, c *credential) string { return s.named(c.plain()...) },
+		others: func(s *stage) string { return s.named(s.other.auth, s.home.header) },
+		open:   domain.RoleAdmin,
+		gone: func(s *stage, h *house) string {
+			name := s.named(h.owner.auth)
+			s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
+			return name
+		},
+	},
+	// A delivery to a hook.
+	"dlv": {
+		prefix: "delivery",
+		own:    func(s *stage, c *credential) string { _, deliveryID := s.delivered(c.house); return deliveryID },
+		gone: func(s *stage, h *house) string {
+			hookID, deliveryID := s.delivered(h)
+			s.ok("DELETE", "/api/hooks?id="+hookID, "", h.owner.auth, h.header)
+			return deliveryID
+		},
+	},
 	// A run that waits for leave to make a call, and one for word of what became of a call.
 	"asked":  parkedKind(domain.ActionApproval),
 	"unsure": parkedKind(domain.ActionUnknownOutcome),
@@ -317,6 +339,13 @@ func parkedKind(kind domain.ActionKind) idKind {
 		others: func(s *stage) string { return parked(s, s.home, s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
 	}
+}
+
+// delivered gives a hook and a delivery to it whose id no other hook has.
+func (s *stage) delivered(h *house) (hookID, deliveryID string) {
+	hookID, deliveryID = s.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`), s.fresh()
+	s.deliver(hookID, "hmac", deliveryID, "", `{"a":"`+h.word+`"}`).want(s.t, "delivering", 202, "")
+	return hookID, deliveryID
 }
 
 // endpoint is one of notifications.

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -381,11 +383,16 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 		meta      mcp.Meta
 		want      string
 	}{
-		"nothing":        {nil, nil, "invalid_request\nmessage: is required"},
-		"several faults": {map[string]any{"sessionId": "", "mesage": "x"}, nil, "invalid_request\nmesage: is not known here\nmessage: is required\nsessionId: must not be empty"},
-		"too long":       {map[string]any{"message": strings.Repeat("x", 32_001)}, nil, "invalid_request\nmessage: must have at most 32000 characters, not 32001"},
-		"wrong type":     {map[string]any{"message": 5}, nil, "invalid_request\nmessage: must be a string"},
-		"an empty key":   {map[string]any{"message": "x"}, mcp.Meta{"parley/idempotencyKey": ""}, "invalid_request\nidempotencyKey: must not be empty"},
+		"nothing":             {nil, nil, "invalid_request\nmessage: is required"},
+		"several faults":      {map[string]any{"sessionId": "", "mesage": "x"}, nil, "invalid_request\nmesage: is not known here\nmessage: is required\nsessionId: must not be empty"},
+		"too long":            {map[string]any{"message": strings.Repeat("x", 32_001)}, nil, "invalid_request\nmessage: must have at most 32000 characters, not 32001"},
+		"wrong type":          {map[string]any{"message": 5}, nil, "invalid_request\nmessage: must be a string"},
+		"hidden in a session": {map[string]any{"message": "x", "sessionId": "a\u200bb"}, nil, "invalid_request\nsessionId: " + domain.NameFault("\u200b")},
+		"a blank session":     {map[string]any{"message": "x", "sessionId": " "}, nil, "invalid_request\nsessionId: must not be only white space"},
+		"hidden in a key": {
+			map[string]any{"message": "x"}, mcp.Meta{"parley/idempotencyKey": "a\u202eb"}, "invalid_request\nidempotencyKey: " + domain.NameFault("\u202e"),
+		},
+		"an empty key": {map[string]any{"message": "x"}, mcp.Meta{"parley/idempotencyKey": ""}, "invalid_request\nidempotencyKey: must not be empty"},
 	} {
 		got := call(t, session, &mcp.CallToolParams{Name: tool, Arguments: tc.arguments, Meta: tc.meta})
 		if !got.IsError || texts(got) != tc.want || got.StructuredContent != nil {
@@ -483,40 +490,50 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	home := a.newHouse("home")
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	newer := []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: prompts/get"}
-	protocols := []string{"no such tool", "newer, no such method", "newer, nothing said"} // whose answers are errors of JSON-RPC
+	const inMessage = `{"jsonrpc":"2.0","id":1,"method":"burn/all","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
 	for name, tc := range map[string]struct {
-		body     string
-		headers  []string
-		status   int
-		problems string
+		body    string
+		headers []string
+		status  int
+		said    string // the id and code of an error of the protocol, or the problem
 	}{
-		"a batch":         {"[" + list + "," + list + "]", nil, 400, "invalid_request body:invalid_type"},
-		"no JSON":         {"{", nil, 400, "invalid_request body:invalid_json"},
-		"a name twice":    {`{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}`, nil, 400, "invalid_request id:duplicate"},
-		"no message":      {`{}`, nil, 400, "invalid_request jsonrpc:required method:required"},
-		"another field":   {`{"jsonrpc":"2.0","id":1,"method":"ping","extra":1}`, nil, 400, "invalid_request extra:unknown_field"},
-		"an id of halves": {`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, nil, 400, "invalid_request id:invalid_type"},
-		"an answer":       {`{"jsonrpc":"2.0","id":1,"result":{}}`, nil, 400, "invalid_request result:unknown_field method:required"},
-		"another version": {`{"jsonrpc":"1.0","id":1,"method":"ping"}`, nil, 400, "invalid_request"},
-		"no such method":  {`{"jsonrpc":"2.0","id":1,"method":"tools/burn"}`, nil, 400, "invalid_request"},
-		"one kind only":   {list, []string{"Accept: text/event-stream"}, 400, "invalid_request"},
-		"unknown version": {list, []string{"Mcp-Protocol-Version: 1999-01-01"}, 400, "invalid_request"},
-		"too much":        {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", httpx.MaxBody) + `"}`, nil, 413, "payload_too_large"},
-		"newer, no such method": {
-			`{"jsonrpc":"2.0","id":1,"method":"burn/all","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
-			[]string{newer[0], "Mcp-Method: burn/all"},
-			404, "",
-		},
-		"newer, nothing said": {`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, []string{newer[0], "Mcp-Method: tools/list"}, 400, ""},
-		"a notification":      {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nil, 202, ""},
-		"no such tool":        {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody_00000"}}`, nil, 200, ""},
-		"good":                {list, nil, 200, ""},
-		"good, of any kind":   {list, []string{"Accept: */*"}, 200, ""},
+		"a batch":              {"[" + list + "," + list + "]", nil, 400, "null -32600"},
+		"no JSON":              {"{", nil, 400, "null -32700"},
+		"more than JSON":       {list + "x", nil, 400, "null -32700"},
+		"a name twice":         {`{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}`, nil, 400, "null -32600"},
+		"no message":           {`{}`, nil, 400, "null -32600"},
+		"another field":        {`{"jsonrpc":"2.0","id":"a","method":"ping","extra":1}`, nil, 400, `"a" -32600`},
+		"an id of halves":      {`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, nil, 400, "null -32600"},
+		"no id to answer":      {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, nil, 400, "null -32600"},
+		"an answer":            {`{"jsonrpc":"2.0","id":1,"result":{}}`, nil, 400, "1 -32600"},
+		"another version":      {`{"jsonrpc":"1.0","id":1,"method":"ping"}`, nil, 400, "1 -32600"},
+		"a call without id":    {`{"jsonrpc":"2.0","method":"tools/list"}`, nil, 400, "null -32600"},
+		"a call of nothing":    {`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, nil, 400, "1 -32600"},
+		"no such method":       {`{"jsonrpc":"2.0","id":1,"method":"tools/burn"}`, nil, 200, "1 -32601"},
+		"an id of zero":        {`{"jsonrpc":"2.0","id":0,"method":"tools/burn"}`, nil, 200, "0 -32601"},
+		"an empty id":          {`{"jsonrpc":"2.0","id":"","method":"tools/burn"}`, nil, 200, `"" -32601`},
+		"no such notification": {`{"jsonrpc":"2.0","method":"notifications/burnt"}`, nil, 202, ""},
+		"one kind only":        {list, []string{"Accept: text/event-stream"}, 400, "invalid_request"},
+		"unknown version":      {list, []string{"Mcp-Protocol-Version: 1999-01-01"}, 400, "invalid_request"},
+		"nothing":              {"", nil, 400, "invalid_request body:required"},
+		"too much":             {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", httpx.MaxBody) + `"}`, nil, 413, "payload_too_large"},
+
+		"newer, no such method":       {inMessage, []string{newer[0], "Mcp-Method: burn/all"}, 404, "1 -32601"},
+		"newer, no such notification": {`{"jsonrpc":"2.0","method":"burnt"}`, []string{newer[0], "Mcp-Method: burnt"}, 202, ""},
+		"newer, nothing said":         {list, []string{newer[0], "Mcp-Method: tools/list"}, 400, "1 -32602"},
+
+		"a notification":    {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, nil, 202, ""},
+		"no such tool":      {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody_00000"}}`, nil, 200, "1 -32602"},
+		"good":              {list, nil, 200, ""},
+		"good, of any kind": {list, []string{"Accept: */*"}, 200, ""},
 	} {
 		got := a.from("POST", "/mcp", tc.body, append(tc.headers, home.key)...)
-		got.want(t, name, tc.status, tc.problems)
-		if said := strings.Contains(string(got.body), `"error":{"code":-326`); said != slices.Contains(protocols, name) {
-			t.Errorf("%s: an error of the protocol: %v: %s", name, said, got.body)
+		said := got.problems(t)
+		if said == "" {
+			said = protocolError(t, got)
+		}
+		if got.status != tc.status || said != tc.said {
+			t.Errorf("%s: %d %q, want %d %q\n%s", name, got.status, said, tc.status, tc.said, got.body)
 		}
 	}
 	for _, method := range []string{"GET", "DELETE"} {
@@ -529,6 +546,34 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	if got.status != 404 || !strings.Contains(string(got.body), "-32601") {
 		t.Errorf("listening gave %d %s", got.status, got.body)
 	}
+}
+
+// protocolError gives the id and the code of an error of JSON-RPC, "" for any other answer.
+func protocolError(t *testing.T, a answer) string {
+	t.Helper()
+	var message struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	body := a.body
+	if _, event, isEvent := bytes.Cut(body, []byte("data: ")); isEvent {
+		body = event
+	}
+	if len(body) == 0 {
+		return ""
+	}
+	must(t, json.Unmarshal(body, &message))
+	if message.Error == nil {
+		return ""
+	}
+	if message.Version != "2.0" || message.Error.Message == "" {
+		t.Errorf("an error is %s", body)
+	}
+	return fmt.Sprintf("%s %d", message.ID, message.Error.Code)
 }
 
 // Every request counts once, whatever it asks for; a call does not count again.

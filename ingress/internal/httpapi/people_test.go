@@ -1,11 +1,15 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/alexedwards/argon2id"
+
+	"parley/shared/domain"
 )
 
 // loginFrom tries a password from a client address.
@@ -116,5 +120,87 @@ func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 	}
 	for n, shown := range []string{"Ada Lovelace", "Zoë O’Neil-Łukasz 3.", "山田　太郎", "علی\u200cرضا", "क्\u200dष", "👩\u200d💻 Team ❤️", "1️⃣ Ops", "D\u0302"} {
 		w.do("POST", "/api/organizations", `{"name":"`+shown+`"}`, ada.auth).want(t, "name "+string(rune('0'+n)), 201, "")
+	}
+}
+
+// A name of nothing but white space is refused wherever there is a name.
+func TestNoNameIsBlank(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	ada := w.signUp("ada@example.com")
+	key, keyID := w.key(ada, domain.KeyScopeOrganization)
+	agentID := w.agent(ada, smallAgent)
+	hook := `"keyId":"` + keyID + `","agentId":"` + agentID + `","source":"github","messageTemplate":"m"`
+	hookID := w.do("POST", "/api/hooks", `{"name":"h",`+hook+`}`, key).want(t, "hook", 201, "").text(t, "id")
+	documentID := w.do("POST", "/api/knowledge", `{"name":"d","content":"c"}`, ada.auth).want(t, "document", 202, "").text(t, "id")
+	for _, blank := range []string{" ", "   ", "\u3000", " \u3000 ", "\u00a0", "\u2003", "\u202f", "\u205f", "\u1680"} {
+		for _, c := range []struct{ method, target, body string }{
+			{"POST", "/api/auth/signup", `{"email":"new@example.com","password":"long enough","name":"` + blank + `"}`},
+			{"POST", "/api/auth/accept", `{"token":"t","password":"long enough","name":"` + blank + `"}`},
+			{"POST", "/api/organizations", `{"name":"` + blank + `"}`},
+			{"PUT", "/api/organizations?id=" + ada.org, `{"name":"` + blank + `"}`},
+			{"POST", "/api/keys", `{"name":"` + blank + `","scope":"user"}`},
+			{"POST", "/api/agents", `{"name":"` + blank + `","systemPrompt":"p"}`},
+			{"POST", "/api/agents", `{"name":"` + blank + `","templateId":"tpl_support"}`},
+			{"PUT", "/api/agents?id=" + agentID, `{"name":"` + blank + `"}`},
+			{"POST", "/api/hooks", `{"name":"` + blank + `",` + hook + `}`},
+			{"PUT", "/api/hooks?id=" + hookID, `{"name":"` + blank + `"}`},
+			{"POST", "/api/knowledge", `{"content":"c","name":"` + blank + `"}`},
+			{"PUT", "/api/knowledge?id=" + documentID, `{"name":"` + blank + `"}`},
+		} {
+			w.do(c.method, c.target, c.body, ada.auth).want(t, fmt.Sprintf("%s %s %+q", c.method, c.target, blank), 400, "invalid_request name:invalid_value")
+		}
+		for field, a := range map[string]answer{
+			"subjectId":   w.do("POST", "/api/budgets", `{"scope":"automation","subjectId":"`+blank+`","metric":"runs","period":"month","limit":1}`, ada.auth),
+			"description": w.do("POST", "/api/notifications", `{"url":"https://example.com","events":["run.failed"],"description":"`+blank+`"}`, ada.auth),
+			"x-automation-id": w.do("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`,
+				key, "X-Automation-Id: "+blank),
+		} {
+			a.want(t, fmt.Sprintf("%s %+q", field, blank), 400, "invalid_request "+field+":invalid_value")
+		}
+		body, contentType := formOf(t, filePart{name: "file", file: blank, content: "c"})
+		w.do("POST", "/api/knowledge", string(body), ada.auth, "Content-Type: "+contentType).
+			want(t, fmt.Sprintf("form %+q", blank), 400, "invalid_request file[0]:invalid_value")
+	}
+}
+
+// Session ids and idempotency keys have no hidden characters, and are not blank, whatever door they come through.
+func TestSessionsAndKeysShowWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	const automation, chat = "/api/internal/run-automation", "/api/agents?action=chat&id="
+	target, completion := `{"target":"`+agentID+`","input":{"message":"m"}`, `{"model":"`+agentID+`","messages":[{"role":"user","content":"m"}]`
+	response, message := `{"model":"`+agentID+`","input":"m"`, `"messages":[{"role":"user","content":"m"}]`
+	for _, text := range []string{`a\u200bb`, `a\u202eb`, `a\nb`, `a\u00a0b`, ` `, `\u3000`} {
+		for field, c := range map[string]struct{ path, body string }{
+			"sessionId":            {chat + agentID, `{"message":"m","sessionId":"` + text + `"}`},
+			"sessionId ":           {automation, target + `,"sessionId":"` + text + `"}`},
+			"idempotencyKey":       {automation, target + `,"idempotencyKey":"` + text + `"}`},
+			"id":                   {chat + agentID + "&format=ai-sdk", `{` + `"messages":[{"role":"user","parts":[{"type":"text","text":"m"}]}],"id":"` + text + `"}`},
+			"threadId":             {chat + agentID + "&format=ag-ui", `{` + message + `,"runId":"r","threadId":"` + text + `"}`},
+			"metadata.session_id":  {"/v1/chat/completions", completion + `,"metadata":{"session_id":"` + text + `"}}`},
+			"user":                 {"/v1/chat/completions", completion + `,"user":"` + text + `"}`},
+			"metadata.session_id ": {"/v1/responses", response + `,"metadata":{"session_id":"` + text + `"}}`},
+			"user ":                {"/v1/responses", response + `,"user":"` + text + `"}`},
+			"conversation":         {"/v1/responses", response + `,"conversation":"` + text + `"}`},
+			"conversation.id":      {"/v1/responses", response + `,"conversation":{"id":"` + text + `"}}`},
+		} {
+			want := "invalid_request " + strings.TrimSpace(field)
+			if !strings.HasPrefix(c.path, "/v1/") {
+				want += ":invalid_value"
+			}
+			a.from("POST", c.path, c.body, h.key).want(t, field+" "+text, 400, want)
+		}
+	}
+	for _, text := range []string{"a\u200bb", "a\u202eb", "a\u00a0b", "\u3000"} {
+		header, query := "Idempotency-Key: "+text, "session_id="+url.QueryEscape(text)
+		a.from("POST", chat+agentID, `{"message":"m","sessionId":"s"}`, h.key, header).want(t, "chat", 400, "invalid_request Idempotency-Key:invalid_value")
+		a.from("POST", automation, target+`}`, h.key, header).want(t, "automation", 400, "invalid_request Idempotency-Key:invalid_value")
+		a.from("POST", "/v1/chat/completions", completion+`}`, h.key, header).want(t, "completion", 400, "invalid_request Idempotency-Key")
+		a.from("POST", "/v1/responses", response+`}`, h.key, header).want(t, "response", 400, "invalid_request Idempotency-Key")
+		a.from("POST", "/v1/realtime/client_secrets?"+query, `{"session":{"model":"`+agentID+`"}}`, h.key).want(t, "secret", 400, "invalid_request session_id")
+		a.from("GET", "/v1/realtime?model="+agentID+"&"+query, "", upgrading(h.key)...).want(t, "voice", 400, "invalid_request session_id")
 	}
 }

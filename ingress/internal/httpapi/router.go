@@ -21,7 +21,7 @@ func (a *api) routes() []httpx.Route {
 		a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(), a.openai.Routes(), a.voice.Routes())
 }
 
-// pages is everything else: no gate stands before these.
+// pages is everything else: no gate stands before these. Probes ignore the query, for load balancers add to it.
 func (a *api) pages(m *metrics) []httpx.Route {
 	return []httpx.Route{
 		{Method: "GET", Path: "/healthz", Handle: healthz},
@@ -31,9 +31,9 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/", Handle: toDashboard},
 		{Method: "GET", Path: "/login", Handle: a.account.LoginPage},
 		{Method: "POST", Path: "/login", Handle: a.account.LoginForm},
-		{Method: "GET", Path: account.AcceptPath, Handle: a.account.AcceptPage},
+		{Method: "GET", Path: account.AcceptPath, Handle: strictQuery(a.account.AcceptPage, failPage, "token")},
 		{Method: "POST", Path: account.AcceptPath, Handle: a.account.AcceptForm},
-		{Method: "GET", Path: account.ResetPath, Handle: a.account.ResetPage},
+		{Method: "GET", Path: account.ResetPath, Handle: strictQuery(a.account.ResetPage, failPage, "token")},
 		{Method: "POST", Path: account.ResetPath, Handle: a.account.ResetForm},
 		{Method: "GET", Path: "/signup", Handle: a.account.SignupPage},
 		{Method: "POST", Path: "/signup", Handle: a.account.SignupForm},
@@ -43,11 +43,33 @@ func (a *api) pages(m *metrics) []httpx.Route {
 		{Method: "GET", Path: "/widget.js", Handle: widgetScript},
 		{Method: "GET", Path: "/widget/preview", Handle: previewPage},
 		{Method: "GET", Path: "/favicon.svg", Handle: document("image/svg+xml", web.Favicon)},
-		{Method: "GET", Path: "/docs", Handle: document(contentHTML, a.docsPage)},
-		{Method: "GET", Path: "/docs/errors", Handle: document(contentHTML, errorsPage)},
-		{Method: "GET", Path: "/llms.txt", Handle: document(contentText, a.llmsText)},
-		{Method: "GET", Path: "/openapi.json", Handle: document(httpx.ContentJSON, openAPIDocument)},
+		{Method: "GET", Path: "/docs", Handle: strictQuery(document(contentHTML, a.docsPage), httpx.Fail)},
+		{Method: "GET", Path: "/docs/errors", Handle: strictQuery(document(contentHTML, errorsPage), httpx.Fail)},
+		{Method: "GET", Path: "/llms.txt", Handle: strictQuery(document(contentText, a.llmsText), httpx.Fail)},
+		{Method: "GET", Path: "/openapi.json", Handle: strictQuery(document(httpx.ContentJSON, openAPIDocument), httpx.Fail)},
 	}
+}
+
+// strictQuery makes a page's handler check its query: with other parameters than names, or one that comes twice, fail answers.
+func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
+	r := httpx.Route{List: names}
+	return func(c *gin.Context) {
+		query, err := httpx.ReadQuery(c.Request.URL.RawQuery)
+		httpx.StateOf(c).Query = query
+		if err == nil {
+			err = r.CheckQuery(c)
+		}
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		handle(c)
+	}
+}
+
+// failPage answers a browser with an error.
+func failPage(c *gin.Context, err error) {
+	httpx.FailOn(c, err, func(status int, problem string) { account.ShowNotice(c, status, problem) })
 }
 
 // engine builds the router from the tables.

@@ -24,7 +24,6 @@ func TestSessionsQueries(t *testing.T) {
 		"?agentId=" + agentID:                  "id:required",
 		"?templateId=tpl_support":              "id:required",
 		"?principal=a&principal=b":             "principal:duplicate",
-		"?id=s":                                "agentId:required",
 		"?id=s&templateId=tpl_support" + named: "agentId:invalid_value",
 		"?id=s&id=t" + named:                   "id:duplicate",
 		"?id=" + named:                         "id:invalid_value",
@@ -33,11 +32,12 @@ func TestSessionsQueries(t *testing.T) {
 	} {
 		w.do("GET", "/api/sessions"+query, "", ada.auth).want(t, query, 400, "invalid_request "+problems)
 	}
-	for query, problems := range map[string]string{"": "id:required", "?id=s": "agentId:required", "?" + named[1:]: "id:required"} {
+	for query, problems := range map[string]string{"": "id:required", "?" + named[1:]: "id:required"} {
 		w.do("DELETE", "/api/sessions"+query, "", ada.auth).want(t, "DELETE "+query, 400, "invalid_request "+problems)
 	}
 	var first string
 	for _, query := range []string{
+		"?id=none", "?id=" + long, "?id=%ff", "?id=%00", "?id=none&principal=usr_1", "?id=auto_" + strings.Repeat("0", 26),
 		"?id=" + long + named, "?id=none" + named, "?id=%ff" + named, "?id=s&limit=x&cursor=!" + named, "?id=s&agentId=ag_1", "?id=s&agentId=tpl_support",
 		"?id=s&templateId=" + agentID, "?id=s&templateId=tpl_none", "?id=s&principal=usr_1" + named,
 	} {
@@ -51,6 +51,53 @@ func TestSessionsQueries(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A session is read by its id alone where that is enough to name it: the caller's own, and if there is none, another's that the caller may read.
+func TestSessionsAreReadByIDAlone(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h, other := a.newHouse("red"), a.newHouse("blue")
+	first, second, foreign := a.newAgent(h), a.newAgent(h), a.newAgent(other)
+	owner, member := []string{h.owner.auth, h.header}, []string{h.member.auth, h.header}
+	for session, with := range map[string]string{"once": first, "twice": first, "both": first} {
+		a.newChat(h, with, session, owner...)
+	}
+	a.newChat(h, second, "twice", owner...)
+	a.newChat(h, first, "both", member...)
+	a.newChat(h, second, "member's", member...)
+	a.newChat(other, foreign, "blue", other.owner.auth, other.header)
+	automation := a.ok("POST", "/api/internal/run-automation", `{"target":"`+second+`","input":{"message":"m"}}`, h.key, "Prefer: respond-async").
+		text(t, "sessionId")
+	read := func(query, agentID, principal string, headers ...string) {
+		t.Helper()
+		got := a.ok("GET", "/api/sessions?id="+query, "", headers...)
+		if got.text(t, "agentId") != agentID || got.text(t, "principal") != principal || got.json(t, "messages.0") == nil {
+			t.Errorf("%s: %s", query, got.body)
+		}
+	}
+	read("once", first, h.owner.id, owner...)
+	read("once&agentId="+first, first, h.owner.id, owner...)
+	read("twice&agentId="+second, second, h.owner.id, owner...)
+	read("both", first, h.owner.id, owner...)
+	read("both", first, h.member.id, member...)
+	read("both&principal="+h.member.id, first, h.member.id, owner...)
+	read("member%27s", second, h.member.id, owner...)
+	read(automation, second, "system", owner...)
+	refused := func(method, query string, status int, problems string, headers ...string) {
+		t.Helper()
+		a.from(method, "/api/sessions?id="+query, "", headers...).want(t, method+" "+query, status, problems)
+	}
+	refused("GET", "twice", 400, "invalid_request agentId:required", owner...)
+	refused("GET", "once&agentId="+second, 404, "not_found", owner...)
+	refused("GET", "once&templateId=tpl_support", 404, "not_found", owner...)
+	refused("GET", "once&principal="+h.member.id, 404, "not_found", owner...)
+	refused("GET", "once", 404, "not_found", member...)
+	refused("GET", automation, 404, "not_found", member...)
+	refused("GET", "blue", 404, "not_found", owner...)
+	refused("GET", "once&limit=0", 400, "invalid_request limit:invalid_value", owner...)
+	refused("DELETE", "once", 400, "invalid_request agentId:required", owner...)
+	refused("DELETE", "blue", 404, "not_found", owner...)
 }
 
 func TestSessionsOfMembersAndAdmins(t *testing.T) {

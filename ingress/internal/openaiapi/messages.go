@@ -216,10 +216,12 @@ func exchanges(talk []Said) []domain.Exchange {
 
 // CheckSession checks the id of a session that a request names by a field.
 func CheckSession(sessionID, field string, wrong Wrong) {
-	switch n := utf8.RuneCountInString(sessionID); {
+	switch n, fault := utf8.RuneCountInString(sessionID), domain.NameFault(sessionID); {
 	case n == 0:
 		wrong(field, codeTooShort, "must not be empty")
 	case n > sessionMax:
 		wrong(field, codeTooLong, "must have at most %d characters, not %d", sessionMax, n)
+	case fault != "":
+		wrong(field, codeInvalidValue, "%s", fault)
 	}
 }

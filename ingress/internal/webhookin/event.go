@@ -72,7 +72,7 @@ func (e *Event) readSlack() {
 
 // deliveryID is the id that a source gave, or one made of the body when it gave none that can be kept.
 func deliveryID(given string, body []byte) string {
-	if given != "" && printable(given) && utf8.RuneCountInString(given) <= idMost {
+	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= idMost {
 		return given
 	}
 	of := body
@@ -81,10 +81,6 @@ func deliveryID(given string, body []byte) string {
 	}
 	sum := sha256.Sum256(of)
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 // shortName is an event's name as it is kept.

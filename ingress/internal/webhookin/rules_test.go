@@ -360,6 +360,8 @@ func TestEvents(t *testing.T) {
 		{domain.HookHMAC, "X-Id: 7", "{}", "7", "", ""},
 		{domain.HookToken, "", "{}", hashed, "", ""},
 		{domain.HookToken, "X-Id: a\u200bb", "{}", "sha256:", "", ""},
+		{domain.HookToken, "X-Id: a\u2800b", "{}", "sha256:", "", ""},
+		{domain.HookStripe, "", `{"id":"  "}`, "sha256:", "", ""},
 		{domain.HookToken, "X-Id: " + strings.Repeat("x", idMost+1), "{}", "sha256:", "", ""},
 		{domain.HookStripe, "", `{"id":7,"type":["x"]}`, "sha256:", "", ""},
 		{domain.HookStripe, "", `{"id":"evt_1","type":"a\nb` + strings.Repeat("x", 300) + `"}`, "evt_1", "ab" + strings.Repeat("x", eventMost-3) + more, ""},

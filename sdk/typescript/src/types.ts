@@ -42,7 +42,10 @@ export type SourceId = string;
 /** Names a template; readable and stable. */
 export type TemplateId = string;
 
-/** The client's name for a session. */
+/**
+ * The client's name for a session. A new message may not name one with hidden characters, or of
+ * only white space.
+ */
 export type SessionId = string;
 
 /** An instant in UTC with milliseconds. */
@@ -363,7 +366,7 @@ export interface NewDocument {
 
 /**
  * What to change of a document. Of `content`, `contentBase64` and another `url` there may be one.
- * Read-only fields may come back as they were read.
+ * Read-only fields may come back as they were read, also those that workers have changed since.
  */
 export interface DocumentChange {
   name?: string;
@@ -3073,8 +3076,8 @@ export interface PostAgentsHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
   /**
@@ -3082,7 +3085,10 @@ export interface PostAgentsHeaders {
    * not at all.
    */
   Prefer?: string;
-  /** The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one. */
+  /**
+   * With `action=import-openapi`: the `ETag`s of versions that may be changed, or `*`; 412 when the
+   * agent is at another one. A chat ignores it.
+   */
   "If-Match"?: string;
 }
 
@@ -3179,12 +3185,13 @@ export interface RunAutomationHeaders {
   /** What kind of trigger calls. Unless given: `"api"`. */
   "x-trigger-type"?: string;
   /**
-   * The caller's name for the automation: 1 to 128 printable characters. Runs can be listed by it.
+   * The caller's name for the automation: 1 to 128 printable characters, and not only white space.
+   * Runs can be listed by it.
    */
   "x-automation-id"?: string;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
   /**
@@ -3286,9 +3293,12 @@ export type DeleteHooksAnswer = Deleted;
 
 /** The query of `GET /api/hooks/deliveries`: List deliveries, or read one. */
 export interface GetDeliveriesQuery {
-  /** Only deliveries to this hook. */
+  /**
+   * Only deliveries to this hook. With `id` it is needed where several hooks have a delivery of
+   * that id.
+   */
   hookId?: HookId;
-  /** With `hookId`: give this delivery instead of a list. */
+  /** Give this delivery instead of a list. */
   id?: string;
   /** Only deliveries of which this became. */
   status?: DeliveryStatus;
@@ -4327,8 +4337,8 @@ export interface CreateCompletionHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }
@@ -4350,8 +4360,8 @@ export interface CreateResponseHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }
@@ -4454,14 +4464,17 @@ export interface PostMcpHeaders {
    */
   "x-organization-id"?: OrganizationId;
   /**
-   * 1 to 255 characters of the caller's choice. The same key and payload give the same caller the
-   * same run.
+   * 1 to 255 characters of the caller's choice, none of them hidden, and not only white space. The
+   * same key and payload give the same caller the same run.
    */
   "Idempotency-Key"?: string;
 }
 
 /** The body of `POST /mcp`: Use agents as the tools of an MCP server. */
 export type PostMcpBody = McpRequest;
+
+/** What `POST /mcp` answers: Use agents as the tools of an MCP server. */
+export type PostMcpAnswer = McpMessage;
 
 /** An event of `POST /mcp`. */
 export type PostMcpEvent = McpEvent;

@@ -114,6 +114,19 @@ func (s *Store) Delivery(ctx context.Context, org, hookID, id string) (domain.De
 	return row.Delivery(), nil
 }
 
+// HooksOfDelivery returns an organization's hooks that have a delivery of this id: up to two, which is enough to see that there are several.
+func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []string, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		hooks = nil
+		return tx.SelectContext(ctx, &hooks, `SELECT d.hook_id FROM hooks h JOIN deliveries d ON d.hook_id = h.id AND d.delivery_id = $2
+			WHERE h.org_id = $1 AND h.deleted_at IS NULL LIMIT 2`, org, id)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for deliveries of an id: %w", err)
+	}
+	return hooks, nil
+}
+
 // DeliveryBody gives the body of a delivery and its type; not_found when it is not kept. ErrContentSealed: no key is there to open it.
 func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body []byte, contentType string, err error) {
 	var row struct {

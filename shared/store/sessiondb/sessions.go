@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"parley/shared/domain"
 	"parley/shared/store/pg"
+	"parley/shared/id"
 )
 
 // CountedRuns is how far the runs of a session are counted: a session that has more shows this number.
@@ -85,6 +89,35 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	}
 	return out, nil
 }
+
+// SessionsNamed reads sessions of an organization that a client gave that name and that have runs, of the principals (nil: of anybody):
+// up to two, which is enough to see that there are several.
+func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals []string) (out []Session, err error) {
+	query, args := sessionsQuery+` AND s.session_id = $2`, []any{org, name}
+	if suffix, own := strings.CutPrefix(name, OwnSessionPrefix); own && utf8.RuneCountInString(name) == ownSessionLength {
+		query += ` AND s.ref = (SELECT session_ref FROM runs WHERE id = $3)` // which the index leaves out
+		args = append(args, id.Run+"_"+suffix)
+	} else {
+		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
+	}
+	if principals != nil {
+		query += fmt.Sprintf(` AND s.principal = ANY ($%d)`, len(args)+1)
+		args = append(args, pq.Array(principals))
+	}
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		out = nil
+		return tx.SelectContext(ctx, &out, query+` LIMIT 2`, args...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for sessions of a name: %w", err)
+	}
+	return out, nil
+}
+
+// OwnSessionPrefix begins the name of a session that a run has by itself; the end of the run's id follows.
+const OwnSessionPrefix = "auto_"
+
+const ownSessionLength = len(OwnSessionPrefix) + 26
 
 // SessionName names a session of an organization as its callers do.
 type SessionName struct {

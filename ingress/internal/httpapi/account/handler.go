@@ -62,7 +62,7 @@ func (h *Handler) loginRoutes() []httpx.Route {
 		{Method: "POST", Path: "/api/auth/login", Need: auth.NeedNobody, Handle: h.login},
 		{
 			Method: "POST", Path: "/api/auth/logout", Need: auth.NeedUser, Role: member, Login: true,
-			List:   httpx.Params{"everywhere"},
+			List: httpx.Params{"everywhere"}, NoBody: true,
 			Handle: h.logout,
 		},
 		{Method: "GET", Path: "/api/auth/session", Need: auth.NeedUser, Role: member, Handle: h.session},
@@ -84,7 +84,7 @@ func (h *Handler) loginRoutes() []httpx.Route {
 		},
 		{
 			Method: "POST", Path: "/api/auth/invitations", Action: "*", Need: auth.NeedUser, Role: member, Login: true,
-			Find:   invitation,
+			Find: invitation, NoBody: true,
 			Handle: h.answerInvitation,
 		},
 		{Method: "POST", Path: "/api/auth/reset", Need: auth.NeedNobody, Handle: h.reset},
@@ -117,7 +117,7 @@ func (h *Handler) organizationRoutes() []httpx.Route {
 		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: h.addMember},
 		{
 			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
-			Find:   anyMember,
+			Find: anyMember, NoBody: true,
 			Handle: h.resetMember,
 		},
 		{

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,8 +93,8 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	}
 }
 
-// errNothing says that a document has no operation to import: the agent stays as it is.
-var errNothing = errors.New("nothing to import")
+// errUnchanged ends an update that leaves the agent as it is.
+var errUnchanged = errors.New("unchanged")
 
 // importOpenAPI is POST /api/agents?id=&action=import-openapi: the operations of a document become endpoints of an
 // agent, all of them or none.
@@ -114,6 +115,11 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+	org := httpx.Caller(c).OrganizationID
+	if err := h.checkVersion(c.Request.Context(), org, agentID, &body, condition); err != nil {
+		httpx.Fail(c, err)
+		return
+	}
 	endpoints, skipped, err := body.convert()
 	if err == nil {
 		err = body.checkOrigins(endpoints)
@@ -122,14 +128,13 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	org := httpx.Caller(c).OrganizationID
 	var before domain.Agent
 	agent, err := h.Store.Agents.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
 		if before = *agent; len(endpoints) == 0 {
-			return errNothing
+			return errUnchanged
 		}
 		found := &httpx.Problems{}
 		body.apply(agent, endpoints, h.sealer(org, agentID), found)
@@ -139,7 +144,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 		return found.Err()
 	})
 	switch {
-	case errors.Is(err, errNothing):
+	case errors.Is(err, errUnchanged):
 		agent = before
 	case err != nil:
 		httpx.Fail(c, err)
@@ -150,6 +155,21 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 		view.Imported[i] = e.Name
 	}
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, view)
+}
+
+// checkVersion refuses an import into another version of the agent, as PUT does before it looks at what a field means. The update
+// checks again: the agent may change while its document is converted.
+func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
+	_, err := h.Store.Agents.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+		if err := condition.Check(agent.Version); err != nil {
+			return err
+		}
+		return errUnchanged
+	})
+	if errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
 }
 
 // apply adds endpoints to an agent's, in the place of those of the same names.

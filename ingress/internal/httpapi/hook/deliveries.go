@@ -41,20 +41,18 @@ type deliveryView struct {
 	Body        *string `json:"body"`
 }
 
-// getDeliveries is GET /api/hooks/deliveries: the log, or with hookId and id one delivery.
+// getDeliveries is GET /api/hooks/deliveries: the log, or with id one delivery.
 func (h *Handler) getDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
-	hookID, given := httpx.QueryValue(c, "hookId", found)
+	hookID, _ := httpx.QueryValue(c, "hookId", found)
 	deliveryID, one := httpx.QueryValue(c, "id", found)
-	if one && !given {
-		found.Add("hookId", httpx.CodeRequired, "an id is one within a hook")
-	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	if one {
-		if err := h.ownHook(c, hookID); err != nil {
+		hookID, err := h.hookOf(c, hookID, deliveryID)
+		if err != nil {
 			httpx.Fail(c, err)
 			return
 		}
@@ -62,6 +60,26 @@ func (h *Handler) getDeliveries(c *gin.Context) {
 		return
 	}
 	h.listDeliveries(c, hookID)
+}
+
+// hookOf returns the hook of a delivery: the one that the query names, or the only one that has a delivery of this id.
+func (h *Handler) hookOf(c *gin.Context, hookID, deliveryID string) (string, error) {
+	if hookID != "" {
+		return hookID, h.ownHook(c, hookID)
+	}
+	if !httpx.IsText(deliveryID) {
+		return "", httpx.NotFound()
+	}
+	hooks, err := h.Store.Hooks.HooksOfDelivery(c.Request.Context(), httpx.Caller(c).OrganizationID, deliveryID)
+	switch {
+	case err != nil:
+		return "", err
+	case len(hooks) == 0:
+		return "", httpx.NotFound()
+	case len(hooks) > 1:
+		return "", apierr.Invalid("hookId", httpx.CodeRequired, "several hooks have a delivery of this id: name one by hookId")
+	}
+	return hooks[0], nil
 }
 
 // ownHook is not_found for hooks that are not the organization's.

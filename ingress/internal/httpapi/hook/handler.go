@@ -11,6 +11,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/ratelimit"
+	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
@@ -73,23 +74,27 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "POST", Path: "/api/hooks/deliveries", Action: "*", Need: auth.NeedUser, Role: admin,
-			Find: h.findDelivery, Beside: httpx.Params{"hookId"},
+			Find: h.findDelivery, Beside: httpx.Params{"hookId"}, NoBody: true,
 			Handle: h.postDeliveries,
 		},
 	}
 }
 
 func (h *Handler) findDelivery(c *gin.Context) error {
-	hooks, deliveries := httpx.Query(c)["hookId"], httpx.Query(c)["id"]
-	if len(hooks) != 1 || len(deliveries) != 1 || hooks[0] == "" || deliveries[0] == "" {
-		return nil
+	found := &httpx.Problems{}
+	hookID, _ := httpx.QueryValue(c, "hookId", found)
+	deliveryID, given := httpx.QueryValue(c, "id", found)
+	if !given || found.Err() != nil {
+		return nil //nolint:nilerr // the query names no delivery
 	}
-	err := h.ownHook(c, hooks[0])
-	if err == nil && !httpx.IsText(deliveries[0]) {
-		err = httpx.NotFound()
-	}
-	if err == nil {
-		_, err = h.Store.Hooks.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hooks[0], deliveries[0])
+	hookID, err := h.hookOf(c, hookID, deliveryID)
+	switch {
+	case apierr.CodeOf(err) == apierr.InvalidRequest: // there are several
+		return nil //nolint:nilerr // the handler says so
+	case err == nil && !httpx.IsText(deliveryID):
+		return httpx.NotFound()
+	case err == nil:
+		_, err = h.Store.Hooks.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID, deliveryID)
 	}
 	return err
 }

@@ -1,9 +1,11 @@
 package httpx
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -155,9 +157,17 @@ func NeitherJSONNorForm() error {
 	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: multipart/form-data, or application/json")
 }
 
-// RefuseFields refuses the fields of a body where none has a meaning. No body at all is as good as an empty object.
+// RefuseFields refuses a body with fields on a route that takes no body. An empty body and an empty object are accepted.
 func RefuseFields(c *gin.Context) error {
-	if c.Request.ContentLength == 0 {
+	req := c.Request
+	if req.ContentLength < 0 { // chunked: it may be empty
+		body := bufio.NewReader(req.Body)
+		if _, err := body.Peek(1); errors.Is(err, io.EOF) {
+			return nil
+		}
+		req.Body = io.NopCloser(body)
+	}
+	if req.ContentLength == 0 {
 		return nil
 	}
 	_, err := Bind[struct{}](c)

@@ -72,11 +72,15 @@ func (p *Problems) Text(field, value string, least, most int) {
 }
 
 // Name is text for a name or an address that people read beside others: it must look like what it is, so nothing in it
-// may be invisible, change the order of the text, or end the line.
+// may be invisible, change the order of the text, or end the line, and it is not blank.
 func (p *Problems) Name(field, value string, most int) {
 	p.Text(field, value, 1, most)
-	if at := domain.HiddenRune(value); at != utf8.RuneError {
-		p.Add(field, CodeInvalidValue, "must not contain %U: control, invisible and bidirectional characters are not allowed", at)
+	p.fault(field, value)
+}
+
+func (p *Problems) fault(field, value string) {
+	if fault := domain.NameFault(value); fault != "" {
+		p.Add(field, CodeInvalidValue, "%s", fault)
 	}
 }
 
@@ -186,8 +190,8 @@ const MaxAutomationID = 128
 // CheckAutomationID checks the name of an automation.
 func CheckAutomationID(found *Problems, field, name string) {
 	n := utf8.RuneCountInString(name)
-	if n < 1 || n > MaxAutomationID || !utf8.ValidString(name) || domain.HiddenRune(name) != utf8.RuneError {
-		found.Add(field, CodeInvalidValue, "must be 1 to %d printable characters", MaxAutomationID)
+	if n < 1 || n > MaxAutomationID || !utf8.ValidString(name) || domain.NameFault(name) != "" {
+		found.Add(field, CodeInvalidValue, "must be 1 to %d printable characters, and not only white space", MaxAutomationID)
 	}
 }
 

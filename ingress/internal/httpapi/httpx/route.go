@@ -1,6 +1,8 @@
 package httpx
 
 import (
+	"net/http"
+
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/auth"
@@ -16,6 +18,7 @@ type Route struct {
 	Role   domain.Role // the least that a member must be
 	Late   bool        // the handler counts the request against its limit itself, after looking for a replay
 	Forms  bool        // the body may be a form that holds files
+	NoBody bool        // a POST or PUT that takes no body; no DELETE does
 	Person bool        // not for organizations' keys
 	Login  bool        // for login sessions alone
 	Stream bool        // the answer to GET has no end, and HEAD is not offered
@@ -29,6 +32,9 @@ type Route struct {
 
 	Handle gin.HandlerFunc
 }
+
+// RefusesFields reports whether a body with fields is an error. GET and HEAD ignore a body.
+func (r *Route) RefusesFields() bool { return r.NoBody || r.Method == http.MethodDelete }
 
 // Params names parameters of a query.
 type Params []string

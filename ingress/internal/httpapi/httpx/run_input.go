@@ -35,9 +35,9 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 	return headers[0]
 }
 
-func checkKey(found *Problems, field, key string) { found.Text(field, key, 1, maxKey) }
+func checkKey(found *Problems, field, key string) { found.Name(field, key, maxKey) }
 
-// CheckSession checks the id of a session.
-func CheckSession(found *Problems, sessionID string) {
-	found.Text("sessionId", sessionID, 1, MaxSessionID)
+// CheckSession checks the id of a session that a run is to belong to, under the name of its field.
+func CheckSession(found *Problems, field, sessionID string) {
+	found.Name(field, sessionID, MaxSessionID)
 }

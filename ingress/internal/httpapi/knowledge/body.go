@@ -14,6 +14,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
+	"parley/shared/domain"
 	"parley/shared/store/knowledgedb"
 )
 
@@ -34,22 +35,23 @@ type newDocumentBody struct {
 	URL httpx.Optional[string] `json:"url"`
 }
 
-// documentChangeBody takes back what reading a document gave.
+// documentChangeBody takes back what reading a document gave. Workers change most of its fields, also those of the content when
+// that is fetched.
 type documentChangeBody struct {
 	documentFields
-	URL       httpx.Optional[*string] `json:"url"`
-	ID        httpx.ReadOnly          `json:"id"`
-	Bytes     httpx.ReadOnly          `json:"bytes"`
-	SHA256    httpx.ReadOnly          `json:"sha256"`
-	Status    httpx.ReadOnly          `json:"status"`
-	Error     httpx.ReadOnly          `json:"error"`
-	Pages     httpx.ReadOnly          `json:"pages"`
-	PagesDone httpx.ReadOnly          `json:"pagesDone"`
-	Chunks    httpx.ReadOnly          `json:"chunks"`
-	Language  httpx.ReadOnly          `json:"language"`
-	Notes     httpx.ReadOnly          `json:"notes"`
-	CreatedAt httpx.ReadOnly          `json:"createdAt"`
-	UpdatedAt httpx.ReadOnly          `json:"updatedAt"`
+	URL       httpx.Optional[*string]            `json:"url"`
+	ID        httpx.ReadOnly                     `json:"id"`
+	Bytes     httpx.Moving[int64]                `json:"bytes"`
+	SHA256    httpx.Moving[string]               `json:"sha256"`
+	Status    httpx.Moving[string]               `json:"status"`
+	Error     httpx.Moving[domain.DocumentError] `json:"error"`
+	Pages     httpx.Moving[int]                  `json:"pages"`
+	PagesDone httpx.Moving[int]                  `json:"pagesDone"`
+	Chunks    httpx.Moving[int]                  `json:"chunks"`
+	Language  httpx.Moving[string]               `json:"language"`
+	Notes     httpx.Moving[[]string]             `json:"notes"`
+	CreatedAt httpx.ReadOnly                     `json:"createdAt"`
+	UpdatedAt httpx.Moving[string]               `json:"updatedAt"`
 }
 
 func (b *newDocumentBody) Check(p *httpx.Problems) {

@@ -24,6 +24,9 @@ const (
 func documentName(p *httpx.Problems, at, name string) string {
 	before := len(p.List)
 	p.Text(at, name, 0, len(name)) // it may be a path
+	if name != "" && strings.TrimSpace(name) == "" {
+		p.Add(at, httpx.CodeInvalidValue, "must not be only white space")
+	}
 	if len(p.List) > before {
 		return ""
 	}

@@ -61,7 +61,7 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/api/knowledge", Need: auth.NeedUser, Role: admin, Forms: true, Handle: h.addDocuments},
 		{
 			Method: "POST", Path: "/api/knowledge", Action: "retry", Need: auth.NeedUser, Role: admin,
-			Find:   document,
+			Find: document, NoBody: true,
 			Handle: h.retryDocument,
 		},
 		{

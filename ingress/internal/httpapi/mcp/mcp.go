@@ -52,9 +52,15 @@ func (h *Handler) Routes() []httpx.Route {
 
 // mcp is POST /mcp: the organization's agents as the tools of an MCP server.
 func (h *Handler) mcp(c *gin.Context) {
-	body, err := messageOf(c)
-	if err != nil {
+	var buf bytes.Buffer
+	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
 		httpx.Fail(c, err)
+		return
+	}
+	body := buf.Bytes()
+	id, wrong := messageOf(body)
+	if wrong != nil {
+		writeFault(c, id, wrong)
 		return
 	}
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -66,7 +72,10 @@ func (h *Handler) mcp(c *gin.Context) {
 	// It returns when the calls of the request have: these may use its context until then.
 	defer out.leave()
 	h.tools.Serve(out, c.Request, &callable{h: h, c: c, out: out})
-	if err := out.refusal(); err != nil {
+	switch wrong, err := out.refusal(); {
+	case wrong != nil:
+		writeFault(c, id, wrong)
+	case err != nil:
 		httpx.Fail(c, err)
 	}
 }
@@ -89,15 +98,12 @@ type envelopeID struct {
 func (envelopeID) Either() {}
 
 // messageOf reads a message of the protocol: one, for each is counted against the caller's limit. Names may come once in it,
-// where the SDK would take the last.
-func messageOf(c *gin.Context) ([]byte, error) {
-	var buf bytes.Buffer
-	if err := httpx.ReadBody(c, &buf, httpx.MaxBody); err != nil {
-		return nil, err
-	}
+// where the SDK would take the last. It returns the message's id, and what is wrong with the message.
+func messageOf(body []byte) (id json.RawMessage, wrong *fault) {
 	found, message := &httpx.Problems{}, envelope{}
-	httpx.DecodeStrict(buf.Bytes(), &message, found)
-	return buf.Bytes(), found.Err()
+	httpx.DecodeStrict(bytes.Clone(body), &message, found) // which may change it
+	wrong = faultIn(&message, found)
+	return idOf(body, found), wrong
 }
 
 // callable are the agents that the caller of a request may call. Its methods are called by other goroutines than the
@@ -166,7 +172,7 @@ func (t *callable) submission(call agenttools.Call) (*dispatch.Submission, error
 		SessionID: said.SessionID.Value, Message: said.Message, TriggerType: domain.TriggerChat, Traceparent: httpx.Traceparent(t.c),
 	}
 	if said.SessionID.Set {
-		httpx.CheckSession(found, s.SessionID)
+		httpx.CheckSession(found, "sessionId", s.SessionID)
 	} else {
 		s.Retention = dispatch.UnnamedRetention
 	}
@@ -352,22 +358,25 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal gives what was kept back as one of our errors.
-func (w *mcpWriter) refusal() error {
+// refusal gives what was kept back as one of the protocol's errors, or of ours.
+func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.instead == nil {
-		return nil
+		return nil, nil //nolint:nilnil // nothing was refused
 	}
 	why := string(bytes.TrimSpace(w.why.Bytes()))
 	w.Header().Del("Content-Type")
 	if w.instead != nil {
-		return w.instead
+		return nil, w.instead
 	}
 	switch w.refused {
 	case http.StatusBadRequest:
-		return apierr.New(apierr.InvalidRequest, "%s", why)
+		if code, about := agenttools.CodeOf(why); about {
+			return &fault{code, why}, nil
+		}
+		return nil, apierr.New(apierr.InvalidRequest, "%s", why)
 	case http.StatusUnsupportedMediaType:
-		return apierr.New(apierr.UnsupportedMediaType, "%s", why)
+		return nil, apierr.New(apierr.UnsupportedMediaType, "%s", why)
 	default:
-		return fmt.Errorf("answering a message of MCP: %d %s", w.refused, why)
+		return nil, fmt.Errorf("answering a message of MCP: %d %s", w.refused, why)
 	}
 }

@@ -44,12 +44,12 @@ func (h *Handler) Routes() []httpx.Route {
 		{Method: "POST", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Handle: h.createEndpoint},
 		{
 			Method: "POST", Path: "/api/notifications", Action: "rotate", Need: auth.NeedUser, Role: admin,
-			Find:   endpoint,
+			Find: endpoint, NoBody: true,
 			Handle: h.rotateEndpoint,
 		},
 		{
 			Method: "POST", Path: "/api/notifications", Action: "test", Need: auth.NeedUser, Role: admin,
-			Find:   endpoint,
+			Find: endpoint, NoBody: true,
 			Handle: h.testEndpoint,
 		},
 		{Method: "PUT", Path: "/api/notifications", Need: auth.NeedUser, Role: admin, Find: endpoint, Handle: h.updateEndpoint},
@@ -61,7 +61,7 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "POST", Path: "/api/notifications/messages", Action: "*", Need: auth.NeedUser, Role: admin,
-			Find:   message,
+			Find: message, NoBody: true,
 			Handle: h.postMessages,
 		},
 	}

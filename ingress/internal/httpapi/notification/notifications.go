@@ -38,7 +38,9 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
 	}
-	p.Text("description", b.Description.Value, 0, httpx.MaxDescription)
+	if b.Description.Value != "" {
+		p.Name("description", b.Description.Value, httpx.MaxDescription)
+	}
 	if b.Events.Set {
 		checkEvents(p, b.Events.Value)
 	}
@@ -226,9 +228,6 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 // rotateEndpoint is POST /api/notifications?id=&action=rotate: a new secret, shown once; the one before signs beside it for a day.
 func (h *Handler) rotateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
-	if err == nil {
-		err = httpx.RefuseFields(c)
-	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -245,9 +244,6 @@ func (h *Handler) rotateEndpoint(c *gin.Context) {
 // testEndpoint is POST /api/notifications?id=&action=test: a ping, whether the endpoint is enabled or not.
 func (h *Handler) testEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
-	if err == nil {
-		err = httpx.RefuseFields(c)
-	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return

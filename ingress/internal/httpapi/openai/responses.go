@@ -17,6 +17,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 // createResponse runs an agent or template for a client of OpenAI's protocol, and answers with the run as a response: at its
@@ -61,7 +62,7 @@ func (h *Handler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID st
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
 	s.SessionID = run.Run.SessionID
-	if strings.HasPrefix(s.SessionID, "auto_") {
+	if strings.HasPrefix(s.SessionID, sessiondb.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
 	}
 	return nil

@@ -53,7 +53,7 @@ func (h *Handler) automationOf(c *gin.Context) *dispatch.Submission {
 	s.Message, s.Data = automationInput(found, body.Input)
 	s.TriggerType, s.AutomationID = trigger(found, c)
 	if body.SessionID.Set {
-		httpx.CheckSession(found, body.SessionID.Value)
+		httpx.CheckSession(found, "sessionId", body.SessionID.Value)
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)

@@ -23,7 +23,7 @@ type chatBody struct {
 }
 
 func (b *chatBody) Check(found *httpx.Problems) {
-	httpx.CheckSession(found, b.SessionID)
+	httpx.CheckSession(found, "sessionId", b.SessionID)
 	httpx.CheckMessage(found, "message", b.Message)
 }
 

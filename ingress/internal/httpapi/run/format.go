@@ -160,7 +160,7 @@ func (d *dialog) chat(found *httpx.Problems, reader *uistream.Reader) chatBody {
 		reader.ThreadID, reader.RunID = d.ThreadID, d.RunID
 		d.refuse(found)
 	}
-	found.Text(field, body.SessionID, 1, httpx.MaxSessionID)
+	httpx.CheckSession(found, field, body.SessionID)
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
 		found.Add("messages", httpx.CodeInvalidValue, "the last message must be the user's")

@@ -79,7 +79,7 @@ func (h *Handler) Routes() []httpx.Route {
 		},
 		{
 			Method: "POST", Path: "/api/runs", Action: "*", Need: auth.NeedUser, Role: member,
-			Find: run, Beside: httpx.Params{"toolCallId"},
+			Find: run, Beside: httpx.Params{"toolCallId"}, NoBody: true,
 			Handle: h.postRuns,
 		},
 		{Method: "GET", Path: "/api/events", Need: auth.NeedUser, Role: member, Stream: true, Handle: h.streamChanges},
@@ -108,14 +108,16 @@ func (h *Handler) findTarget(c *gin.Context) error {
 
 func (h *Handler) findSession(c *gin.Context) error {
 	found := &httpx.Problems{}
-	name, exists := h.sessionNamed(c, found)
+	name, exists, err := h.sessionNamed(c, found)
 	switch {
+	case err != nil:
+		return err
 	case found.Err() != nil:
 		return nil //nolint:nilerr // the query names no session
-	case !exists || !httpx.IsText(name.SessionID):
+	case !exists:
 		return httpx.NotFound()
 	}
-	_, _, _, err := h.Store.Sessions.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
+	_, _, _, err = h.Store.Sessions.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
 	return err
 }
 

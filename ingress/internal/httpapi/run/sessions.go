@@ -136,12 +136,14 @@ func badCursor(found *httpx.Problems) {
 // getSession gives one session with its newest turns, or with a cursor those before.
 func (h *Handler) getSession(c *gin.Context) {
 	found := &httpx.Problems{}
-	name, exists := h.sessionNamed(c, found)
+	name, exists, err := h.sessionNamed(c, found)
 	limit, before := httpx.ReadLimit(c, found), turnCursor(c, found)
 	if _, given := httpx.Query(c)["limit"]; !given {
 		limit = httpx.MaxPage
 	}
-	err := found.Err()
+	if err == nil {
+		err = found.Err()
+	}
 	if err == nil && !exists {
 		err = noSession()
 	}
@@ -235,8 +237,13 @@ func turnCursor(c *gin.Context, found *httpx.Problems) int {
 // eraseSession is DELETE /api/sessions?id=: everything that was said in it goes.
 func (h *Handler) eraseSession(c *gin.Context) {
 	found := &httpx.Problems{}
-	name, exists := h.sessionNamed(c, found)
-	err := found.Err()
+	name, exists, err := h.sessionNamed(c, found)
+	if _, given, _ := sessionTarget(c, found); !given { // what is erased is named in full
+		found.Add("agentId", httpx.CodeRequired, "the query must name the session's agent by agentId, or its template by templateId")
+	}
+	if err == nil {
+		err = found.Err()
+	}
 	if err == nil && !exists {
 		err = noSession()
 	}
@@ -254,9 +261,9 @@ func (h *Handler) eraseSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
-// sessionNamed reads which session a query means: the caller's own, or that of the principal that the query names.
-// Exists is false when there cannot be one of that name that the caller may use.
-func (h *Handler) sessionNamed(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool) {
+// sessionNamed reads which session a query means: the caller's own, or that of the principal that the query names. Where the query
+// names no agent or template, the session is the only one of that name. exists is false when there cannot be one that the caller may use.
+func (h *Handler) sessionNamed(c *gin.Context, found *httpx.Problems) (name sessiondb.SessionName, exists bool, err error) {
 	who := httpx.Caller(c)
 	name.OrganizationID = who.OrganizationID
 	var given bool
@@ -264,37 +271,67 @@ func (h *Handler) sessionNamed(c *gin.Context, found *httpx.Problems) (name sess
 		found.Add("id", httpx.CodeRequired, "the query must name the session by id")
 	}
 	n := utf8.RuneCountInString(name.SessionID)
-	name.TargetID, exists = sessionTarget(c, found)
-	exists = exists && n >= 1 && n <= httpx.MaxSessionID
+	exists = n >= 1 && n <= httpx.MaxSessionID && httpx.IsText(name.SessionID)
 	principal, chosen := httpx.QueryValue(c, "principal", found)
 	if !chosen {
 		principal = who.Principal()
 	}
-	if !who.MayRead(principal) {
-		exists = false
+	exists = exists && who.MayRead(principal)
+
+	target, targeted, valid := sessionTarget(c, found)
+	switch {
+	case !exists || found.Err() != nil:
+		return name, exists, nil
+	case targeted:
+		name.TargetID, exists = target, valid
+	default:
+		if name.TargetID, principal, err = h.onlySession(c, found, name.SessionID, principal, chosen); err != nil {
+			return name, false, err
+		}
+		exists = name.TargetID != ""
 	}
 	name.Key = sessionKey(name, principal)
 	if exists {
 		httpx.About(c, name.TargetID, "", name.SessionID)
 	}
-	return name, exists
+	return name, exists, nil
+}
+
+// onlySession finds whose session of a name it is: the principal's, or if that has none and was not chosen, another's that the caller
+// may read. target is "" when there is none.
+func (h *Handler) onlySession(
+	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
+) (target, whose string, err error) {
+	ctx, who := c.Request.Context(), httpx.Caller(c)
+	sessions, err := h.Store.Sessions.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
+	if err == nil && len(sessions) == 0 && !chosen {
+		sessions, err = h.Store.Sessions.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
+	}
+	switch {
+	case err != nil:
+		return "", "", err
+	case len(sessions) == 0:
+		return "", principal, nil
+	case len(sessions) > 1:
+		found.Add("agentId", httpx.CodeRequired,
+			"there are several sessions of this id: name one by agentId or templateId, and another's by principal")
+	}
+	return sessions[0].TargetID, sessions[0].Principal, nil
 }
 
 // sessionTarget reads whose session it is, an agent's or a template's; valid is false when it is the id of neither.
-func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, valid bool) {
+func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, given, valid bool) {
 	agentID, byAgent := httpx.QueryValue(c, "agentId", found)
 	templateID, byTemplate := httpx.QueryValue(c, "templateId", found)
 	switch {
 	case byAgent && byTemplate:
 		found.Add("agentId", httpx.CodeInvalidValue, "the query must name an agent by agentId or a template by templateId, not both")
 	case byAgent:
-		return agentID, id.Valid(id.Agent, agentID)
+		return agentID, true, id.Valid(id.Agent, agentID)
 	case byTemplate:
-		return templateID, id.Valid(id.Template, templateID)
-	default:
-		found.Add("agentId", httpx.CodeRequired, "the query must name the session's agent by agentId, or its template by templateId")
+		return templateID, true, id.Valid(id.Template, templateID)
 	}
-	return "", false
+	return "", false, false
 }
 
 func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }

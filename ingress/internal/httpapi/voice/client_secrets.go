@@ -106,7 +106,7 @@ func (h *Handler) secretAsked(c *gin.Context) (body clientSecretBody, asked voic
 		return body, asked, err
 	}
 	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
-		found.Text("session_id", asked.sessionID, 1, httpx.MaxSessionID)
+		httpx.CheckSession(found, "session_id", asked.sessionID)
 	} else {
 		asked.sessionID = id.New(voiceSession)
 	}

@@ -152,7 +152,7 @@ func (h *Handler) callOf(c *gin.Context) (voiceCall, error) {
 		found.Add("model", httpx.CodeRequired, "the query must name the agent or template to talk with by model")
 	}
 	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
-		found.Text("session_id", asked.sessionID, 1, httpx.MaxSessionID)
+		httpx.CheckSession(found, "session_id", asked.sessionID)
 	}
 	if err := found.Err(); err != nil {
 		return voiceCall{}, err

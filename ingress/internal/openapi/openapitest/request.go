@@ -44,8 +44,9 @@ func isForm(header http.Header) bool {
 }
 
 func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Exchange) error {
+	empty := len(e.RequestBody) == 0 || string(e.RequestBody) == "{}"
 	switch {
-	case len(e.RequestBody) == 0 && (operation.RequestBody == nil || !operation.RequestBody.Value.Required):
+	case empty && (operation.RequestBody == nil || !operation.RequestBody.Value.Required):
 		return nil
 	case operation.RequestBody == nil:
 		return fmt.Errorf("the service took a body, and none is documented")

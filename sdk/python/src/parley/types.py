@@ -375,6 +375,7 @@ __all__ = [
     "PostKnowledgeBody",
     "PostKnowledgeHeaders",
     "PostKnowledgeQuery",
+    "PostMcpAnswer",
     "PostMcpBody",
     "PostMcpEvent",
     "PostMcpHeaders",
@@ -569,7 +570,9 @@ TemplateId: TypeAlias = str
 
 
 SessionId: TypeAlias = str
-"""The client's name for a session."""
+"""The client's name for a session. A new message may not name one with hidden characters, or
+of only white space.
+"""
 
 
 Time: TypeAlias = str
@@ -981,7 +984,8 @@ class NewDocument(TypedDict):
 
 class DocumentChange(TypedDict):
     """What to change of a document. Of `content`, `contentBase64` and another `url` there may
-    be one. Read-only fields may come back as they were read.
+    be one. Read-only fields may come back as they were read, also those that workers have
+    changed since.
     """
 
     name: NotRequired[str]
@@ -4116,13 +4120,14 @@ PostAgentsHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
         "Prefer": NotRequired[str],
-        # The `ETag`s of versions that may be changed, or `*`; 412 when the agent is at another one.
+        # With `action=import-openapi`: the `ETag`s of versions that may be changed, or `*`; 412
+        # when the agent is at another one. A chat ignores it.
         "If-Match": NotRequired[str],
     },
 )
@@ -4245,11 +4250,11 @@ RunAutomationHeaders = TypedDict(
         "x-organization-id": NotRequired[OrganizationId],
         # What kind of trigger calls. Unless given: `"api"`.
         "x-trigger-type": NotRequired[str],
-        # The caller's name for the automation: 1 to 128 printable characters. Runs can be listed by
-        # it.
+        # The caller's name for the automation: 1 to 128 printable characters, and not only white
+        # space. Runs can be listed by it.
         "x-automation-id": NotRequired[str],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
         # `wait=N` waits N seconds for the end of the run (55 at most and unless given),
         # `respond-async` not at all.
@@ -4376,10 +4381,12 @@ class GetDeliveriesQuery(TypedDict):
     """The query of `GET /api/hooks/deliveries`: List deliveries, or read one."""
 
     hookId: NotRequired[HookId]
-    """Only deliveries to this hook."""
+    """Only deliveries to this hook. With `id` it is needed where several hooks have a delivery
+    of that id.
+    """
 
     id: NotRequired[str]
-    """With `hookId`: give this delivery instead of a list."""
+    """Give this delivery instead of a list."""
 
     status: NotRequired[DeliveryStatus]
     """Only deliveries of which this became."""
@@ -5678,8 +5685,8 @@ CreateCompletionHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5704,8 +5711,8 @@ CreateResponseHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5821,8 +5828,8 @@ PostMcpHeaders = TypedDict(
         # The organization to act in. A user's key must name it, a login session may, an
         # organization's key may name its own.
         "x-organization-id": NotRequired[OrganizationId],
-        # 1 to 255 characters of the caller's choice. The same key and payload give the same caller
-        # the same run.
+        # 1 to 255 characters of the caller's choice, none of them hidden, and not only white space.
+        # The same key and payload give the same caller the same run.
         "Idempotency-Key": NotRequired[str],
     },
 )
@@ -5831,6 +5838,10 @@ PostMcpHeaders = TypedDict(
 
 PostMcpBody: TypeAlias = McpRequest
 """The body of `POST /mcp`: Use agents as the tools of an MCP server."""
+
+
+PostMcpAnswer: TypeAlias = McpMessage
+"""What `POST /mcp` answers: Use agents as the tools of an MCP server."""
 
 
 PostMcpEvent: TypeAlias = McpEvent

@@ -1,0 +1,66 @@
+package mcp
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/agenttools"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/apierr"
+)
+
+// fault is an error of JSON-RPC about a message as a whole.
+type fault struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// faultIn says what is wrong with a message, nil if nothing is.
+func faultIn(message *envelope, found *httpx.Problems) *fault {
+	if message.Version != "" && message.Version != "2.0" {
+		found.Add("jsonrpc", httpx.CodeInvalidValue, "must be 2.0")
+	}
+	if found.Err() == nil {
+		return nil
+	}
+	first := found.List[0]
+	if first.Field == httpx.BodyPath && first.Code == httpx.CodeInvalidJSON {
+		return &fault{agenttools.CodeParseError, first.Message}
+	}
+	return &fault{agenttools.CodeInvalidRequest, first.Field + " " + first.Message}
+}
+
+// idOf returns the id of a message as it was sent, nil if there is none that an answer can repeat.
+func idOf(body []byte, found *httpx.Problems) json.RawMessage {
+	var message struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if found.Has("id") || json.Unmarshal(body, &message) != nil || string(message.ID) == "null" {
+		return nil
+	}
+	return message.ID
+}
+
+// writeFault answers a message with an error. A request for an unknown method is well-formed: its answer is 200, and a notification
+// of an unknown method has none. Any other fault is 400.
+func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
+	status := http.StatusBadRequest
+	if f.Code == agenttools.CodeMethodNotFound {
+		status = http.StatusOK
+		if id == nil {
+			c.Status(http.StatusAccepted)
+			c.Writer.WriteHeaderNow()
+			return
+		}
+	}
+	if status == http.StatusBadRequest {
+		httpx.StateOf(c).Err = apierr.New(apierr.InvalidRequest, "%s", f.Message)
+	}
+	httpx.WriteJSON(c, status, struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *fault          `json:"error"`
+	}{"2.0", id, f})
+}
