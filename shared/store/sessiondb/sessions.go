@@ -16,8 +16,8 @@ import (
 	"github.com/lib/pq"
 
 	"parley/shared/domain"
-	"parley/shared/store/pg"
 	"parley/shared/id"
+	"parley/shared/store/pg"
 )
 
 // CountedRuns is how far the runs of a session are counted: a session that has more shows this number.

@@ -80,8 +80,8 @@ func endpoints(approval domain.Approval) domain.Tools {
 
 func run() toolset.Run {
 	return toolset.Run{
-		Held: lease.Held{RunID: "run_1", OrganizationID: "org_1", Fence: 3},
-		TargetID:   "ag_1", ConfigVersion: 2, Deadline: time.Now().Add(time.Minute), First: true, Log: zerolog.Nop(),
+		Held:     lease.Held{RunID: "run_1", OrganizationID: "org_1", Fence: 3},
+		TargetID: "ag_1", ConfigVersion: 2, Deadline: time.Now().Add(time.Minute), First: true, Log: zerolog.Nop(),
 	}
 }
 
