@@ -111,6 +111,15 @@ func (s Secrets) Check() error {
 	return nil
 }
 
+// KeyIDs returns the ids of the keys, none where SECRETS_KEY is not set or not one that Check takes.
+func (s Secrets) KeyIDs() []string {
+	box, err := secrets.NewBox(s.SecretsKey)
+	if err != nil {
+		return nil
+	}
+	return box.KeyIDs()
+}
+
 // Ingress are the settings of the HTTP edge.
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`

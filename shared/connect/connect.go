@@ -21,11 +21,13 @@ type Servers struct {
 
 // Open prepares connections to the servers that the settings name, at most conns of them to the database.
 // It waits for neither: what needs one reports when it cannot be reached.
-func Open(cfg config.Servers, name string, conns int, tracer *tracing.Tracer, log zerolog.Logger) (*Servers, error) {
+func Open(
+	cfg config.Servers, keys config.Secrets, name string, conns int, tracer *tracing.Tracer, log zerolog.Logger,
+) (*Servers, error) {
 	if err := cfg.Require(); err != nil {
 		return nil, err
 	}
-	st, err := Store(cfg.DatabaseURL, conns, tracer)
+	st, err := Store(cfg.DatabaseURL, keys, conns, tracer)
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +40,9 @@ func Open(cfg config.Servers, name string, conns int, tracer *tracing.Tracer, lo
 	return &Servers{Store: st, Bus: b}, nil
 }
 
-// Store is store.Open with statements that are part of a trace traced.
-func Store(dsn string, conns int, tracer *tracing.Tracer) (*store.Store, error) {
-	connector, err := pg.Connector(dsn)
+// Store is store.Open with statements that are part of a trace traced, for a process that has these keys.
+func Store(dsn string, keys config.Secrets, conns int, tracer *tracing.Tracer) (*store.Store, error) {
+	connector, err := pg.Connector(dsn, keys.KeyIDs()...)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer tracer.Close(ctx)
-	servers, err := connect.Open(f.Servers, "parley-ingress", databaseConns, tracer, log)
+	servers, err := connect.Open(f.Servers, f.Secrets, "parley-ingress", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/jmoiron/sqlx"
@@ -47,9 +48,14 @@ func OpenOwner(dsn string, conns int) (*DB, error) {
 	return On(connector, conns), nil
 }
 
-// Connector makes the connections that Open uses.
-func Connector(dsn string) (driver.Connector, error) {
-	return newConnector(dsn, sessionSettings, dialer{silence: answerTimeout})
+// Connector makes the connections that Open uses. keyIDs are the keys of SECRETS_KEY that the process has, for RunningKeys.
+func Connector(dsn string, keyIDs ...string) (driver.Connector, error) {
+	settings := sessionSettings
+	if len(keyIDs) > 0 {
+		settings = maps.Clone(settings)
+		settings["application_name"] = runningPrefix + strings.Join(keyIDs[:min(len(keyIDs), MaxRunningKeys)], ",")
+	}
+	return newConnector(dsn, settings, dialer{silence: answerTimeout})
 }
 
 // On is Open on connections that the caller makes.

@@ -57,7 +57,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer tracer.Close(ctx)
-	servers, err := connect.Open(f.Servers, "parley-worker", databaseConns, tracer, log)
+	servers, err := connect.Open(f.Servers, f.Secrets, "parley-worker", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"parley/shared/sealed"
 	"parley/shared/secrets"
 	"parley/shared/store"
+	"parley/shared/store/pg"
 	"parley/shared/store/pgserver"
 	"parley/shared/store/sealdb"
 )
@@ -67,7 +69,7 @@ type SecretsStatus struct{ sealedIn }
 func (*SecretsStatus) Help() string {
 	return `Counts the stored values that each key seals: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS bodies of deliveries and contents of documents and files, by chunks of 1 MiB (content). A key is named by its id, the first digits of a hash, and by its place in SECRETS_KEY. An old key that no value needs can be removed.
 
-The exit status is 1 if values need a key that SECRETS_KEY does not have. The command needs the database and SECRETS_KEY, not the service.`
+Processes of the service that are connected to the database name the ids of their keys there. The exit status is 1 if values need a key that SECRETS_KEY does not have, if a running process seals with such a key, or if one does not have the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
 }
 
 // Examples shows it in use.
@@ -88,12 +90,32 @@ func (s *SecretsStatus) Run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return err
 	}
+	running, err := st.RunningKeys(ctx)
+	if err != nil {
+		return err
+	}
 	if s.JSON {
-		err = con.JSON(map[string]any{"keys": keysView(keys)})
+		err = con.JSON(map[string]any{"keys": keysView(keys), "running": running})
 	} else {
 		err = printKeys(con, keys)
 	}
-	return errors.Join(err, missingKeys(keys))
+	return errors.Join(err, missingKeys(keys), otherKeys(box.KeyIDs(), running))
+}
+
+// otherKeys is the error of running processes that could not read what this SECRETS_KEY seals, or seal what it cannot read.
+func otherKeys(own []string, running [][]string) error {
+	var errs []error
+	for _, theirs := range running {
+		switch {
+		case !slices.Contains(own, theirs[0]):
+			errs = append(errs, fmt.Errorf("a running process seals with a key that this SECRETS_KEY does not have (%s); "+
+				"run the command with the SECRETS_KEY of the service", theirs[0]))
+		case !slices.Contains(theirs, own[0]) && len(theirs) < pg.MaxRunningKeys:
+			errs = append(errs, fmt.Errorf("a running process does not have the first key of this SECRETS_KEY (%s), but %s; "+
+				"give it this SECRETS_KEY and restart it", own[0], strings.Join(theirs, ", ")))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func countSealed(ctx context.Context, con *console.Console, st *store.Store, box *secrets.Box, quiet bool) ([]sealed.Key, error) {

@@ -11,6 +11,7 @@ import (
 
 	"parley/deploy/standalone/internal/console"
 	"parley/shared/config"
+	"parley/shared/connect"
 	"parley/shared/sealed/sealedtest"
 	"parley/shared/testkit"
 )
@@ -82,6 +83,35 @@ func TestSecretsRetireAKey(t *testing.T) {
 	}
 	if failed := house.Unopened(t, sealedtest.KeyB); len(failed) > 0 {
 		t.Errorf("with the new key alone: %v", failed)
+	}
+}
+
+// A process that runs with other keys than the command is noticed, also while no value is sealed.
+func TestSecretsOfRunningProcesses(t *testing.T) {
+	t.Parallel()
+	dsn := testkit.Postgres(t)
+	running, err := connect.Store(dsn, config.Secrets{SecretsKey: sealedtest.KeyA}, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = running.Close() })
+	if err := running.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
+	for setting, want := range map[string]string{
+		sealedtest.KeyA:                         "",
+		sealedtest.KeyA + "," + sealedtest.KeyB: "",
+		sealedtest.KeyB:                         "seals with a key that this SECRETS_KEY does not have (" + a + ")",
+		sealedtest.KeyB + "," + sealedtest.KeyA: "does not have the first key of this SECRETS_KEY (" + b + "), but " + a,
+	} {
+		out, _, err := command(t, status, sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn, JSON: true})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+		if !strings.Contains(out, `"running":[["`+a+`"]]`) {
+			t.Errorf("printed %s", out)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *Serve) Run(ctx context.Context) error {
 		return err
 	}
 	defer tracer.Close(ctx)
-	servers, err := connect.Open(s.Servers, "parley", databaseConns, tracer, log)
+	servers, err := connect.Open(s.Servers, s.Secrets, "parley", databaseConns, tracer, log)
 	if err != nil {
 		return err
 	}

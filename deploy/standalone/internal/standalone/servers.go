@@ -31,7 +31,8 @@ const (
 // startServers starts what the settings name no address of, under dir, connects to both, and adds them to
 // the group, which stops them after everything that is added later.
 func startServers(
-	ctx context.Context, cfg config.Servers, dir string, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
+	ctx context.Context, cfg config.Servers, keys config.Secrets, dir string, tracer *tracing.Tracer, log zerolog.Logger,
+	group *lifecycle.Group,
 ) (*connect.Servers, error) {
 	dsn := cfg.DatabaseURL
 	if dsn == "" {
@@ -49,7 +50,7 @@ func startServers(
 	if err := prepare(ctx, dsn); err != nil {
 		return nil, err
 	}
-	st, err := connect.Store(dsn, databaseConns, tracer)
+	st, err := connect.Store(dsn, keys, databaseConns, tracer)
 	if err != nil {
 		return nil, err
 	}

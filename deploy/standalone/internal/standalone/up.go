@@ -103,7 +103,7 @@ func (u *Up) Run(ctx context.Context) (err error) {
 func (u *Up) assemble(
 	ctx context.Context, dir string, listener net.Listener, tracer *tracing.Tracer, log zerolog.Logger, group *lifecycle.Group,
 ) (*banner, error) {
-	srv, err := startServers(ctx, u.Servers, dir, tracer, log, group)
+	srv, err := startServers(ctx, u.Servers, u.Secrets, dir, tracer, log, group)
 	if err != nil {
 		return nil, err
 	}
