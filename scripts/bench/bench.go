@@ -123,7 +123,7 @@ func (b *bench) find(ctx context.Context) (err error) {
 	if b.Ingress != "" {
 		return nil
 	}
-	progress("building ingress and worker")
+	progressf("building ingress and worker")
 	built, err := parley.Build(ctx, b.Dir, b.Profile != "")
 	b.Ingress, b.Worker = built.Ingress, built.Worker
 	return err
@@ -152,7 +152,7 @@ func (b *bench) one(ctx context.Context, load Load) (err error) {
 	before := len(b.report.Rows)
 	switch err = load.Measure(ctx, s); {
 	case errors.Is(err, errNoSandbox) || errors.Is(err, process.ErrNoProc):
-		progress("%s is not measured: %s", s.load, err)
+		progressf("%s is not measured: %s", s.load, err)
 		return nil
 	case err != nil:
 		return errors.Join(fmt.Errorf("measuring %s: %w", s.load, err), s.servers.Err())
@@ -232,11 +232,11 @@ func (s *stage) parley(ctx context.Context, database string, c parley.Config) (p
 // inspect adds what --statements and --profile ask for.
 func (s *stage) inspect(ctx context.Context, p *parley.Parley, database string) error {
 	if s.Statements {
-		found, err := s.servers.Statements(ctx, database)
+		found, err := s.servers.Statements(ctx, s.load, database)
 		if err != nil {
 			return err
 		}
-		s.report.addStatements(s.load, found)
+		s.report.Statements = append(s.report.Statements, found...)
 	}
 	if s.Profile == "" {
 		return nil
@@ -244,8 +244,8 @@ func (s *stage) inspect(ctx context.Context, p *parley.Parley, database string) 
 	return p.WriteProfiles(ctx)
 }
 
-// progress says on standard error what the bench is doing.
-func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
+// progressf says on standard error what the bench is doing.
+func progressf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
 
 // sleep waits unless ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {

@@ -79,7 +79,7 @@ func (s *stage) compare(ctx context.Context, c *comparison) error {
 					return err
 				}
 				rounds[i] = append(rounds[i], got)
-				progress("%s, %d clients, round %d of %d: %-6s %6.0f %ss/s, p50 %.2f ms, p99 %.2f ms", s.load, clients, n+1, c.Rounds,
+				progressf("%s, %d clients, round %d of %d: %-6s %6.0f %ss/s, p50 %.2f ms, p99 %.2f ms", s.load, clients, n+1, c.Rounds,
 					side.name, got[c.unit+"s/s"], c.unit, got[c.unit+" p50 ms"], got[c.unit+" p99 ms"])
 			}
 		}
@@ -150,7 +150,8 @@ func (s *stage) round(ctx context.Context, c *comparison, i, clients int) (value
 	}
 
 	got := values{
-		c.unit + "s/s": result.PerSecond(), c.unit + " p50 ms": load.Millis(result.Latencies, 50), c.unit + " p99 ms": load.Millis(result.Latencies, 99),
+		c.unit + "s/s":     result.PerSecond(),
+		c.unit + " p50 ms": load.Millis(result.Latencies, 50), c.unit + " p99 ms": load.Millis(result.Latencies, 99),
 		"commits/" + c.unit: float64(last-commits) / float64(result.Answered+nudge.Answered),
 	}
 	if after["postgres"] == 0 {

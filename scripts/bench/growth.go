@@ -80,7 +80,7 @@ func (*growth) fill(ctx context.Context, s *stage, name string, own, again load.
 		if result, _, err = s.client(ctx, own, clients, 0, perClient); err != nil {
 			return err
 		}
-		progress("growth: %d of %d runs made (%s) after %s", done+result.Answered, runs, name, time.Since(began).Round(time.Second))
+		progressf("growth: %d of %d runs made (%s) after %s", done+result.Answered, runs, name, time.Since(began).Round(time.Second))
 	}
 	return nil
 }

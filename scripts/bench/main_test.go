@@ -49,7 +49,7 @@ func quickLoads() []Load {
 		&replay{closedLoop: once, Keys: 20},
 		&scale{Workers: []int{1, 2}, Slots: 2, Answer: 10 * time.Millisecond, Rounds: 1, Seconds: 0.5},
 		&code{Calls: 2, Rounds: 2},
-		&retrieval{Sections: 60, Questions: 12, Passages: 200},
+		&retrieval{Sections: 120, Questions: 30, Passages: 300},
 		&growth{closedLoop: once, Small: 20, Large: 40, Lists: 2},
 		&soak{Runs: 1000, Agents: 3, Clients: 8, Kept: time.Second},
 	}

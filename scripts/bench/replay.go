@@ -28,7 +28,7 @@ func (r *replay) Measure(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	progress("finishing %d runs, which are then requested again", r.Keys)
+	progressf("finishing %d runs, which are then requested again", r.Keys)
 	nonce := rand.Text()[:10]
 	shared := func(spec load.Spec) load.Spec {
 		spec.Nonce, spec.Keys = nonce, int64(r.Keys)

@@ -17,9 +17,9 @@ import (
 
 // report is one run of the bench: one table.
 type report struct {
-	Setup      setup       `json:"setup"`
-	Rows       []row       `json:"rows"`
-	Statements []statement `json:"statements,omitempty"`
+	Setup      setup               `json:"setup"`
+	Rows       []row               `json:"rows"`
+	Statements []process.Statement `json:"statements,omitempty"`
 }
 
 // setup describes the machine and the servers.
@@ -106,19 +106,6 @@ func median(values []float64) float64 {
 		return sorted[half]
 	}
 	return (sorted[half-1] + sorted[half]) / 2
-}
-
-// statement is what one SQL statement has cost PostgreSQL in a load.
-type statement struct {
-	Load string `json:"load"`
-
-	process.Statement
-}
-
-func (r *report) addStatements(load string, found []process.Statement) {
-	for _, st := range found {
-		r.Statements = append(r.Statements, statement{load, st})
-	}
 }
 
 // writeJSON writes the report to a file and creates its directory.

@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 	s.report.Setup = setup{Cores: 2, Overrides: map[string]string{"B": "2", "A": "1"}}
 	s.add("16 clients", "runs/s", []float64{5316.2}, []float64{900, 1100, 1024}, ratioAtLeast(0.5))
 	s.add("16 clients", "commits/run", []float64{0.2321}, []float64{0.235}, nil)
-	s.report.addStatements("automation", []process.Statement{{Query: "SELECT 1", Calls: 3, Millis: 12.3}})
+	s.report.Statements = []process.Statement{{Load: "automation", Query: "SELECT 1", Calls: 3, Millis: 12.3}}
 	var out bytes.Buffer
 	if err := s.report.writeText(&out); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ type retrieval struct {
 
 const (
 	questionSeed  = 6
+	warmSearches  = 20 // of each side, that are not measured
 	ingestTimeout = 20 * time.Minute
 	chunks        = `SELECT count(*) FROM document_chunks`
 )
@@ -70,11 +71,8 @@ type corpus struct {
 	stage     *stage
 	documents []search.Document
 	questions []search.Question
-	plain     ranks // of PostgreSQL's own search
+	plain     search.Ranks // of PostgreSQL's own search
 }
-
-// ranks are those of one side.
-type ranks = search.Ranks
 
 // lexical measures quality, and then latency among more copies of the documents.
 func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
@@ -98,7 +96,7 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 		return err
 	}
 	for copies := 1; passages*int64(copies) < int64(r.Passages); copies++ {
-		progress("retrieval: %d of %d passages", passages*int64(copies), r.Passages)
+		progressf("retrieval: %d of %d passages", passages*int64(copies), r.Passages)
 		if err := c.fill(ctx, p, fmt.Sprintf("copy %d of ", copies)); err != nil {
 			return err
 		}
@@ -153,11 +151,11 @@ func (c *corpus) fill(ctx context.Context, p *parley.Parley, prefix string) erro
 			}
 		}
 	}
-	progress("retrieval: %d documents are ready after %s", len(ids), time.Since(began).Round(time.Second))
+	progressf("retrieval: %d documents are ready after %s", len(ids), time.Since(began).Round(time.Second))
 	return nil
 }
 
-// search returns the best passages for a question, the best first.
+// searchFunc returns the best passages for a question, the best first.
 type searchFunc func(ctx context.Context, question string) ([]search.Passage, error)
 
 // searcher searches over HTTP.
@@ -185,7 +183,7 @@ func searcher(p *parley.Parley) searchFunc {
 }
 
 // ask asks all questions.
-func (c *corpus) ask(ctx context.Context, find searchFunc) (out ranks, err error) {
+func (c *corpus) ask(ctx context.Context, find searchFunc) (out search.Ranks, err error) {
 	sections := map[string][]search.Section{}
 	for _, document := range c.documents {
 		sections[document.Name] = document.Sections
@@ -226,8 +224,7 @@ func (c *corpus) latency(ctx context.Context, dsn string, plain *search.Plain, f
 			if _, err := side.find(ctx, question.Text); err != nil {
 				return fmt.Errorf("searching for %q: %w", question.Text, err)
 			}
-			const warmUp = 20
-			if n >= warmUp || len(c.questions) <= warmUp {
+			if n >= warmSearches {
 				_ = side.took.RecordValue(time.Since(began).Nanoseconds()) // requests time out before the histogram's limit
 			}
 		}

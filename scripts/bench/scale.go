@@ -55,7 +55,7 @@ func (c *scale) Measure(ctx context.Context, s *stage) error {
 			}
 			measured[i] = append(measured[i], result.PerSecond())
 			linear[i] = append(linear[i], measured[0][n]/float64(c.Workers[0])*float64(workers))
-			progress("scale, %d workers, round %d of %d: %.1f runs/s", workers, n+1, c.Rounds, result.PerSecond())
+			progressf("scale, %d workers, round %d of %d: %.1f runs/s", workers, n+1, c.Rounds, result.PerSecond())
 		}
 	}
 	for i, workers := range c.Workers {

@@ -161,7 +161,7 @@ func (r *soakRun) sample(done int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if done*10/int64(r.Runs) > (done-1)*10/int64(r.Runs) {
-		progress("soak: %d of %d requests", done, r.Runs)
+		progressf("soak: %d of %d requests", done, r.Runs)
 	}
 	for _, p := range r.parley.Processes() {
 		bytes, err := process.Memory(p.PID())

@@ -49,7 +49,7 @@ func (w *waiting) Measure(ctx context.Context, s *stage) error {
 		return err
 	}
 	if most := (allowed-spareFiles)/2 - w.Streams; w.Waiters > most { // the bench is both client and model
-		progress("%d requests wait, because %d files and connections may be open (ulimit -Hn)", most, allowed)
+		progressf("%d requests wait, because %d files and connections may be open (ulimit -Hn)", most, allowed)
 		w.Waiters = most
 	}
 	if w.Waiters < 1 {
@@ -157,7 +157,7 @@ func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
 	if err := errors.Join(r.clients.Wait(), r.parley.Err()); err != nil {
 		return err
 	}
-	progress("waiting, round %d of %d: the last answer came %.1f s after the model's", n+1, r.Rounds, time.Since(began).Seconds())
+	progressf("waiting, round %d of %d: the last answer came %.1f s after the model's", n+1, r.Rounds, time.Since(began).Seconds())
 	var messages []string
 	for i := range r.Waiters {
 		messages = append(messages, r.message("waits", i))

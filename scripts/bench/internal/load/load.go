@@ -25,9 +25,6 @@ func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
 }
 
-// nonceLength is the length of a nonce.
-const nonceLength = 10
-
 // prefix begins the keys of a client.
 func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d-", client) }
 
@@ -77,9 +74,6 @@ func (r *Result) PerSecond() float64 {
 // Execute sends requests over a connection of each client until the time is over or ctx ends. A wrong answer or a broken connection is
 // an error, because the rest would be another measurement.
 func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
-	if len(s.Nonce) != nonceLength {
-		return nil, fmt.Errorf("a nonce has %d characters, not %d", nonceLength, len(s.Nonce))
-	}
 	connections := &fasthttp.HostClient{
 		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
 	}

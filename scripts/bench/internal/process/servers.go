@@ -143,6 +143,7 @@ func (s *Servers) Version(ctx context.Context) (version string, err error) {
 
 // Statement is what one SQL statement has cost PostgreSQL.
 type Statement struct {
+	Load   string  `json:"load"`
 	Query  string  `json:"query"`
 	Calls  int64   `json:"calls"`
 	Rows   int64   `json:"rows"`
@@ -150,8 +151,8 @@ type Statement struct {
 	WAL    int64   `json:"walBytes"`
 }
 
-// Statements returns the twelve statements of a database that have cost most.
-func (s *Servers) Statements(ctx context.Context, database string) (out []Statement, err error) {
+// Statements returns the twelve statements of a load's database that have cost most.
+func (s *Servers) Statements(ctx context.Context, load, database string) (out []Statement, err error) {
 	rows, err := s.admin.QueryContext(ctx, `
 		SELECT regexp_replace(query, '\s+', ' ', 'g'), calls, rows, total_exec_time + total_plan_time, wal_bytes::bigint
 		FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE datname = $1 ORDER BY 4 DESC LIMIT 12`, database)
@@ -160,7 +161,7 @@ func (s *Servers) Statements(ctx context.Context, database string) (out []Statem
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var st Statement
+		st := Statement{Load: load}
 		if err := rows.Scan(&st.Query, &st.Calls, &st.Rows, &st.Millis, &st.WAL); err != nil {
 			return nil, fmt.Errorf("reading statements: %w", err)
 		}

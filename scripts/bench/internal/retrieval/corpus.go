@@ -74,7 +74,7 @@ func Gather(root string, sections int) ([]Document, error) {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("Go's documentation has only %d sections to ask about", found)
+	return nil, fmt.Errorf("too few sections: only %d can be asked about", found)
 }
 
 // read reads the documentation of a package. A directory without Go files has none.
@@ -131,7 +131,7 @@ func (s Section) askable() bool {
 }
 
 // HTML is the document as it is uploaded.
-func (d Document) HTML() []byte {
+func (d *Document) HTML() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><head><title>%[1]s</title></head><body>\n<h1>%[1]s</h1>\n", html.EscapeString(d.Name))
 	for _, section := range d.Sections {

@@ -11,7 +11,8 @@ import (
 
 func TestHTML(t *testing.T) {
 	t.Parallel()
-	got := string(Document{Name: "a(1)", Sections: []Section{{"B & C", []string{"x < y", "z"}}}}.HTML())
+	document := Document{Name: "a(1)", Sections: []Section{{"B & C", []string{"x < y", "z"}}}}
+	got := string(document.HTML())
 	for _, want := range []string{"<h1>a(1)</h1>", "<h2>B &amp; C</h2>\n<p>x &lt; y</p>\n<p>z</p>"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
