@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -122,9 +122,6 @@ func newClient(s Spec, number int) *client {
 	}
 	c := &client{spec: s, key: []byte((own + KeyMark)[:len(KeyMark)]), body: []byte(s.Body)}
 	c.seq = c.key[len(own):]
-	if s.Keys > 0 {
-		c.n = int64(number)
-	}
 	if at := strings.Index(s.Body, KeyMark); at >= 0 {
 		c.inBody = c.body[at : at+len(KeyMark)]
 	}
@@ -177,8 +174,7 @@ func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, sta
 // next is the number of the next request's key.
 func (c *client) next() int64 {
 	if c.spec.Keys > 0 {
-		c.n = c.n*6364136223846793005 + 1442695040888963407 // Knuth's multiplier; any that jumps between the keys will do
-		return 1 + (c.n>>33&math.MaxInt32)%c.spec.Keys
+		return 1 + rand.Int64N(c.spec.Keys) //nolint:gosec // G404: no secret, only a number
 	}
 	c.n++
 	return c.n
