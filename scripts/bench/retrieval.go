@@ -21,7 +21,7 @@ import (
 type retrieval struct {
 	Sections  int `default:"2000" help:"Sections of Go's documentation, at least."`
 	Questions int `default:"400" help:"Questions, each about another section."`
-	Passages  int `default:"100000" help:"Passages among which latency is measured: more copies of the documents."`
+	Passages  int `default:"100000" help:"Passages among which latency is measured: copies of the documents, each as one document."`
 }
 
 const (
@@ -91,13 +91,20 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 	if err := c.quality(ctx, "lexical", searcher(p)); err != nil {
 		return err
 	}
-	passages, err := count(ctx, dsn, chunks)
-	if err != nil {
-		return err
+	var all search.Document
+	for _, document := range c.documents {
+		all.Sections = append(all.Sections, document.Sections...)
 	}
-	for copies := 1; passages*int64(copies) < int64(r.Passages); copies++ {
-		progressf("retrieval: %d of %d passages", passages*int64(copies), r.Passages)
-		if err := c.fill(ctx, p, fmt.Sprintf("copy %d of ", copies)); err != nil {
+	for n := 1; ; n++ {
+		passages, err := count(ctx, dsn, chunks)
+		if err != nil {
+			return err
+		}
+		if passages >= int64(r.Passages) {
+			break
+		}
+		all.Name = fmt.Sprintf("copy %d", n)
+		if err := c.fill(ctx, p, []search.Document{all}); err != nil {
 			return err
 		}
 	}
@@ -115,17 +122,16 @@ func (c *corpus) start(ctx context.Context, name string, settings map[string]str
 	if err != nil {
 		return nil, "", err
 	}
-	return p, dsn, c.fill(ctx, p, "")
+	return p, dsn, c.fill(ctx, p, c.documents)
 }
 
-// fill uploads the documents and waits until they are searchable.
-func (c *corpus) fill(ctx context.Context, p *parley.Parley, prefix string) error {
+// fill uploads documents and waits until they are searchable.
+func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Document) error {
 	ctx, cancel := context.WithTimeout(ctx, ingestTimeout)
 	defer cancel()
 	began := time.Now()
 	var ids []string
-	for _, document := range c.documents {
-		document.Name = prefix + document.Name
+	for _, document := range documents {
 		id, err := p.Upload(ctx, document.Name+".html", document.HTML())
 		if err != nil {
 			return err
