@@ -2,79 +2,87 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"slices"
+	"fmt"
 
-	"parley/scripts/bench/internal/report"
+	_ "github.com/lib/pq" // the driver that counts rows
+
+	"parley/scripts/bench/internal/floor"
+	"parley/scripts/bench/internal/parley"
 )
 
-// automationFlags say how run-automation is measured.
-type automationFlags struct {
-	Clients []int    `default:"1,16,64,128,512" help:"Numbers of clients, each with one request at a time."`
-	Rounds  int      `default:"3" help:"Rounds of each side at each number of clients."`
-	Seconds float64  `default:"2.5" help:"Measured time of a round."`
-	WarmUp  float64  `name:"warm-up" default:"0.7" help:"Seconds before that, not measured."`
-	Sides   []string `default:"floor,parley" enum:"floor,parley" help:"What to measure: floor, parley, or both."`
+// automation measures run-automation of an echo agent, each request with its own key.
+type automation struct {
+	closedLoop
 }
 
-func (a *automationFlags) check() error {
+// Name is the name of the load.
+func (*automation) Name() string { return "automation" }
+
+// Measure compares it with the floor: one grouped insert, a job and its reply.
+func (a *automation) Measure(ctx context.Context, s *stage) error {
+	bare, dsn, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
+	if err != nil {
+		return err
+	}
+	p, ours, err := s.parley(ctx, "parley", parley.Config{})
+	if err != nil {
+		return err
+	}
+
+	c := &comparison{
+		closedLoop: a.closedLoop, unit: "run", goal: a.goal,
+		sides: [2]side{{"floor", bare.Load(), "floor", bare}, {"parley", p.Load(), "parley", p}},
+	}
+	if err := s.compare(ctx, c); err != nil {
+		return err
+	}
+	err = errors.Join(stored(ctx, dsn, floor.Completed, c.answered[0]), stored(ctx, ours, parley.Completed, c.answered[1]))
+	if err != nil {
+		return err
+	}
+	return s.inspect(ctx, p, "parley")
+}
+
+// The goals count from a number of clients on: fewer leave less to group.
+const (
+	someClients = 16
+	manyClients = 128
+)
+
+func (*automation) goal(clients int, measure string) *goal {
 	switch {
-	case a.Rounds < 1 || a.Seconds <= 0 || a.WarmUp < 0:
-		return errors.New("--rounds and --seconds must be above zero, --warm-up not below")
-	case len(a.Clients) == 0 || slices.Min(a.Clients) < 1:
-		return errors.New("--clients takes numbers above zero")
+	case measure == "run p50 ms" && clients == 1:
+		return ratioAtMost(2)
+	case measure == "runs/s" && clients >= someClients:
+		return ratioAtLeast(0.5)
+	case measure == "commits/run" && clients >= manyClients:
+		return atMost(0.1)
+	case measure == "commits/run" && clients >= someClients:
+		return atMost(0.3)
 	}
 	return nil
 }
 
-func (a *automationFlags) measure(ctx context.Context, o *options, r *report.Report) (err error) {
-	b := &bench{options: o, automationFlags: a}
-	defer func() { err = errors.Join(err, b.stop(ctx)) }()
-	if err := b.start(ctx); err != nil {
-		return err
+// stored returns an error unless a query counts at least n rows: each answered request must be on disk.
+func stored(ctx context.Context, dsn, query string, n int64) error {
+	found, err := count(ctx, dsn, query)
+	if err == nil && found < n {
+		err = fmt.Errorf("%d requests were answered and %d are in the database", n, found)
 	}
-	return b.measure(ctx, r)
+	return err
 }
 
-// automation measures run-automation alone.
-type automation struct {
-	options
-	automationFlags
-}
-
-// Validate is called by kong.
-func (a *automation) Validate() error {
-	return errors.Join(a.options.check(), a.automationFlags.check())
-}
-
-// Run measures and writes the report.
-func (a *automation) Run(ctx context.Context) error { return a.options.run(ctx, &a.automationFlags) }
-
-// everything is all measurements, one after the other.
-type everything struct {
-	options
-	automationFlags
-	waitingFlags
-	codeFlags
-	documentFlags
-	voiceFlags
-	hookFlags
-	replayFlags
-	steadyFlags
-	scaleFlags
-	growthFlags
-	soakFlags
-}
-
-// Validate is called by kong.
-func (e *everything) Validate() error {
-	return errors.Join(e.options.check(), e.automationFlags.check(), e.waitingFlags.check(), e.codeFlags.check(), e.documentFlags.check(),
-		e.voiceFlags.check(), e.hookFlags.check(), e.replayFlags.check(), e.steadyFlags.check(), e.scaleFlags.check(),
-		e.growthFlags.check(), e.soakFlags.check())
-}
-
-// Run measures and writes the report.
-func (e *everything) Run(ctx context.Context) error {
-	return e.options.run(ctx, &e.automationFlags, &e.waitingFlags, &e.codeFlags, &e.documentFlags, &e.voiceFlags, &e.hookFlags,
-		&e.replayFlags, &e.steadyFlags, &e.scaleFlags, &e.growthFlags, &e.soakFlags)
+// count returns the number that a query selects.
+func count(ctx context.Context, dsn, query string) (n int64, err error) {
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		return 0, fmt.Errorf("opening database: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := db.QueryRowContext(ctx, query).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting rows: %w", err)
+	}
+	return n, nil
 }

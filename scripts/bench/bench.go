@@ -2,214 +2,259 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	_ "github.com/lib/pq" // the driver that counts the rows
 	"github.com/rs/zerolog"
 
 	"parley/scripts/bench/internal/floor"
-	"parley/scripts/bench/internal/machine"
-	"parley/scripts/bench/internal/measure"
+	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
-	"parley/scripts/bench/internal/report"
-	"parley/scripts/bench/internal/servers"
+	"parley/scripts/bench/internal/process"
+	"parley/shared/lifecycle"
 )
 
-// bench is what is started to measure run-automation, in the order it is started.
+// options are the flags of all loads.
+type options struct {
+	JSON    string `name:"json" default:"bin/bench.json" type:"path" help:"File for the report as JSON."`
+	Dir     string `default:".cache/bench" type:"path" help:"Directory for the servers' data, emptied before and after; on a disk, not in memory."`
+	NATS    string `name:"nats-server" env:"PARLEY_NATS_SERVER" default:"bin/nats-server" type:"path" help:"The nats-server binary."`
+	Ingress string `type:"existingfile" help:"An ingress binary to measure instead of this tree's; with --worker."`
+	Worker  string `type:"existingfile" help:"A worker binary to measure instead of this tree's; with --ingress."`
+	Profile string `type:"path" placeholder:"DIR" help:"Also write profiles of ingress and worker into this directory. Slows both a little."`
+
+	Statements bool `help:"Also report what each of Parley's SQL statements costs (pg_stat_statements). Slows PostgreSQL a little."`
+}
+
+// Validate is called by kong.
+func (o *options) Validate() error {
+	switch {
+	case (o.Ingress == "") != (o.Worker == ""):
+		return errors.New("--ingress and --worker go together")
+	case o.Ingress != "" && o.Profile != "":
+		return errors.New("--profile needs binaries that the bench builds: omit --ingress")
+	}
+	return nil
+}
+
+// Load is one thing that is measured.
+type Load interface {
+	// Name is the name of the command and of the report's rows.
+	Name() string
+	// Measure adds rows to the stage's report.
+	Measure(ctx context.Context, s *stage) error
+}
+
+// errNoSandbox is returned by a load that needs bubblewrap on a machine without it.
+var errNoSandbox = errors.New("bwrap is not installed")
+
+// bench is one run of the command.
 type bench struct {
 	*options
-	*automationFlags
 
-	servers *servers.Servers
-	floor   *floor.Floor
-	parley  *parley.Parley
-	sides   []measure.Side
-	counts  map[string]count // by side
+	self   string // this program
+	report report
 }
 
-// count says where a side's answered requests are kept.
-type count struct{ dsn, query string }
+// stage is the servers of one load.
+type stage struct {
+	*bench
 
-func (b *bench) start(ctx context.Context) (err error) {
-	sayf("starting PostgreSQL and nats-server")
-	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
-	if b.servers, err = servers.Start(ctx, servers.Config{Dir: b.Dir, NATS: b.nats, Log: log, Statements: b.Statements}); err != nil {
+	load    string
+	dir     string
+	servers *process.Servers
+	stops   []func() error // of all that the load has started
+}
+
+// measure measures loads and writes the report. It writes what it has measured when a later load fails.
+func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
+	unlock, err := o.prepare()
+	if err != nil {
 		return err
 	}
-	b.counts = map[string]count{}
-	if slices.Contains(b.Sides, report.Floor) {
-		if err := b.startFloor(ctx); err != nil {
-			return err
+	defer func() { err = errors.Join(err, unlock()) }()
+	b := &bench{options: o}
+	began := time.Now()
+	err = b.find(ctx)
+	for _, load := range loads {
+		if err == nil {
+			err = b.one(ctx, load)
 		}
 	}
-	if slices.Contains(b.Sides, report.Parley) {
-		return b.startParley(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // the reason why everything else has failed
 	}
-	return nil
-}
-
-func (b *bench) startFloor(ctx context.Context) error {
-	dsn, err := b.servers.Database(ctx, report.Floor)
-	if err != nil {
+	if len(b.report.Rows) == 0 {
 		return err
 	}
-	b.floor, err = floor.Start(ctx, floor.Config{Command: b.self, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir})
-	if err != nil {
-		return err
-	}
-	b.sides = append(b.sides, measure.Side{Name: report.Floor, Load: b.floor.Load(), Database: report.Floor, Processes: b.floor})
-	b.counts[report.Floor] = count{dsn, "SELECT count(*) FROM " + floor.Table}
-	return nil
-}
-
-func (b *bench) startParley(ctx context.Context) error {
-	binaries, err := b.binaries(ctx)
-	if err != nil {
-		return err
-	}
-	dsn, err := b.servers.Database(ctx, report.Parley)
-	if err != nil {
-		return err
-	}
-	profiles, err := b.profiles("automation")
-	if err != nil {
-		return err
-	}
-	b.parley, err = parley.Start(ctx, parley.Config{
-		Binaries: binaries, DatabaseURL: dsn, NATSURL: b.servers.NATSURL(), LogsDir: b.Dir, ProfilesDir: profiles,
-	})
-	if err != nil {
-		return err
-	}
-	b.sides = append(b.sides, measure.Side{
-		Name: report.Parley, Load: b.parley.Load(), Database: report.Parley, Processes: b.parley, Allocated: b.parley.Allocated,
-	})
-	b.counts[report.Parley] = count{dsn, parley.Completed}
-	return nil
-}
-
-func (b *bench) stop(ctx context.Context) error {
-	var errs []error
-	if b.parley != nil {
-		errs = append(errs, b.parley.Stop())
-	}
-	if b.floor != nil {
-		errs = append(errs, b.floor.Stop())
-	}
-	if b.servers != nil {
-		errs = append(errs, b.servers.Stop(context.WithoutCancel(ctx)))
-	}
-	return errors.Join(errs...)
-}
-
-func (b *bench) measure(ctx context.Context, r *report.Report) error {
-	setup, err := b.options.setup(ctx, b.servers, r.Setup)
-	if err != nil {
-		return err
-	}
-	setup.Rounds, setup.Seconds, setup.WarmUp = b.Rounds, b.Seconds, b.WarmUp
-	if b.parley != nil {
-		setup.Overrides = parley.Overrides
-	}
-	outcome, err := measure.Run(ctx, measure.Config{
-		Clients: b.Clients, Rounds: b.Rounds, WarmUp: seconds(b.WarmUp), Duration: seconds(b.Seconds), Command: b.self,
-		Progress: func(round int, s report.Sample) {
-			sayf("%d clients, round %d of %d: %-6s %6.0f runs/s, p50 %.2f ms, p99 %.2f ms", s.Clients, round, b.Rounds, s.Side,
-				s.Round.RunsPerSecond, s.Round.P50, s.Round.P99)
-		},
-	}, b.servers, b.sides)
-	if err != nil {
-		return errors.Join(err, b.servers.Err())
-	}
-	if setup.Stored, err = stored(ctx, b.counts, outcome.Answered); err != nil {
-		return err
-	}
-	r.Setup = setup
-	r.AddSamples(outcome.Samples)
-	if b.parley == nil {
-		return nil
-	}
-	return b.closer(ctx, b.servers, b.parley, report.Parley, outcome.Answered[report.Parley], r)
-}
-
-// closer adds what was asked for beside the figures: what statements cost, and profiles.
-func (o *options) closer(
-	ctx context.Context, on *servers.Servers, p *parley.Parley, database string, answered int64, r *report.Report,
-) error {
-	if o.Statements {
-		found, err := on.Statements(ctx, database, answered)
-		if err != nil {
-			return err
-		}
-		r.Statements = append(r.Statements, found...)
-	}
-	if o.Profile == "" {
-		return nil
-	}
-	files, err := p.WriteProfiles(ctx)
-	for _, file := range files {
-		sayf("go tool pprof -top %s", file)
-	}
+	err = errors.Join(err, b.report.writeJSON(o.JSON), b.report.writeText(os.Stdout))
+	fmt.Printf("\n%s; also written to %s\n", time.Since(began).Round(time.Second), o.JSON)
 	return err
 }
 
-// stored counts what each side has on disk: it must not have answered more.
-func stored(ctx context.Context, counts map[string]count, answered map[string]int64) (map[string]int64, error) {
-	out := map[string]int64{}
-	for side, c := range counts {
-		db, err := sql.Open("postgres", c.dsn)
-		if err != nil {
-			return nil, fmt.Errorf("opening database of %s: %w", side, err)
-		}
-		var n int64
-		err = db.QueryRowContext(ctx, c.query).Scan(&n)
-		if err := errors.Join(err, db.Close()); err != nil {
-			return nil, fmt.Errorf("counting rows of %s: %w", side, err)
-		}
-		if n < answered[side] {
-			return nil, fmt.Errorf("%s has answered %d requests, and %d are in its database", side, answered[side], n)
-		}
-		out[side] = n
+// prepare locks and empties the directory: two benches at a time would measure each other.
+func (o *options) prepare() (unlock func() error, err error) {
+	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o750); err != nil {
+		return nil, fmt.Errorf("making directory: %w", err)
 	}
-	return out, nil
+	lock, err := lifecycle.LockFile(filepath.Clean(o.Dir) + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("another bench is running: %w", err)
+	}
+	clean := func() error { return os.RemoveAll(o.Dir) }
+	if err := errors.Join(clean(), os.MkdirAll(o.Dir, 0o750)); err != nil {
+		return nil, errors.Join(fmt.Errorf("emptying directory: %w", err), lock.Unlock())
+	}
+	return func() error { return errors.Join(clean(), lock.Unlock()) }, nil
 }
 
-// setup says what a measurement stands on; what is known of it already stays.
-func (o *options) setup(ctx context.Context, running *servers.Servers, s report.Setup) (report.Setup, error) {
-	if s.PostgreSQL != nil {
-		return s, nil
+// find finds this program, and builds Parley unless its binaries were named.
+func (b *bench) find(ctx context.Context) (err error) {
+	if b.self, err = os.Executable(); err != nil {
+		return fmt.Errorf("finding this program: %w", err)
 	}
-	s.Started, s.Cores, s.System, s.Go = o.started, runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, runtime.Version()
-	s.PostgreSQL = map[string]string{}
-	for _, name := range []string{"server_version", "fsync", "synchronous_commit", "full_page_writes", "shared_buffers"} {
-		value, err := running.Setting(ctx, name)
-		if err != nil {
-			return s, err
-		}
-		s.PostgreSQL[name] = value
+	if b.Ingress != "" {
+		return nil
 	}
-	version, err := exec.CommandContext(ctx, o.nats, "--version").Output()
+	progressf("building ingress and worker")
+	built, err := parley.Build(ctx, b.Dir, b.Profile != "")
+	b.Ingress, b.Worker = built.Ingress, built.Worker
+	return err
+}
+
+// one measures a load on servers of its own.
+func (b *bench) one(ctx context.Context, load Load) (err error) {
+	s := &stage{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
+	if err := os.MkdirAll(s.dir, 0o750); err != nil {
+		return fmt.Errorf("making directory: %w", err)
+	}
+	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
+	s.servers, err = process.StartServers(ctx, process.ServersConfig{Dir: s.dir, NATS: b.NATS, Log: log, Statements: b.Statements})
 	if err != nil {
-		return s, fmt.Errorf("asking nats-server for its version: %w", err)
+		return err
+	}
+	s.stops = append(s.stops, func() error { return s.servers.Stop(context.WithoutCancel(ctx)) })
+	defer func() {
+		for _, stop := range slices.Backward(s.stops) {
+			err = errors.Join(err, stop())
+		}
+	}()
+	if err := b.setUp(ctx, s.servers); err != nil {
+		return err
+	}
+	before := len(b.report.Rows)
+	switch err = load.Measure(ctx, s); {
+	case errors.Is(err, errNoSandbox) || errors.Is(err, process.ErrNoProc):
+		progressf("%s is not measured: %s", s.load, err)
+		return nil
+	case err != nil:
+		return errors.Join(fmt.Errorf("measuring %s: %w", s.load, err), s.servers.Err())
+	case len(b.report.Rows) == before:
+		return fmt.Errorf("measuring %s: no figures; check its flags", s.load)
+	}
+	return nil
+}
+
+// setUp describes the machine and the servers in the report.
+func (b *bench) setUp(ctx context.Context, servers *process.Servers) error {
+	s := &b.report.Setup
+	if s.PostgreSQL != "" {
+		return nil
+	}
+	s.Started, s.Cores, s.System, s.Go = time.Now().UTC(), runtime.NumCPU(), runtime.GOOS+"/"+runtime.GOARCH, runtime.Version()
+	s.Overrides = parley.Overrides
+	var err error
+	if s.PostgreSQL, err = servers.Version(ctx); err != nil {
+		return err
+	}
+	version, err := exec.CommandContext(ctx, b.NATS, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("asking nats-server for its version: %w", err)
 	}
 	s.NATS = strings.TrimPrefix(strings.TrimSpace(string(version)), "nats-server: v")
-	disk, err := machine.SyncTime(o.Dir)
-	if err != nil {
-		return s, err
-	}
-	if disk < machine.InMemory {
-		sayf("warning: a sync takes %s: %s is not on a disk, and what is durable costs nothing there (--dir)", disk, o.Dir)
-	}
-	s.SyncMillis = disk.Seconds() * 1e3
-	return s, nil
+	return nil
 }
 
-func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+// floor starts processes of the floor and returns their database's address. They run until the end of the load.
+func (s *stage) floor(ctx context.Context, c floor.Config, kinds ...string) (f *floor.Floor, dsn string, err error) {
+	if dsn, err = s.servers.Database(ctx, "floor"); err != nil {
+		return nil, "", err
+	}
+	c.DatabaseURL, c.NATSURL = dsn, s.servers.NATSURL()
+	if f, err = floor.Start(ctx, s.self, s.dir, c, kinds...); err == nil {
+		s.stops = append(s.stops, f.Stop)
+	}
+	return f, dsn, err
+}
+
+// model starts a provider that runs until the end of the load.
+func (s *stage) model(ctx context.Context, delay time.Duration) (*model.Model, error) {
+	m, err := model.Start(ctx, delay)
+	if err == nil {
+		s.stops = append(s.stops, m.Stop)
+	}
+	return m, err
+}
+
+// parley starts Parley on a database of that name and returns the database's address. It runs until the end of the load. The
+// configuration's servers, binaries and directories are filled in.
+func (s *stage) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
+	if dsn, err = s.servers.Database(ctx, database); err != nil {
+		return nil, "", err
+	}
+	if s.Profile != "" {
+		c.ProfilesDir = filepath.Join(s.Profile, s.load)
+		if err := os.MkdirAll(c.ProfilesDir, 0o750); err != nil {
+			return nil, "", fmt.Errorf("making directory: %w", err)
+		}
+	}
+	c.LogsDir = filepath.Join(s.dir, database)
+	if err := os.MkdirAll(c.LogsDir, 0o750); err != nil {
+		return nil, "", fmt.Errorf("making directory: %w", err)
+	}
+	c.Binaries, c.DatabaseURL = parley.Binaries{Ingress: s.Ingress, Worker: s.Worker}, dsn
+	if c.NATSURL == "" {
+		c.NATSURL = s.servers.NATSURL()
+	}
+	if p, err = parley.Start(ctx, c); err == nil {
+		s.stops = append(s.stops, p.Stop)
+	}
+	return p, dsn, err
+}
+
+// inspect adds what --statements and --profile ask for.
+func (s *stage) inspect(ctx context.Context, p *parley.Parley, database string) error {
+	if s.Statements {
+		found, err := s.servers.Statements(ctx, s.load, database)
+		if err != nil {
+			return err
+		}
+		s.report.Statements = append(s.report.Statements, found...)
+	}
+	if s.Profile == "" {
+		return nil
+	}
+	return p.WriteProfiles(ctx)
+}
+
+// progressf says on standard error what the bench is doing.
+func progressf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
+
+// sleep waits unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

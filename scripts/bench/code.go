@@ -2,62 +2,128 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
 	"time"
 
-	calls "parley/scripts/bench/internal/code"
-	"parley/scripts/bench/internal/report"
+	"parley/scripts/bench/internal/load"
+	"parley/scripts/bench/internal/model"
+	"parley/scripts/bench/internal/parley"
 )
 
-// codeFlags say how calls of codeExecution are measured.
-type codeFlags struct {
-	CodeCalls  int           `name:"code-calls" default:"60" help:"Calls of codeExecution of each side in a round."`
-	CodeRounds int           `name:"code-rounds" default:"3" help:"Rounds of that, the sides in turn."`
-	CodePause  time.Duration `name:"code-pause" default:"50ms" help:"Time between two calls."`
+// code measures calls of codeExecution, whose duration the runs report that make them.
+type code struct {
+	Calls  int           `default:"60" help:"Calls of each side in a round."`
+	Rounds int           `default:"3" help:"Rounds, the sides in turn."`
+	Pause  time.Duration `default:"50ms" help:"Time between two calls."`
 }
 
-func (c *codeFlags) check() error {
-	if c.CodeCalls < 1 || c.CodeRounds < 1 || c.CodePause < 0 {
-		return errors.New("--code-calls and --code-rounds must be above zero, --code-pause not below")
+const (
+	program = "print(6 * 7)"
+	printed = "42"
+	// bareSandbox is the floor: the same namespaces, and no limits, system call filter or pool.
+	bareSandbox = "--unshare-all --die-with-parent --new-session --clearenv --setenv PATH /usr/bin --cap-drop ALL " +
+		"--ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 --proc /proc --dev /dev " +
+		"--tmpfs /tmp --tmpfs /work --chdir /work /usr/bin/python3 -c"
+)
+
+// Name is the name of the load.
+func (*code) Name() string { return "code" }
+
+// Measure compares calls with a bare bubblewrap.
+func (c *code) Measure(ctx context.Context, s *stage) error {
+	bwrap, err := exec.LookPath("bwrap")
+	if err != nil {
+		return errNoSandbox
 	}
-	return nil
-}
-
-func (c *codeFlags) measure(ctx context.Context, o *options, r *report.Report) error {
-	return o.alone(ctx, "code", r, func(on stage) error { return c.measureOn(ctx, on, r) })
-}
-
-func (c *codeFlags) measureOn(ctx context.Context, on stage, r *report.Report) error {
-	dsn, err := on.servers.Database(ctx, "code")
+	provider, err := s.model(ctx, 0)
 	if err != nil {
 		return err
 	}
-	measured, err := calls.Run(ctx, calls.Config{
-		Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir,
-		Calls: c.CodeCalls, Rounds: c.CodeRounds, Pause: c.CodePause,
-		Progress: func(round int, side string, p50, p99 float64) {
-			sayf("codeExecution, round %d of %d: %-5s p50 %.1f ms, p99 %.1f ms", round, c.CodeRounds, side, p50, p99)
-		},
-	})
-	if errors.Is(err, calls.ErrNoBubblewrap) {
-		sayf("codeExecution is not measured: %v", err)
-		return nil
-	}
+	p, _, err := s.parley(ctx, "parley", parley.Config{Settings: provider.Settings()})
 	if err != nil {
-		return errors.Join(err, on.servers.Err())
+		return err
 	}
-	r.AddCode(measured)
+	agent, err := p.NewAgent(ctx, "Analyst", model.Name, map[string]any{"codeExecution": map[string]any{"enabled": true}})
+	if err != nil {
+		return err
+	}
+	var p50s [2][]float64
+	for range c.Rounds {
+		for i, call := range []func(context.Context) (time.Duration, error){
+			func(ctx context.Context) (time.Duration, error) { return runBare(ctx, bwrap) },
+			func(ctx context.Context) (time.Duration, error) { return runCode(ctx, p, agent) },
+		} {
+			p50, err := c.round(ctx, call)
+			if err != nil {
+				return err
+			}
+			p50s[i] = append(p50s[i], p50)
+		}
+	}
+	s.add("warm sandbox", "p50 ms of a call", p50s[0], p50s[1], atMost(10))
 	return nil
 }
 
-// code measures calls of codeExecution alone.
-type code struct {
-	options
-	codeFlags
+// round makes the calls of one side and returns their median duration.
+func (c *code) round(ctx context.Context, call func(context.Context) (time.Duration, error)) (float64, error) {
+	took := load.NewLatencies()
+	const unmeasured = 3
+	for n := range unmeasured + c.Calls {
+		d, err := call(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if n >= unmeasured {
+			_ = took.RecordValue(d.Nanoseconds()) // runs time out before the histogram's limit
+		}
+		if err := sleep(ctx, c.Pause); err != nil {
+			return 0, err
+		}
+	}
+	return load.Millis(took, 50), nil
 }
 
-// Validate is called by kong.
-func (c *code) Validate() error { return errors.Join(c.options.check(), c.codeFlags.check()) }
+// runBare runs the program in a bare sandbox and returns the time to its output.
+func runBare(ctx context.Context, bwrap string) (took time.Duration, err error) {
+	cmd := exec.CommandContext(ctx, bwrap, append(strings.Fields(bareSandbox), program)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, fmt.Errorf("running bwrap: %w", err)
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("running bwrap: %w", err)
+	}
+	first := make([]byte, len(printed))
+	_, err = io.ReadFull(out, first)
+	took = time.Since(began)
+	if err := errors.Join(err, cmd.Wait()); err != nil {
+		return 0, fmt.Errorf("running bwrap: %w", err)
+	}
+	return took, nil
+}
 
-// Run measures and writes the report.
-func (c *code) Run(ctx context.Context) error { return c.options.run(ctx, &c.codeFlags) }
+// runCode makes a run that calls the tool once, and returns the duration of the call.
+func runCode(ctx context.Context, p *parley.Parley, agent string) (time.Duration, error) {
+	var run struct {
+		ToolCalls []struct {
+			Status string `json:"status"`
+			Output struct {
+				Stdout string `json:"stdout"`
+			} `json:"output"`
+			DurationMS int64 `json:"durationMs"`
+		} `json:"toolCalls"`
+	}
+	if err := p.Ask(ctx, p.Automation(agent, program, rand.Text()), &run); err != nil {
+		return 0, err
+	}
+	if len(run.ToolCalls) != 1 || strings.TrimSpace(run.ToolCalls[0].Output.Stdout) != printed {
+		return 0, fmt.Errorf("the run of a program is %+v", run)
+	}
+	return time.Duration(run.ToolCalls[0].DurationMS) * time.Millisecond, nil
+}

@@ -2,93 +2,126 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
+	"net/url"
+	"time"
 
-	"github.com/rs/zerolog"
-
-	much "parley/scripts/bench/internal/growth"
+	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
-	"parley/scripts/bench/internal/report"
-	"parley/scripts/bench/internal/servers"
 )
 
-// growthFlags say how it is measured what a run costs where there were many.
-type growthFlags struct {
-	GrowthSmall         int     `name:"growth-small" default:"10000" help:"Finished runs that the one side has, of one organization."`
-	GrowthSizes         []int   `name:"growth-sizes" default:"100000,1000000" help:"Finished runs that the other side has, one after the other."`
-	GrowthOrganizations int     `name:"growth-organizations" default:"10000" help:"Organizations of the other side, each with an agent."`
-	GrowthClients       []int   `name:"growth-clients" default:"1,16" help:"Numbers of clients, each with one request at a time."`
-	GrowthRounds        int     `name:"growth-rounds" default:"3" help:"Rounds of each side, in turn."`
-	GrowthSeconds       float64 `name:"growth-seconds" default:"1.5" help:"Measured time of a round."`
-	GrowthLists         int     `name:"growth-lists" default:"100" help:"Lists of runs that are asked for in a round."`
-	GrowthExpired       int     `name:"growth-expired" default:"200000" help:"Runs that expire at once; 0: erasing is not measured."`
-}
-
-func (g *growthFlags) check() error {
-	if g.GrowthSmall < 20 || len(g.GrowthSizes) == 0 || !slices.IsSorted(g.GrowthSizes) || g.GrowthSizes[0] < 2*g.GrowthSmall {
-		return errors.New("--growth-small must be 20 at least, and --growth-sizes rise from twice that on")
-	}
-	if g.GrowthOrganizations < 1 || len(g.GrowthClients) == 0 || slices.Min(g.GrowthClients) < 1 {
-		return errors.New("--growth-organizations and --growth-clients must be above zero")
-	}
-	if g.GrowthRounds < 1 || g.GrowthSeconds <= 0 || g.GrowthLists < 1 || g.GrowthExpired < 0 {
-		return errors.New("--growth-rounds, --growth-seconds and --growth-lists must be above zero, --growth-expired not below")
-	}
-	return nil
-}
-
-func (g *growthFlags) measure(ctx context.Context, o *options, r *report.Report) error {
-	return o.alone(ctx, "growth", r, func(on stage) error { return g.measureOn(ctx, o, on, r) })
-}
-
-func (g *growthFlags) measureOn(ctx context.Context, o *options, on stage, r *report.Report) error {
-	measured, err := much.Run(ctx, much.Config{
-		Servers: on.servers, Small: g.GrowthSmall, Sizes: g.GrowthSizes, Organizations: g.GrowthOrganizations, Clients: g.GrowthClients,
-		Rounds: g.GrowthRounds, WarmUp: seconds(g.GrowthSeconds / 3), Duration: seconds(g.GrowthSeconds), Requests: g.GrowthLists,
-		Expired: g.GrowthExpired, Command: o.self, Progress: sayf,
-		Start: func(ctx context.Context, name string) (*parley.Parley, string, error) {
-			return g.start(ctx, o, on, name)
-		},
-	})
-	if err != nil {
-		return errors.Join(err, on.servers.Err())
-	}
-	r.AddGrowth(measured)
-	return nil
-}
-
-// start starts a deployment with a database, a nats-server and logs of its own, whose worker does not sweep.
-func (*growthFlags) start(ctx context.Context, o *options, on stage, name string) (*parley.Parley, string, error) {
-	dsn, err := on.servers.Database(ctx, "growth_"+name)
-	if err != nil {
-		return nil, "", err
-	}
-	natsURL, err := on.servers.AnotherNATS(ctx, servers.Config{Dir: on.dir, NATS: o.nats, Log: zerolog.Nop()}, "nats-"+name)
-	if err != nil {
-		return nil, "", err
-	}
-	logs := filepath.Join(on.dir, name)
-	if err := os.MkdirAll(logs, 0o750); err != nil {
-		return nil, "", fmt.Errorf("making directory: %w", err)
-	}
-	p, err := parley.Start(ctx, parley.Config{
-		Binaries: on.binaries, DatabaseURL: dsn, NATSURL: natsURL, LogsDir: logs, ProfilesDir: on.profiles, Roles: "agent,tool",
-	})
-	return p, dsn, err
-}
-
-// growth measures what a run costs where there were many, alone.
+// growth measures the cost of a run in a database that holds many runs, beside the cost in a database that holds few. Both deployments
+// stand on one PostgreSQL, with their own databases, nats-servers and processes, and all runs are made through the API.
 type growth struct {
-	options
-	growthFlags
+	closedLoop
+
+	Small int `default:"10000" help:"Finished runs of the one deployment. It grows by what is measured."`
+	Large int `default:"200000" help:"Finished runs of the other one; the performance page has 1,000,000."`
+	Lists int `default:"100" help:"Lists of runs that are requested in a round."`
 }
 
-// Validate is called by kong.
-func (g *growth) Validate() error { return errors.Join(g.options.check(), g.growthFlags.check()) }
+// sameCost is the goal: at most 1.15 times the time of a run.
+const sameCost = 1.15
 
-// Run measures and writes the report.
-func (g *growth) Run(ctx context.Context) error { return g.options.run(ctx, &g.growthFlags) }
+// Name is the name of the load.
+func (*growth) Name() string { return "growth" }
+
+// Measure fills both deployments and compares them.
+func (g *growth) Measure(ctx context.Context, s *stage) error {
+	var fresh, replays [2]side
+	var deployments [2]*parley.Parley
+	for i, runs := range []int{g.Small, g.Large} {
+		name := []string{"small", "large"}[i]
+		natsURL, err := s.servers.StartNATS(ctx, "nats-"+name)
+		if err != nil {
+			return err
+		}
+		p, dsn, err := s.parley(ctx, name, parley.Config{NATSURL: natsURL})
+		if err != nil {
+			return err
+		}
+		again := p.Load()
+		again.Nonce, again.Keys = "replayed-1", 1000
+		if err := g.fill(ctx, s, name, p.Load(), again, runs); err != nil {
+			return err
+		}
+		if err := vacuum(ctx, dsn); err != nil {
+			return err
+		}
+		fresh[i], replays[i] = side{name, p.Load(), name, p}, side{name, again, name, p}
+		deployments[i] = p
+	}
+	for _, c := range []*comparison{{unit: "run", sides: fresh}, {unit: "replay", sides: replays}} {
+		c.closedLoop = g.closedLoop
+		c.goal = func(_ int, measure string) *goal {
+			if measure == c.unit+"s/s" {
+				return ratioAtLeast(1 / sameCost)
+			}
+			return nil
+		}
+		if err := s.compare(ctx, c); err != nil {
+			return err
+		}
+	}
+	return g.lists(ctx, s, deployments)
+}
+
+// fill makes runs under their own keys, and under the keys that are replayed.
+func (*growth) fill(ctx context.Context, s *stage, name string, own, again load.Spec, runs int) error {
+	const clients, perClient = 128, 5 * time.Second
+	began := time.Now()
+	result, _, err := s.client(ctx, again, clients, 0, time.Second)
+	if err != nil {
+		return err
+	}
+	for done := min(result.Answered, again.Keys); done < int64(runs); done += result.Answered {
+		if result, _, err = s.client(ctx, own, clients, 0, perClient); err != nil {
+			return err
+		}
+		progressf("growth: %d of %d runs made (%s) after %s", done+result.Answered, runs, name, time.Since(began).Round(time.Second))
+	}
+	return nil
+}
+
+// vacuum lets PostgreSQL do now what autovacuum would do during the measurement.
+func vacuum(ctx context.Context, dsn string) error {
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		return fmt.Errorf("opening database: %w", err)
+	}
+	_, err = db.ExecContext(ctx, `VACUUM (ANALYZE)`)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("vacuuming: %w", err)
+	}
+	return nil
+}
+
+// lists compares the time of the first page of the list of runs, for one client.
+func (g *growth) lists(ctx context.Context, s *stage, deployments [2]*parley.Parley) error {
+	var p50s [2][]float64
+	for range g.Rounds {
+		for i, p := range deployments {
+			took := load.NewLatencies()
+			for range g.Lists {
+				began := time.Now()
+				var page struct {
+					Data []struct {
+						Status string `json:"status"`
+					} `json:"data"`
+				}
+				if err := p.Ask(ctx, p.Get("/api/runs", url.Values{"limit": {"20"}}), &page); err != nil {
+					return err
+				}
+				if len(page.Data) != 20 || page.Data[0].Status != "completed" {
+					return fmt.Errorf("a list has %d runs: %+v", len(page.Data), page.Data)
+				}
+				_ = took.RecordValue(time.Since(began).Nanoseconds()) // requests time out before the histogram's limit
+			}
+			p50s[i] = append(p50s[i], load.Millis(took, 50))
+		}
+	}
+	s.add("1 client", "p50 ms of a page of runs", p50s[0], p50s[1], ratioAtMost(sameCost))
+	return nil
+}

@@ -1,6 +1,9 @@
-// Command bench measures Parley beside the floor of the performance page, both as real
-// processes on loopback: `make bench`. Its hidden commands are the processes of the floor
-// and the client, so that the bench is one binary.
+// Command bench measures Parley beside the floor of the performance page, both as real processes on loopback: `make bench`.
+//
+// Each thing that is measured is a Load in a file of its own. A Load has PostgreSQL and NATS to itself and adds rows to the report: a
+// figure of Parley, beside it the same figure of the floor in the same run, their ratio, and the goal.
+//
+// The hidden command is the processes of the floor, so that the bench is one binary.
 package main
 
 import (
@@ -8,106 +11,84 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/alecthomas/kong"
 
 	"parley/scripts/bench/internal/floor"
-	"parley/scripts/bench/internal/load"
-	"parley/scripts/bench/internal/model"
 	"parley/shared/lifecycle"
 )
 
+// commands are all loads with their flags, and the hidden processes of the floor.
 type commands struct {
-	All        everything `cmd:"" default:"withargs" help:"All measurements (the default)."`
-	Short      short      `cmd:"" help:"The most telling measurements in three minutes, with fewer and shorter rounds."`
-	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time a run."`
-	Waiting    waiting    `cmd:"" help:"Waiting requests and open streams: the memory that each costs the ingress, whether each is answered, and how fast tokens reach streams."`
-	Code       code       `cmd:"" help:"Calls of codeExecution beside a bare bubblewrap with Python."`
-	Documents  documents  `cmd:"" help:"Documents: how fast they are ingested, beside pdftotext alone, and searched, beside one indexed query."`
-	Voice      voice      `cmd:"" help:"Conversations: what Parley adds to the time until an answer is heard, interruptions, and many at a time."`
-	Hooks      hooks      `cmd:"" help:"Signed deliveries to a hook, accepted, beside a process that checks the signature and inserts a row."`
-	Replay     replay     `cmd:"" help:"Requests whose runs have ended before, beside a process that reads the answer by an index."`
-	Steady     steady     `cmd:"" help:"run-automation by arrivals at a share of the peak, whether or not those before have been answered."`
-	Scale      scale      `cmd:"" help:"Several worker processes, and what one organization sees of another's flood."`
-	Growth     growth     `cmd:"" help:"What a run costs in a database that has seen many, and while many expire."`
-	Soak       soak       `cmd:"" help:"What ingress and worker fill while a day's runs go through as fast as they can."`
-	Retrieval  retrieval  `cmd:"" help:"What searches find: questions about manual pages, beside PostgreSQL's ts_rank."`
+	options
 
-	FloorIngress floorIngress `cmd:"" hidden:""`
-	FloorWorker  floorWorker  `cmd:"" hidden:""`
-	FloorParked  floorParked  `cmd:"" hidden:""`
-	FloorHooks   floorHooks   `cmd:"" hidden:""`
-	FloorReplay  floorReplay  `cmd:"" hidden:""`
-	Model        slowModel    `cmd:"" hidden:""`
-	Client       client       `cmd:"" hidden:""`
+	All   struct{} `cmd:"" default:"1" help:"All loads (the default)."`
+	Short struct{} `cmd:"" help:"The loads that tell most, with fewer and shorter rounds: three minutes."`
+
+	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time of a run."`
+	Streams    streams    `cmd:"" help:"Tokens to open streams, beside as many subscribers of core NATS."`
+	Waiting    waiting    `cmd:"" help:"Memory of requests that wait for a run, beside a bare handler, and of the runs and streams."`
+	Hooks      hooks      `cmd:"" help:"Signed webhook deliveries, beside a process that verifies the signature and inserts a row."`
+	Replay     replay     `cmd:"" help:"Requests whose run has finished, beside a process that reads the answer by an index."`
+	Scale      scale      `cmd:"" help:"Runs a second of several workers, beside that many times one worker's."`
+	Code       code       `cmd:"" help:"Calls of codeExecution, beside a bare bubblewrap with Python."`
+	Retrieval  retrieval  `cmd:"" help:"Recall and latency of searches, beside PostgreSQL's ts_rank."`
+	Growth     growth     `cmd:"" help:"The cost of a run in a database that holds many, beside one that holds few."`
+	Soak       soak       `cmd:"" help:"Memory of ingress and worker while a day's runs pass."`
+
+	Floor floorProcess `cmd:"" hidden:""`
 }
 
-type floorIngress struct {
-	Address     string `env:"ADDRESS" required:""`
-	DatabaseURL string `env:"DATABASE_URL" required:""`
-	NATSURL     string `name:"nats-url" env:"NATS_URL" required:""`
+// loads are those of the full form, in order.
+func (c *commands) loads() []Load {
+	return []Load{
+		&c.Automation, &c.Streams, &c.Waiting, &c.Hooks, &c.Replay, &c.Scale, &c.Code, &c.Retrieval, &c.Growth, &c.Soak,
+	}
 }
 
-// Run serves until it is told to stop.
-func (f *floorIngress) Run(ctx context.Context) error {
-	return floor.RunIngress(ctx, f.Address, f.DatabaseURL, f.NATSURL)
+// shortLoads are for before and after a change, not for the performance page.
+func shortLoads() []Load {
+	return []Load{
+		&automation{closedLoop{Clients: []int{1, 16, 128}, Rounds: 2, Seconds: 1.5}},
+		&replay{closedLoop: closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}, Keys: 1000},
+		&hooks{closedLoop{Clients: []int{1, 64}, Rounds: 2, Seconds: 1}},
+		&waiting{Waiters: 2000, Streams: 2000, Rounds: 1},
+		&streams{Streams: 2000, Rounds: 1},
+	}
 }
 
-type floorWorker struct {
-	NATSURL string `name:"nats-url" env:"NATS_URL" required:""`
+type floorProcess struct {
+	Kind string `arg:""`
+
+	floor.Config
 }
 
-// Run works until it is told to stop.
-func (f *floorWorker) Run(ctx context.Context) error { return floor.RunWorker(ctx, f.NATSURL) }
+// Run serves until ctx ends.
+func (f *floorProcess) Run(ctx context.Context) error { return floor.Serve(ctx, f.Kind, f.Config) }
 
-type floorParked struct {
-	Address string `env:"ADDRESS" required:""`
+// run runs the command that was selected.
+func (c *commands) run(ctx context.Context, parsed *kong.Context) error {
+	switch name := parsed.Command(); name {
+	case "all":
+		return c.measure(ctx, c.loads()...)
+	case "short":
+		return c.measure(ctx, shortLoads()...)
+	default:
+		for _, load := range c.loads() {
+			if load.Name() == name {
+				return c.measure(ctx, load)
+			}
+		}
+		parsed.BindTo(ctx, (*context.Context)(nil))
+		return parsed.Run()
+	}
 }
-
-// Run serves until it is told to stop.
-func (f *floorParked) Run(ctx context.Context) error { return floor.RunParked(ctx, f.Address) }
-
-type floorHooks struct {
-	Address     string `env:"ADDRESS" required:""`
-	DatabaseURL string `env:"DATABASE_URL" required:""`
-	Secret      string `env:"SECRET" required:""`
-}
-
-// Run serves until it is told to stop.
-func (f *floorHooks) Run(ctx context.Context) error {
-	return floor.RunHooks(ctx, f.Address, f.DatabaseURL, f.Secret)
-}
-
-type floorReplay struct {
-	Address     string `env:"ADDRESS" required:""`
-	DatabaseURL string `env:"DATABASE_URL" required:""`
-}
-
-// Run serves until it is told to stop.
-func (f *floorReplay) Run(ctx context.Context) error {
-	return floor.RunReplay(ctx, f.Address, f.DatabaseURL)
-}
-
-type slowModel struct {
-	Address string        `env:"ADDRESS" required:""`
-	Delay   time.Duration `env:"DELAY" required:""`
-}
-
-// Run serves until it is told to stop.
-func (s *slowModel) Run(ctx context.Context) error { return model.Serve(ctx, s.Address, s.Delay) }
-
-type client struct{}
-
-// Run sends what standard input says.
-func (*client) Run(ctx context.Context) error { return load.Serve(ctx, os.Stdin, os.Stdout) }
 
 func main() {
 	var c commands
 	parsed := kong.Parse(&c, kong.Name("bench"), kong.Description("Measures Parley beside the least that it could cost."))
 	ctx, stop := lifecycle.Context(context.Background())
-	parsed.BindTo(ctx, (*context.Context)(nil))
-	err := parsed.Run()
+	err := c.run(ctx, parsed)
 	stop()
 	var signalled *lifecycle.SignalError
 	switch {

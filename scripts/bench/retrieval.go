@@ -2,66 +2,241 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
 
+	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
-	"parley/scripts/bench/internal/report"
 	search "parley/scripts/bench/internal/retrieval"
 )
 
-// retrievalFlags say how it is measured what searches find.
-type retrievalFlags struct {
-	RetrievalSections  int `name:"retrieval-sections" default:"2400" help:"Sections of manual pages that can be asked about, at least."`
-	RetrievalQuestions int `name:"retrieval-questions" default:"800" help:"Questions, each about another section."`
-}
-
-func (f *retrievalFlags) check() error {
-	if f.RetrievalSections < 1 || f.RetrievalQuestions < 1 || f.RetrievalQuestions > f.RetrievalSections {
-		return errors.New("--retrieval-questions must be above zero and at most --retrieval-sections")
-	}
-	return nil
-}
-
-func (f *retrievalFlags) measure(ctx context.Context, o *options, r *report.Report) error {
-	return o.alone(ctx, "retrieval", r, func(on stage) error { return f.measureOn(ctx, on, r) })
-}
-
-func (f *retrievalFlags) measureOn(ctx context.Context, on stage, r *report.Report) error {
-	found, err := search.Run(ctx, search.Config{
-		Sections: f.RetrievalSections, Questions: f.RetrievalQuestions, Progress: sayf,
-		Start: func(ctx context.Context, name string, settings map[string]string) (*parley.Parley, string, error) {
-			dsn, err := on.servers.Database(ctx, "retrieval_"+name)
-			if err != nil {
-				return nil, "", err
-			}
-			service, err := parley.Start(ctx, parley.Config{
-				Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir, Roles: "agent,tool,ingest,sweep",
-				Settings: settings,
-			})
-			return service, dsn, err
-		},
-	})
-	if errors.Is(err, search.ErrFewPages) {
-		sayf("what searches find is not measured: %v", err)
-		return nil
-	}
-	if err != nil {
-		return errors.Join(err, on.servers.Err())
-	}
-	r.AddRetrieval(found)
-	return nil
-}
-
-// retrieval measures what searches find, alone.
+// retrieval measures what searches find and how long they take, beside PostgreSQL's ts_rank on the same passages.
 type retrieval struct {
-	options
-	retrievalFlags
+	Sections  int `default:"2000" help:"Sections of Go's documentation, at least."`
+	Questions int `default:"400" help:"Questions, each about another section."`
+	Passages  int `default:"100000" help:"Passages among which latency is measured: copies of the documents, each as one document."`
 }
 
-// Validate is called by kong.
-func (r *retrieval) Validate() error {
-	return errors.Join(r.options.check(), r.retrievalFlags.check())
+const (
+	questionSeed  = 6
+	warmSearches  = 20 // of each side, that are not measured
+	ingestTimeout = 20 * time.Minute
+	chunks        = `SELECT count(*) FROM document_chunks`
+)
+
+// Name is the name of the load.
+func (*retrieval) Name() string { return "retrieval" }
+
+// Measure asks a deployment without embeddings and one with embeddings. The vectors are the stub's: hashed parts of words, which know
+// spelling and no meaning, so that hybrid search shows what its machinery costs and not what a language model gains.
+func (r *retrieval) Measure(ctx context.Context, s *stage) error {
+	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("looking for Go's sources: %w", err)
+	}
+	corpus := &corpus{stage: s}
+	corpus.documents, err = search.Gather(filepath.Join(strings.TrimSpace(string(root)), "src"), r.Sections)
+	if err != nil {
+		return err
+	}
+	corpus.questions = search.Ask(corpus.documents, r.Questions, questionSeed)
+	if len(corpus.questions) < r.Questions {
+		return fmt.Errorf("only %d questions can be made", len(corpus.questions))
+	}
+	if err := r.lexical(ctx, corpus); err != nil {
+		return err
+	}
+	provider, err := s.model(ctx, 0)
+	if err != nil {
+		return err
+	}
+	settings := map[string]string{"EMBEDDINGS_MODEL": "openai/hashed"}
+	maps.Copy(settings, provider.Settings())
+	p, _, err := corpus.start(ctx, "hybrid", settings)
+	if err != nil {
+		return err
+	}
+	return corpus.quality(ctx, "hybrid", searcher(p))
 }
 
-// Run measures and writes the report.
-func (r *retrieval) Run(ctx context.Context) error { return r.options.run(ctx, &r.retrievalFlags) }
+// corpus is the documents and the questions.
+type corpus struct {
+	stage     *stage
+	documents []search.Document
+	questions []search.Question
+	plain     search.Ranks // of PostgreSQL's own search
+}
+
+// lexical measures quality, and then latency among more copies of the documents.
+func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
+	p, dsn, err := c.start(ctx, "lexical", nil)
+	if err != nil {
+		return err
+	}
+	plain, err := search.OpenPlain(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, plain.Close()) }()
+	if c.plain, err = c.ask(ctx, plain.Search); err != nil {
+		return err
+	}
+	if err := c.quality(ctx, "lexical", searcher(p)); err != nil {
+		return err
+	}
+	var all search.Document
+	for _, document := range c.documents {
+		all.Sections = append(all.Sections, document.Sections...)
+	}
+	for n := 1; ; n++ {
+		passages, err := count(ctx, dsn, chunks)
+		if err != nil {
+			return err
+		}
+		if passages >= int64(r.Passages) {
+			break
+		}
+		all.Name = fmt.Sprintf("copy %d", n)
+		if err := c.fill(ctx, p, []search.Document{all}); err != nil {
+			return err
+		}
+	}
+	many, err := search.OpenPlain(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, many.Close()) }()
+	return c.latency(ctx, dsn, many, searcher(p))
+}
+
+// start starts a deployment and fills it.
+func (c *corpus) start(ctx context.Context, name string, settings map[string]string) (*parley.Parley, string, error) {
+	p, dsn, err := c.stage.parley(ctx, name, parley.Config{Roles: "agent,tool,ingest,sweep", Settings: settings})
+	if err != nil {
+		return nil, "", err
+	}
+	return p, dsn, c.fill(ctx, p, c.documents)
+}
+
+// fill uploads documents and waits until they are searchable.
+func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Document) error {
+	ctx, cancel := context.WithTimeout(ctx, ingestTimeout)
+	defer cancel()
+	began := time.Now()
+	var ids []string
+	for _, document := range documents {
+		id, err := p.Upload(ctx, document.Name+".html", document.HTML())
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		var got struct {
+			Status string          `json:"status"`
+			Error  json.RawMessage `json:"error"`
+		}
+		for got.Status != "ready" {
+			if err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"id": {id}}), &got); err != nil {
+				return err
+			}
+			if got.Status == "failed" {
+				return fmt.Errorf("ingesting a document: %s", got.Error)
+			}
+			if got.Status != "ready" {
+				if err := sleep(ctx, 20*time.Millisecond); err != nil {
+					return fmt.Errorf("a document is %s: %w", got.Status, err)
+				}
+			}
+		}
+	}
+	progressf("retrieval: %d documents are ready after %s", len(ids), time.Since(began).Round(time.Second))
+	return nil
+}
+
+// searchFunc returns the best passages for a question, the best first.
+type searchFunc func(ctx context.Context, question string) ([]search.Passage, error)
+
+// searcher searches over HTTP.
+func searcher(p *parley.Parley) searchFunc {
+	return func(ctx context.Context, question string) ([]search.Passage, error) {
+		var got struct {
+			Data []struct {
+				Name string `json:"name"`
+				Text string `json:"text"`
+			} `json:"data"`
+			Without []string `json:"without"`
+		}
+		if err := p.Ask(ctx, p.Get("/api/knowledge", url.Values{"limit": {"10"}, "query": {question}}), &got); err != nil {
+			return nil, err
+		}
+		if len(got.Without) > 0 {
+			return nil, fmt.Errorf("the search was without %v", got.Without)
+		}
+		var found []search.Passage
+		for _, passage := range got.Data {
+			found = append(found, search.Passage{Document: search.DocumentName(passage.Name), Text: passage.Text})
+		}
+		return found, nil
+	}
+}
+
+// ask asks all questions.
+func (c *corpus) ask(ctx context.Context, find searchFunc) (out search.Ranks, err error) {
+	sections := map[string][]search.Section{}
+	for _, document := range c.documents {
+		sections[document.Name] = document.Sections
+	}
+	for _, question := range c.questions {
+		found, err := find(ctx, question.Text)
+		if err != nil {
+			return nil, fmt.Errorf("searching for %q: %w", question.Text, err)
+		}
+		out = append(out, search.Rank(found, question.Document, sections[question.Document][question.Section]))
+	}
+	return out, nil
+}
+
+// quality adds the recall of a side.
+func (c *corpus) quality(ctx context.Context, name string, find searchFunc) error {
+	ours, err := c.ask(ctx, find)
+	if err != nil {
+		return err
+	}
+	c.stage.add(name, "recall@5", []float64{c.plain.Recall()}, []float64{ours.Recall()}, ratioAtLeast(1))
+	return nil
+}
+
+// latency compares the time of searches with one indexed query.
+func (c *corpus) latency(ctx context.Context, dsn string, plain *search.Plain, find searchFunc) error {
+	passages, err := count(ctx, dsn, chunks)
+	if err != nil {
+		return err
+	}
+	bare, ours := load.NewLatencies(), load.NewLatencies()
+	for n, question := range c.questions {
+		for _, side := range []struct {
+			find searchFunc
+			took interface{ RecordValue(ns int64) error }
+		}{{plain.Search, bare}, {find, ours}} {
+			began := time.Now()
+			if _, err := side.find(ctx, question.Text); err != nil {
+				return fmt.Errorf("searching for %q: %w", question.Text, err)
+			}
+			if n >= warmSearches {
+				_ = side.took.RecordValue(time.Since(began).Nanoseconds()) // requests time out before the histogram's limit
+			}
+		}
+	}
+	name := fmt.Sprintf("lexical, %d passages", passages)
+	c.stage.add(name, "p50 ms", []float64{load.Millis(bare, 50)}, []float64{load.Millis(ours, 50)}, nil)
+	c.stage.add(name, "p99 ms", []float64{load.Millis(bare, 99)}, []float64{load.Millis(ours, 99)}, ratioAtMost(2))
+	return nil
+}

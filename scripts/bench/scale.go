@@ -3,62 +3,63 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
+	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
-	"parley/scripts/bench/internal/report"
-	scaling "parley/scripts/bench/internal/scale"
 )
 
-// scaleFlags say how several workers are measured.
-type scaleFlags struct {
-	ScaleWorkers []int         `name:"scale-workers" default:"1,2,4" help:"Numbers of worker processes, rising."`
-	ScalePlaces  int           `name:"scale-places" default:"4" help:"Runs that a worker carries out at a time: few, so that these are the limit and not the machine."`
-	ScaleAnswer  time.Duration `name:"scale-answer" default:"100ms" help:"Time that the agent's model takes."`
-	ScaleRounds  int           `name:"scale-rounds" default:"3" help:"Rounds of each number of workers, and of the flood."`
-	ScaleSeconds float64       `name:"scale-seconds" default:"5" help:"Measured time of a round."`
-	ScaleQuiet   int           `name:"scale-quiet" default:"6" help:"Clients of an organization that another floods; 0: no flood is measured."`
-}
-
-func (s *scaleFlags) check() error {
-	switch {
-	case len(s.ScaleWorkers) == 0 || s.ScaleWorkers[0] < 1 || !slices.IsSorted(s.ScaleWorkers):
-		return errors.New("--scale-workers takes rising numbers above zero")
-	case s.ScalePlaces < 1 || s.ScaleRounds < 1 || s.ScaleSeconds <= 0 || s.ScaleAnswer <= 0 || s.ScaleQuiet < 0:
-		return errors.New("--scale-places, --scale-answer, --scale-rounds and --scale-seconds must be above zero, --scale-quiet not below")
-	}
-	return nil
-}
-
-func (s *scaleFlags) measure(ctx context.Context, o *options, r *report.Report) error {
-	return o.alone(ctx, "scale", r, func(on stage) error { return s.measureOn(ctx, o, on, r) })
-}
-
-func (s *scaleFlags) measureOn(ctx context.Context, o *options, on stage, r *report.Report) error {
-	measured, err := scaling.Run(ctx, scaling.Config{
-		Workers: s.ScaleWorkers, Places: s.ScalePlaces, Answer: s.ScaleAnswer, Rounds: s.ScaleRounds, WarmUp: seconds(s.ScaleSeconds / 4),
-		Duration: seconds(s.ScaleSeconds), Quiet: s.ScaleQuiet, Command: o.self, LogsDir: on.dir, Progress: sayf,
-		Parley: func(ctx context.Context, name string) (parley.Config, error) {
-			dsn, err := on.servers.Database(ctx, name)
-			return parley.Config{Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir}, err
-		},
-	})
-	if err != nil {
-		return errors.Join(err, on.servers.Err())
-	}
-	r.AddScale(measured)
-	return nil
-}
-
-// scale measures several workers alone.
+// scale measures several worker processes of one ingress.
+//
+// Each worker runs few runs at a time, so that these slots are the limit and not the machine: a run waits for the model most of its time,
+// as real agents do.
 type scale struct {
-	options
-	scaleFlags
+	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, rising."`
+	Slots   int           `default:"4" help:"Runs that a worker runs at a time."`
+	Answer  time.Duration `default:"100ms" help:"Time that the model takes."`
+	Rounds  int           `default:"3" help:"Rounds of each number of workers."`
+	Seconds float64       `default:"5" help:"Measured time of a round; a quarter of it is warm-up besides."`
 }
 
-// Validate is called by kong.
-func (s *scale) Validate() error { return errors.Join(s.options.check(), s.scaleFlags.check()) }
+// Name is the name of the load.
+func (*scale) Name() string { return "scale" }
 
-// Run measures and writes the report.
-func (s *scale) Run(ctx context.Context) error { return s.options.run(ctx, &s.scaleFlags) }
+// Measure measures the numbers of workers in turn, with twice as many clients as slots, so that a run always waits for a slot.
+func (c *scale) Measure(ctx context.Context, s *stage) error {
+	provider, err := s.model(ctx, c.Answer)
+	if err != nil {
+		return err
+	}
+	settings := map[string]string{
+		"WORKER_CONCURRENCY": strconv.Itoa(c.Slots), "ORG_DISPATCH_WINDOW": strconv.Itoa(2 * c.Slots * slices.Max(c.Workers)),
+	}
+	maps.Copy(settings, provider.Settings())
+	p, _, err := s.parley(ctx, "parley", parley.Config{Model: model.Name, Settings: settings})
+	if err != nil {
+		return err
+	}
+	duration := time.Duration(c.Seconds * float64(time.Second))
+	linear, measured := make([][]float64, len(c.Workers)), make([][]float64, len(c.Workers))
+	for n := range c.Rounds {
+		for i, workers := range c.Workers {
+			if err := p.SetWorkers(ctx, workers); err != nil {
+				return err
+			}
+			result, _, err := s.client(ctx, p.Load(), 2*c.Slots*workers, duration/4, duration)
+			if err != nil {
+				return errors.Join(fmt.Errorf("%d workers: %w", workers, err), p.Err())
+			}
+			measured[i] = append(measured[i], result.PerSecond())
+			linear[i] = append(linear[i], measured[0][n]/float64(c.Workers[0])*float64(workers))
+			progressf("scale, %d workers, round %d of %d: %.1f runs/s", workers, n+1, c.Rounds, result.PerSecond())
+		}
+	}
+	for i, workers := range c.Workers {
+		s.add(fmt.Sprintf("%d workers", workers), "runs/s, of linear", linear[i], measured[i], ratioAtLeast(0.95))
+	}
+	return nil
+}

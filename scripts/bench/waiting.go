@@ -2,95 +2,300 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
 
-	"parley/scripts/bench/internal/machine"
+	"golang.org/x/sync/errgroup"
+
+	"parley/scripts/bench/internal/floor"
+	"parley/scripts/bench/internal/load"
+	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
-	"parley/scripts/bench/internal/report"
-	waits "parley/scripts/bench/internal/waiting"
+	"parley/scripts/bench/internal/process"
 )
 
-// waitingFlags say how clients that wait are measured.
-type waitingFlags struct {
-	Waiters       int `default:"10000" help:"Requests that wait at one ingress; fewer when the limit of open files does not allow so many."`
-	Streams       int `default:"2000" help:"Streams that are open there besides."`
-	WaitingRounds int `name:"waiting-rounds" default:"3" help:"Rounds of that, each with new processes."`
-}
-
-func (w *waitingFlags) check() error {
-	if w.Waiters < 1 || w.Streams < 0 || w.WaitingRounds < 1 {
-		return errors.New("--waiters and --waiting-rounds must be above zero, --streams not below")
-	}
-	return nil
-}
-
-func (w *waitingFlags) measure(ctx context.Context, o *options, r *report.Report) error {
-	return o.alone(ctx, "waiting", r, func(on stage) error { return w.measureOn(ctx, o, on, r) })
-}
-
-func (w *waitingFlags) measureOn(ctx context.Context, o *options, on stage, r *report.Report) error {
-	if err := w.fit(); err != nil {
-		return err
-	}
-	c := waits.Config{
-		Waiters: w.Waiters, Streams: w.Streams, Rounds: w.WaitingRounds, Command: o.self, LogsDir: on.dir,
-		Parley: func(ctx context.Context, round int) (parley.Config, error) {
-			dsn, err := on.servers.Database(ctx, fmt.Sprintf("waiting_%d", round))
-			return parley.Config{
-				Binaries: on.binaries, DatabaseURL: dsn, NATSURL: on.servers.NATSURL(), LogsDir: on.dir, ProfilesDir: on.profiles,
-			}, err
-		},
-		Progress: func(n int, round report.WaitingRound) {
-			sayf("waiting, round %d of %d: %d answers, the last one %.1f s after the model's", n, w.WaitingRounds, round.Answers, round.Seconds)
-		},
-	}
-	if o.Profile != "" {
-		c.Full = o.memoryProfiles
-	}
-	sayf("%d waiting requests and %d open streams", w.Waiters, w.Streams)
-	outcome, err := waits.Run(ctx, c)
-	if err != nil {
-		return errors.Join(err, on.servers.Err())
-	}
-	settings := c.Settings()
-	maps.Copy(settings, parley.Overrides)
-	r.AddWaiting(report.NewWaiting(w.Waiters, w.Streams, settings, outcome.Parked, outcome.Rounds), outcome.FanOut)
-	return nil
-}
-
-// fit takes waiters away when there may not be so many connections; all others need one each, too.
-func (w *waitingFlags) fit() error {
-	allowed, err := machine.FilesAllowed()
-	if err != nil {
-		return err
-	}
-	over := waits.Files(w.Waiters, w.Streams) - allowed
-	if over <= 0 || over >= w.Waiters { // in vain: the error that follows tells what is needed
-		return nil
-	}
-	w.Waiters -= over
-	sayf("%d requests wait, not more, for %d files and connections may be open (ulimit -Hn)", w.Waiters, allowed)
-	return nil
-}
-
-func (o *options) memoryProfiles(ctx context.Context, p *parley.Parley) error {
-	files, err := p.WriteMemoryProfiles(ctx)
-	for _, file := range files {
-		sayf("all clients wait: %s", file)
-	}
-	return err
-}
-
-// waiting measures clients that wait alone.
+// waiting measures the memory of requests that wait for their runs, of these runs in the worker, and of event streams.
+//
+//	clients ──run-automation, chat, streams──▶ ingress ··· worker ──▶ model, which holds its answers back
+//	clients ──the same requests──▶ a bare handler that only waits
+//
+// Then the model answers. Each client checks that it receives the answer to its own message, once, and the model must have been called
+// once for each message.
 type waiting struct {
-	options
-	waitingFlags
+	Waiters int `default:"10000" help:"Requests that wait at one ingress; fewer if the limit of open files requires it."`
+	Streams int `default:"2000" help:"Event streams that are open besides."`
+	Rounds  int `default:"3" help:"Rounds, each with new processes."`
 }
 
-// Validate is called by kong.
-func (w *waiting) Validate() error { return errors.Join(w.options.check(), w.waitingFlags.check()) }
+const (
+	warmClients  = 20 // an ingress answers some requests before it is measured
+	warmRequests = 10
+	spareFiles   = 1000
+)
 
-// Run measures and writes the report.
-func (w *waiting) Run(ctx context.Context) error { return w.options.run(ctx, &w.waitingFlags) }
+// Name is the name of the load.
+func (*waiting) Name() string { return "waiting" }
+
+// Measure measures the bare handler once, then Parley in each round.
+func (w *waiting) Measure(ctx context.Context, s *stage) error {
+	allowed, err := process.MaxFiles()
+	if err != nil {
+		return err
+	}
+	if most := (allowed-spareFiles)/2 - w.Streams; w.Waiters > most { // the bench is both client and model
+		progressf("%d requests wait, because %d files and connections may be open (ulimit -Hn)", most, allowed)
+		w.Waiters = most
+	}
+	if w.Waiters < 1 {
+		return errors.New("no request can wait; raise --waiters or the limit of open files")
+	}
+	parked, err := w.parked(ctx, s)
+	if err != nil {
+		return err
+	}
+	provider, err := s.model(ctx, 0)
+	if err != nil {
+		return err
+	}
+	var requests, runs, streams []float64
+	for n := range w.Rounds {
+		r := &waitingRound{waiting: w, stage: s, model: provider, nonce: rand.Text()[:8]}
+		if err := r.measure(ctx, n); err != nil {
+			return err
+		}
+		requests, runs, streams = append(requests, r.request), append(runs, r.run), append(streams, r.stream)
+	}
+	clients := fmt.Sprintf("%d clients", w.Waiters)
+	s.add(clients, "KiB of a waiting request", []float64{parked}, requests, ratioAtMost(1.3))
+	s.add(clients, "KiB of its run in the worker", nil, runs, atMost(60))
+	if w.Streams > 0 {
+		s.add(fmt.Sprintf("%d streams", w.Streams), "KiB of an open stream", nil, streams, atMost(30))
+	}
+	return nil
+}
+
+// parked returns the KiB of a request in a bare handler.
+func (w *waiting) parked(ctx context.Context, s *stage) (kib float64, err error) {
+	server, _, err := s.floor(ctx, floor.Config{}, floor.Parked)
+	if err != nil {
+		return 0, err
+	}
+	p := server.Processes()[0]
+	before, err := settled(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	base := "http://" + server.Address
+	clients, inner := errgroup.WithContext(ctx)
+	err = gather(inner, clients, w.Waiters, func(n int) error {
+		body := fmt.Appendf(nil, `{"target":"ag_parked","input":{"message":"message %06d"},"idempotencyKey":"key-%06d"}`, n, n)
+		_, err := load.Request{Method: http.MethodPost, Path: floor.Path, Body: body}.Read(inner, base)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	after, err := settled(ctx, p)
+	if err == nil {
+		_, err = load.Request{Method: http.MethodPost, Path: floor.ReleasePath}.Read(ctx, base)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return kibEach(after-before, w.Waiters), errors.Join(clients.Wait(), server.Stop())
+}
+
+func kibEach(bytes int64, n int) float64 { return float64(bytes) / float64(n) / (1 << 10) }
+
+// waitingRound is a fresh Parley and its clients.
+type waitingRound struct {
+	*waiting
+
+	stage    *stage
+	model    *model.Model
+	parley   *parley.Parley
+	nonce    string
+	clients  *errgroup.Group
+	watching atomic.Int64 // clients whose run has started
+
+	request, run, stream float64 // KiB of each
+}
+
+func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
+	runs := fmt.Sprint(r.Waiters + r.Streams + warmClients) // so that each stream is of a running run
+	config := parley.Config{Model: model.Name, Settings: map[string]string{"ORG_DISPATCH_WINDOW": runs, "WORKER_CONCURRENCY": runs}}
+	maps.Copy(config.Settings, r.model.Settings())
+	if r.parley, _, err = r.stage.parley(ctx, fmt.Sprintf("parley_%d", n), config); err != nil {
+		return err
+	}
+	if err := r.parley.RestartIngress(ctx); err != nil {
+		return err
+	}
+	if err := r.warmUp(ctx); err != nil {
+		return err
+	}
+	var inner context.Context
+	r.clients, inner = errgroup.WithContext(ctx)
+	if err := r.fill(inner); err != nil {
+		r.model.Release()
+		return errors.Join(err, r.parley.Err())
+	}
+	if n == 0 {
+		if err := r.stage.inspect(ctx, r.parley, "parley_0"); err != nil {
+			return err
+		}
+	}
+
+	began := time.Now()
+	r.model.Release()
+	if err := errors.Join(r.clients.Wait(), r.parley.Err()); err != nil {
+		return err
+	}
+	progressf("waiting, round %d of %d: the last answer came %.1f s after the model's", n+1, r.Rounds, time.Since(began).Seconds())
+	var messages []string
+	for i := range r.Waiters {
+		messages = append(messages, r.message("waits", i))
+	}
+	for i := range r.Streams {
+		messages = append(messages, r.message("watches", i))
+	}
+	return errors.Join(r.model.Asked(messages), r.parley.Stop())
+}
+
+// fill lets all clients wait, and measures the memory of each kind.
+func (r *waitingRound) fill(ctx context.Context) error {
+	ingress, worker := r.parley.Processes()[0], r.parley.Processes()[1]
+	r.model.Hold()
+	var memory []int64
+	for _, step := range []struct {
+		do      func(context.Context) error
+		process *process.Process
+	}{{nil, ingress}, {nil, worker}, {r.wait, ingress}, {nil, worker}, {r.watch, ingress}} {
+		if step.do != nil {
+			if err := step.do(ctx); err != nil {
+				return err
+			}
+		}
+		bytes, err := settled(ctx, step.process)
+		if err != nil {
+			return err
+		}
+		memory = append(memory, bytes)
+	}
+	r.request, r.run = kibEach(memory[2]-memory[0], r.Waiters), kibEach(memory[3]-memory[1], r.Waiters)
+	r.stream = kibEach(memory[4]-memory[2], max(r.Streams, 1))
+	return nil
+}
+
+// message is a client's own; it names its session and key too.
+func (r *waitingRound) message(kind string, n int) string {
+	return fmt.Sprintf("%s %s %d", r.nonce, kind, n)
+}
+
+// warmUp lets the ingress allocate what it allocates once.
+func (r *waitingRound) warmUp(ctx context.Context) error {
+	clients, ctx := errgroup.WithContext(ctx)
+	err := gather(ctx, clients, warmClients, func(n int) error {
+		message := r.message("warm-up", n)
+		for range warmRequests {
+			if err := r.ask(ctx, r.parley.Automation(r.parley.Agent, message, rand.Text()), message); err != nil {
+				return err
+			}
+		}
+		return r.listen(ctx, r.parley.Chat(r.parley.Agent, message, message, true), message, func() {})
+	})
+	return errors.Join(err, clients.Wait())
+}
+
+// ask sends a request that waits for a run, and checks the answer.
+func (r *waitingRound) ask(ctx context.Context, q load.Request, message string) error {
+	var run load.Run
+	if err := q.Ask(ctx, r.parley.Base(), &run); err != nil {
+		return err
+	}
+	return run.Check(message)
+}
+
+// listen reads a run's events and checks them.
+func (r *waitingRound) listen(ctx context.Context, q load.Request, message string, started func()) error {
+	t := &load.Transcript{Started: started}
+	if err := q.Listen(ctx, r.parley.Base(), t); err != nil {
+		return err
+	}
+	return t.Check(message)
+}
+
+// wait lets clients wait for runs until the model has been called for all. Every other client chats.
+func (r *waitingRound) wait(ctx context.Context) error {
+	err := gather(ctx, r.clients, r.Waiters, func(n int) error {
+		message := r.message("waits", n)
+		if n%2 == 0 {
+			return r.ask(ctx, r.parley.Automation(r.parley.Agent, message, message), message)
+		}
+		return r.ask(ctx, r.parley.Chat(r.parley.Agent, message, message, false), message)
+	})
+	if err != nil {
+		return err
+	}
+	return r.awaitModel(ctx, r.Waiters)
+}
+
+// watch lets clients watch runs until all have started. Every other client watches a run that it has started before.
+func (r *waitingRound) watch(ctx context.Context) error {
+	err := gather(ctx, r.clients, r.Streams, func(n int) error {
+		message := r.message("watches", n)
+		request := r.parley.Chat(r.parley.Agent, message, message, true)
+		if n%2 == 1 {
+			var run load.Run
+			if err := r.parley.ChatAsync(r.parley.Agent, message, message).Ask(ctx, r.parley.Base(), &run); err != nil {
+				return err
+			}
+			request = r.parley.Events(run.ID)
+		}
+		return r.listen(ctx, request, message, func() { r.watching.Add(1) })
+	})
+	if err == nil {
+		err = r.awaitModel(ctx, r.Waiters+r.Streams)
+	}
+	if err != nil {
+		return err
+	}
+	return until(ctx, "all streams have begun", func() bool { return int(r.watching.Load()) == r.Streams })
+}
+
+// awaitModel waits until the model holds the answers of that many runs.
+func (r *waitingRound) awaitModel(ctx context.Context, runs int) error {
+	return until(ctx, "the model is called for all runs", func() bool { return r.model.Active() == runs })
+}
+
+const (
+	sampleEvery = 50 * time.Millisecond
+	sampleCount = 6           // that must agree within 1 %
+	settleTime  = time.Second // after which the last sample counts
+)
+
+// settled returns a process's memory once it has stopped changing.
+func settled(ctx context.Context, p *process.Process) (int64, error) {
+	var samples []int64
+	for over := time.Now().Add(settleTime); ; {
+		if err := sleep(ctx, sampleEvery); err != nil {
+			return 0, err
+		}
+		bytes, err := process.Memory(p.PID())
+		if err != nil {
+			return 0, errors.Join(err, p.Err())
+		}
+		samples = append(samples, bytes)
+		last := samples[max(0, len(samples)-sampleCount):]
+		steady := len(last) == sampleCount && slices.Max(last)-slices.Min(last) <= slices.Max(last)/100
+		if steady || time.Now().After(over) {
+			return bytes, nil
+		}
+	}
+}

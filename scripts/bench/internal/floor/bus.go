@@ -16,25 +16,25 @@ const (
 	jobs         = "floor.jobs."
 	replyTo      = "Reply-To"
 
-	unacknowledged = 8192        // published jobs that the stream has not confirmed yet
-	kept           = time.Minute // jobs, in the stream
+	maxUnconfirmed = 8192        // jobs that the stream has not confirmed yet
+	maxAge         = time.Minute // of a job in the stream
 )
 
-// openStream connects and makes the stream if it is not there.
+// openStream connects and creates the stream if it does not exist.
 func openStream(ctx context.Context, url, name string) (*nats.Conn, jetstream.JetStream, jetstream.Stream, error) {
 	nc, err := nats.Connect(url, nats.Name(name), nats.MaxReconnects(-1))
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("connecting to NATS: %w", err)
 	}
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(unacknowledged))
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(maxUnconfirmed))
 	if err != nil {
 		nc.Close()
 		return nil, nil, nil, fmt.Errorf("opening JetStream: %w", err)
 	}
-	// Kept by age: the cheapest stream on disk. A work queue's removal of each acknowledged job costs a third more.
+	// Limits by age are the cheapest retention on disk: a work queue, which removes each acknowledged job, costs a third more.
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: streamName, Subjects: []string{jobs + ">"}, Retention: jetstream.LimitsPolicy,
-		Storage: jetstream.FileStorage, MaxAge: kept, MaxBytes: 1 << 30,
+		Storage: jetstream.FileStorage, MaxAge: maxAge, MaxBytes: 1 << 30,
 	})
 	if err != nil {
 		nc.Close()

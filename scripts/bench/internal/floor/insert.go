@@ -5,30 +5,33 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/lib/pq"
 )
 
 const (
-	batchMax     = 512
-	batchWaiting = 16_384
+	maxBatch   = 512
+	maxWaiting = 16_384
 )
 
-// Table is where requests are kept.
-const Table = "floor_runs"
+// Completed counts the requests that are on disk.
+const Completed = "SELECT count(*) FROM " + table
 
-const createTable = `CREATE TABLE IF NOT EXISTS ` + Table + ` (id text COLLATE "C" PRIMARY KEY, input text NOT NULL)`
+const table = "floor_runs"
 
-const insertRows = `INSERT INTO ` + Table + ` (id, input) SELECT * FROM unnest($1::text[], $2::text[])`
+const createTable = `CREATE TABLE IF NOT EXISTS ` + table + ` (id text COLLATE "C" PRIMARY KEY, input text NOT NULL)`
 
-var errTooMany = errors.New("too many requests wait to be inserted")
+const insertRows = `INSERT INTO ` + table + ` (id, input) SELECT * FROM unnest($1::text[], $2::text[])`
+
+var errTooMany = errors.New("insert queue is full")
 
 type row struct {
 	id, input string
 	committed chan error
 }
 
-// inserter commits the rows that gather while the commit before runs: no timer, so one client waits for nobody.
+// inserter commits together the rows that arrive during the previous commit. It has no timer, so that one client does not wait.
 type inserter struct {
 	db    *sql.DB
 	query *sql.Stmt
@@ -49,7 +52,22 @@ func newInserter(ctx context.Context, dsn string) (*inserter, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing insert: %w", err), db.Close())
 	}
-	return &inserter{db: db, query: query, rows: make(chan row, batchWaiting)}, nil
+	return &inserter{db: db, query: query, rows: make(chan row, maxWaiting)}, nil
+}
+
+// withInserter calls do while an inserter runs.
+func withInserter(ctx context.Context, dsn string, do func(context.Context, *inserter) error) (err error) {
+	i, err := newInserter(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, i.close()) }()
+	var background sync.WaitGroup
+	defer background.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	background.Go(func() { i.run(ctx) })
+	return do(ctx, i)
 }
 
 func (i *inserter) close() error { return errors.Join(i.query.Close(), i.db.Close()) }
@@ -72,8 +90,8 @@ func (i *inserter) insert(ctx context.Context, id, input string) error {
 
 // run inserts until ctx ends.
 func (i *inserter) run(ctx context.Context) {
-	batch := make([]row, 0, batchMax)
-	ids, inputs := make([]string, 0, batchMax), make([]string, 0, batchMax)
+	batch := make([]row, 0, maxBatch)
+	ids, inputs := make([]string, 0, maxBatch), make([]string, 0, maxBatch)
 	unbound := context.WithoutCancel(ctx) // lib/pq starts a goroutine for a context that can end
 	for {
 		batch, ids, inputs = batch[:0], ids[:0], inputs[:0]
@@ -83,7 +101,7 @@ func (i *inserter) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for len(batch) < batchMax && len(i.rows) > 0 {
+		for len(batch) < maxBatch && len(i.rows) > 0 {
 			batch = append(batch, <-i.rows)
 		}
 		for _, r := range batch {

@@ -10,15 +10,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// reply is the answer as the client gets it.
+// reply is the answer that the client receives.
 type reply struct {
 	ID      string `json:"id"`
 	Status  string `json:"status"`
 	Message string `json:"message"`
 }
 
-// RunWorker answers each job with its own message until ctx ends.
-func RunWorker(ctx context.Context, natsURL string) error {
+// runWorker answers each job with its own message until ctx ends.
+func runWorker(ctx context.Context, natsURL string) error {
 	nc, _, stream, err := openStream(ctx, natsURL, "floor-worker")
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func RunWorker(ctx context.Context, natsURL string) error {
 	}
 }
 
-// work replies and then acknowledges, without waiting for either.
+// work replies and then acknowledges, and waits for neither.
 func work(nc *nats.Conn, m jetstream.Msg) {
 	id := lastToken(m.Subject())
 	body, err := json.Marshal(reply{ID: id, Status: "completed", Message: string(m.Data())})
@@ -51,6 +51,6 @@ func work(nc *nats.Conn, m jetstream.Msg) {
 		err = nc.Publish(m.Headers().Get(replyTo)+"."+id, body)
 	}
 	if err == nil {
-		_ = m.Ack() // unacknowledged it is delivered again, and answered twice
+		_ = m.Ack() // without it the job is delivered and answered again
 	}
 }

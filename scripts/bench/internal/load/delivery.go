@@ -4,10 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 )
 
-// delivered is a delivery of GitHub's, in the shape of its documentation's, cut to about 1 KiB.
+// delivered is a delivery of GitHub in the shape of its documentation, shortened to about 1 KiB.
 const delivered = `{"action":"opened","issue":{"url":"https://api.github.com/repos/octo-org/hello/issues/1","id":444500041,"number":1,` +
 	`"title":"The lamp does not shine","user":{"login":"octocat","id":583231,"type":"User","site_admin":false},"labels":[{"id":1362934389,` +
 	`"name":"bug","color":"d73a4a","default":true}],"state":"open","locked":false,"assignee":null,"assignees":[],"milestone":null,"comments":0,` +
@@ -17,12 +16,12 @@ const delivered = `{"action":"opened","issue":{"url":"https://api.github.com/rep
 	`"html_url":"https://github.com/octo-org/hello","fork":false,"default_branch":"main","topics":[],"visibility":"public"},` +
 	`"sender":{"login":"octocat","id":583231,"type":"User","site_admin":false}}`
 
-// Delivery is a delivery signed as GitHub does, each with an id of its own.
+// Delivery is a delivery that is signed as GitHub signs, each with its own id.
 func Delivery(address, path, secret string) Spec {
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte(delivered)) // a hash never fails
 	return Spec{
-		Address: address, Path: path, Body: delivered, Expect: `"status":"accepted"`, Status: http.StatusAccepted,
+		Address: address, Path: path, Body: delivered, Expect: `"status":"accepted"`,
 		Headers: map[string]string{
 			"X-GitHub-Event": "issues", "X-GitHub-Delivery": KeyMark, "X-Hub-Signature-256": "sha256=" + hex.EncodeToString(mac.Sum(nil)),
 		},

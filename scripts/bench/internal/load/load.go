@@ -1,37 +1,28 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
+	"math/rand/v2"
 	"strings"
-	"sync"
 	"time"
 
-	"parley/scripts/bench/internal/latency"
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
 )
 
-// KeyMark is what a request's body, or one of its headers, holds where each request's own key goes. A key is as long.
+// KeyMark stands in a request's body, or as the value of one of its headers, for the request's own key. A key has the same length.
 const KeyMark = "################################"
 
-// Message is what agents are asked.
+// Message is the input of each run.
 const Message = "Send the morning report to everyone who asked for it."
 
 // Body is a run-automation request to a target, with its own key.
 func Body(target string) string {
 	return `{"target":"` + target + `","input":{"message":"` + Message + `"},"idempotencyKey":"` + KeyMark + `"}`
-}
-
-// nonceLength is that of a nonce.
-const nonceLength = 10
-
-// Key is the nth of the keys that requests share.
-func Key(nonce string, n int64) string {
-	key := []byte(prefix(nonce, 0) + KeyMark)[:len(KeyMark)]
-	counter(key[len(prefix(nonce, 0)):], n)
-	return string(key)
 }
 
 // prefix begins the keys of a client.
@@ -40,157 +31,153 @@ func prefix(nonce string, client int) string { return nonce + fmt.Sprintf("-%05d
 // patience is how long an answer may take once the time is over.
 const patience = 60 * time.Second
 
-// Spec says what to send, and for how long. It travels as JSON.
+// Spec says what to send.
 type Spec struct {
-	Address string            `json:"address"` // host:port
-	Path    string            `json:"path"`
-	Headers map[string]string `json:"headers"`
-	Body    string            `json:"body"`   // with KeyMark in it, unless a header has it
-	Expect  string            `json:"expect"` // what a right answer's body holds
-	Status  int               `json:"status"` // of a right answer; 0: 200
-	Nonce   string            `json:"nonce"`  // 10 characters that begin each key; another run has others
-	Keys    int64             `json:"keys"`   // 0: each request has a key of its own; else it has any of Key(Nonce, 1) to Key(Nonce, Keys)
-
-	Clients  int           `json:"clients"` // connections
-	WarmUp   time.Duration `json:"warmUp"`  // not measured
-	Duration time.Duration `json:"duration"`
-	Arrivals Arrivals      `json:"arrivals"`
+	Address string // host:port
+	Path    string
+	Headers map[string]string
+	Body    string // with KeyMark in it, unless a header has it
+	Expect  string // text in the body of a right answer
+	Nonce   string // 10 characters that begin each key; another run has others
+	Keys    int64  // 0: each request has its own key; else any of Key(Nonce, 1) to Key(Nonce, Keys)
 }
 
-// Result is what came of it.
+// Duration says how many clients send, and for how long.
+type Duration struct {
+	Clients  int
+	WarmUp   time.Duration // not measured
+	Measured time.Duration
+}
+
+// Result is the outcome of a Spec.
 type Result struct {
-	Answered  int64             `json:"answered"` // right answers, those of the warm-up too
-	Failed    map[string]int64  `json:"failed"`   // other answers, by what was wrong with them
-	Elapsed   time.Duration     `json:"elapsed"`  // of the measured part; of arrivals until the last answer
-	Latencies latency.Histogram `json:"latencies"`
-
-	// Of arrivals, in the measured part.
-	Offered  int64             `json:"offered"`  // were due
-	InFlight int               `json:"inFlight"` // the most at a time
-	Late     latency.Histogram `json:"late"`     // how long after they were due this client turned to them
+	Answered  int64                   // right answers, those of the warm-up too
+	Elapsed   time.Duration           // of the measured part
+	Latencies *hdrhistogram.Histogram // of the measured part, in nanoseconds
 }
 
-// PerSecond is the measured throughput.
+// NewLatencies returns an empty histogram of durations up to two minutes in nanoseconds, exact to three digits.
+func NewLatencies() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, (2 * time.Minute).Nanoseconds(), 3)
+}
+
+// Millis returns a quantile (0 to 100) of durations in milliseconds.
+func Millis(h *hdrhistogram.Histogram, quantile float64) float64 {
+	return time.Duration(h.ValueAtQuantile(quantile)).Seconds() * 1e3
+}
+
+// PerSecond returns the measured throughput.
 func (r *Result) PerSecond() float64 {
-	if r.Elapsed <= 0 {
-		return 0
-	}
-	return float64(r.Latencies.Count()) / r.Elapsed.Seconds()
+	return float64(r.Latencies.TotalCount()) / max(r.Elapsed, 1).Seconds()
 }
 
-// Failures describes the answers that were not right, or is nil.
-func (r *Result) Failures() error {
-	var errs []error
-	for reason, n := range r.Failed {
-		errs = append(errs, fmt.Errorf("%d requests: %s", n, reason))
+// Execute sends requests over a connection of each client until the time is over or ctx ends. A wrong answer or a broken connection is
+// an error, because the rest would be another measurement.
+func Execute(ctx context.Context, s Spec, d Duration) (*Result, error) {
+	connections := &fasthttp.HostClient{
+		Addr: s.Address, MaxConns: d.Clients, MaxIdemponentCallAttempts: 1, ReadTimeout: patience,
 	}
-	return errors.Join(errs...)
-}
-
-// add adds what connections have seen.
-func (r *Result) add(conns []*connection) {
-	for _, c := range conns {
-		r.Answered += c.answered
-		for reason, n := range c.failed {
-			r.Failed[reason] += n
-		}
-		r.Latencies.Merge(&c.latencies)
+	defer connections.CloseIdleConnections()
+	start := time.Now().Add(d.WarmUp)
+	end := start.Add(d.Measured)
+	clients := make([]*client, d.Clients)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range clients {
+		clients[i] = newClient(s, i)
+		group.Go(func() error { return clients[i].work(ctx, connections, start, end) })
 	}
-}
-
-// request builds the bytes of a request and gives the place of the key in them.
-func (s *Spec) request() (raw []byte, key int, err error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", s.Path, s.Address, len(s.Body))
-	for name, value := range s.Headers {
-		fmt.Fprintf(&b, "%s: %s\r\n", name, value)
-	}
-	b.WriteString("\r\n" + s.Body)
-	if key = strings.Index(b.String(), KeyMark); key < 0 {
-		return nil, 0, errors.New("the request has no place for a key")
-	}
-	if len(s.Nonce) != nonceLength {
-		return nil, 0, fmt.Errorf("a nonce has %d characters, not %d", nonceLength, len(s.Nonce))
-	}
-	return []byte(b.String()), key, nil
-}
-
-// Run sends requests over s.Clients connections until the time is over or ctx ends. A connection that
-// breaks is an error: what remained would be another measurement.
-func Run(ctx context.Context, s Spec) (*Result, error) {
-	if s.Arrivals.Rate > 0 {
-		return arrive(ctx, s)
-	}
-	conns, err := open(ctx, s)
-	if err != nil {
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	unhook := context.AfterFunc(ctx, func() { shut(conns) })
-	defer unhook()
-	defer shut(conns)
-
-	start := time.Now().Add(s.WarmUp)
-	end := start.Add(s.Duration)
-	errs := make([]error, len(conns))
-	var all sync.WaitGroup
-	for i, c := range conns {
-		all.Go(func() {
-			if errs[i] = c.work(start, end); errs[i] != nil {
-				shut(conns) // the others need not go on
-			}
-		})
-	}
-	all.Wait()
-	result := &Result{Failed: map[string]int64{}, Elapsed: s.Duration}
-	result.add(conns)
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("measuring: %w", context.Cause(ctx))
-	}
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, net.ErrClosed) {
-			return nil, err
+	result := &Result{Elapsed: d.Measured, Latencies: NewLatencies()}
+	for _, c := range clients {
+		result.Answered += c.answered
+		for _, took := range c.latencies {
+			_ = result.Latencies.RecordValue(took.Nanoseconds()) // patience is below the histogram's limit
 		}
+	}
+	if result.Answered == 0 {
+		return nil, errors.New("no request was answered")
 	}
 	return result, nil
 }
 
-// open connects all clients before the first request is sent.
-func open(ctx context.Context, s Spec) ([]*connection, error) {
-	conns := make([]*connection, 0, s.Clients)
-	for i := range s.Clients {
-		c, err := connect(ctx, s, i)
-		if err != nil {
-			shut(conns)
-			return nil, err
-		}
-		conns = append(conns, c)
-	}
-	return conns, nil
+// client sends one request at a time, each with its own key.
+type client struct {
+	spec   Spec
+	key    []byte // of the next request
+	seq    []byte // the part of key that counts
+	n      int64
+	body   []byte
+	inBody []byte // the part of body that is the key; nil if a header has it
+
+	answered  int64
+	latencies []time.Duration
 }
 
-// connect connects one client.
-func connect(ctx context.Context, s Spec, client int) (*connection, error) {
-	raw, key, err := s.request()
-	if err != nil {
-		return nil, err
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
-	if err != nil {
-		return nil, fmt.Errorf("connecting client %d: %w", client, err)
-	}
-	own := client
+func newClient(s Spec, number int) *client {
+	own := prefix(s.Nonce, number)
 	if s.Keys > 0 {
-		own = 0
+		own = prefix(s.Nonce, 0)
 	}
-	c := newConnection(conn, raw, key, prefix(s.Nonce, own), s)
-	c.walk = int64(client)
-	return c, nil
+	c := &client{spec: s, key: []byte((own + KeyMark)[:len(KeyMark)]), body: []byte(s.Body)}
+	c.seq = c.key[len(own):]
+	if at := strings.Index(s.Body, KeyMark); at >= 0 {
+		c.inBody = c.body[at : at+len(KeyMark)]
+	}
+	return c
 }
 
-func shut(conns []*connection) {
-	for _, c := range conns {
-		_ = c.conn.Close() // closing twice is no harm
+// work sends requests until end. It measures right answers that come between start and end.
+func (c *client) work(ctx context.Context, connections *fasthttp.HostClient, start, end time.Time) error {
+	req, res := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(res)
+	req.SetRequestURI("http://" + c.spec.Address + c.spec.Path)
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetContentType("application/json")
+	for name, value := range c.spec.Headers {
+		req.Header.Set(name, value)
 	}
+	for now := time.Now(); now.Before(end); {
+		counter(c.seq, c.next())
+		copy(c.inBody, c.key)
+		for name, value := range c.spec.Headers {
+			if value == KeyMark {
+				req.Header.SetBytesV(name, c.key)
+			}
+		}
+		req.SetBodyRaw(c.body)
+		sent := now
+		err := connections.Do(req, res)
+		if ctx.Err() != nil {
+			return fmt.Errorf("measuring: %w", context.Cause(ctx))
+		}
+		if err != nil {
+			return fmt.Errorf("sending request: %w", err)
+		}
+		now = time.Now()
+		switch {
+		case res.StatusCode()/100 != 2:
+			return fmt.Errorf("status %d: %s", res.StatusCode(), res.Body())
+		case !bytes.Contains(res.Body(), []byte(c.spec.Expect)):
+			return fmt.Errorf("answer without %s: %s", c.spec.Expect, res.Body())
+		}
+		c.answered++
+		if now.After(start) && now.Before(end) {
+			c.latencies = append(c.latencies, now.Sub(sent))
+		}
+	}
+	return nil
+}
+
+// next is the number of the next request's key.
+func (c *client) next() int64 {
+	if c.spec.Keys > 0 {
+		return 1 + rand.Int64N(c.spec.Keys) //nolint:gosec // G404: no secret, only a number
+	}
+	c.n++
+	return c.n
 }
 
 // counter writes n in decimal, right-aligned over zeros, into the end of dst.
@@ -200,5 +187,3 @@ func counter(dst []byte, n int64) {
 		n /= 10
 	}
 }
-
-func status(code int) string { return "status " + strconv.Itoa(code) }

@@ -1,117 +1,112 @@
 package model
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
-	"parley/scripts/bench/internal/process"
+	"parley/shared/testkit/openaistub"
 )
 
-// Name is the model of agents that are to ask this one.
+// Name is the model of agents that call this provider.
 const Name = "openai/bench"
 
-const startTimeout = 30 * time.Second
+const (
+	codeTool      = "codeExecution"
+	headerTimeout = 5 * time.Second
+)
 
-// Model is a running process.
+// Model is a running provider.
 type Model struct {
-	process.Group
-	base   string
-	client *http.Client
+	stub   *openaistub.Server
+	delay  time.Duration
+	server *http.Server
+	url    string
+	ended  chan error
+
+	mu   sync.Mutex
+	held chan struct{} // closed when answers may go out
 }
 
-// Start starts it from a binary that calls Serve on the argument model, with ADDRESS and DELAY in its environment.
-func Start(ctx context.Context, command, logsDir string, delay time.Duration) (*Model, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	port, err := process.FreePort(ctx)
+// Start starts a provider whose answers come after delay. It echoes messages; an agent with codeExecution first runs its message as a
+// program.
+func Start(ctx context.Context, delay time.Duration) (*Model, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("listening: %w", err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
-	m := &Model{base: "http://" + address, client: &http.Client{Timeout: startTimeout}}
-	started, err := m.Group.Start(ctx, process.Config{
-		Name: "model", Path: command, Args: []string{"model"}, LogsDir: logsDir,
-		Env: map[string]string{"ADDRESS": address, "DELAY": delay.String()},
-	})
-	if err == nil {
-		err = started.AwaitOK(ctx, m.base+readyPath)
+	m := &Model{
+		stub: openaistub.New(), delay: delay, url: "http://" + listener.Addr().String() + "/v1",
+		ended: make(chan error, 1), held: make(chan struct{}),
 	}
-	if err != nil {
-		return nil, errors.Join(err, m.Stop())
-	}
+	close(m.held)
+	m.stub.Respond(m.respond)
+	m.server = &http.Server{Handler: m.stub, ReadHeaderTimeout: headerTimeout}
+	go func() { m.ended <- m.server.Serve(listener) }()
 	return m, nil
 }
 
-// Settings are the worker's, so that it asks this model.
+// Stop stops the provider.
+func (m *Model) Stop() error {
+	m.Release()
+	err := m.server.Close()
+	if ended := <-m.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serving the model: %w", ended))
+	}
+	return err
+}
+
+// Settings are the settings of a worker that calls this provider.
 func (m *Model) Settings() map[string]string {
-	return map[string]string{"OPENAI_BASE_URL": m.base + "/v1", "OPENAI_API_KEY": "bench"}
+	return map[string]string{"OPENAI_BASE_URL": m.url, "OPENAI_API_KEY": "bench"}
 }
 
-// Hold keeps back the answers to calls from now on.
-func (m *Model) Hold(ctx context.Context) error { return m.ask(ctx, holdPath, nil, nil) }
-
-// Release lets all answers go; once more is no harm.
-func (m *Model) Release(ctx context.Context) error { return m.ask(ctx, releasePath, nil, nil) }
-
-// Active is how many answers are being given, those that are held too.
-func (m *Model) Active(ctx context.Context) (n int, err error) {
-	err = m.ask(ctx, activePath, nil, &n)
-	return n, err
+// respond waits until answers are released. An answer without delay and tools is the stub's own.
+func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
+	m.mu.Lock()
+	held := m.held
+	m.mu.Unlock()
+	<-held
+	if slices.Contains(r.Tools, codeTool) && r.Result() == "" {
+		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{
+			{ID: "call_1", Name: codeTool, Arguments: fmt.Sprintf(`{"code":%q}`, r.Prompt())},
+		}}, true
+	}
+	return openaistub.Reply{Text: "echo: " + r.Prompt(), Delay: m.delay}, m.delay > 0
 }
 
-// Asked fails unless the model was called once for each of the messages.
-func (m *Model) Asked(ctx context.Context, messages []string) error {
-	var counts []int
-	if err := m.ask(ctx, countPath, messages, &counts); err != nil {
-		return err
+// Hold holds back the answers to calls from now on.
+func (m *Model) Hold() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = make(chan struct{})
+}
+
+// Release lets all answers go. It may be called more than once.
+func (m *Model) Release() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-m.held:
+	default:
+		close(m.held)
 	}
-	if len(counts) != len(messages) {
-		return fmt.Errorf("%d counts of %d messages", len(counts), len(messages))
-	}
-	wrong := 0
-	var first error
-	for i, message := range messages {
-		if n := counts[i]; n != 1 {
-			wrong++
-			if first == nil {
-				first = fmt.Errorf("%q made %d model calls, not one", message, n)
-			}
+}
+
+// Active returns how many answers are in progress, those that are held too.
+func (m *Model) Active() int { return m.stub.Active() }
+
+// Asked returns an error unless the model was called once for each of the messages.
+func (m *Model) Asked(messages []string) error {
+	for _, message := range messages {
+		if n := m.stub.Count(message); n != 1 {
+			return fmt.Errorf("%q made %d model calls, not one", message, n)
 		}
-	}
-	if wrong > 0 {
-		return fmt.Errorf("%d of %d: %w", wrong, len(messages), first)
-	}
-	return nil
-}
-
-// ask posts a body as JSON, and reads what is answered unless into is nil.
-func (m *Model) ask(ctx context.Context, path string, body, into any) error {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return fmt.Errorf("telling the model %s: %w", path, err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.base+path, bytes.NewReader(raw))
-	if err != nil {
-		return fmt.Errorf("telling the model %s: %w", path, err)
-	}
-	res, err := m.client.Do(req)
-	if err != nil {
-		return errors.Join(fmt.Errorf("telling the model %s: %w", path, err), m.Err())
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("telling the model %s: %s", path, res.Status)
-	}
-	if into == nil {
-		return nil
-	}
-	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
-		return fmt.Errorf("reading what the model says of %s: %w", path, err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Binaries are the paths of the two mains.
+// Binaries are the paths of the two programs.
 type Binaries struct {
 	Ingress, Worker string
 }
@@ -26,18 +26,17 @@ var mains = []struct{ module, command string }{
 	{"parley/workers", "worker"},
 }
 
-// profileSource is a file of package main that is added to the mains for a profile, and to nothing else: the mains that
-// are shipped know no profiles.
+// profileSource is a file that is added to package main for a profile only: the programs that are shipped have none.
 //
 //go:embed profile.go.txt
 var profileSource []byte
 
 const (
-	profilesVariable = "BENCH_PROFILES" // a directory; profile.go.txt knows it, too
-	profileWritten   = 10 * time.Second
+	profilesVariable = "BENCH_PROFILES" // a directory; profile.go.txt reads it
+	profileTimeout   = 10 * time.Second
 )
 
-// Build builds the mains from this repository's modules into dir; with profile they also write CPU profiles.
+// Build builds both programs from this repository's modules into dir. With profile they can write profiles.
 func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	for _, main := range mains {
 		source, err := Module(ctx, main.module)
@@ -61,7 +60,7 @@ func Build(ctx context.Context, dir string, profile bool) (Binaries, error) {
 	return Binaries{Ingress: filepath.Join(dir, "ingress"), Worker: filepath.Join(dir, "worker")}, nil
 }
 
-// addProfile writes an overlay that lets the compiler see profile.go.txt in the package.
+// addProfile writes an overlay that adds profile.go.txt to the package.
 func addProfile(dir, command, pkg string) (overlay string, err error) {
 	source := filepath.Join(dir, "profile.go")
 	overlay = filepath.Join(dir, command+"-overlay.json")
@@ -75,7 +74,7 @@ func addProfile(dir, command, pkg string) (overlay string, err error) {
 	return overlay, nil
 }
 
-// Module is the directory of one of the repository's modules.
+// Module returns the directory of one of the repository's modules.
 func Module(ctx context.Context, path string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path)
 	cmd.Stderr = os.Stderr
@@ -86,40 +85,26 @@ func Module(ctx context.Context, path string) (string, error) {
 	return strings.TrimSpace(string(raw)), nil
 }
 
-// WriteProfiles makes processes built with a profile write those of their CPU time, and gives the files.
-func (p *Parley) WriteProfiles(ctx context.Context) ([]string, error) {
-	return p.profiles(ctx, syscall.SIGUSR1, ".pprof")
-}
-
-// WriteMemoryProfiles makes processes built with a profile write those of their heap and goroutines and what their
-// runtime says of its memory, and gives the files.
-func (p *Parley) WriteMemoryProfiles(ctx context.Context) ([]string, error) {
-	return p.profiles(ctx, syscall.SIGUSR2, "-heap.pprof", "-goroutine.pprof", "-memory.json")
-}
-
-func (p *Parley) profiles(ctx context.Context, signal syscall.Signal, suffixes ...string) (files []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, profileWritten)
+// WriteProfiles makes processes that are built with profiles write those of CPU time, heap and goroutines, and what their runtime says
+// of its memory, into the configuration's directory.
+func (p *Parley) WriteProfiles(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, profileTimeout)
 	defer cancel()
 	for _, process := range p.Processes() {
-		for _, suffix := range suffixes { // of an earlier bench
-			if err := os.Remove(filepath.Join(p.config.ProfilesDir, process.Name+suffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, fmt.Errorf("removing an old profile: %w", err)
-			}
+		last := filepath.Join(p.config.ProfilesDir, process.Name+"-memory.json")
+		if err := os.Remove(last); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing an old profile: %w", err)
 		}
-		if err := process.Signal(signal); err != nil {
-			return nil, fmt.Errorf("asking for profile of %s: %w", process.Name, err)
+		if err := process.Signal(syscall.SIGUSR1); err != nil {
+			return fmt.Errorf("requesting profile of %s: %w", process.Name, err)
 		}
-		for _, suffix := range suffixes {
-			file := filepath.Join(p.config.ProfilesDir, process.Name+suffix)
-			err := process.Await(ctx, func(context.Context) bool {
-				_, err := os.Stat(file)
-				return err == nil
-			})
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, file)
+		err := process.Await(ctx, func(context.Context) bool {
+			_, err := os.Stat(last)
+			return err == nil
+		})
+		if err != nil {
+			return err
 		}
 	}
-	return files, nil
+	return nil
 }

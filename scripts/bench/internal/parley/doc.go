@@ -1,6 +1,5 @@
-// Package parley is the side that is measured: the production mains of ingress and workers,
-// built from this repository, as two processes, with an organization, a key and an echo agent
-// made through the HTTP API as any customer would.
+// Package parley is the side that is measured: the production binaries of ingress and worker, built from this repository and run as
+// processes, with an organization, a key and an echo agent that are created through the HTTP API as a customer would.
 //
-// All settings are the defaults but those in Overrides.
+// All settings are the defaults except those in Overrides.
 package parley

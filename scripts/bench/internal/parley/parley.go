@@ -25,35 +25,36 @@ var Overrides = map[string]string{
 	"CONNECTIONS_PER_ADDRESS": "0",
 }
 
-// Config says what to start and what to start it on.
+// Completed counts the runs whose result is on disk.
+const Completed = `SELECT count(*) FROM runs WHERE status = 'completed'`
+
+// Config says what to start and on which servers.
 type Config struct {
 	Binaries    Binaries
 	DatabaseURL string
 	NATSURL     string
 	LogsDir     string
-	ProfilesDir string // where processes built with Profile write theirs
+	ProfilesDir string // of binaries that are built with profiles
 
-	Model    string            // of the agent; offline/echo by default
-	Roles    string            // of the workers; agent,tool,sweep by default
-	Workers  int               // processes; 1 by default
-	Tools    map[string]any    // of the agent
+	Model    string            // of the agent; default offline/echo
+	Roles    string            // of the workers; default agent,tool,sweep
 	Settings map[string]string // besides Overrides
 }
 
 // Parley is a running ingress and its running workers.
 type Parley struct {
 	process.Group
+
+	Key   string // of the organization
+	Agent string // id of the echo agent
+
 	config  Config
 	env     map[string]string
-	base    string
 	port    int
 	workers []*process.Process
-	metrics map[string]string // where processes tell theirs, by name
-	account
 }
 
-// Start brings the schema up, starts both processes and makes the agent; the first run has been answered when it
-// returns.
+// Start migrates the database, starts the processes and creates the agent. It returns when the agent's first run has been answered.
 func Start(ctx context.Context, c Config) (*Parley, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -61,11 +62,14 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 		return nil, err
 	}
 	c.Model = cmp.Or(c.Model, "offline/echo")
-	c.Roles, c.Workers = cmp.Or(c.Roles, "agent,tool,sweep"), cmp.Or(c.Workers, 1)
-	p := &Parley{config: c, metrics: map[string]string{}}
+	c.Roles = cmp.Or(c.Roles, "agent,tool,sweep")
+	p := &Parley{config: c}
 	err := p.start(ctx)
 	if err == nil {
-		err = p.seed(ctx)
+		err = p.signUp(ctx)
+	}
+	if err == nil {
+		err = p.firstRun(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
@@ -73,7 +77,7 @@ func Start(ctx context.Context, c Config) (*Parley, error) {
 	return p, nil
 }
 
-// Migrate brings a database to this tree's schema.
+// Migrate brings a database to this repository's schema.
 func Migrate(ctx context.Context, dsn string) (err error) {
 	st, err := store.OpenOwner(dsn, 2)
 	if err != nil {
@@ -83,18 +87,16 @@ func Migrate(ctx context.Context, dsn string) (err error) {
 	return migrations.Up(ctx, st.SQL())
 }
 
-func (p *Parley) start(ctx context.Context) error {
-	port, err := process.FreePort(ctx)
-	if err != nil {
+func (p *Parley) start(ctx context.Context) (err error) {
+	if p.port, err = process.FreePort(ctx); err != nil {
 		return err
 	}
-	p.port, p.base = port, fmt.Sprintf("http://127.0.0.1:%d", port)
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return fmt.Errorf("making secrets key: %w", err)
 	}
 	p.env = map[string]string{
-		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(port),
+		"DATABASE_URL": p.config.DatabaseURL, "NATS_URL": p.config.NATSURL, "HOST": "127.0.0.1", "PORT": strconv.Itoa(p.port),
 		"SECRETS_KEY": hex.EncodeToString(secret),
 	}
 	if p.config.ProfilesDir != "" {
@@ -102,40 +104,83 @@ func (p *Parley) start(ctx context.Context) error {
 	}
 	maps.Copy(p.env, Overrides)
 	maps.Copy(p.env, p.config.Settings)
-	ingress, err := p.Group.Start(ctx, process.Config{
-		Name: ingressName, Path: p.config.Binaries.Ingress, Env: p.env, LogsDir: p.config.LogsDir,
+	_, err = p.Group.Start(ctx, process.Config{Name: "ingress", Path: p.config.Binaries.Ingress, Env: p.env, LogsDir: p.config.LogsDir})
+	if err != nil {
+		return err
+	}
+	if err := p.SetWorkers(ctx, 1); err != nil {
+		return err
+	}
+	return p.ready(ctx)
+}
+
+func (p *Parley) ready(ctx context.Context) error {
+	return p.Ingress().AwaitOK(ctx, p.Base()+"/readyz")
+}
+
+// Ingress returns the ingress's process.
+func (p *Parley) Ingress() *process.Process { return p.Processes()[0] }
+
+// Address is the address of the ingress, as host:port.
+func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
+
+// Base is the URL of the ingress.
+func (p *Parley) Base() string { return "http://" + p.Address() }
+
+// RestartIngress starts the ingress again: hashing the passwords of new accounts has filled memory that the process would keep for a
+// while.
+func (p *Parley) RestartIngress(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if _, err := p.Restart(ctx, p.Ingress()); err != nil {
+		return err
+	}
+	return p.ready(ctx)
+}
+
+// SetWorkers starts or stops worker processes until there are n, and waits until the new ones are ready.
+func (p *Parley) SetWorkers(ctx context.Context, n int) error {
+	for len(p.workers) > n {
+		last := p.workers[len(p.workers)-1]
+		p.workers = p.workers[:len(p.workers)-1]
+		if err := p.End(last); err != nil {
+			return err
+		}
+	}
+	for len(p.workers) < n {
+		if err := p.startWorker(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startWorker starts another worker. The first is named worker, the next worker-2.
+func (p *Parley) startWorker(ctx context.Context) error {
+	name := "worker"
+	if n := len(p.workers) + 1; n > 1 {
+		name = fmt.Sprintf("worker-%d", n)
+	}
+	port, err := process.FreePort(ctx)
+	if err != nil {
+		return err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	env := maps.Clone(p.env)
+	env["METRICS_ADDR"] = address
+	worker, err := p.Group.Start(ctx, process.Config{
+		Name: name, Path: p.config.Binaries.Worker, Args: []string{"--roles=" + p.config.Roles}, Env: env, LogsDir: p.config.LogsDir,
 	})
 	if err != nil {
 		return err
 	}
-	p.metrics[ingressName] = p.base + metricsPath
-	if err := p.SetWorkers(ctx, p.config.Workers); err != nil {
-		return err
-	}
-	return ingress.AwaitOK(ctx, p.base+"/readyz")
+	p.workers = append(p.workers, worker)
+	return worker.AwaitOK(ctx, "http://"+address+"/readyz")
 }
 
-// Fresh starts the ingress anew: passwords that were hashed when the agent was made have filled a lot of memory, which
-// the process would keep for a while.
-func (p *Parley) Fresh(ctx context.Context) (ingress *process.Process, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if ingress, err = p.Restart(ctx, p.Processes()[0]); err != nil {
-		return nil, err
-	}
-	return ingress, ingress.AwaitOK(ctx, p.base+"/readyz")
-}
-
-// Load is run-automation of the echo agent; how long and by how many is the caller's to say.
-func (p *Parley) Load() load.Spec { return p.automation(p.account) }
-
-func (p *Parley) automation(of account) load.Spec {
+// Load is run-automation of the echo agent.
+func (p *Parley) Load() load.Spec {
 	return load.Spec{
-		Address: p.Address(), Path: "/api/internal/run-automation",
-		Headers: map[string]string{"x-api-key": of.key, "x-trigger-type": "schedule", "x-automation-id": "bench"},
-		Body:    load.Body(of.agent), Expect: `"status":"completed"`,
+		Address: p.Address(), Path: automationPath, Headers: automationHeaders(p.Key), Body: load.Body(p.Agent), Expect: `"status":"completed"`,
 	}
 }
-
-// Completed counts the runs that have their result on disk.
-const Completed = `SELECT count(*) FROM runs WHERE status = 'completed'`

@@ -1,8 +1,8 @@
-// Package process starts the servers that are measured, as processes of their own, and ends
-// them again.
+// Package process runs the processes that the bench measures, and reads what they use.
 //
-// A process writes into a log file, gets only the environment that it is given (settings of
-// whoever starts the bench must not change what is measured), dies with the bench however
-// that ends (Linux), and is told to stop by SIGTERM before it is killed. Group keeps several
-// and stops them in the reverse order.
+// A Process runs until the bench stops it; a Group is the processes of one side. Servers are the PostgreSQL and the nats-server that
+// all sides of a comparison share, so that no side has the better one. PostgreSQL has the settings of Parley's own private server
+// (shared/store/pgserver) with fsync and synchronous_commit on; nats-server has its defaults, with JetStream on disk.
+//
+// CPU time, memory and open files are read from /proc. Without /proc CPU times are zero and Memory fails.
 package process

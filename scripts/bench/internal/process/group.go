@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"parley/scripts/bench/internal/machine"
 )
 
-// Group is the processes of one side, or the servers that both stand on; the zero value is empty.
+// Group is the processes of one side; the zero value is empty.
 type Group struct {
 	processes []*Process
 }
 
-// Start starts a process and keeps it.
+// Start starts a process and adds it to the group.
 func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 	p, err := Start(ctx, c)
 	if err != nil {
@@ -25,39 +23,35 @@ func (g *Group) Start(ctx context.Context, c Config) (*Process, error) {
 	return p, nil
 }
 
-// Restart ends a process of the group and starts it anew; the new one takes its place.
+// Restart stops a process of the group and starts it again in its place.
 func (g *Group) Restart(ctx context.Context, p *Process) (*Process, error) {
 	at := slices.Index(g.processes, p)
-	if at < 0 {
-		return nil, fmt.Errorf("%s is none of these processes", p.Name)
-	}
-	if err := p.Stop(); err != nil {
+	if err := g.End(p); err != nil {
 		return nil, err
 	}
 	next, err := Start(ctx, p.config)
 	if err != nil {
-		g.processes = slices.Delete(g.processes, at, at+1)
 		return nil, err
 	}
-	g.processes[at] = next
+	g.processes = slices.Insert(g.processes, at, next)
 	return next, nil
 }
 
-// End ends a process of the group for good.
+// End stops a process and removes it from the group.
 func (g *Group) End(p *Process) error {
 	at := slices.Index(g.processes, p)
 	if at < 0 {
-		return fmt.Errorf("%s is none of these processes", p.Name)
+		return fmt.Errorf("%s is not a process of this group", p.Name)
 	}
 	g.processes = slices.Delete(g.processes, at, at+1)
 	return p.Stop()
 }
 
-// CPU is the CPU time that each process has taken, by name.
+// CPU returns the CPU time of each process, by name.
 func (g *Group) CPU() (map[string]time.Duration, error) {
 	out := make(map[string]time.Duration, len(g.processes))
 	for _, p := range g.processes {
-		used, err := machine.CPU(p.PID())
+		used, err := CPU(p.PID())
 		if err != nil {
 			return nil, err
 		}
@@ -66,10 +60,10 @@ func (g *Group) CPU() (map[string]time.Duration, error) {
 	return out, nil
 }
 
-// Processes are those that were started, in order.
+// Processes returns the processes in the order they were started.
 func (g *Group) Processes() []*Process { return g.processes }
 
-// Err tells which processes have ended by themselves, if any.
+// Err returns an error for each process that has ended by itself.
 func (g *Group) Err() error {
 	var errs []error
 	for _, p := range g.processes {
@@ -78,7 +72,7 @@ func (g *Group) Err() error {
 	return errors.Join(errs...)
 }
 
-// Stop ends all, the last one first.
+// Stop stops all processes, the last one first.
 func (g *Group) Stop() error {
 	var errs []error
 	for _, p := range slices.Backward(g.processes) {

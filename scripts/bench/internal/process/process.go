@@ -24,7 +24,7 @@ const (
 	tailBytes = 2000
 )
 
-// ErrEnded says that a server ended by itself.
+// ErrEnded is returned for a process that has ended by itself.
 var ErrEnded = errors.New("process ended")
 
 // Config says what to start.
@@ -36,7 +36,7 @@ type Config struct {
 	LogsDir string
 }
 
-// Process is a server that was started.
+// Process is a server that the bench has started.
 type Process struct {
 	Name   string
 	config Config
@@ -67,13 +67,13 @@ func Start(ctx context.Context, c Config) (*Process, error) {
 	return &Process{Name: c.Name, config: c, child: child, log: path}, nil
 }
 
-// PID is the process's id.
+// PID returns the process id.
 func (p *Process) PID() int { return p.child.PID() }
 
 // Signal sends the process a signal.
 func (p *Process) Signal(signal syscall.Signal) error { return p.child.Signal(signal) }
 
-// Err is ErrEnded with the end of the log once the process has ended.
+// Err returns ErrEnded with the end of the log once the process has ended.
 func (p *Process) Err() error {
 	if !p.child.Ended() {
 		return nil
@@ -85,7 +85,7 @@ func (p *Process) Err() error {
 	return fmt.Errorf("%s: %w: %s\n%s", p.Name, ErrEnded, how, p.Tail())
 }
 
-// Tail is the end of what the process has logged.
+// Tail returns the end of what the process has logged.
 func (p *Process) Tail() string {
 	raw, err := os.ReadFile(p.log)
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *Process) Tail() string {
 	return string(bytes.TrimSpace(raw[max(0, len(raw)-tailBytes):]))
 }
 
-// Await calls ready until it says true; it ends early with ctx or the process.
+// Await calls ready until it returns true. It returns an error when ctx or the process ends first.
 func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -110,7 +110,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) bool) e
 	return nil
 }
 
-// AwaitOK waits until a GET of url is answered by 200.
+// AwaitOK waits until a GET of url answers 200.
 func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -123,12 +123,12 @@ func (p *Process) AwaitOK(ctx context.Context, url string) error {
 		if err != nil {
 			return false
 		}
-		_ = res.Body.Close() // nothing was read of it
+		_ = res.Body.Close() // only the status counts
 		return res.StatusCode == http.StatusOK
 	})
 }
 
-// Stop ends the process and waits for its end.
+// Stop terminates the process and waits for its end.
 func (p *Process) Stop() error {
 	if p.child.Ended() {
 		return p.Err()
@@ -146,14 +146,13 @@ func (p *Process) Stop() error {
 	return err
 }
 
-// Ports below those that systems give to outgoing connections (from 32768 on), for one of those could take a port
-// between its being found and its being listened on; and above the ports of tests.
+// Ports below those of outgoing connections (from 32768 on), which could take a port before its server listens; and above those of tests.
 const (
 	firstPort = 24000
 	portCount = 8000
 )
 
-// FreePort finds a TCP port of the loopback interface that nobody listens on.
+// FreePort returns a TCP port of the loopback interface on which no process listens.
 func FreePort(ctx context.Context) (int, error) {
 	var failure error
 	for range 100 {

@@ -1,135 +1,137 @@
 package retrieval
 
 import (
-	"compress/gzip"
-	"errors"
 	"fmt"
-	"hash/fnv"
+	"go/ast"
+	"go/build"
+	"go/doc"
+	"go/parser"
+	"go/token"
 	"html"
-	"io"
 	"io/fs"
-	"path"
+	"path/filepath"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
-// Document is a manual page.
+// Document is the documentation of a package.
 type Document struct {
-	Name     string // "ls(1)"
+	Name     string // "encoding.json"
 	Sections []Section
 }
 
-// What a section has to be for questions to be asked about it, in bytes, and a page to be taken.
+// Section is the comment of a symbol, or of the package itself.
+type Section struct {
+	Heading    string
+	Paragraphs []string
+}
+
+// Text is the section without its heading.
+func (s Section) Text() string { return strings.Join(s.Paragraphs, "\n") }
+
+// Sizes in bytes of sections that questions are made of.
 const (
-	shortest = 400
-	longest  = 6000
-	biggest  = 200_000
-	kindred  = 20 // pages of one program's many commands
+	minSection = 200
+	maxSection = 6000
 )
 
-// ErrFewPages says that this machine has not enough documentation.
-var ErrFewPages = errors.New("there are too few manual pages on this machine (container images of Debian leave them out)")
-
-// Gather takes pages of a directory of manual pages, in the order of their hashes, until so many of their sections can be asked about.
-func Gather(man fs.FS, sections int) ([]Document, error) {
-	var paths []string
-	for _, folder := range []string{"man1", "man2", "man3", "man4", "man5", "man7", "man8"} {
-		entries, err := fs.ReadDir(man, folder)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("looking for manual pages: %w", err)
+// Gather reads packages below a directory of Go sources, until there are that many sections of which
+// questions can be made.
+func Gather(root string, sections int) ([]Document, error) {
+	var dirs []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !entry.IsDir():
+			return err
+		case entry.Name() == "testdata" || entry.Name() == "vendor":
+			return fs.SkipDir
 		}
-		for _, entry := range entries {
-			if entry.Type().IsRegular() && strings.HasSuffix(entry.Name(), ".gz") { // links are other names of pages
-				paths = append(paths, path.Join(folder, entry.Name()))
-			}
-		}
+		dirs = append(dirs, path)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for packages: %w", err)
 	}
-	slices.SortFunc(paths, func(a, b string) int { return compare(hash(a), hash(b), a, b) })
 	var all []Document
-	seen, families, found := map[string]bool{}, map[string]int{}, 0
-	for _, name := range paths {
-		page, err := read(man, name)
+	seen, found := map[string]bool{}, 0
+	for _, dir := range dirs {
+		d, err := read(root, dir)
 		if err != nil {
 			return nil, err
 		}
-		title, parts := readPage(page)
-		n := fresh(parts, seen)
-		family, _, _ := strings.Cut(strings.NewReplacer("_", "-", "(", "-", ".", "-").Replace(title), "-")
-		if title == "" || seen[title] || n == 0 || families[family] == kindred {
+		n := 0
+		for _, section := range d.Sections {
+			if text := section.Text(); section.askable() && !seen[text] { // some packages repeat others' comments
+				seen[text] = true
+				n++
+			}
+		}
+		if n == 0 {
 			continue
 		}
-		seen[title] = true
-		families[family]++
-		all = append(all, Document{Name: title, Sections: parts})
+		all = append(all, d)
 		if found += n; found >= sections {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %d sections, not %d", ErrFewPages, found, sections)
+	return nil, fmt.Errorf("too few sections: only %d can be asked about", found)
 }
 
-func compare(a, b uint64, first, second string) int {
-	if a != b {
-		if a < b {
-			return -1
+// read reads the documentation of a package. A directory without Go files has none.
+func read(root, dir string) (out Document, err error) {
+	pkg, err := build.ImportDir(dir, 0)
+	if err != nil {
+		return out, nil //nolint:nilerr // no package for this system
+	}
+	files := token.NewFileSet()
+	var sources []*ast.File
+	for _, name := range pkg.GoFiles {
+		file, err := parser.ParseFile(files, filepath.Join(dir, name), nil, parser.ParseComments)
+		if err != nil {
+			return out, fmt.Errorf("reading documentation: %w", err)
 		}
-		return 1
+		sources = append(sources, file)
 	}
-	return strings.Compare(first, second)
+	path, err := filepath.Rel(root, dir)
+	if err != nil {
+		return out, fmt.Errorf("naming package: %w", err)
+	}
+	documented, err := doc.NewFromFiles(files, sources, path)
+	if err != nil {
+		return out, fmt.Errorf("reading documentation of %s: %w", path, err)
+	}
+	out.Name = strings.ReplaceAll(filepath.ToSlash(path), "/", ".")
+	out.add("Package "+pkg.Name, documented.Doc)
+	functions := documented.Funcs
+	for _, t := range documented.Types {
+		out.add(t.Name, t.Doc)
+		functions = slices.Concat(functions, t.Funcs, t.Methods)
+	}
+	for _, f := range functions {
+		out.add(strings.TrimSpace(f.Recv+" "+f.Name), f.Doc)
+	}
+	return out, nil
 }
 
-func hash(text string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(text))
-	return h.Sum64()
-}
-
-func read(man fs.FS, name string) (page string, err error) {
-	file, err := man.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("opening manual page: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	unpacked, err := gzip.NewReader(file)
-	if err != nil {
-		return "", fmt.Errorf("unpacking %s: %w", name, err)
-	}
-	raw, err := io.ReadAll(io.LimitReader(unpacked, biggest+1))
-	if err != nil {
-		return "", fmt.Errorf("unpacking %s: %w", name, err)
-	}
-	if len(raw) > biggest || !utf8.Valid(raw) {
-		return "", nil
-	}
-	return string(raw), nil
-}
-
-// fresh counts the sections that can be asked about and that no page before has word for word.
-func fresh(sections []Section, seen map[string]bool) int {
-	n := 0
-	for _, section := range sections {
-		if text := section.Text(); section.askable() && !seen[text] {
-			seen[text] = true
-			n++
+func (d *Document) add(heading, comment string) {
+	section := Section{Heading: heading}
+	for paragraph := range strings.SplitSeq(comment, "\n\n") {
+		if words := strings.Fields(paragraph); len(words) > 0 {
+			section.Paragraphs = append(section.Paragraphs, strings.Join(words, " "))
 		}
 	}
-	return n
-}
-
-// formal sections are much alike on all pages.
-var formal = []string{
-	"NAME", "SYNOPSIS", "SEE ALSO", "AUTHOR", "AUTHORS", "COPYRIGHT", "REPORTING BUGS", "COLOPHON", "HISTORY", "LICENSE",
-	"AVAILABILITY",
+	if len(section.Paragraphs) > 0 {
+		d.Sections = append(d.Sections, section)
+	}
 }
 
 func (s Section) askable() bool {
 	n := len(s.Text())
-	return n >= shortest && n <= longest && !slices.Contains(formal, strings.ToUpper(s.Heading))
+	return n >= minSection && n <= maxSection
 }
 
 // HTML is the document as it is uploaded.
-func (d Document) HTML() []byte {
+func (d *Document) HTML() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><head><title>%[1]s</title></head><body>\n<h1>%[1]s</h1>\n", html.EscapeString(d.Name))
 	for _, section := range d.Sections {

@@ -1,8 +1,6 @@
-// Package retrieval measures what searches find: questions about Debian's manual pages, of each of which the section that answers
-// it is known, asked of Parley and of PostgreSQL's own ranking on the same passages.
+// Package retrieval makes questions to which the right passage is known: a corpus of documents, questions about their sections, and how
+// well a search has answered them.
 //
-// The questions are made by rules from words of the sections, with a fixed seed: reordered, inflected, some mistyped, never a
-// sentence as it stands. They tell rankings apart; how people ask they only resemble. The embeddings are hashed character
-// sequences, not a language model's: they know spelling and no meaning, so that what hybrid search gains by them is what the
-// machinery adds, and no measure of what a real model would.
+// The corpus is the documentation of Go's standard library. The questions are words of its sections, chosen by rules with a fixed seed,
+// reordered, and in every other question mistyped. They distinguish rankings; they only resemble how people ask.
 package retrieval

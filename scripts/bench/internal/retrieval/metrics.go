@@ -1,60 +1,41 @@
 package retrieval
 
 import (
-	"math"
 	"slices"
 	"strings"
 )
 
-// deep is how many passages of an answer count, and near how many for recall.
-const (
-	deep = 10
-	near = 5
-)
+// recallDepth is how many passages of an answer count.
+const recallDepth = 5
 
-// Quality is how well questions were answered, from 0 to 1.
-type Quality struct {
-	Questions int
-	Recall    float64 // how many have a passage of the right section among the first five
-	NDCG      float64 // of the first ten: 1 when that stands first, less the further down
-}
+// Ranks are the positions of the first right passage in the answers to questions, from 1; 0 if there was none.
+type Ranks []int
 
-// scored is the first place at which the right section was found, from 1; 0 when it was not.
-type scored []int
-
-// quality is the mean over questions. Each has one right section: passages of it behind the first add nothing, so that the ideal
-// order's gain is 1.
-func (s scored) quality() Quality {
-	q := Quality{Questions: len(s)}
-	for _, rank := range s {
-		if rank > 0 && rank <= near {
-			q.Recall++
-		}
-		if rank > 0 && rank <= deep {
-			q.NDCG += 1 / math.Log2(float64(rank)+1)
+// Recall is the share of questions with a right passage among the first five.
+func (r Ranks) Recall() float64 {
+	found := 0.0
+	for _, rank := range r {
+		if rank > 0 && rank <= recallDepth {
+			found++
 		}
 	}
-	if len(s) > 0 {
-		q.Recall /= float64(len(s))
-		q.NDCG /= float64(len(s))
-	}
-	return q
+	return found / float64(max(len(r), 1))
 }
 
-// Passage is what a search found.
+// Passage is a result of a search.
 type Passage struct {
 	Document string // its name
 	Text     string
 }
 
-// rank is the place of the first passage that is of the section.
-func rank(found []Passage, document string, section Section) int {
-	return 1 + slices.IndexFunc(found, func(p Passage) bool { return p.Document == document && section.holds(p.Text) })
+// Rank is the position of the first passage of the section, 0 if there is none.
+func Rank(found []Passage, document string, section Section) int {
+	return 1 + slices.IndexFunc(found, func(p Passage) bool { return p.Document == document && section.contains(p.Text) })
 }
 
-// holds says whether a passage has one of the section's paragraphs, or a longer piece of one. Passages of several small sections
-// have something of each.
-func (s Section) holds(passage string) bool {
+// contains reports whether a passage shares a longer piece of text with the section. A passage of several small sections contains
+// something of each.
+func (s Section) contains(passage string) bool {
 	in := letters(passage)
 	for _, paragraph := range s.Paragraphs {
 		text := letters(paragraph)
@@ -67,8 +48,8 @@ func (s Section) holds(passage string) bool {
 	return false
 }
 
-// window is how many letters in a row two texts share only when one is from the other, within a document.
+// window is the number of letters in a row that two texts of a document share only when one is part of the other.
 const window = 60
 
-// letters are what stays of a text whatever its spaces and signs became.
+// letters is a text without spaces and punctuation.
 func letters(text string) string { return strings.Join(words(text), "") }

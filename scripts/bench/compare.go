@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/scripts/bench/internal/load"
+	"parley/scripts/bench/internal/process"
+)
+
+const (
+	primeTime  = time.Second
+	nudgeTime  = 20 * time.Millisecond
+	reportedIn = 1100 * time.Millisecond // after which a connection reports its commits when it commits again
+)
+
+// closedLoop is how often and how long sides are compared: clients that send the next request when the last one is answered.
+type closedLoop struct {
+	Clients []int   `default:"1,16,64,128" help:"Numbers of clients, each with one request at a time."`
+	Rounds  int     `default:"3" help:"Rounds of each side at each number of clients."`
+	Seconds float64 `default:"2" help:"Measured time of a round; a quarter of it is warm-up besides."`
+}
+
+// side is one of two services that are compared.
+type side struct {
+	name      string
+	spec      load.Spec // without clients and times, and without a nonce unless it has Keys
+	database  string
+	processes interface {
+		CPU() (map[string]time.Duration, error)
+		Err() error
+	}
+}
+
+// comparison is a closed loop of requests to two sides.
+type comparison struct {
+	closedLoop
+
+	unit  string  // of a request: "run"
+	sides [2]side // the second one is Parley
+	// goal returns the goal of a measure, or nil.
+	goal func(clients int, measure string) *goal
+
+	answered [2]int64 // requests in all
+}
+
+// values are the figures of a round by measure.
+type values map[string]float64
+
+// compare measures both sides in turn and adds a row for each measure at each number of clients:
+//
+//	for each number of clients, for each round, for each side:
+//
+//	  checkpoint │ read │ warm-up │ measured │ a second │ nudge │ read
+//
+// Sides take turns so that other work of the machine affects both alike. A connection of PostgreSQL reports its commits when it commits,
+// at most once a second. They are therefore read late: after a second, a nudge of a few requests makes the connections report. The
+// nudge's own requests count.
+func (s *stage) compare(ctx context.Context, c *comparison) error {
+	if len(c.Clients) == 0 || slices.Min(c.Clients) < 1 || c.Rounds < 1 || c.Seconds <= 0 {
+		return errors.New("--clients, --rounds and --seconds must be above zero")
+	}
+	for i := range c.sides {
+		if _, _, err := s.send(ctx, c, i, slices.Max(c.Clients), 0, primeTime); err != nil {
+			return err
+		}
+	}
+	for _, clients := range c.Clients {
+		var rounds [2][]values
+		for n := range c.Rounds {
+			for i, side := range c.sides {
+				got, err := s.round(ctx, c, i, clients)
+				if err != nil {
+					return err
+				}
+				rounds[i] = append(rounds[i], got)
+				progressf("%s, %d clients, round %d of %d: %-6s %6.0f %ss/s, p50 %.2f ms, p99 %.2f ms", s.load, clients, n+1, c.Rounds,
+					side.name, got[c.unit+"s/s"], c.unit, got[c.unit+" p50 ms"], got[c.unit+" p99 ms"])
+			}
+		}
+		for _, measure := range c.measures() {
+			floor, ours := column(rounds[0], measure), column(rounds[1], measure)
+			if median(ours) == 0 {
+				continue // no such process, or no /proc
+			}
+			s.add(fmt.Sprintf("%d clients", clients), measure, floor, ours, c.goal(clients, measure))
+		}
+	}
+	return nil
+}
+
+// processes are those whose CPU time is reported, in order.
+var processes = []string{"ingress", "worker", "nats", "postgres", "client"}
+
+func (c *comparison) measures() []string {
+	out := []string{c.unit + "s/s", c.unit + " p50 ms", c.unit + " p99 ms", "commits/" + c.unit, c.unit + " CPU µs"}
+	for _, name := range processes {
+		out = append(out, c.unit+" CPU µs, "+name)
+	}
+	return out
+}
+
+func column(rounds []values, measure string) (out []float64) {
+	for _, r := range rounds {
+		if v, measured := r[measure]; measured {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// round measures one side once.
+func (s *stage) round(ctx context.Context, c *comparison, i, clients int) (values, error) {
+	side := c.sides[i]
+	if err := s.servers.Checkpoint(ctx); err != nil {
+		return nil, err
+	}
+	commits, err := s.servers.Commits(ctx, side.database)
+	if err != nil {
+		return nil, err
+	}
+	before, err := s.cpu(side)
+	if err != nil {
+		return nil, err
+	}
+	duration := time.Duration(c.Seconds * float64(time.Second))
+	result, client, err := s.send(ctx, c, i, clients, duration/4, duration)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.cpu(side)
+	if err != nil {
+		return nil, err
+	}
+	if err := sleep(ctx, reportedIn); err != nil {
+		return nil, err
+	}
+	nudge, _, err := s.send(ctx, c, i, clients, 0, nudgeTime)
+	if err != nil {
+		return nil, err
+	}
+	last, err := s.servers.Commits(ctx, side.database)
+	if err != nil {
+		return nil, err
+	}
+
+	got := values{
+		c.unit + "s/s":     result.PerSecond(),
+		c.unit + " p50 ms": load.Millis(result.Latencies, 50), c.unit + " p99 ms": load.Millis(result.Latencies, 99),
+		"commits/" + c.unit: float64(last-commits) / float64(result.Answered+nudge.Answered),
+	}
+	if after["postgres"] == 0 {
+		return got, nil // this system does not report CPU times
+	}
+	after["client"] = client
+	for name, used := range after {
+		micros := (used - before[name]).Seconds() * 1e6 / float64(result.Answered)
+		got[c.unit+" CPU µs, "+name] += micros
+		got[c.unit+" CPU µs"] += micros
+	}
+	return got, nil
+}
+
+// cpu returns the CPU time of the servers and of a side's processes, by role.
+func (s *stage) cpu(side side) (map[string]time.Duration, error) {
+	out, err := s.servers.CPU()
+	if err != nil {
+		return nil, err
+	}
+	own, err := side.processes.CPU()
+	if err != nil {
+		return nil, errors.Join(err, side.processes.Err())
+	}
+	for name, used := range own {
+		role := strings.TrimPrefix(name, "floor-")
+		if role != "worker" {
+			role = "ingress" // floors of one process are one
+		}
+		out[role] += used
+	}
+	return out, nil
+}
+
+// send sends requests to one side.
+func (s *stage) send(
+	ctx context.Context, c *comparison, i, clients int, warmUp, duration time.Duration,
+) (*load.Result, time.Duration, error) {
+	side := c.sides[i]
+	result, used, err := s.client(ctx, side.spec, clients, warmUp, duration)
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("%s with %d clients: %w", side.name, clients, err), side.processes.Err())
+	}
+	c.answered[i] += result.Answered
+	return result, used, nil
+}
+
+// client sends requests from this process and returns the result and the CPU time it took.
+func (s *stage) client(
+	ctx context.Context, spec load.Spec, clients int, warmUp, duration time.Duration,
+) (*load.Result, time.Duration, error) {
+	if spec.Keys == 0 {
+		spec.Nonce = rand.Text()[:10]
+	}
+	before, err := process.OwnCPU()
+	if err != nil {
+		return nil, 0, err
+	}
+	result, err := load.Execute(ctx, spec, load.Duration{Clients: clients, WarmUp: warmUp, Measured: duration})
+	if err != nil {
+		return nil, 0, err
+	}
+	after, err := process.OwnCPU()
+	return result, after - before, err
+}

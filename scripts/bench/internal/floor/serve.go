@@ -1,0 +1,134 @@
+package floor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"parley/scripts/bench/internal/load"
+	"parley/scripts/bench/internal/process"
+)
+
+// The kinds of processes.
+const (
+	Ingress = "ingress"
+	Worker  = "worker"
+	Parked  = "parked"
+	Hooks   = "hooks"
+	Replay  = "replay"
+)
+
+// Paths of all kinds that serve HTTP. ReadyPath answers 200 once requests may be sent to Path.
+const (
+	Path        = "/run"
+	ReadyPath   = "/ready"
+	ReleasePath = "/release" // of Parked: a POST answers all requests that wait
+)
+
+const (
+	startTimeout  = 30 * time.Second
+	headerTimeout = 5 * time.Second
+)
+
+// Config is the environment of a process.
+type Config struct {
+	Address     string `env:"ADDRESS"`
+	DatabaseURL string `env:"DATABASE_URL"`
+	NATSURL     string `env:"NATS_URL" name:"nats-url"`
+	Secret      string `env:"SECRET"` // of Hooks
+}
+
+// Serve runs a process of a kind until ctx ends.
+func Serve(ctx context.Context, kind string, c Config) error {
+	switch kind {
+	case Ingress:
+		return runIngress(ctx, c)
+	case Worker:
+		return runWorker(ctx, c.NATSURL)
+	case Parked:
+		return serve(ctx, c.Address, newParked().routes())
+	case Hooks:
+		return runHooks(ctx, c)
+	case Replay:
+		return runReplay(ctx, c)
+	}
+	return fmt.Errorf("the floor has no process %q", kind)
+}
+
+// Floor is running processes.
+type Floor struct {
+	process.Group
+
+	Address string
+}
+
+// Start starts processes of these kinds from a binary that calls Serve on the arguments floor and kind. It returns when requests may be
+// sent to the first one.
+func Start(ctx context.Context, command, logsDir string, c Config, kinds ...string) (*Floor, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	port, err := process.FreePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &Floor{Address: fmt.Sprintf("127.0.0.1:%d", port)}
+	for _, kind := range kinds {
+		_, err := f.Group.Start(ctx, process.Config{
+			Name: "floor-" + kind, Path: command, Args: []string{"floor", kind}, LogsDir: logsDir, Env: map[string]string{
+				"ADDRESS": f.Address, "DATABASE_URL": c.DatabaseURL, "NATS_URL": c.NATSURL, "SECRET": c.Secret,
+			},
+		})
+		if err != nil {
+			return nil, errors.Join(err, f.Stop())
+		}
+	}
+	if err := f.Processes()[0].AwaitOK(ctx, "http://"+f.Address+ReadyPath); err != nil {
+		return nil, errors.Join(err, f.Stop())
+	}
+	return f, nil
+}
+
+// Load is a run-automation request to Ingress or Replay.
+func (f *Floor) Load() load.Spec {
+	return load.Spec{Address: f.Address, Path: Path, Body: load.Body("ag_floor"), Expect: `"status":"completed"`}
+}
+
+// request is the part of a request that is read; it has the shape of run-automation's.
+type request struct {
+	Target string `json:"target" binding:"required"`
+	Input  struct {
+		Message string `json:"message" binding:"required"`
+	} `json:"input"`
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// routes is a router with a handler on Path.
+func routes(handler gin.HandlerFunc) *gin.Engine {
+	gin.SetMode(gin.ReleaseMode)
+	router := gin.New()
+	router.POST(Path, handler)
+	router.GET(ReadyPath, func(c *gin.Context) { c.Status(http.StatusOK) })
+	return router
+}
+
+func serve(ctx context.Context, address string, handler http.Handler) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // no request needs to be drained
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving HTTP: %w", err)
+	}
+	return nil
+}
+
+// refuse answers with an error.
+func refuse(c *gin.Context, status int, err error) { c.JSON(status, gin.H{"error": err.Error()}) }

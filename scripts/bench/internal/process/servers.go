@@ -1,0 +1,200 @@
+package process
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lib/pq"
+	"github.com/rs/zerolog"
+
+	"parley/shared/store/pgserver"
+)
+
+const startTimeout = 60 * time.Second
+
+// ServersConfig says where the servers keep their data and which nats-server it is.
+type ServersConfig struct {
+	Dir        string // empty; whoever made it removes it
+	NATS       string // path of the nats-server binary
+	Log        zerolog.Logger
+	Statements bool // PostgreSQL counts what each statement costs; this needs its contrib modules
+}
+
+// Servers are a running PostgreSQL and a running nats-server.
+type Servers struct {
+	config   ServersConfig
+	postgres *pgserver.Server
+	nats     Group
+	natsURL  string
+	admin    *sql.DB // on a database that no side uses, so that the bench's queries count for none
+}
+
+// StartServers starts both on free ports of the loopback interface.
+func StartServers(ctx context.Context, c ServersConfig) (*Servers, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	s := &Servers{config: c}
+	err := s.startPostgres(ctx)
+	if err == nil {
+		s.natsURL, err = s.StartNATS(ctx, "nats")
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Stop(ctx))
+	}
+	return s, nil
+}
+
+func (s *Servers) startPostgres(ctx context.Context) error {
+	port, err := FreePort(ctx)
+	if err != nil {
+		return err
+	}
+	settings := map[string]string{"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
+	if s.config.Statements {
+		settings["shared_preload_libraries"], settings["pg_stat_statements.track_planning"] = "pg_stat_statements", "on"
+	}
+	s.postgres, err = pgserver.Start(ctx, pgserver.Config{
+		Dir: filepath.Join(s.config.Dir, "postgres"), Log: s.config.Log, Port: port, Settings: settings,
+	})
+	if err != nil {
+		return fmt.Errorf("starting PostgreSQL: %w", err)
+	}
+	connector, err := pq.NewConnector(s.postgres.DSN("postgres"))
+	if err != nil {
+		return fmt.Errorf("reading database address: %w", err)
+	}
+	s.admin = sql.OpenDB(connector)
+	s.admin.SetMaxOpenConns(1)
+	if s.config.Statements {
+		return s.exec(ctx, `CREATE EXTENSION pg_stat_statements`)
+	}
+	return nil
+}
+
+// StartNATS starts a nats-server and returns its address. The servers have one already; a deployment that shares nothing but PostgreSQL
+// has another.
+func (s *Servers) StartNATS(ctx context.Context, name string) (natsURL string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	port, err := FreePort(ctx)
+	if err != nil {
+		return "", err
+	}
+	monitor, err := FreePort(ctx)
+	if err != nil {
+		return "", err
+	}
+	config := filepath.Join(s.config.Dir, name+".conf")
+	text := fmt.Sprintf("listen: \"127.0.0.1:%d\"\nhttp: \"127.0.0.1:%d\"\njetstream { store_dir: %q }\n",
+		port, monitor, filepath.Join(s.config.Dir, name))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("writing configuration of nats-server: %w", err)
+	}
+	server, err := s.nats.Start(ctx, Config{Name: name, Path: s.config.NATS, Args: []string{"-c", config}, LogsDir: s.config.Dir})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("nats://127.0.0.1:%d", port), server.AwaitOK(ctx, fmt.Sprintf("http://127.0.0.1:%d/healthz", monitor))
+}
+
+// NATSURL returns the address of the nats-server.
+func (s *Servers) NATSURL() string { return s.natsURL }
+
+// Database creates an empty database and returns its address.
+func (s *Servers) Database(ctx context.Context, name string) (dsn string, err error) {
+	if err := s.postgres.CreateDatabase(ctx, name); err != nil {
+		return "", err
+	}
+	return s.postgres.DSN(name), nil
+}
+
+// Commits returns how many transactions have been committed in a database. A connection reports its own when it commits, at most once
+// a second: those since its last report are missing.
+func (s *Servers) Commits(ctx context.Context, database string) (n int64, err error) {
+	err = s.admin.QueryRowContext(ctx, `SELECT xact_commit FROM pg_stat_database WHERE datname = $1`, database).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("reading commits of %s: %w", database, err)
+	}
+	return n, nil
+}
+
+// Checkpoint writes out what earlier measurements have left, so that PostgreSQL does not do it during the next one.
+func (s *Servers) Checkpoint(ctx context.Context) error { return s.exec(ctx, `CHECKPOINT`) }
+
+func (s *Servers) exec(ctx context.Context, statement string) error {
+	if _, err := s.admin.ExecContext(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
+
+// Version returns PostgreSQL's version.
+func (s *Servers) Version(ctx context.Context) (version string, err error) {
+	if err := s.admin.QueryRowContext(ctx, `SHOW server_version`).Scan(&version); err != nil {
+		return "", fmt.Errorf("reading version: %w", err)
+	}
+	return version, nil
+}
+
+// Statement is what one SQL statement has cost PostgreSQL.
+type Statement struct {
+	Load   string  `json:"load"`
+	Query  string  `json:"query"`
+	Calls  int64   `json:"calls"`
+	Rows   int64   `json:"rows"`
+	Millis float64 `json:"ms"` // planning and execution of all calls, waits included
+	WAL    int64   `json:"walBytes"`
+}
+
+// Statements returns the twelve statements of a load's database that have cost most.
+func (s *Servers) Statements(ctx context.Context, load, database string) (out []Statement, err error) {
+	rows, err := s.admin.QueryContext(ctx, `
+		SELECT regexp_replace(query, '\s+', ' ', 'g'), calls, rows, total_exec_time + total_plan_time, wal_bytes::bigint
+		FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE datname = $1 ORDER BY 4 DESC LIMIT 12`, database)
+	if err != nil {
+		return nil, fmt.Errorf("reading statements: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		st := Statement{Load: load}
+		if err := rows.Scan(&st.Query, &st.Calls, &st.Rows, &st.Millis, &st.WAL); err != nil {
+			return nil, fmt.Errorf("reading statements: %w", err)
+		}
+		out = append(out, st)
+	}
+	return out, rows.Err()
+}
+
+// CPU returns the CPU time of each server, by name.
+func (s *Servers) CPU() (map[string]time.Duration, error) {
+	postgres, err := TreeCPU(s.postgres.PID())
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.nats.CPU()
+	if err != nil {
+		return nil, err
+	}
+	out["postgres"] = postgres
+	return out, nil
+}
+
+// Err returns an error for each server that has ended by itself.
+func (s *Servers) Err() error { return errors.Join(s.postgres.Err(), s.nats.Err()) }
+
+// Stop stops all servers.
+func (s *Servers) Stop(ctx context.Context) error {
+	err := s.nats.Stop()
+	if s.admin != nil {
+		err = errors.Join(err, s.admin.Close())
+	}
+	if s.postgres != nil {
+		err = errors.Join(err, s.postgres.Stop(ctx))
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// ErrNoProc is returned by Memory on a system without /proc.
+var ErrNoProc = errors.New("this system has no /proc")
+
+// tick is the unit of CPU time in /proc, which Linux fixes at 1/100 s for programs.
+const tick = 10 * time.Millisecond
+
+// Fields of /proc/<pid>/stat, counted from the state, which follows the name in parentheses.
+const (
+	fieldParent = 1
+	fieldUser   = 11
+	fieldsTotal = 15 // user and system time of the process, then of its children that have ended
+)
+
+// stat is what the bench reads of /proc/<pid>/stat.
+type stat struct {
+	parent   int
+	own, all time.Duration // all includes children that have ended
+}
+
+// CPU returns the CPU time of a process.
+func CPU(pid int) (time.Duration, error) {
+	s, err := readStat(strconv.Itoa(pid))
+	return s.own, err
+}
+
+// OwnCPU returns the CPU time of this process.
+func OwnCPU() (time.Duration, error) {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0, fmt.Errorf("reading CPU time: %w", err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
+}
+
+// TreeCPU returns the CPU time of a process and its children, those that have ended too.
+func TreeCPU(pid int) (time.Duration, error) {
+	root, err := readStat(strconv.Itoa(pid))
+	if err != nil {
+		return 0, err
+	}
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0, fmt.Errorf("listing processes: %w", err)
+	}
+	sum := root.all
+	for _, dir := range dirs {
+		if child, err := readStat(filepath.Base(dir)); err == nil && child.parent == pid { // else it has just ended
+			sum += child.all
+		}
+	}
+	return sum, nil
+}
+
+func hasProc() bool {
+	_, err := os.Stat("/proc/self/stat")
+	return err == nil
+}
+
+func readStat(pid string) (stat, error) {
+	if !hasProc() {
+		return stat{}, nil
+	}
+	raw, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	if err != nil {
+		return stat{}, fmt.Errorf("reading CPU time: %w", err)
+	}
+	return parseStat(raw)
+}
+
+func parseStat(raw []byte) (stat, error) {
+	// The name may contain anything, parentheses too; the last one closes it.
+	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
+	if len(fields) < fieldsTotal {
+		return stat{}, fmt.Errorf("reading CPU time: %d fields", len(fields))
+	}
+	var numbers [fieldsTotal]int64
+	for i := fieldParent; i < fieldsTotal; i++ {
+		n, err := strconv.ParseInt(string(fields[i]), 10, 64)
+		if err != nil {
+			return stat{}, fmt.Errorf("reading CPU time: %w", err)
+		}
+		numbers[i] = n
+	}
+	own := numbers[fieldUser] + numbers[fieldUser+1]
+	children := numbers[fieldUser+2] + numbers[fieldUser+3]
+	return stat{parent: int(numbers[fieldParent]), own: time.Duration(own) * tick, all: time.Duration(own+children) * tick}, nil
+}
+
+// anonymous is the line of /proc/<pid>/status with the memory that a process has written and that is in RAM: heap and stacks, but not
+// the program's text.
+var anonymous = []byte("RssAnon:")
+
+// Memory returns how many bytes of RAM a process has filled.
+func Memory(pid int) (int64, error) {
+	if !hasProc() {
+		return 0, ErrNoProc
+	}
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0, fmt.Errorf("reading memory: %w", err)
+	}
+	for line := range bytes.Lines(raw) {
+		if value, found := bytes.CutPrefix(line, anonymous); found {
+			kibibytes, err := strconv.ParseInt(string(bytes.TrimSuffix(bytes.TrimSpace(value), []byte(" kB"))), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading memory: %w", err)
+			}
+			return kibibytes << 10, nil
+		}
+	}
+	return 0, ErrNoProc
+}
+
+// MaxFiles returns how many files and connections a process may have open.
+func MaxFiles() (int, error) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0, fmt.Errorf("reading the limit of open files: %w", err)
+	}
+	return int(min(limit.Max, 1<<30)), nil
+}
