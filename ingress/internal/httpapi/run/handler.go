@@ -115,7 +115,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	case !exists || !httpx.IsText(name.SessionID):
 		return httpx.NotFound()
 	}
-	_, _, _, err := h.Store.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
+	_, err := h.Store.PageOfSession(c.Request.Context(), name, 0, 1, 1) // whether there is one is all that counts
 	return err
 }
 
