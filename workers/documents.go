@@ -43,6 +43,7 @@ func (w *Workers) setUpIngest() error {
 	var err error
 	w.ingester, err = ingest.New(ingest.Config{
 		Concurrency: w.cfg.IngestConcurrency,
+		Short:       ingest.ShortLane,
 		Limits:      knowledgedb.DocumentLimits{Documents: w.cfg.DocumentsPerOrganization, Bytes: w.cfg.DocumentBytesPerOrganization},
 	}, deps)
 	return err
@@ -56,7 +57,8 @@ type reading struct {
 
 // Read reads a document.
 func (r *reading) Read(ctx context.Context, from ingest.Source, each func(document.Event) error) (document.Info, error) {
-	return r.by.Read(ctx, extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content}, r.limits, each)
+	d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, Spent: from.Spent}
+	return r.by.Read(ctx, d, r.limits, each)
 }
 
 // readers are the programs that documents are read with, by the versions that they say they have; "" where one is not found.

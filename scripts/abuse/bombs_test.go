@@ -14,8 +14,6 @@ const (
 	bombers = 5 // organizations
 	// bombsAhead is how many documents of an organization may wait to be read.
 	bombsAhead = 4
-	// lastSlotTime is how long a bomb may have the last slot of a worker, for which a short document waits.
-	lastSlotTime = 2 * time.Second
 )
 
 // bomb is Markdown of 440 KB whose delimiters each could close every one before them.
@@ -112,17 +110,8 @@ func (b *bombing) remove(ctx context.Context, p *person, id string) {
 	delete(b.waiting, id)
 }
 
-// learns is how long a service has at most to learn what the documents of the five organizations cost.
-const learns = 10 * time.Second
-
-// begun waits until the first bomb of each organization was read, and another one is in hand. A worker learns from the first documents of
-// an organization what they cost, and lets them have its last slot for 2 seconds each; the victim waits for them once.
+// begun waits until a bomb is in hand. The service knows nothing of the five organizations then, and may read bombs in all of its slots.
 func (b *bombing) begun(ctx context.Context) {
-	within, cancel := context.WithTimeout(ctx, learns)
-	defer cancel()
-	for b.sent.of("ready")+b.sent.of("failed") < bombers && within.Err() == nil {
-		wait(within, documentPoll)
-	}
 	for ctx.Err() == nil {
 		for _, p := range b.people {
 			for _, status := range b.statuses(ctx, p) {
@@ -148,9 +137,7 @@ func (b *bombing) calm(ctx context.Context) {
 func documentBombs(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	b := newBombing(t, s)
-	short := home.documents(pace(500 * time.Millisecond))
-	short.more = lastSlotTime
-	v := &victim{probes: []probe{short, home.chats(pace(150 * time.Millisecond))}}
+	v := &victim{probes: []probe{home.documents(pace(500 * time.Millisecond)), home.chats(pace(150 * time.Millisecond))}}
 	s.judge(t, planned(plan{rounds: 2, each: 2500 * time.Millisecond}), v, attack{
 		run: b.run, begun: b.begun, calm: b.calm, sent: &b.sent, shows: map[string]int{
 			"bomb 202":                  2 * bombers,

@@ -73,5 +73,10 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 	return fmt.Errorf("document %s is not ready within %s", id, documentWithin)
 }
 
-// documentPoll is after what time a victim looks at its document; then it looks less and less often, for requests are limited.
-const documentPoll = 40 * time.Millisecond
+const (
+	// documentPoll is after what time a victim looks at its document; then it looks less and less often, for requests are limited.
+	documentPoll = 40 * time.Millisecond
+	// documentFloor is the floor of documents: a reader is a process of its own in a new sandbox, and a victim looks at its document after
+	// 120 ms, 240 ms, 400 ms.
+	documentFloor = 250 * time.Millisecond
+)

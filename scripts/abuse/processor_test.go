@@ -2,6 +2,7 @@ package abuse
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -53,19 +54,42 @@ func sum(pid int, own map[int]time.Duration, children map[int][]int, below bool)
 	return total
 }
 
-// cores is the processor time that service and test have used of some time.
-type cores struct{ service, test, of time.Duration }
+// machine is the processor time that all programs of the machine, and others on the same host, have used.
+func machine() (busy time.Duration) {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(raw), "\n")
+	for n, field := range strings.Fields(first) {
+		if n < 1 || n > 8 || n == 4 || n == 5 { // its name, guests, which are users' already, idle, waiting for a disk
+			continue
+		}
+		ticks, _ := strconv.Atoi(field) // the kernel writes numbers
+		busy += time.Duration(ticks) * tick
+	}
+	return busy
+}
+
+// cores is the processor time that the service, the test and all programs of the machine have used of some time.
+type cores struct{ service, test, machine, of time.Duration }
 
 func (c *cores) measure(pid int, f func() latencies) latencies {
-	service, test, began := spent(pid, true), spent(os.Getpid(), false), time.Now()
+	service, test, all, began := spent(pid, true), spent(os.Getpid(), false), machine(), time.Now()
 	found := f()
+	c.machine += machine() - all
 	c.service += spent(pid, true) - service
 	c.test += spent(os.Getpid(), false) - test
 	c.of += time.Since(began)
 	return found
 }
 
+// others is how many cores were used by others.
+func (c *cores) others() float64 {
+	return max(c.machine-c.service-c.test, 0).Seconds() / max(c.of, tick).Seconds()
+}
+
 func (c *cores) String() string {
 	share := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds()/c.of.Seconds(), 'f', 2, 64) }
-	return share(c.service) + " cores of the service, " + share(c.test) + " of the test"
+	return fmt.Sprintf("%s cores of the service, %s of the test, %.2f of others", share(c.service), share(c.test), c.others())
 }

@@ -21,7 +21,6 @@ const otherBinary = "PARLEY_ABUSE_BINARY"
 type service struct {
 	url     string
 	process *testkit.Process
-	floor   time.Duration // by which a victim's latency may rise
 
 	strangers int // addresses that were given out
 }
@@ -33,7 +32,6 @@ func newService(t *testing.T, settings ...string) *service {
 	if path == "" {
 		path = testkit.BuildBinary(t, "deploy/standalone/cmd/parley")
 	}
-	rises := floorNow(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	environment := append(quickstart.Environment(dir, testkit.FreePort(t)), "LOG_LEVEL=warn")
 	process := testkit.StartProcess(t, testkit.Command{
@@ -43,7 +41,7 @@ func newService(t *testing.T, settings ...string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &service{url: made.BaseURL, process: process, floor: rises}
+	return &service{url: made.BaseURL, process: process}
 }
 
 // person is an account with an organization, which anybody can make.

@@ -13,8 +13,8 @@ import (
 type probe struct {
 	name  string
 	every time.Duration
-	// more is by how much its latency may rise beyond the bound of all probes, for a reason that docs/security.md gives.
-	more time.Duration
+	// floor, if not 0, is by how much its latency may rise in any case, instead of the floor of all probes.
+	floor time.Duration
 	// send makes the n-th request and waits for its outcome. It returns an error if the victim did not get what it asked for.
 	send func(ctx context.Context, n int) error
 }
@@ -132,9 +132,9 @@ func (p *person) logins(every time.Duration) probe {
 	}}
 }
 
-// documents is a probe that uploads a short document and waits until it is ready.
+// documents is a probe that uploads a short document and waits until it is ready. That it is, it finds out when it looks the next time.
 func (p *person) documents(every time.Duration) probe {
-	return probe{name: "document", every: every, send: func(ctx context.Context, n int) error {
+	return probe{name: "document", every: every, floor: documentFloor, send: func(ctx context.Context, n int) error {
 		return p.ready(ctx, fmt.Sprintf("note-%d.txt", n), fmt.Sprintf("Note number %07d.", n))
 	}}
 }

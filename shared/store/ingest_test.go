@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
 // claimDocument takes the one document that there is to take.
 func (b *bench) claimDocument() knowledgedb.HeldDocument {
 	b.Helper()
-	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), 1, nil)
+	claimed, err := b.s.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Most: 1})
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("claiming: %+v, %v", claimed, err)
 	}
@@ -30,7 +31,7 @@ func (b *bench) claimDocument() knowledgedb.HeldDocument {
 
 func (b *bench) wantNoClaim(what string) {
 	b.Helper()
-	if claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), 10, nil); err != nil || len(claimed) != 0 {
+	if claimed, err := b.s.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Most: 10}); err != nil || len(claimed) != 0 {
 		b.Errorf("%s: %+v, %v", what, claimed, err)
 	}
 }
@@ -44,7 +45,7 @@ func (b *bench) loseDocuments() {
 // serverStarted makes the database's functions think that the server was started then; the tests' own was a moment ago.
 func (b *bench) serverStarted(when string) {
 	b.Helper()
-	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
+	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents_2', 'hopeless_documents')`)
 	for _, definition := range definitions {
 		if !strings.Contains(definition, "pg_postmaster_start_time()") {
 			b.Fatal("when the server was started counts for nothing")
@@ -259,7 +260,7 @@ func (b *bench) interleave(order []bool, first, second []string) {
 func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
-	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), 5, nil)
+	claimed, err := b.s.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Most: 5})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -321,7 +322,7 @@ func TestClaimsAreFair(t *testing.T) {
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE org_id = $1`, third.org)
 	var got []string
 	for _, most := range []int{1, 1, 3, 1, 10} {
-		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), most, nil)
+		claimed, err := b.s.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: most})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +389,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 	b.loseDocuments()
 	theirs := other.document([]byte("theirs")).ID
 	for _, want := range [][]string{{theirs}, nil} {
-		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 5, []string{"org_none", b.org})
+		claimed, err := b.s.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 5, Not: []string{"org_none", b.org}})
 		var got []string
 		for _, c := range claimed {
 			got = append(got, c.ID)
@@ -397,8 +398,48 @@ func TestClaimsPassOrganizations(t *testing.T) {
 			t.Errorf("claimed %v, %v; want %v", got, err, want)
 		}
 	}
-	if claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 5, []string{}); err != nil || len(claimed) != 2 {
+	if claimed, err := b.s.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 5, Not: []string{}}); err != nil || len(claimed) != 2 {
 		t.Errorf("claimed %+v, %v", claimed, err)
+	}
+}
+
+// Documents of organizations that owe less come first. Short claims pass large contents and such as are to be fetched.
+func TestClaimsGoByDebts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	names := map[string]string{}
+	debts := map[string]int64{}
+	for n, name := range []string{"much", "little", "none"} {
+		other := newBenchOn(t, b.s, b.raw, name+"@example.com")
+		for _, bytes := range []int{knowledgedb.ShortDocument, knowledgedb.ShortDocument + 1} {
+			doc := other.document([]byte(name + strconv.Itoa(bytes))).ID
+			names[doc] = name + map[bool]string{true: " short"}[bytes == knowledgedb.ShortDocument]
+			b.exec(`UPDATE documents SET bytes = $2 WHERE id = $1`, doc, bytes)
+		}
+		names[other.add(knowledgedb.NewDocument{Name: "page", URL: "https://example.com/" + name})[0].Document.ID] = name + " address"
+		if n < 2 {
+			debts[other.org] = int64(10 - 5*n)
+		}
+	}
+	claim := func(short bool) (got string) {
+		claimed, err := b.s.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 1, Debts: debts, Short: short})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range claimed {
+			got = names[c.ID]
+		}
+		return got
+	}
+	for _, want := range []string{"none short", "little short", "much short", ""} {
+		if got := claim(true); got != want {
+			t.Errorf("claimed %q for the short lane, want %q", got, want)
+		}
+	}
+	for _, want := range []string{"none", "none address", "little", "little address", "much", "much address", ""} {
+		if got := claim(false); got != want {
+			t.Errorf("claimed %q, want %q", got, want)
+		}
 	}
 }
 
@@ -436,7 +477,7 @@ func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 3, nil)
+				claimed, err := b.s.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 3})
 				if err != nil {
 					t.Error(err)
 				}
@@ -741,7 +782,7 @@ func TestTermsAreCountedExactly(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), 1, nil)
+				claimed, err := b.s.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 1})
 				if err != nil || len(claimed) == 0 {
 					return
 				}

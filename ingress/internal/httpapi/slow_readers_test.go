@@ -4,28 +4,42 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
 )
 
 // slowReader asks for a run and reads nothing of the answer but its header.
 func slowReader(t *testing.T, address string, headers ...string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	res, err := readHeader(t, address, headers...)
 	must(t, err)
+	return res
+}
+
+// readHeader is slowReader for goroutines beside that of the test.
+func readHeader(t *testing.T, address string, headers ...string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res, err := client.Do(req)
-	must(t, err)
-	t.Cleanup(func() { _ = res.Body.Close() })
-	return res
+	if err == nil {
+		t.Cleanup(func() { _ = res.Body.Close() })
+	}
+	return res, err
 }
 
 // Dozens of slow readers of several organizations hold no more than the bound. A victim of another organization gets its answers, whole.
@@ -87,5 +101,99 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	small := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header) //nolint:bodyclose // the same
 	if small.StatusCode != http.StatusOK {
 		t.Errorf("a list gets %d beside them", small.StatusCode)
+	}
+}
+
+// allocated returns how many bytes f allocates, along with whatever else runs.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A large run, response or turn of a session enters the ingress once there is room for it. Readers for whom there is none cost no memory.
+func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+	a := newArena(t)
+	const size, refusals, together = 8 << 20, 6, 12 // a run object has its answer twice
+	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
+	server := httptest.NewServer(a.serving())
+	t.Cleanup(server.Close)
+	victim, h := a.newHouse("victim"), a.newHouse("red")
+	agentID := a.newAgent(h)
+	large, twice := strings.Repeat("x", size), strings.Repeat("y", 2*size)
+	ended, open := a.newChat(h, agentID, "large", h.owner.auth, h.header), a.newChat(h, agentID, "open", h.owner.auth, h.header)
+	a.finish(large, ended)
+	_, err := a.store.Executions.Journal(t.Context(), a.hold(open), 1, [][]byte{[]byte(
+		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + twice + `","durationMs":1}}}`)})
+	must(t, err)
+
+	address := server.URL + "/api/runs?id=" + ended
+	whole := func() {
+		res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
+		n, err := io.Copy(io.Discard, res.Body)
+		if must(t, err); n < 2*size {
+			t.Errorf("a run of %d bytes comes as %d", 2*size, n)
+		}
+	}
+	whole()
+	one := allocated(whole)
+
+	// Several readers at once: as many are served as there is room for, and none waits for another's client.
+	var readers sync.WaitGroup
+	var mu sync.Mutex
+	served := 0
+	several := allocated(func() {
+		for range together {
+			readers.Go(func() {
+				res, err := readHeader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				switch res.StatusCode {
+				case http.StatusOK:
+					served++
+				case http.StatusTooManyRequests:
+				default:
+					t.Errorf("one of several readers got %d", res.StatusCode)
+				}
+			})
+		}
+		for range together {
+			if res := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header); res.StatusCode != http.StatusOK { //nolint:bodyclose // the same
+				t.Errorf("a victim's list gets %d beside them", res.StatusCode)
+			}
+		}
+		readers.Wait()
+	})
+	if held := a.api.large.Bytes(); served != 2 || held > 40<<20 || several > 3*one {
+		t.Errorf("%d of %d readers at once are served and hold %d bytes; they allocated %d bytes, and a single one %d", served, together, held, several, one)
+	}
+
+	for name, path := range map[string]string{
+		"a run":                "/api/runs?id=" + ended,
+		"an open run":          "/api/runs?id=" + open,
+		"a response":           "/v1/responses/" + openaiapi.ResponseID(ended),
+		"a turn of a session":  "/api/sessions?limit=1&id=large&agentId=" + agentID,
+		"a session, all turns": "/api/sessions?id=large&agentId=" + agentID,
+	} {
+		got := allocated(func() {
+			for range refusals {
+				res := slowReader(t, server.URL+path, h.owner.auth, h.header) //nolint:bodyclose // the same
+				if res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+					t.Errorf("%s: %d, Retry-After %q", name, res.StatusCode, res.Header.Get("Retry-After"))
+				}
+			}
+		})
+		if got > size {
+			t.Errorf("%s: %d refused readers allocated %d bytes", name, refusals, got)
+		}
+	}
+	if got := a.from("POST", "/api/runs?action=cancel&id="+open, "", h.owner.auth, h.header); got.status != http.StatusTooManyRequests {
+		t.Errorf("the answer to a cancellation: %d", got.status)
 	}
 }

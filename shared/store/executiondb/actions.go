@@ -25,7 +25,7 @@ var (
 // Decided is what a decision has led to: the run as it now stands, and either Ended, which the run did, or Resumed: it
 // waits for a slot of Lane; neither when the same had been decided before.
 type Decided struct {
-	Run     rundb.StoredRun
+	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
 	Resumed bool
 	Lane    domain.Lane
@@ -56,7 +56,7 @@ func (s *Store) Decide(
 	if err != nil {
 		return Decided{}, fmt.Errorf("deciding: %w", err)
 	}
-	out.Run, err = s.runs.RunByID(ctx, org, principal, runID)
+	out.Run, err = s.runs.ShortRun(ctx, org, principal, runID)
 	return out, err
 }
 

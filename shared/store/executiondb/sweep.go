@@ -125,14 +125,14 @@ func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where 
 }
 
 // Cancel ends an open run of an organization; a run that has ended is left as it is. A principal other
-// than "" restricts it to that principal's. The run as it then stands is returned.
+// than "" restricts it to that principal's. It returns the run as it then stands, like ShortRun.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, []Ended, error) {
 	ended, err := s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
 		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
 	if err != nil {
 		return rundb.StoredRun{}, nil, err
 	}
-	run, err := s.runs.RunByID(ctx, org, principal, runID)
+	run, err := s.runs.ShortRun(ctx, org, principal, runID)
 	return run, ended, err
 }
 

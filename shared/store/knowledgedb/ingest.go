@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -51,13 +54,33 @@ var (
 	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker has read this document in time; retry it"}
 )
 
-// ClaimDocuments takes up to most documents into the worker's hand, for a Lease: each of the organization that has the fewest
-// in hand then, short ones and such as have waited for long first, and none of the organizations in not. What dead attempts at
-// them have written is removed.
-func (s *Store) ClaimDocuments(ctx context.Context, most int, not []string) ([]ClaimedDocument, error) {
+// DocumentClaim says which documents a worker would take.
+type DocumentClaim struct {
+	Most  int              // documents
+	Not   []string         // organizations of which none is taken
+	Debts map[string]int64 // what organizations owe: those that owe less come first; those that are not in it owe nothing
+	Short bool             // only contents of at most ShortDocument
+}
+
+// ShortDocument is the size of the largest content that is a short one, in bytes. Documents that are to be fetched are not short.
+const ShortDocument = 64 << 10
+
+// ClaimDocuments takes documents into the worker's hand, for a Lease: each of the organization that owes the least, and among those of
+// the one that has the fewest in hand then, short ones and such as have waited for long first. What dead attempts at them have written
+// is removed.
+func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
+	heaviest := int64(math.MaxInt64)
+	if claim.Short {
+		heaviest = ShortDocument // the weight of all contents that are not larger
+	}
+	owing := slices.Sorted(maps.Keys(claim.Debts))
+	debts := make([]int64, len(owing))
+	for i, org := range owing {
+		debts[i] = claim.Debts[org]
+	}
 	var rows []DocumentRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM claim_documents($1, $2, $3, $4) d`,
-		most, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(not))
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM claim_documents_2($1, $2, $3, $4, $5, $6, $7) d`,
+		claim.Most, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(owing), pq.Array(debts), heaviest)
 	if err != nil {
 		return nil, fmt.Errorf("claiming documents: %w", err)
 	}

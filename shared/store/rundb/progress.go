@@ -44,6 +44,15 @@ func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, erro
 	return *all[runID], nil
 }
 
+// progressBytes is the size of what progress reads of a run.
+func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes int, err error) {
+	err = tx.GetContext(ctx, &bytes, `SELECT
+		(SELECT coalesce(sum(octet_length(step::text)), 0) FROM steps WHERE run_id = $1 AND org_id = $2) +
+		(SELECT coalesce(sum(octet_length(input::text) + coalesce(octet_length(outcome::text), 0)), 0) FROM effects
+			WHERE run_id = $1 AND org_id = $2 AND sent_at IS NOT NULL)`, runID, org)
+	return bytes, err
+}
+
 // ReadProgress reads what runs have used and done, with an entry for each run. It skips steps that it cannot read: they must not
 // keep a run from its end.
 func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[string]*Progress, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -22,9 +23,14 @@ type StoredRun struct {
 	OrganizationID string
 	Principal      string
 	Fingerprint    []byte
-	Result         []byte // the rendered run object of an ended run, nil while it is open or when erased
+	Result         []byte // the rendered run object of an ended run, nil while it is open, when erased or when Deferred
 	Erased         bool
+	// Deferred is the size of what ShortRun has left in the database: the result, or what an open run has done. 0: nothing.
+	Deferred int
 }
+
+// ShortBytes is the size up to which ShortRun reads what a run has done.
+const ShortBytes = 64 << 10
 
 // Target is the agent or template that the run is of.
 func (r *StoredRun) Target() string { return pg.Deref(r.Run.AgentID) + pg.Deref(r.Run.TemplateID) }
@@ -62,9 +68,12 @@ type RunRow struct {
 }
 
 // RunColumns are the columns of a RunRow, from runs r and open_runs o.
-const RunColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
+const RunColumns = shortColumns + `, r.result`
+
+// shortColumns are those without the result.
+const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r.principal, r.trigger_type, r.automation_id,
 	r.idempotency_key, r.idempotency_hash, r.fingerprint, coalesce(r.status, o.status, 'queued') AS status,
-	r.status IS NOT NULL AS ended, r.result, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
+	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
 
 // runResult are the same columns of a function that has read them, for runs that have ended.
@@ -109,13 +118,34 @@ func (row RunRow) Stored() StoredRun {
 // than "" restricts it to that principal's.
 // A run that does not exist, has expired or belongs to others gives the coded not_found.
 func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (StoredRun, error) {
-	var row RunRow
+	return s.runUpTo(ctx, org, principal, runID, math.MaxInt32)
+}
+
+// ShortRun is RunByID, but leaves a result of more than ShortBytes in the database, and so what a run has done that is open. Deferred
+// is the size of that.
+func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (StoredRun, error) {
+	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
+}
+
+func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, most int) (StoredRun, error) {
+	var row struct {
+		RunRow
+		Bytes sql.NullInt64 `db:"result_bytes"`
+	}
 	var done map[string]*Progress
+	var open int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		err := tx.GetContext(ctx, &row, `SELECT `+RunColumns+runFrom+
-			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal)
+		done, open = nil, 0
+		err := tx.GetContext(ctx, &row, `SELECT `+shortColumns+`, octet_length(r.result) AS result_bytes,
+			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result`+runFrom+
+			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, most)
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
+		}
+		if most < math.MaxInt32 {
+			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > most {
+				return err
+			}
 		}
 		done, err = ReadProgress(ctx, tx, []string{org}, []string{runID})
 		return err
@@ -126,8 +156,15 @@ func (s *Store) RunByID(ctx context.Context, org, principal, runID string) (Stor
 	if err != nil {
 		return StoredRun{}, fmt.Errorf("reading run: %w", err)
 	}
+
 	out := row.Stored()
-	if p := done[runID]; p != nil {
+	out.Erased = row.Ended && !row.Bytes.Valid
+	switch p := done[runID]; {
+	case row.Bytes.Int64 > int64(most):
+		out.Deferred = int(row.Bytes.Int64)
+	case open > most:
+		out.Deferred = open
+	case p != nil:
 		p.Show(&out.Run)
 	}
 	return out, nil

@@ -152,19 +152,21 @@ type SessionTurn struct {
 	CreatedAt  time.Time        `db:"created_at"`
 	FinishedAt *time.Time       `db:"finished_at"`
 	Fits       bool             `db:"fits"`
+	Bytes      int              `db:"bytes"` // of the newest turn's input and result
 }
 
 // sessionBytes bounds the inputs and results of the turns that are read at a time.
 const sessionBytes = 8 << 20
 
-// turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits.
-// Sizes of inputs are exact only where the sizes that PostgreSQL knows without reading the texts leave room: to refuse a page is cheap.
-const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard,
+// turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits into
+// a whole page. Sizes of inputs are exact only where the sizes that PostgreSQL knows without reading the texts leave room: to refuse a
+// page is cheap.
+const turnsQuery = `SELECT id, seq, status, created_at, finished_at, fits, heard, bytes,
 	CASE WHEN fits THEN coalesce(input->>'message', '') ELSE '' END AS message, CASE WHEN fits THEN answer END AS answer,
 	CASE WHEN fits AND result IS NOT NULL THEN coalesce(replace(result, '\u0000', '\ufffd')::json->'citations', '[]') END AS citations
 	FROM (
-	  SELECT sums.*, row_number() OVER w = 1
-	    OR least_bytes <= $4
+	  SELECT sums.*, CASE row_number() OVER w WHEN 1 THEN octet_length(input::text) + coalesce(octet_length(result), 0) ELSE 0 END AS bytes,
+	    $5 AND row_number() OVER w = 1 OR least_bytes <= $4
 	      AND sum(CASE WHEN least_bytes <= $4 THEN octet_length(input::text) + coalesce(octet_length(result), 0) END) OVER w <= $4 AS fits
 	  FROM (
 	    SELECT page.*, sum(pg_column_size(input) + coalesce(octet_length(result), 0)) OVER w AS least_bytes
@@ -183,24 +185,18 @@ type SessionPage struct {
 	Turns   []SessionTurn
 	More    bool // older ones are left
 	Cut     bool // the turns end where they would have had more bytes than asked for
+	Newest  int  // bytes of the newest turn's input and result
 }
 
-// ReadSession returns a session and its newest turns, as PageOfSession does for as many bytes as a page may have.
-func (s *Store) ReadSession(
-	ctx context.Context, name SessionName, before, limit int,
-) (found Session, turns []SessionTurn, more bool, err error) {
-	page, err := s.PageOfSession(ctx, name, before, limit, sessionBytes)
-	return page.Session, page.Turns, page.More, err
-}
-
-// PageOfSession returns a session and its newest turns, at most limit, and no more than so many bytes (0: as many as a page may have),
-// but one turn in any case: those before the turn of that seq, unless it is 0. It is not_found when there is no such session, or nothing
-// is left in it.
+// PageOfSession returns a session and its newest turns before the turn of that seq (0: all), at most limit, and no more than so many
+// bytes. With 0 bytes it returns as many as a page may have, and one turn in any case. It is not_found when there is no such session, or
+// nothing is left in it.
 func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, limit, bytes int) (page SessionPage, err error) {
 	if before == 0 {
 		before = math.MaxInt32
 	}
-	if bytes == 0 {
+	whole := bytes == 0
+	if whole {
 		bytes = sessionBytes
 	}
 	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
@@ -208,10 +204,13 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 		if page.Session, err = findSession(ctx, tx, name); err != nil {
 			return err
 		}
-		return tx.SelectContext(ctx, &page.Turns, turnsQuery, page.Session.Ref, before, limit+1, bytes)
+		return tx.SelectContext(ctx, &page.Turns, turnsQuery, page.Session.Ref, before, limit+1, bytes, whole)
 	})
 	if err != nil {
 		return SessionPage{}, fmt.Errorf("reading session: %w", err)
+	}
+	if len(page.Turns) > 0 {
+		page.Newest = page.Turns[0].Bytes
 	}
 	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {

@@ -28,6 +28,11 @@ type Document struct {
 	Name     string // as its sender called it
 	MIMEType string // as its sender said
 	Content  []byte
+	// Short says that the reader may take little: it ends with limit_exceeded after a second of processor time. It does not know, so what
+	// it reads of a document does not depend on it.
+	Short bool
+	// Spent, if not nil, is called with the processor time that the reader has taken by now, again and again and at its end.
+	Spent func(cpu time.Duration)
 }
 
 // Extractor reads documents, each in a sandbox of its own; safe for concurrent use.
@@ -62,8 +67,15 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	if err != nil {
 		return document.Info{}, e.unable(err)
 	}
+	if d.Spent != nil {
+		box = spending{Box: box, spent: d.Spent}
+	}
 	r := &reading{box: box, limits: l}
+	if d.Short {
+		r.limits.CPU = min(l.CPU, shortCPU)
+	}
 	info, err := r.follow(ctx, each)
+	_, _ = box.Usage() // what it took in all is told
 	if err == nil {
 		return info, nil
 	}
@@ -88,7 +100,25 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 		Data:   []sandbox.Data{{Path: documentPath, Content: d.Content}, {Path: orderPath, Content: text}},
 		Shown:  []sandbox.Shown{{Path: programPath, Host: program}},
 		Limits: sandboxLimits(l),
+
+		GivesWay: true,
 	})
+}
+
+// spending is a box that tells what it uses whenever somebody asks.
+type spending struct {
+	sandbox.Box
+
+	spent func(cpu time.Duration)
+}
+
+// Usage is what the sandbox uses now.
+func (s spending) Usage() (sandbox.Usage, error) {
+	u, err := s.Box.Usage()
+	if err == nil {
+		s.spent(u.CPU)
+	}
+	return u, err //nolint:wrapcheck // it is the box's
 }
 
 // spareMemory is for what the sandbox counts beside the reader's own memory: its program, and pages of files.

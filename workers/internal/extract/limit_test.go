@@ -40,6 +40,18 @@ func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 	}
 }
 
+// A short document may take less than its limits say, and what its reader takes is told.
+func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
+	t.Parallel()
+	var spent time.Duration
+	d := Document{Name: "page.html", Content: slowPage(), Short: true, Spent: func(cpu time.Duration) { spent = cpu }}
+	_, err := open(t, Config{}).Read(t.Context(), d, Limits{}, func(document.Event) error { return nil })
+	failure, is := errors.AsType[*document.Failure](err)
+	if !is || failure.Code != document.LimitReached || spent < shortCPU {
+		t.Errorf("got %v after %s", err, spent)
+	}
+}
+
 // dead is a box whose process was killed before it wrote anything.
 type dead struct{ usage sandbox.Usage }
 

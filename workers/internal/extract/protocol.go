@@ -42,6 +42,9 @@ func (l Limits) orDefaults() Limits {
 	}
 }
 
+// shortCPU is what a reader of a short document may take, whatever its limits are: several times what one takes.
+const shortCPU = time.Second
+
 // of gives the limits of one document.
 func (l Limits) of(content []byte) Limits {
 	l = l.orDefaults()

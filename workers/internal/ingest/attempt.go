@@ -36,39 +36,59 @@ const (
 // work is one attempt at a document.
 type work struct {
 	knowledgedb.ClaimedDocument
+	asked time.Time // when it was claimed, or a little before
+	last  bool      // it has the last free slot
+	short bool      // it has a slot of the short lane
+
 	log    zerolog.Logger
 	began  time.Time
+	turn   *turn
 	chunks int // written so far; of the writers, then of whoever waited for them
 	terms  knowledgedb.TermCounts
 }
 
-// carry executes one attempt at a document and records its outcome. asked is when it was claimed, or a little before. A document
-// in the last slot is requeued when it takes long and no other slot is free, which carry reports.
-func (i *Ingester) carry(ctx context.Context, claimed knowledgedb.ClaimedDocument, asked time.Time, last bool) (yielded bool) {
+// carry executes one attempt at a document and records its outcome. A document in the last slot is requeued when it takes long and no
+// other slot is free, and one in the short lane when it is at the limits of that, which carry reports.
+func (i *Ingester) carry(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if last {
-		defer time.AfterFunc(lastSlotTime, func() {
-			if i.shares.full() {
-				cancel(errYields)
-			}
-		}).Stop()
-	}
-	h := &holding{HeldDocument: claimed.HeldDocument, cancel: cancel, leaseUntil: asked.Add(lease.Lease)}
+	h := &holding{HeldDocument: w.HeldDocument, cancel: cancel, leaseUntil: w.asked.Add(lease.Lease)}
 	i.held.add(h)
 	defer i.held.remove(h)
-	w := &work{
-		ClaimedDocument: claimed, began: time.Now(),
-		log: i.deps.Log.With().Str("org_id", claimed.OrganizationID).Str("document_id", claimed.ID).Logger(),
+	w.began = time.Now()
+	w.log = i.deps.Log.With().Str("org_id", w.OrganizationID).Str("document_id", w.ID).Logger()
+	if w.last {
+		go i.yield(attempt, cancel)
 	}
+
 	i.changed(w) // it is in hand
 	defer i.changed(w)
 	info, err := i.process(attempt, w)
 	if cause := context.Cause(attempt); cause != nil {
 		err = cause
 	}
+	if failure, is := errors.AsType[*document.Failure](err); is && w.short && failure.Code == document.LimitReached {
+		err = errYields
+	}
 	i.settle(ctx, w, info, err)
 	return errors.Is(err, errYields)
+}
+
+// yield cancels an attempt in the last slot once it has had its time and no other slot is free.
+func (i *Ingester) yield(attempt context.Context, cancel context.CancelCauseFunc) {
+	look := time.NewTicker(lastSlotTime)
+	defer look.Stop()
+	for {
+		select {
+		case <-attempt.Done():
+			return
+		case <-look.C:
+			if i.shares.full() {
+				cancel(errYields)
+				return
+			}
+		}
+	}
 }
 
 // changed tells whoever watches documents that one has changed.
@@ -80,6 +100,7 @@ func (i *Ingester) process(ctx context.Context, w *work) (document.Info, error) 
 	if err != nil {
 		return document.Info{}, err
 	}
+	from.Spent = func(cpu time.Duration) { i.shares.spend(w.turn, cpu) }
 	info, language, err := i.index(ctx, w, from)
 	if err != nil {
 		return info, err
@@ -108,7 +129,7 @@ func (i *Ingester) source(ctx context.Context, w *work) (Source, error) {
 	if w.Document.SHA256 == nil && w.Document.URL != nil {
 		return i.fetched(ctx, w)
 	}
-	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType}
+	from := Source{Name: w.Document.Name, MIMEType: w.Document.MIMEType, Short: w.short}
 	err := fenced(ctx, func() (bool, error) {
 		content, held, err := i.deps.Contents.DocumentContent(ctx, w.HeldDocument)
 		if err != nil || !held {
@@ -178,7 +199,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 }
 
 // backoff returns the delay after so many attempts: it triples from a second up to 15 minutes, less up to a quarter at random. The
-// delays of store.MaxDocumentAttempts add up to most of an hour.
+// delays of knowledgedb.MaxDocumentAttempts add up to most of an hour.
 func backoff(attempts int) time.Duration {
 	d := backoffFirst
 	for n := 1; n < attempts && d < backoffMost; n++ {

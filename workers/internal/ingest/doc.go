@@ -11,7 +11,7 @@
 //	                         ├─ it cannot be read ─────────────────────────────────────► failed, with its reason
 //	                         ├─ a cause that may pass ─────────────────────────────────► queued, for later
 //	                         ├─ the worker stops ──────────────────────────────────────► queued, for another
-//	                         ├─ it leaves the last slot ───────────────────────────────► queued, for another slot
+//	                         ├─ it leaves the last slot or the short lane ──────────────► queued, for another slot
 //	                         └─ taken, deleted, replaced, or the lease is over ────────► nothing
 //
 // Reader, indexer and writers work side by side, with little between them, so a document's text is never held whole.

@@ -51,7 +51,8 @@ func (r *rig) bounded(limits extract.Limits) reading {
 		}
 	})
 	return func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
-		return e.Read(ctx, extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content}, limits, each)
+		d := extract.Document{Name: from.Name, MIMEType: from.MIMEType, Content: from.Content, Short: from.Short, Spent: from.Spent}
+		return e.Read(ctx, d, limits, each)
 	}
 }
 
@@ -73,7 +74,7 @@ func (r *rig) ready(what string, documents int) (took []time.Duration) {
 // sends short ones.
 func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it measures time
 	r := newRig(t)
-	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency = 3 })
+	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency, c.Short = 3, ShortLane })
 	const documents = 40
 	alone := r.ready("alone", documents)
 

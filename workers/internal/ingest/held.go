@@ -17,7 +17,7 @@ var (
 	errTaken    = errors.New("the document was taken from this worker")
 	errLease    = errors.New("the lease ran out while the database was out of reach")
 	errDraining = errors.New("the worker is stopping")
-	errYields   = errors.New("the document left the last slot")
+	errYields   = errors.New("the document left the last slot or the short lane")
 )
 
 const heartbeatEvery = 10 * time.Second

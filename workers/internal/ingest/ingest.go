@@ -31,9 +31,12 @@ const (
 	lastSlotTime = 2 * time.Second
 )
 
+// ShortLane is how many short documents a worker reads besides.
+const ShortLane = 3
+
 // Claims is where documents are claimed, held and given up.
 type Claims interface {
-	ClaimDocuments(ctx context.Context, most int, not []string) ([]knowledgedb.ClaimedDocument, error)
+	ClaimDocuments(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error)
 	ExtendDocuments(ctx context.Context, held []knowledgedb.HeldDocument) (lost []knowledgedb.HeldDocument, err error)
 	FailDocument(ctx context.Context, held knowledgedb.HeldDocument, why domain.DocumentError) (bool, error)
 	PostponeDocument(ctx context.Context, held knowledgedb.HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error)
@@ -63,6 +66,9 @@ type Index interface {
 type Source struct {
 	Name, MIMEType string
 	Content        []byte
+
+	Short bool                    // it is to be read within the limits of the short lane
+	Spent func(cpu time.Duration) // is called with the processor time that reading has taken by now, again and again and at the end
 }
 
 // Extractor reads documents, one event after another. It is called by several documents at a time; what a document is to blame
@@ -88,6 +94,7 @@ type Config struct {
 	// Concurrency is how many documents are read at a time; 0: one for each core, and one more. The last slot is kept for
 	// organizations without a document in hand, if there are two.
 	Concurrency int
+	Short       int // short documents read besides, of organizations that owe little: ShortLane, or 0
 	Limits      knowledgedb.DocumentLimits
 	Drain       time.Duration // for documents in hand to be finished once the worker stops; 0: 10 s
 }
@@ -113,9 +120,19 @@ type Ingester struct {
 	deps    Deps
 	held    *held
 	metrics *metrics
-	slots   chan struct{}
 	shares  *shares
-	wake    chan struct{} // a doorbell was heard
+	slots   *lane
+	short   *lane
+}
+
+// lane is a number of slots, and whoever claims for them.
+type lane struct {
+	taken chan struct{} // has an entry for each slot that is taken
+	wake  chan struct{} // has an entry once a doorbell was heard
+}
+
+func newLane(slots int) *lane {
+	return &lane{taken: make(chan struct{}, slots), wake: make(chan struct{}, 1)}
 }
 
 // New makes an ingester.
@@ -125,7 +142,7 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 	}
 	i := &Ingester{
 		cfg: cfg, deps: deps, held: &held{documents: map[string]*holding{}},
-		slots: make(chan struct{}, cfg.Concurrency), shares: newShares(cfg.Concurrency), wake: make(chan struct{}, 1),
+		shares: newShares(cfg.Concurrency, cfg.Short), slots: newLane(cfg.Concurrency), short: newLane(cfg.Short),
 	}
 	var err error
 	i.metrics, err = newMetrics(deps.Metrics, i.held.count)
@@ -137,12 +154,14 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 func (i *Ingester) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var loops, attempts sync.WaitGroup
+	var loops, claims, attempts sync.WaitGroup
 	loops.Go(func() { i.heartbeat(work) })
 	loops.Go(func() { i.held.watch(work) })
 	loops.Go(func() { i.listen(ctx) })
 	i.deps.Log.Info().Int("concurrency", i.cfg.Concurrency).Msg("ingest worker ready")
-	i.claim(ctx, work, &attempts)
+	claims.Go(func() { i.claim(ctx, work, &attempts) })
+	claims.Go(func() { i.claimShort(ctx, work, &attempts) })
+	claims.Wait()
 	i.drain(&attempts)
 	stop()
 	loops.Wait()
@@ -151,12 +170,12 @@ func (i *Ingester) Run(ctx context.Context) error {
 
 // listen takes doorbells off their stream, while there is a slot for what they are rung for: else another worker shall hear them.
 func (i *Ingester) listen(ctx context.Context) {
-	lane, failed := i.deps.Bus.Lane(domain.LaneIngest), false
-	for i.acquire(ctx) {
-		<-i.slots
-		err := lane.Fetch(ctx, fetchMax, fetchWait, func(d *bus.Doorbell) {
+	from, failed := i.deps.Bus.Lane(domain.LaneIngest), false
+	for i.awaitFree(ctx) {
+		err := from.Fetch(ctx, fetchMax, fetchWait, func(d *bus.Doorbell) {
 			d.Ack() // that the document waits is known where it is claimed
-			i.ring()
+			i.slots.ring()
+			i.short.ring()
 		})
 		if ctx.Err() != nil {
 			return
@@ -171,82 +190,106 @@ func (i *Ingester) listen(ctx context.Context) {
 	}
 }
 
-// claim takes documents as slots get free, until ctx ends.
-func (i *Ingester) claim(ctx, work context.Context, attempts *sync.WaitGroup) {
+// awaitFree waits for a free slot of any lane, and leaves it free. It returns false when ctx has ended.
+func (i *Ingester) awaitFree(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case i.slots.taken <- struct{}{}:
+		<-i.slots.taken
+		return true
+	case i.short.taken <- struct{}{}:
+		<-i.short.taken
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// claim takes documents as slots get free, until ctx ends. What it has begun may go on until the other context ends.
+func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
-	for i.acquire(ctx) {
-		free := 1 + i.acquireMore()
+	for i.slots.acquire(ctx) {
+		free := 1 + i.slots.acquireMore()
 		asked := time.Now()
 		most, not, last := i.shares.room(free)
-		claimed, err := i.claimFor(work, most, not, last)
-		for n := range claimed {
-			i.shares.take(claimed[n].OrganizationID)
-			attempts.Go(func() {
-				began := time.Now()
-				yielded := i.carry(work, claimed[n], asked, last)
-				i.shares.giveBack(claimed[n].OrganizationID, time.Since(began), yielded)
-				<-i.slots
-				i.ring() // documents may wait for the slot whose doorbells were heard before
-			})
+		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Most: most, Not: not, Debts: i.shares.debts()})
+		for _, c := range claimed {
+			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, asked: asked, last: last})
 		}
 		for range free - len(claimed) {
-			<-i.slots
+			<-i.slots.taken
 		}
 		if err != nil && !failed {
 			i.deps.Log.Warn().Err(err).Msg("cannot claim documents; trying again")
 		}
 		failed = err != nil
 		if len(claimed) < most {
-			i.rest(ctx)
+			i.slots.rest(ctx)
 		}
 	}
 }
 
+// claimShort takes short documents as slots of the short lane get free, until ctx ends. They are those of organizations that owe little,
+// so long documents of others, which may have all slots, do not delay them.
+func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
+	for i.short.acquire(ctx) {
+		asked := time.Now()
+		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Most: 1, Not: i.shares.notShort(), Debts: i.shares.debts(), Short: true})
+		if err != nil || len(claimed) == 0 { // claim reports errors
+			<-i.short.taken
+			i.short.rest(ctx)
+			continue
+		}
+		i.begin(until, attempts, i.short, &work{ClaimedDocument: claimed[0], asked: asked, short: true})
+	}
+}
+
+// begin has a document read that takes a slot of a lane.
+func (i *Ingester) begin(ctx context.Context, attempts *sync.WaitGroup, in *lane, w *work) {
+	w.turn = i.shares.take(w.OrganizationID, w.short)
+	attempts.Go(func() {
+		left := i.carry(ctx, w)
+		i.shares.giveBack(w.turn, left)
+		<-in.taken
+		i.slots.ring() // documents may wait for the slot whose doorbells were heard before
+		i.short.ring()
+	})
+}
+
+func (i *Ingester) claimSome(ctx context.Context, claim knowledgedb.DocumentClaim) ([]knowledgedb.ClaimedDocument, error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	return i.deps.Claims.ClaimDocuments(ctx, claim)
+}
+
 // ring wakes whoever rests.
-func (i *Ingester) ring() {
+func (l *lane) ring() {
 	select {
-	case i.wake <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default: // it has been woken already
 	}
 }
 
-// claimFor claims documents of organizations that are not among some. The last slot goes to an organization that owes nothing, if one has
-// a document waiting: claiming draws lots, and those who owe would win most of them.
-func (i *Ingester) claimFor(ctx context.Context, most int, not []string, last bool) ([]knowledgedb.ClaimedDocument, error) {
-	if last {
-		if owing := i.shares.owing(); len(owing) > len(not) {
-			if claimed, err := i.claimSome(ctx, most, owing); err != nil || len(claimed) > 0 {
-				return claimed, err
-			}
-		}
-	}
-	return i.claimSome(ctx, most, not)
-}
-
-func (i *Ingester) claimSome(ctx context.Context, most int, not []string) ([]knowledgedb.ClaimedDocument, error) {
-	ctx, cancel := context.WithTimeout(ctx, claimTime)
-	defer cancel()
-	return i.deps.Claims.ClaimDocuments(ctx, most, not)
-}
-
 // rest waits for a doorbell, though not for long.
-func (i *Ingester) rest(ctx context.Context) {
+func (l *lane) rest(ctx context.Context) {
 	timer := time.NewTimer(pollEvery)
 	defer timer.Stop()
 	select {
-	case <-i.wake:
+	case <-l.wake:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
 
 // acquire waits for a free slot; false when ctx has ended.
-func (i *Ingester) acquire(ctx context.Context) bool {
+func (l *lane) acquire(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	select {
-	case i.slots <- struct{}{}:
+	case l.taken <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
@@ -254,10 +297,10 @@ func (i *Ingester) acquire(ctx context.Context) bool {
 }
 
 // acquireMore takes the slots that are free beside.
-func (i *Ingester) acquireMore() (n int) {
+func (l *lane) acquireMore() (n int) {
 	for {
 		select {
-		case i.slots <- struct{}{}:
+		case l.taken <- struct{}{}:
 			n++
 		default:
 			return n

@@ -193,9 +193,9 @@ func (r *rig) exec(query string, args ...any) {
 // ofAnOldServer has leases run out although the server was started only just now: for one lease after that none does else.
 func (r *rig) ofAnOldServer() {
 	r.Helper()
-	for _, f := range []string{"claim_documents(int, interval, int, text[])", "hopeless_documents(bigint, interval, int)"} {
+	for _, f := range []string{"claim_documents_2", "hopeless_documents"} {
 		var text string
-		if err := r.db.QueryRowContext(r.Context(), `SELECT pg_get_functiondef($1::regprocedure)`, f).Scan(&text); err != nil {
+		if err := r.db.QueryRowContext(r.Context(), `SELECT pg_get_functiondef($1::regproc)`, f).Scan(&text); err != nil {
 			r.Fatal(err)
 		}
 		if !strings.Contains(text, "pg_postmaster_start_time()") {

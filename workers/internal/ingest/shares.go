@@ -7,22 +7,26 @@ import (
 )
 
 const (
-	// quickTime is what a document may take without a charge to its organization: short ones take a fraction of it.
-	quickTime = time.Second
-	// chargeFactor bounds an organization's use of the last slot: what its documents take beyond quickTime is paid off in so many
-	// times as long.
-	chargeFactor = 10
-	// chargeMost is how much an organization may owe and still get the last slot.
-	chargeMost = 30 * time.Second
-	// yieldCharge is owed for a document that had to leave the last slot.
-	yieldCharge = time.Minute
+	// repaid is how much of its debt an organization pays back in a second.
+	repaid = 250 * time.Millisecond
+	// maxDebt bounds what an organization owes, and so how long others come before it: four minutes.
+	maxDebt = time.Minute
+	// quickDebt is how much an organization may owe and still get the last slot and the short lane.
+	quickDebt = 3 * time.Second
+	// leftDebt is owed besides for a document that had to leave the last slot or the short lane: it is read again.
+	leftDebt = 6 * time.Second
 )
 
-// shares decides whose documents may take the free slots of this worker. An organization holds all slots but one at most, and the last
-// free slot is kept for organizations that have no document in hand and whose documents were quick: however many organizations send
-// slow ones, a short document of another is read at once. While slow ones have all slots, it waits for the last slot alone.
+// shares decides whose documents this worker reads. It shares processor time, not the number of documents: an organization owes the time
+// that its documents have taken lately, and a slot goes to an organization that owes less than others. Of the slots, an organization
+// holds all but one at most, and the last free one is kept for organizations that have no document in hand and owe little. Beside the
+// slots is the short lane: a few more for short documents of organizations that owe little, of which one holds all but one at most, too.
+//
+// Debts are those of this worker. What other workers read is not known here: each of them gives its slots in the same way, so an
+// organization that floods several workers owes something to each.
 type shares struct {
 	slots int
+	short int // slots of the short lane
 	now   func() time.Time
 
 	mu    sync.Mutex
@@ -32,12 +36,21 @@ type shares struct {
 
 // share is what one organization has and owes.
 type share struct {
-	held    int
-	settled time.Time // when everything that it owes is paid off
+	held  []*turn // in slots
+	short []*turn // in the short lane
+	debt  time.Duration
+	at    time.Time // when debt was as much
 }
 
-func newShares(slots int) *shares {
-	return &shares{slots: slots, now: time.Now, of: map[string]*share{}}
+// turn is a document in hand.
+type turn struct {
+	org   string
+	short bool          // in the short lane
+	cpu   time.Duration // that reading it has taken by now
+}
+
+func newShares(slots, short int) *shares {
+	return &shares{slots: slots, short: short, now: time.Now, of: map[string]*share{}}
 }
 
 // room returns how many documents may be claimed for so many free slots, and the organizations of which none may be. last reports that
@@ -53,13 +66,12 @@ func (s *shares) room(free int) (most int, not []string, last bool) {
 	} else {
 		most = free - 1
 	}
-	now := s.now()
 	for org, o := range s.of {
-		room := s.slots - 1 - o.held
+		room := s.slots - 1 - len(o.held)
 		switch {
-		case room <= 0, last && (o.held > 0 || o.settled.Sub(now) > chargeMost):
+		case room <= 0, last && (len(o.held) > 0 || s.owed(o) > quickDebt):
 			not = append(not, org)
-		case o.held == 0 && !o.settled.After(now):
+		case s.idle(o):
 			delete(s.of, org)
 		default:
 			most = min(most, room)
@@ -69,47 +81,98 @@ func (s *shares) room(free int) (most int, not []string, last bool) {
 	return most, not, last
 }
 
-// owing returns the organizations that have a document in hand or owe anything: the last slot is for others first.
-func (s *shares) owing() (orgs []string) {
+// notShort returns the organizations whose documents may not be claimed for the short lane.
+func (s *shares) notShort() (not []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
 	for org, o := range s.of {
-		if o.held > 0 || o.settled.After(now) {
-			orgs = append(orgs, org)
+		if len(o.short) >= max(s.short-1, 1) || s.owed(o) > quickDebt {
+			not = append(not, org)
 		}
 	}
-	slices.Sort(orgs)
-	return orgs
+	slices.Sort(not)
+	return not
+}
+
+// debts returns what organizations owe, in whole seconds: among those that owe less than one, the time for which documents wait counts.
+func (s *shares) debts() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	debts := map[string]int64{}
+	for org, o := range s.of {
+		if seconds := int64(s.owed(o) / time.Second); seconds > 0 {
+			debts[org] = seconds
+		}
+	}
+	return debts
+}
+
+// owed is the debt now, with what the documents in hand have taken by now.
+func (s *shares) owed(o *share) time.Duration {
+	debt := s.unpaid(o)
+	for _, t := range o.held {
+		debt += t.cpu
+	}
+	for _, t := range o.short {
+		debt += t.cpu
+	}
+	return debt
+}
+
+// unpaid is what is left of the debt of documents that were read.
+func (s *shares) unpaid(o *share) time.Duration {
+	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repaid)), 0)
+}
+
+func (s *shares) idle(o *share) bool {
+	return len(o.held) == 0 && len(o.short) == 0 && s.owed(o) == 0
 }
 
 // take counts a document in hand.
-func (s *shares) take(org string) {
+func (s *shares) take(org string, short bool) *turn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken++
+	t := &turn{org: org, short: short}
 	if s.of[org] == nil {
-		s.of[org] = &share{}
+		s.of[org] = &share{at: s.now()}
 	}
-	s.of[org].held++
+	o := s.of[org]
+	if short {
+		o.short = append(o.short, t)
+		return t
+	}
+	s.taken++
+	o.held = append(o.held, t)
+	return t
 }
 
-// giveBack counts a document less that took so long, and charges its organization; yielded: it had to leave the last slot.
-func (s *shares) giveBack(org string, took time.Duration, yielded bool) {
+// spend notes how much processor time reading a document in hand has taken by now.
+func (s *shares) spend(t *turn, cpu time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.taken--
-	o := s.of[org]
-	o.held--
-	charge := chargeFactor * max(took-quickTime, 0)
-	if yielded {
-		charge = yieldCharge
+	t.cpu = cpu
+}
+
+// giveBack counts a document less, and charges its organization with what it took; left: it had to leave the last slot or the short lane.
+func (s *shares) giveBack(t *turn, left bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.of[t.org]
+	if t.short {
+		o.short = without(o.short, t)
+	} else {
+		s.taken--
+		o.held = without(o.held, t)
 	}
-	now := s.now()
-	if o.settled.Before(now) {
-		o.settled = now
+	debt := s.unpaid(o) + t.cpu
+	if left {
+		debt += leftDebt
 	}
-	o.settled = o.settled.Add(charge)
+	o.debt, o.at = min(debt, maxDebt), s.now()
+}
+
+func without(turns []*turn, gone *turn) []*turn {
+	return slices.DeleteFunc(turns, func(t *turn) bool { return t == gone })
 }
 
 // full reports that no slot is free.

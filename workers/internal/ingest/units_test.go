@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -174,7 +175,7 @@ func TestWritesAreTriedWhileTheDatabaseIsAway(t *testing.T) {
 func TestShares(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := newShares(4)
+	s := newShares(4, 2)
 	s.now = func() time.Time { return now }
 	check := func(what string, free, most int, last bool, not ...string) {
 		t.Helper()
@@ -182,39 +183,60 @@ func TestShares(t *testing.T) {
 			t.Errorf("%s: %d, %v, %v", what, m, n, l)
 		}
 	}
+	owing := func(what string, want map[string]int64, notShort ...string) {
+		t.Helper()
+		if got := s.debts(); !maps.Equal(got, want) {
+			t.Errorf("%s: debts %v", what, got)
+		}
+		if not := s.notShort(); !slices.Equal(not, notShort) {
+			t.Errorf("%s: the short lane is for others than %v", what, not)
+		}
+	}
 	check("none is in hand", 4, 3, false)
-	s.take("a")
-	s.take("a")
-	s.take("b")
+	a1, a2, b := s.take("a", false), s.take("a", false), s.take("b", false)
 	check("all could be a's", 9, 1, false)
 	check("the last slot is for others", 1, 1, true, "a", "b")
-	s.take("a")
+	a3 := s.take("a", false)
 	check("a has its share", 9, 2, false, "a")
 	if !s.full() {
 		t.Error("a slot is free")
 	}
-	s.giveBack("b", quickTime, false)
-	for range 3 {
-		s.giveBack("a", quickTime+time.Second, false)
+	owing("before they have taken anything", map[string]int64{})
+	read := func(org string, short bool, cpu time.Duration, left bool) {
+		d := s.take(org, short)
+		s.spend(d, cpu)
+		s.giveBack(d, left)
 	}
-	check("a owes 30 seconds", 1, 1, true)
-	if owing := s.owing(); !slices.Equal(owing, []string{"a"}) {
-		t.Errorf("the last slot is for others than %v first", owing)
+	for _, d := range []*turn{a1, a2, a3} {
+		s.spend(d, 1500*time.Millisecond)
 	}
-	s.take("a")
-	s.giveBack("a", 20*time.Second, false)
-	check("a owes more", 1, 1, true, "a")
+	s.spend(b, 2*time.Second)
+	owing("while they are read", map[string]int64{"a": 4, "b": 2}, "a")
+	for _, d := range []*turn{a1, a2, a3, b} {
+		s.spend(d, time.Second)
+		s.giveBack(d, false)
+	}
+	owing("once they are read", map[string]int64{"a": 3, "b": 1})
+	check("both owe little", 1, 1, true)
+	read("a", false, 20*time.Second, false)
+	check("a owes much", 1, 1, true, "a")
 	check("and still has the other slots", 4, 3, false)
-	s.take("b")
-	s.giveBack("b", 0, true)
-	check("b had to leave the last slot", 1, 1, true, "a", "b")
-	now = now.Add(31 * time.Second)
-	check("b has paid", 1, 1, true, "a")
+	short := s.take("b", true)
+	owing("b has its slot of the short lane", map[string]int64{"a": 23, "b": 1}, "a", "b")
+	if s.full() {
+		t.Error("the short lane takes no slots")
+	}
+	s.giveBack(short, true)
+	owing("b had to leave it", map[string]int64{"a": 23, "b": 7}, "a", "b")
+	now = now.Add(16 * time.Second)
+	check("b has paid most of it", 1, 1, true, "a")
+	read("a", false, time.Hour, false)
+	owing("debts are bounded", map[string]int64{"a": 60, "b": 3}, "a")
 	now = now.Add(time.Hour)
 	if check("both have paid", 4, 3, false); len(s.of) != 0 {
 		t.Error(s.of)
 	}
-	if most, not, last := newShares(1).room(1); most != 1 || not != nil || last {
+	if most, not, last := newShares(1, 0).room(1); most != 1 || not != nil || last {
 		t.Error(most, not, last)
 	}
 }

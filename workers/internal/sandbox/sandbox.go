@@ -41,7 +41,13 @@ type Command struct {
 	Data   []Data
 	Shown  []Shown
 	Limits Limits
+	// GivesWay has the sandbox get less of the processors than others once it has used GiveWayAfter, where its backend can do that. A
+	// program that uses less is not slowed down, however busy the machine is.
+	GivesWay bool
 }
+
+// GiveWayAfter is the processor time after which a sandbox gives way.
+const GiveWayAfter = 250 * time.Millisecond
 
 // Data is a file that is put into the sandbox, read-only.
 type Data struct {

@@ -13,11 +13,12 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/store/rundb"
 )
 
 const (
 	// LargeBytes is the size from which on answers are counted: smaller ones fit the buffers of their connection.
-	LargeBytes = 64 << 10
+	LargeBytes = rundb.ShortBytes
 
 	// AnswersPerOrganization is how many bytes of large answers an ingress writes at a time.
 	// Each stays in memory until its client has read it.

@@ -93,7 +93,12 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		httpx.Fail(c, dispatch.ErasedKey())
 		return
 	}
-	writeResponse(c, &sub.Run, echo)
+	body, err := renderResponse(&sub.Run, echo)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.SendBody(c, http.StatusOK, body)
 }
 
 // getResponse gives a run as a response, as it stands.
@@ -122,23 +127,39 @@ func (h *Handler) getResponse(c *gin.Context) {
 		return
 	}
 	httpx.About(c, run.Target(), runID, run.Run.SessionID)
+	made, done, err := h.Runs.ReadDeferred(c, &run)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer done()
+	defer made()
 	if run.Erased {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
 	}
 	c.Header(HeaderRunID, runID)
-	writeResponse(c, &run, openaiapi.ResponseEcho{})
+	body, err := renderResponse(&run, openaiapi.ResponseEcho{})
+	made()
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	httpx.SendBody(c, http.StatusOK, body)
 }
 
-// writeResponse answers with a run as it stands.
-func writeResponse(c *gin.Context, stored *rundb.StoredRun, echo openaiapi.ResponseEcho) {
+// renderResponse renders a run as it stands.
+func renderResponse(stored *rundb.StoredRun, echo openaiapi.ResponseEcho) ([]byte, error) {
 	run := stored.Run
 	if stored.Result != nil {
 		run = domain.Run{}
 		if err := json.Unmarshal(stored.Result, &run); err != nil {
-			httpx.Fail(c, fmt.Errorf("reading result: %w", err))
-			return
+			return nil, fmt.Errorf("reading result: %w", err)
 		}
 	}
-	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewResponse(&run, echo))
+	body, err := json.Marshal(openaiapi.NewResponse(&run, echo))
+	if err != nil {
+		return nil, fmt.Errorf("rendering response: %w", err)
+	}
+	return body, nil
 }

@@ -117,7 +117,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	case !exists:
 		return httpx.NotFound()
 	}
-	_, _, _, err = h.Store.Sessions.ReadSession(c.Request.Context(), name, 0, 1) //nolint:dogsled // whether there is one is all that counts
+	_, err = h.Store.Sessions.PageOfSession(c.Request.Context(), name, 0, 1, 1) // whether there is one is all that counts
 	return err
 }
 

@@ -160,7 +160,7 @@ func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration 
 	return h.capped(seconds)
 }
 
-// findRun gives a run that the caller may read, and notes for the log that the request is about it.
+// findRun gives a run that the caller may read, as Store.ShortRun does, and notes for the log that the request is about it.
 func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
@@ -173,23 +173,51 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = asReader(who, func(principal string) (err error) {
-		run, err = h.Store.Runs.RunByID(c.Request.Context(), who.OrganizationID, principal, runID)
+		run, err = h.Store.Runs.ShortRun(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	return run, err
 }
 
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
+	made, done, err := h.ReadDeferred(c, &run)
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	defer done()
+	defer made()
 	if run.Erased {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
 	}
 	body, err := run.Body()
+	made()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	httpx.SendBody(c, http.StatusOK, body)
+}
+
+// ReadDeferred reads the whole of a run that ReadRun has left in the database, once there is room for it among the large answers: see
+// httpx.ReserveAnswer. The run may have been erased meanwhile.
+func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) (made, done func(), err error) {
+	if run.Deferred == 0 {
+		return func() {}, func() {}, nil
+	}
+	made, done, err = httpx.ReserveAnswer(c, run.Deferred)
+	if err != nil {
+		return nil, nil, err
+	}
+	whole, err := h.Store.Runs.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+	if err != nil {
+		made()
+		done()
+		return nil, nil, err
+	}
+	*run = whole
+	return made, done, nil
 }
 
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.

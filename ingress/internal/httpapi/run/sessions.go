@@ -153,7 +153,7 @@ func (h *Handler) getSession(c *gin.Context) {
 	}
 	page, err := h.Store.Sessions.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
-		h.getLargeSession(c, name, before, limit)
+		h.getLargeSession(c, name, before, limit, max(page.Newest, httpx.PageBytes))
 		return
 	}
 	if err != nil {
@@ -163,9 +163,9 @@ func (h *Handler) getSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, shownSession(page, limit))
 }
 
-// getLargeSession gives a session whose messages make a large answer.
-func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, before, limit int) {
-	made, done, err := httpx.ReserveAnswer(c, httpx.PageBytes)
+// getLargeSession gives a session whose messages make a large answer, of which at most so many bytes are read.
+func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
+	made, done, err := httpx.ReserveAnswer(c, bytes)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

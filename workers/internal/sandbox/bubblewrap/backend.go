@@ -145,7 +145,7 @@ func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 	if b.closed {
 		return nil, errClosed
 	}
-	x := &box{backend: b, limits: c.Limits, owner: b.owners.take(), done: make(chan struct{})}
+	x := &box{backend: b, limits: c.Limits, givesWay: c.GivesWay, owner: b.owners.take(), done: make(chan struct{})}
 	if err := x.prepare(c); err != nil {
 		x.abandon()
 		return nil, fmt.Errorf("preparing sandbox: %w", err)

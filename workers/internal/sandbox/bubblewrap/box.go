@@ -34,10 +34,11 @@ type box struct {
 	tree    proctree.Tree // for then
 	done    chan struct{}
 
-	mu      sync.Mutex // of what follows
-	folders []*os.File // of the sandbox, once they are there
-	last    sandbox.Usage
-	over    bool // last is the last
+	mu       sync.Mutex // of what follows
+	folders  []*os.File // of the sandbox, once they are there
+	last     sandbox.Usage
+	over     bool // last is the last
+	givesWay bool // once it has used sandbox.GiveWayAfter
 }
 
 // prepare makes all that a sandbox is started with.

@@ -130,6 +130,20 @@ func commandOf(bwrap int) int {
 	return pid
 }
 
+// lowPriority is the niceness of a sandbox that gives way.
+const lowPriority = 10
+
+// giveWay lowers the priority of the sandbox that bwrap, this process, has made: of the session that its command leads. Where the kernel
+// shares processors by session (autogroup), what counts is the session's. Both may be forbidden, and then it keeps its priority.
+func giveWay(bwrap int) {
+	command := commandOf(bwrap)
+	if command == 0 {
+		return
+	}
+	_ = unix.Setpriority(unix.PRIO_PGRP, command, lowPriority)
+	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(command), "autogroup"), []byte(strconv.Itoa(lowPriority)), 0)
+}
+
 func isFolder(fd, owner int, size int64) bool {
 	var stat unix.Stat_t
 	var fs unix.Statfs_t
