@@ -548,6 +548,13 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
+// blames reports whether a refusal of a body is for this, a field and its code. An error of JSON-RPC only has a text.
+func (a answer) blames(tb testing.TB, problem string) bool {
+	tb.Helper()
+	return strings.Contains(a.problems(tb)+" ", problem+" ") ||
+		bytes.Contains(a.body, []byte(`"error":{"code":-32600`)) || bytes.Contains(a.body, []byte(`"error":{"code":-32700`))
+}
+
 // protocolError gives the id and the code of an error of JSON-RPC, "" for any other answer.
 func protocolError(t *testing.T, a answer) string {
 	t.Helper()

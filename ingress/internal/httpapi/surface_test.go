@@ -214,7 +214,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 				r.checkOpen(wrong, code, got)
 				continue
 			}
-			if got.status != 400 || !strings.Contains(got.problems(t)+" ", ":"+code+" ") {
+			if got.status != 400 || !got.blames(t, ":"+code) {
 				t.Errorf("%s with %.300q: %d %s, want 400 with %s", r.name(), wrong, got.status, got.problems(t), code)
 			}
 		}
@@ -350,7 +350,8 @@ func TestNoMassAssignment(t *testing.T) {
 	// taken says of which row that the field is its own.
 	taken := func(r bodyRow, field string) bool {
 		return strings.Contains(r.body, `"`+field+`"`) || r.method+" "+r.path == "PUT /api/agents" && field == "version" ||
-			r.method+" "+r.path == "PUT /api/hooks" && field == "keyId"
+			r.method+" "+r.path == "PUT /api/hooks" && field == "keyId" ||
+			r.method+" "+r.path == "PUT /api/knowledge" && (field == "status" || field == "updatedAt") // which may have moved: nothing is set
 	}
 	for _, r := range bodyRows(t) {
 		if r.open() || r.status == http.StatusConflict {
@@ -366,8 +367,8 @@ func TestNoMassAssignment(t *testing.T) {
 				continue
 			}
 			got := r.sent(target, `{"`+field+`":"`+r.away.org+`",`+body[1:])
-			known := r.method == http.MethodPut && strings.Contains(got.problems(t)+" ", field+":"+httpx.CodeInvalidValue+" ") // read-only
-			if got.status != 400 || !known && !strings.Contains(got.problems(t)+" ", field+":"+httpx.CodeUnknown+" ") {
+			known := r.method == http.MethodPut && got.blames(t, field+":"+httpx.CodeInvalidValue) // read-only
+			if got.status != 400 || !known && !got.blames(t, field+":"+httpx.CodeUnknown) {
 				t.Errorf("%s with %s: %d %s", r.name(), field, got.status, got.body)
 			}
 		}

@@ -114,7 +114,8 @@ func (s *Store) Delivery(ctx context.Context, org, hookID, id string) (domain.De
 	return row.Delivery(), nil
 }
 
-// HooksOfDelivery returns an organization's hooks that have a delivery of this id: up to two, which is enough to see that there are several.
+// HooksOfDelivery returns an organization's hooks that have a delivery of this id: up to two, which is enough to see that there are
+// several.
 func (s *Store) HooksOfDelivery(ctx context.Context, org, id string) (hooks []string, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		hooks = nil

@@ -90,7 +90,7 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 	hookID, err := h.hookOf(c, hookID, deliveryID)
 	switch {
 	case apierr.CodeOf(err) == apierr.InvalidRequest: // there are several
-		return nil //nolint:nilerr // the handler says so
+		return nil
 	case err == nil && !httpx.IsText(deliveryID):
 		return httpx.NotFound()
 	case err == nil:

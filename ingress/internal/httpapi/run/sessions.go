@@ -280,7 +280,7 @@ func (h *Handler) sessionNamed(c *gin.Context, found *httpx.Problems) (name sess
 
 	target, targeted, valid := sessionTarget(c, found)
 	switch {
-	case !exists || found.Err() != nil:
+	case !exists || len(found.List) > 0:
 		return name, exists, nil
 	case targeted:
 		name.TargetID, exists = target, valid
