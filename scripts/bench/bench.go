@@ -203,8 +203,9 @@ func (s *stage) model(ctx context.Context, delay time.Duration) (*model.Model, e
 	return m, err
 }
 
-// parley starts Parley on a database of that name and returns the database's address. It runs until the end of the load. The
-// configuration's servers, binaries and directories are filled in.
+// parley starts Parley on a database of that name and returns the database's address. It runs until the end of the load, unless the load
+// stops it; two at a time need a nats-server each, because their workers would take each other's jobs. The configuration's servers,
+// binaries and directories are filled in.
 func (s *stage) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, database); err != nil {
 		return nil, "", err

@@ -113,7 +113,7 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, many.Close()) }()
-	return c.latency(ctx, dsn, many, searcher(p))
+	return errors.Join(c.latency(ctx, dsn, many, searcher(p)), p.Stop()) // the next one has the same nats-server
 }
 
 // start starts a deployment and fills it.
