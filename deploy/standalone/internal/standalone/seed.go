@@ -120,7 +120,8 @@ func (s seeder) ensureKey(ctx context.Context, owner string, creds *credentials)
 		}
 	}
 	token := secrets.NewSessionToken()
-	account, err := s.store.Accounts.LogIn(ctx, owner, accountdb.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)})
+	login := accountdb.NewLogin{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(seedTimeout)}
+	account, err := s.store.Accounts.LogIn(ctx, owner, login)
 	if err != nil {
 		return fmt.Errorf("logging owner in: %w", err)
 	}
