@@ -16,6 +16,9 @@ func (x *box) Usage() (sandbox.Usage, error) {
 	err := x.measure()
 	if x.givesWay && x.last.CPU >= sandbox.GiveWayAfter {
 		x.givesWay = false
+		if x.group != nil {
+			_ = x.group.GiveWay() // it keeps its share
+		}
 		giveWay(x.cmd.Process.Pid)
 	}
 	return x.last, err

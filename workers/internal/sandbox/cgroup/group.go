@@ -3,6 +3,7 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"parley/workers/internal/sandbox"
@@ -40,6 +41,22 @@ func (g *Group) Usage() (u sandbox.Usage, err error) {
 		return u, fmt.Errorf("reading usage of a cgroup: %w", err)
 	}
 	return u, nil
+}
+
+// GiveWay gives the group a tenth of the share of processors that others have. It changes nothing where the kernel does not share them by
+// group.
+func (g *Group) GiveWay() error {
+	var all []error
+	for i, dir := range g.dirs {
+		switch {
+		case !slices.Contains(g.root.parts[i].controllers, "cpu"):
+		case g.root.version == 2:
+			all = append(all, write(dir, "cpu.weight", strconv.Itoa(cpuWeight/10)))
+		default:
+			all = append(all, write(dir, "cpu.shares", strconv.Itoa(cpuShares/10)))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // Pids lists the processes in the group, without zombies.

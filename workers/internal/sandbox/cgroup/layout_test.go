@@ -220,3 +220,17 @@ func TestFolderIsLockedOnce(t *testing.T) {
 		t.Error(gone, err)
 	}
 }
+
+// A group that gives way has a tenth of the share of processors, in the words of either version.
+func TestGroupsGiveWay(t *testing.T) {
+	t.Parallel()
+	for version, c := range map[int]struct{ file, want string }{1: {"cpu.shares", "25"}, 2: {"cpu.weight", "10"}} {
+		for controller, want := range map[string]string{"memory": "", "cpu": c.want} {
+			dir := made(t, map[string]string{c.file: ""})
+			g := Group{root: &Root{version: version, parts: []part{{controllers: []string{controller}}}}, dirs: []string{dir}}
+			if err := g.GiveWay(); err != nil || strings.Join(words(dir, c.file), " ") != want {
+				t.Errorf("version %d with %s: %v, %s is %v", version, controller, err, c.file, words(dir, c.file))
+			}
+		}
+	}
+}

@@ -44,6 +44,9 @@ func (r *Root) join(dir, controller string) error {
 	return err
 }
 
+// cpuShares is a group's share of processors; a thread outside has 1024.
+const cpuShares = 256
+
 // limitV1 sets the limits of the controllers that a folder has.
 func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
@@ -58,7 +61,7 @@ func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))
 	}
 	if slices.Contains(controllers, "cpu") {
-		all = append(all, write(dir, "cpu.shares", "256")) // a thread outside has 1024
+		all = append(all, write(dir, "cpu.shares", strconv.Itoa(cpuShares)))
 	}
 	return errors.Join(all...)
 }

@@ -177,6 +177,9 @@ func named(pid int) string {
 	return " (" + strings.TrimSpace(string(name)) + ")"
 }
 
+// cpuWeight is a group's share of processors: each sandbox as much as the next.
+const cpuWeight = 100
+
 // limitV2 sets the limits of the controllers that a folder has.
 func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
@@ -187,7 +190,7 @@ func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))
 	}
 	if slices.Contains(controllers, "cpu") {
-		all = append(all, write(dir, "cpu.weight", "100")) // each sandbox as much as the next
+		all = append(all, write(dir, "cpu.weight", strconv.Itoa(cpuWeight)))
 	}
 	return errors.Join(all...)
 }
