@@ -195,7 +195,7 @@ func (db *database) look(o *order) view {
 	return v
 }
 
-// accepted is what store.Accept answers.
+// accepted is what queuedb.Store.Accept answers.
 type accepted struct {
 	run      *run
 	existing bool
@@ -521,7 +521,7 @@ func (db *database) handOver(org, places int) (jobs []*job) {
 	return jobs
 }
 
-// ended is store.Ended.
+// ended is executiondb.Ended.
 type ended struct {
 	run     *run
 	replyTo *ingress

@@ -63,7 +63,7 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 	return w, nil
 }
 
-// OpenText opens a sealed text. One that no key opens is reported, and the error is store.ErrUnopened.
+// OpenText opens a sealed text. One that no key opens is reported, and the error is sealdb.ErrUnopened.
 func (w *Watch) OpenText(kind sealdb.SealedKind, org, id, sealed string) (string, error) {
 	plain, err := w.box.Open(sealed, place(kind, org, id))
 	if err != nil {
@@ -73,7 +73,7 @@ func (w *Watch) OpenText(kind sealdb.SealedKind, org, id, sealed string) (string
 	return plain, nil
 }
 
-// UnopenedBytes is Unopened for a value whose sealed bytes say which key it needs; see store.Store.ReportUnopened.
+// UnopenedBytes is Unopened for a value whose sealed bytes say which key it needs; see sealdb.Store.ReportUnopened.
 func (w *Watch) UnopenedBytes(v sealdb.SealedValue, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)
 	w.Unopened(v)

@@ -173,7 +173,7 @@ func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 	return nil
 }
 
-// as is withinOwn for what an actor does.
+// as is pg.DB.WithinUser for what an actor does.
 func (s *Store) as(ctx context.Context, who Actor, f func(*sqlx.Tx) error) error {
 	return s.db.WithinUser(ctx, who.OrganizationID, who.UserID, f)
 }

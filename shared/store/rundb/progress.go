@@ -44,7 +44,7 @@ func (s *Store) Progress(ctx context.Context, org, runID string) (Progress, erro
 	return *all[runID], nil
 }
 
-// progressBytes is the size of what progress reads of a run.
+// progressBytes is the size of what ReadProgress reads of a run.
 func progressBytes(ctx context.Context, tx *sqlx.Tx, org, runID string) (bytes int, err error) {
 	err = tx.GetContext(ctx, &bytes, `SELECT
 		(SELECT coalesce(sum(octet_length(step::text)), 0) FROM steps WHERE run_id = $1 AND org_id = $2) +

@@ -28,7 +28,7 @@ type answer struct {
 	retryAfter time.Duration // 0: it does not say
 }
 
-// send makes the request. Its errors are in words made for the organization, but for store.ErrUnopened.
+// send makes the request. Its errors are in words made for the organization, but for sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
 	if err := n.outside.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)
@@ -61,7 +61,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now())}, nil
 }
 
-// sign adds the headers of Standard Webhooks, with a signature for each secret that can be opened; store.ErrUnopened when none can.
+// sign adds the headers of Standard Webhooks, with a signature for each secret that can be opened; sealdb.ErrUnopened when none can.
 func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotification, body []byte, at time.Time) error {
 	signatures := make([]string, 0, len(c.SealedSecrets))
 	var unopened error

@@ -136,7 +136,7 @@ func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
 	return entry, nil
 }
 
-// open opens a hook's secrets. While it is rotated it has two, and one of them is enough. store.ErrUnopened comes with the hook.
+// open opens a hook's secrets. While it is rotated it has two, and one of them is enough. sealdb.ErrUnopened comes with the hook.
 func (l *liveHooks) open(found hookdb.ReceivingHook) (*liveHook, error) {
 	hook := &liveHook{ReceivingHook: found}
 	if !found.Enabled {
