@@ -303,7 +303,7 @@ func (w *world) key(p person, scope domain.KeyScope) (header, keyID string) {
 // tableOf is an api whose route table can be read, and which can carry nothing out.
 func tableOf(t *testing.T) *api {
 	t.Helper()
-	a, err := newAPI(Deps{})
+	a, err := newAPI(Deps{Store: &store.Store{}})
 	must(t, err)
 	return a
 }
