@@ -131,11 +131,11 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 func (r *room) wantLivingSession(first string) {
 	r.Helper()
 	ctx := r.Context()
-	found, turns, _, err := readSession(ctx, r.s, r.named("usr_1", "living"), 0, 9)
+	found, turns, err := readSession(ctx, r.s, r.named("usr_1", "living"), 0, 9)
 	if err != nil || found.Runs != 1 || len(turns) != 1 || turns[0].RunID != first {
 		r.Errorf("the session has %+v, %+v, %v", found, turns, err)
 	}
-	if _, _, _, err := readSession(ctx, r.s, r.named("usr_1", "whole"), 0, 9); !isNotFound(err) {
+	if _, _, err := readSession(ctx, r.s, r.named("usr_1", "whole"), 0, 9); !isNotFound(err) {
 		r.Errorf("the session of which nothing is left: %v", err)
 	}
 	if runs, err := r.s.Runs.ListRuns(ctx, r.org, rundb.RunFilter{SessionID: "living"}, 9); err != nil || len(runs) != 1 {
@@ -151,7 +151,7 @@ func (r *room) wantLivingSession(first string) {
 		r.Errorf("turn %d with history %+v, %v", c.Seq, history, err)
 	}
 	r.finish(c, "on")
-	if _, turns, _, err := readSession(ctx, r.s, r.named("usr_1", "living"), 0, 9); err != nil || len(turns) != 2 {
+	if _, turns, err := readSession(ctx, r.s, r.named("usr_1", "living"), 0, 9); err != nil || len(turns) != 2 {
 		r.Errorf("then it has %+v, %v", turns, err)
 	}
 }

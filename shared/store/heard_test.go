@@ -63,7 +63,7 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	if err != nil || len(newest) != 2 || newest[0].Seq != 5 {
 		t.Errorf("the newest two: %+v, %v", newest, err)
 	}
-	_, turns, _, err := readSession(ctx, r.s, r.named("usr_1", "s"), 0, 9)
+	_, turns, err := readSession(ctx, r.s, r.named("usr_1", "s"), 0, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	r.heard(again, domain.Heard{Text: "and another", AudioMS: 900})
 	cut := r.cutShort(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Heard{Text: "this was all there was", AudioMS: 900})
-	_, turns, _, err := readSession(t.Context(), r.s, r.named("usr_1", "s"), 0, 9)
+	_, turns, err := readSession(t.Context(), r.s, r.named("usr_1", "s"), 0, 9)
 	if err != nil || len(turns) != 3 {
 		t.Fatalf("%d turns, %v", len(turns), err)
 	}

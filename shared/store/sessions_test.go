@@ -109,7 +109,7 @@ func (r *room) list(f sessiondb.SessionFilter, limit int) (shown string, last in
 
 func (r *room) read(name sessiondb.SessionName, before, limit int) (shown string, first int) {
 	r.Helper()
-	s, turns, _, err := readSession(r.Context(), r.s, name, before, limit)
+	s, turns, err := readSession(r.Context(), r.s, name, before, limit)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestReadingASessionByTurns(t *testing.T) {
 	r.raw(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE session_id = 'auto'`)
 	missing := func(name sessiondb.SessionName) {
 		t.Helper()
-		_, _, _, err := readSession(t.Context(), r.s, name, 0, 9)
+		_, _, err := readSession(t.Context(), r.s, name, 0, 9)
 		wantCode(t, err, apierr.NotFound)
 		_, err = r.s.Sessions.EraseSession(t.Context(), name)
 		wantCode(t, err, apierr.NotFound)
@@ -261,7 +261,7 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 			r.must(s.Sessions.SessionsNamed(t.Context(), r.org, sessiondb.OwnSessionPrefix+strings.Repeat("0", 26), nil))
 		}, 100},
 		"a page of a long one": {func(s *store.Store) {
-			sessions, turns, _, err := readSession(t.Context(), s, long, 10_000, 101)
+			sessions, turns, err := readSession(t.Context(), s, long, 10_000, 101)
 			r.must(nil, err)
 			if sessions.Runs != sessiondb.CountedRuns || len(turns) != 101 || turns[0].Seq != 9999 {
 				t.Errorf("%+v with %d turns", sessions, len(turns))
@@ -320,7 +320,7 @@ func (r *room) touched(f func(s *store.Store)) int {
 // readSession returns a session and a whole page of its newest turns.
 func readSession(
 	ctx context.Context, s *store.Store, name sessiondb.SessionName, before, limit int,
-) (found sessiondb.Session, turns []sessiondb.SessionTurn, more bool, err error) {
+) (found sessiondb.Session, turns []sessiondb.SessionTurn, err error) {
 	page, err := s.Sessions.PageOfSession(ctx, name, before, limit, 0)
-	return page.Session, page.Turns, page.More, err
+	return page.Session, page.Turns, err
 }

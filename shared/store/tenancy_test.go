@@ -252,7 +252,7 @@ var probes = []probe{
 	}},
 	{"ReadSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		name := of.sessionName(org)
-		found, turns, _, err := readSession(ctx, s, name, 0, 100)
+		found, turns, err := readSession(ctx, s, name, 0, 100)
 		return []any{found, turns}, err
 	}},
 	{"EraseSession", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {

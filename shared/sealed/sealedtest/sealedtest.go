@@ -117,7 +117,8 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 	})
 	must(tb, err)
 	k := secrets.NewAPIKey()
-	key, err := s.Accounts.CreateKey(ctx, accountdb.Actor{OrganizationID: org, UserID: account.User.ID, Role: domain.RoleAdmin}, accountdb.NewKey{
+	admin := accountdb.Actor{OrganizationID: org, UserID: account.User.ID, Role: domain.RoleAdmin}
+	key, err := s.Accounts.CreateKey(ctx, admin, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	must(tb, err)

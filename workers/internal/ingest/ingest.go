@@ -58,7 +58,9 @@ type Uploads interface {
 
 // Index is what is written of documents.
 type Index interface {
-	AddChunks(ctx context.Context, held knowledgedb.HeldDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int) (bool, error)
+	AddChunks(
+		ctx context.Context, held knowledgedb.HeldDocument, chunks []knowledgedb.NewChunk, model string, pages *int, done int,
+	) (bool, error)
 	FinishDocument(ctx context.Context, held knowledgedb.HeldDocument, end knowledgedb.FinishedDocument) (bool, error)
 }
 

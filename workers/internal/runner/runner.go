@@ -149,7 +149,8 @@ type Deps struct {
 func New(cfg Config, deps Deps) (*Runner, error) {
 	runs := deps.Runs
 	r := &Runner{
-		cfg: cfg, runs: runs, queue: deps.Queue, sessions: deps.History, progress: deps.Progress, records: deps.Records, parking: deps.Parking, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
+		cfg: cfg, runs: runs, queue: deps.Queue, sessions: deps.History, progress: deps.Progress, records: deps.Records,
+		parking: deps.Parking, tools: deps.Tools, budgets: deps.Budgets, bus: deps.Bus,
 		models:  deps.Models,
 		changes: deps.Changes, tracer: deps.Tracer, log: deps.Log,
 		loop: agentloop.New(agentloop.Config{Retry: cfg.Retry, Earn: cfg.Earn, Panicked: func(name string, err error) {

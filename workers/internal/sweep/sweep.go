@@ -122,7 +122,8 @@ func (s *Sweeper) releaseCollected(ctx context.Context) error {
 // dispatchWaiting, which comes after.
 func (s *Sweeper) endRuns(ctx context.Context) error {
 	var errs []error
-	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){s.store.Executions.EndOverdue, s.store.Executions.EndUnanswered, s.store.Executions.EndPoison} {
+	runs := s.store.Executions
+	for _, end := range []func(context.Context, int) ([]executiondb.Ended, error){runs.EndOverdue, runs.EndUnanswered, runs.EndPoison} {
 		ended, err := end(ctx, roundMax)
 		s.metrics.count(didEnd, len(ended))
 		for _, e := range ended {
@@ -290,7 +291,8 @@ func (s *Sweeper) split(ctx context.Context, overdue []queuedb.Overdue) (again, 
 func (s *Sweeper) expire(ctx context.Context) error {
 	var errs []error
 	for _, prune := range []func(context.Context, int) (int, error){
-		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.SettleLost, s.store.Sessions.PrunePast, s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
+		s.store.Sessions.DeleteExpired, s.store.Sessions.PruneDeliveries, s.store.Budgets.SettleLost, s.store.Sessions.PrunePast,
+		s.store.Blobs.PruneSources, s.store.Blobs.PruneBlobs,
 		s.store.Notifications.PruneNotifications,
 	} {
 		for n := batchMax; n == batchMax; {
