@@ -124,7 +124,7 @@ bench: ## Measure runs a second and latency beside the floor (ARGS)
 	@exec go run ./scripts/bench $(ARGS)
 
 .PHONY: lint
-lint: ## golangci-lint, gofumpt, file lengths, shell syntax (FIX=1 mends what it can)
+lint: ## golangci-lint, gofumpt, sizes of files and packages, shell syntax (FIX=1 mends what it can)
 	@$(MAKE) -s bin/golangci-lint bin/gofumpt bin/esbuild
 	@$(if $(filter-out 0 no,$(FIX)),FIX=1) scripts/lint.sh $(CHECKED)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# scripts/lint.sh MODULE...: golangci-lint module by module, gofumpt, the caps on file lengths, shell syntax.
+# scripts/lint.sh MODULE...: golangci-lint module by module, gofumpt, the caps on files and packages, shell syntax.
 # With FIX=1 golangci-lint and gofumpt first mend what they can. Everything is checked even when something failed; the
 # exit code tells whether anything did.
 set -u
@@ -32,6 +32,13 @@ long=$(find "$@" -name '*.go' -exec wc -l {} \; |
 	awk '{ cap = ($2 ~ /_test\.go$/) ? 800 : 500; if ($1 > cap) printf "%s: %d lines, cap %d\n", $2, $1, cap }')
 [ -z "$long" ] || fail "too long:
 $long"
+
+# A package has at most 4,000 lines in 30 files, without its tests.
+large=$(find "$@" -name '*.go' ! -name '*_test.go' -exec wc -l {} \; |
+	awk '{ dir = $2; sub("/[^/]*$", "", dir); lines[dir] += $1; files[dir]++ }
+		END { for (dir in lines) if (lines[dir] > 4000 || files[dir] > 30) printf "%s: %d lines in %d files\n", dir, lines[dir], files[dir] }')
+[ -z "$large" ] || fail "too large a package (4,000 lines, 30 files):
+$large"
 
 for script in scripts/setup .ci/run .ci/containers $(find scripts deploy -name '*.sh' -print); do
 	case $(head -n 1 "$script") in

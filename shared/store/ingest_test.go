@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -400,46 +399,6 @@ func TestClaimsPassOrganizations(t *testing.T) {
 	}
 	if claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 5, Not: []string{}}); err != nil || len(claimed) != 2 {
 		t.Errorf("claimed %+v, %v", claimed, err)
-	}
-}
-
-// Documents of organizations that owe less come first. Short claims pass large contents and such as are to be fetched.
-func TestClaimsGoByDebts(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	names := map[string]string{}
-	debts := map[string]int64{}
-	for n, name := range []string{"much", "little", "none"} {
-		other := newBenchOn(t, b.s, b.raw, name+"@example.com")
-		for _, bytes := range []int{knowledgedb.ShortDocument, knowledgedb.ShortDocument + 1} {
-			doc := other.document([]byte(name + strconv.Itoa(bytes))).ID
-			names[doc] = name + map[bool]string{true: " short"}[bytes == knowledgedb.ShortDocument]
-			b.exec(`UPDATE documents SET bytes = $2 WHERE id = $1`, doc, bytes)
-		}
-		names[other.add(knowledgedb.NewDocument{Name: "page", URL: "https://example.com/" + name})[0].Document.ID] = name + " address"
-		if n < 2 {
-			debts[other.org] = int64(10 - 5*n)
-		}
-	}
-	claim := func(short bool) (got string) {
-		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 1, Debts: debts, Short: short})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range claimed {
-			got = names[c.ID]
-		}
-		return got
-	}
-	for _, want := range []string{"none short", "little short", "much short", ""} {
-		if got := claim(true); got != want {
-			t.Errorf("claimed %q for the short lane, want %q", got, want)
-		}
-	}
-	for _, want := range []string{"none", "none address", "little", "little address", "much", "much address", ""} {
-		if got := claim(false); got != want {
-			t.Errorf("claimed %q, want %q", got, want)
-		}
 	}
 }
 
