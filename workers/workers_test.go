@@ -253,7 +253,7 @@ func TestSettingsAreCheckedBeforeAnythingStarts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := workers.New(cfg, workers.Deps{Store: &store.Store{}, Bus: b, Log: zerolog.Nop()}); err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), "abab") {
+		if _, err := workers.New(cfg, workers.Deps{Store: store.New(nil), Bus: b, Log: zerolog.Nop()}); err == nil || !strings.Contains(err.Error(), c.wrong) || strings.Contains(err.Error(), "abab") {
 			t.Errorf("%s: %v", name, err)
 		}
 		b.Close()

@@ -55,7 +55,7 @@ func edgeRows(t *testing.T) []edgeRow {
 }
 
 // send sends the row with more in its query, and with an id.
-func (r *edgeRow) send(thing, more, body string) answer {
+func (r *edgeRow) send(thing, more, body string, with ...string) answer {
 	fill := func(s string) string {
 		s = strings.NewReplacer("$word", "home", "$okey", r.home.keyID, "$fresh", r.fresh(), "$email", r.caller.who.email).Replace(s)
 		return placeholder.ReplaceAllLiteralString(s, thing)
@@ -64,7 +64,7 @@ func (r *edgeRow) send(thing, more, body string) answer {
 	if body == "" {
 		body = fill(r.body)
 	}
-	headers := []string{"Prefer: respond-async"}
+	headers := append([]string{"Prefer: respond-async"}, with...)
 	if r.who != forAnyone && r.who != forLink {
 		headers = append(headers, r.caller.headers...)
 	}
@@ -146,6 +146,7 @@ func TestEveryBodyIsStrict(t *testing.T) {
 		if !r.route.RefusesFields() {
 			t.Errorf("%s has no body in the access table, and takes one", r.name())
 		}
+		r.send(r.own(), "", "text", "Content-Type: text/plain").want(t, r.name()+" with a text", 415, "unsupported_media_type")
 		r.send(r.own(), "", `[]`).want(t, r.name()+" with a list", 400, "invalid_request body:invalid_type")
 		r.send(r.own(), "", `{"pad":"`+strings.Repeat("x", httpx.MaxBody)+`"}`).want(t, r.name()+" with a large body", 413, "payload_too_large")
 		if r.who == forSession { // which logging out ends

@@ -33,7 +33,7 @@ func TestNamesOfFiles(t *testing.T) {
 		`filename=""`:                                    "document",
 		`filename=".."`:                                  "document",
 		`filename="dir/"`:                                "document",
-		`filename="   "`:                                 "document",
+		`filename="   "`:                                 "! file[0]:invalid_value",
 		`nothing=""`:                                     "document",
 		`filename="` + strings.Repeat("ä", 255) + `"`:    strings.Repeat("ä", 255),
 		`filename="/` + strings.Repeat("a/", 500) + `b"`: "b",
