@@ -40,9 +40,12 @@ func (b *bed) send(method, path string, header map[string]string, body any) answ
 }
 
 func (b *bed) sendWithin(ctx context.Context, method, path string, header map[string]string, body any) answer {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return answer{err: err}
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return answer{err: err}
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, b.url()+path, bytes.NewReader(raw))
 	if err != nil {
