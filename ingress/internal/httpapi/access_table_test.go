@@ -78,6 +78,7 @@ var accessTable = []accessRow{
 	{"DELETE", "/api/auth/sessions", "id=$ls", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/accept", "", `{"token":"$pi","password":"long enough","name":"$word"}`, forLink, "", 201, false},
 	{"GET", "/api/auth/invitations", "", "", forSession, "member", 200, false},
+	{"GET", "/api/auth/invitations", "id=$mine", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/invitations", "action=accept&id=$mine", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/invitations", "action=decline&id=$mine", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/reset", "", `{"token":"$pr","password":"long enough"}`, forAnyone, "", 200, false},
@@ -138,6 +139,7 @@ var accessTable = []accessRow{
 	{"GET", "/api/runs", "status=requires_action", "", forCaller, "member", 200, false},
 	{"GET", "/api/runs", "timeline=1&id=$ended", "", forCaller, "member", 200, false},
 	{"GET", "/api/automations", "limit=5", "", forCaller, "admin", 200, false},
+	{"GET", "/api/automations", "id=$auto", "", forCaller, "admin", 200, false},
 	{"GET", "/api/usage", "days=2", "", forCaller, "admin", 200, false},
 	{"GET", "/api/usage", "by=key", "", forCaller, "admin", 200, false},
 

@@ -211,11 +211,7 @@ var idKinds = map[string]idKind{
 		prefix: "session",
 		own:    func(s *stage, c *credential) string { return s.named(c.plain()...) },
 		others: func(s *stage) string { return s.named(s.other.auth, s.home.header) },
-		gone: func(s *stage, h *house) string {
-			name := s.named(h.owner.auth)
-			s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
-			return name
-		},
+		gone:   (*stage).endedSession,
 	},
 	// The same by its id alone, by which admins also read others'.
 	"alone": {
@@ -223,11 +219,12 @@ var idKinds = map[string]idKind{
 		own:    func(s *stage, c *credential) string { return s.named(c.plain()...) },
 		others: func(s *stage) string { return s.named(s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
-		gone: func(s *stage, h *house) string {
-			name := s.named(h.owner.auth)
-			s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
-			return name
-		},
+		gone:   (*stage).endedSession,
+	},
+	// The name of an automation that was triggered.
+	"auto": {
+		prefix: "automation",
+		own:    func(s *stage, c *credential) string { return s.triggered(c.house) },
 	},
 	// A delivery to a hook.
 	"dlv": {
@@ -388,6 +385,21 @@ func (s *stage) chatted(h *house, headers ...string) string {
 func (s *stage) named(headers ...string) string {
 	name := s.fresh()
 	s.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"`+name+`","message":"m"}`, append(headers, "Prefer: respond-async")...)
+	return name
+}
+
+// endedSession is a session with a template that its owner has deleted.
+func (s *stage) endedSession(h *house) string {
+	name := s.named(h.owner.auth)
+	s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
+	return name
+}
+
+// triggered is the name of an automation that h has triggered once.
+func (s *stage) triggered(h *house) string {
+	name := "nightly-" + s.fresh()
+	s.ok("POST", "/api/internal/run-automation", `{"target":"`+s.newAgent(h)+`","input":{"message":"m"}}`, h.key,
+		"Prefer: respond-async", "X-Automation-Id: "+name)
 	return name
 }
 
@@ -760,6 +772,17 @@ func TestAccessTableIsComplete(t *testing.T) {
 	for name, found := range routes {
 		if !found {
 			t.Errorf("%s has no row in the access table", name)
+		}
+	}
+	for _, r := range tableOf(t).routes() {
+		if r.Method != http.MethodGet || !slices.Contains(r.List, "cursor") {
+			continue
+		}
+		byID := slices.ContainsFunc(accessTable, func(row accessRow) bool {
+			return row.method == r.Method && row.path == r.Path && strings.HasPrefix(row.query, "id=$")
+		})
+		if r.Find == nil || !byID {
+			t.Errorf("%s is a list without one by id, or without a row for it", r.Path)
 		}
 	}
 }

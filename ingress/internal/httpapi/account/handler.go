@@ -106,7 +106,7 @@ func (h *Handler) organizationRoutes() []httpx.Route {
 		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: h.createOrganization},
 		{
 			Method: "PUT", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
-			Find:   httpx.ByID(h.findOrganization, id.Organization),
+			Find:   httpx.ByID(h.mayRename, id.Organization),
 			Handle: h.renameOrganization,
 		},
 		{
@@ -117,12 +117,12 @@ func (h *Handler) organizationRoutes() []httpx.Route {
 		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: h.addMember},
 		{
 			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
-			Find: anyMember, NoBody: true,
+			Find: httpx.ByID(h.mayReset, id.User), NoBody: true,
 			Handle: h.resetMember,
 		},
 		{
 			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
-			Find:   anyMember,
+			Find:   httpx.ByID(h.mayRemove, id.User, id.Invitation),
 			Handle: h.removeMember,
 		},
 	}
@@ -132,6 +132,7 @@ func (h *Handler) organizationRoutes() []httpx.Route {
 func (h *Handler) keyRoutes() []httpx.Route {
 	const member = domain.RoleMember
 	key := httpx.ByID(httpx.OnlyError(h.readKey), id.Key)
+	changed := httpx.ByID(h.mayChangeKey, id.Key)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
@@ -139,31 +140,7 @@ func (h *Handler) keyRoutes() []httpx.Route {
 			Handle: h.listKeys,
 		},
 		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: h.createKey},
-		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: key, Handle: h.rotateKey},
-		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: key, Handle: h.revokeKey},
+		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.rotateKey},
+		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.revokeKey},
 	}
-}
-
-func (h *Handler) findOrganization(c *gin.Context, org string) error {
-	found, err := h.organizationsOf(c, httpx.Page{Limit: 1}, org)
-	if err == nil && len(found) == 0 {
-		err = httpx.NotFound()
-	}
-	return err
-}
-
-// readKey reads an API key that the caller may list.
-func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
-	return h.Store.Accounts.Key(c.Request.Context(), keysOf(c), keyID)
-}
-
-// readLogin reads a login session of the caller's.
-func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
-	ident := httpx.Identity(c)
-	return h.Store.Accounts.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
-}
-
-func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
-	member, err := h.Store.Accounts.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
-	return member.Member, err
 }

@@ -111,9 +111,6 @@ func (h *Handler) revokeKey(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
-// How long a rotated key may work on beside the one that takes its place, in seconds.
-const ()
-
 type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }

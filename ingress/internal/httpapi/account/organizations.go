@@ -118,21 +118,14 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	known, err := h.organizationsOf(c, httpx.Page{Limit: 1}, org)
-	switch {
-	case err != nil:
-	case len(known) == 0:
-		err = httpx.NotFound()
-	case !known[0].Role.AtLeast(domain.RoleOwner):
-		err = apierr.New(apierr.PermissionDenied, "only an owner may rename an organization")
-	}
+	known, err := h.readOrganization(c, org)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	body, found, err := httpx.Collect[renameOrganizationBody](c)
 	if err == nil {
-		err = httpx.Unchanged(found, body, viewOf(known[0]))
+		err = httpx.Unchanged(found, body, viewOf(known))
 	}
 	if err != nil {
 		httpx.Fail(c, err)
@@ -140,7 +133,7 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 	}
 	who := actor(c)
 	who.OrganizationID = org
-	renamed, err := h.Store.Accounts.RenameOrganization(c.Request.Context(), who, body.Name.Or(known[0].Name))
+	renamed, err := h.Store.Accounts.RenameOrganization(c.Request.Context(), who, body.Name.Or(known.Name))
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -1,0 +1,87 @@
+package account
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/apierr"
+	"parley/shared/domain"
+	"parley/shared/secrets"
+	"parley/shared/store/accountdb"
+)
+
+// findOrganization reports not_found unless the caller belongs to an organization.
+func (h *Handler) findOrganization(c *gin.Context, org string) error {
+	_, err := h.readOrganization(c, org)
+	return err
+}
+
+// readOrganization reads an organization that the caller belongs to.
+func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membership, error) {
+	found, err := h.organizationsOf(c, httpx.Page{Limit: 1}, org)
+	if err == nil && len(found) == 0 {
+		err = httpx.NotFound()
+	}
+	if err != nil {
+		return domain.Membership{}, err
+	}
+	return found[0], nil
+}
+
+// readKey reads an API key that the caller may list.
+func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
+	return h.Store.Accounts.Key(c.Request.Context(), keysOf(c), keyID)
+}
+
+// readLogin reads a login session of the caller's.
+func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
+	ident := httpx.Identity(c)
+	return h.Store.Accounts.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
+}
+
+func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
+	member, err := h.Store.Accounts.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
+	return member.Member, err
+}
+
+// The following finders also check permissions that depend on what the id names. They run only when another check refuses the
+// request, so that a caller without permission gets permission_denied whatever else is wrong. The store checks the
+// same permissions under its locks.
+
+// mayRename is the finder of organizations that the caller owns.
+func (h *Handler) mayRename(c *gin.Context, org string) error {
+	known, err := h.readOrganization(c, org)
+	if err == nil && !known.Role.AtLeast(domain.RoleOwner) {
+		err = apierr.New(apierr.PermissionDenied, "only an owner may rename an organization")
+	}
+	return err
+}
+
+// mayRemove is the finder of members and invitations that the caller may remove.
+func (h *Handler) mayRemove(c *gin.Context, entry string) error {
+	who := httpx.Caller(c)
+	_, err := h.readMember(c, entry)
+	if err == nil && entry != who.UserID && !who.Role.AtLeast(domain.RoleOwner) {
+		err = apierr.New(apierr.PermissionDenied, "only an owner may remove others")
+	}
+	return err
+}
+
+// mayReset is the finder of members whose role is no higher than the caller's.
+func (h *Handler) mayReset(c *gin.Context, userID string) error {
+	member, err := h.readMember(c, userID)
+	if err == nil && !httpx.Caller(c).Role.AtLeast(member.Role) {
+		err = apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
+	}
+	return err
+}
+
+// mayChangeKey is the finder of the caller's own keys and, for admins, their organization's.
+func (h *Handler) mayChangeKey(c *gin.Context, keyID string) error {
+	who := httpx.Caller(c)
+	key, err := h.Store.Accounts.Key(c.Request.Context(), accountdb.KeyFilter{OrganizationID: who.OrganizationID, UserID: who.UserID}, keyID)
+	if err == nil && key.Scope == domain.KeyScopeOrganization && !who.Role.AtLeast(domain.RoleAdmin) {
+		err = apierr.New(apierr.PermissionDenied, "only an admin may change an organization's key")
+	}
+	return err
+}
