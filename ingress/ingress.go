@@ -130,15 +130,25 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := i.openVoice(signer); err != nil {
 		return nil, err
 	}
-	i.handler, err = httpapi.New(httpapi.Deps{
-		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: watch, Runs: i.dispatch, Dispatch: i.dispatch,
+	i.handler, err = httpapi.New(i.httpDeps(limits, box, signer, outside))
+	if err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// httpDeps are the parts that answer HTTP requests.
+func (i *Ingress) httpDeps(limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, outside *outbound.Client) httpapi.Deps {
+	cfg, deps := i.cfg, i.deps
+	return httpapi.Deps{
+		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: i.sealed, Runs: i.dispatch, Dispatch: i.dispatch,
 		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: outside,
 		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{
 			"postgres": deps.Store.Ping, "schema": deps.Store.CheckSchema, "nats": deps.Bus.Ping, "jobs": deps.Bus.CheckJobs,
 		},
-		Draining: i.draining.Load, Proxies: proxies, MetricsToken: cfg.MetricsToken,
+		Draining: i.draining.Load, Proxies: i.proxies, MetricsToken: cfg.MetricsToken,
 		PublicURL: publicURL(cfg, deps.Listener), DefaultModel: cfg.DefaultModel,
 		StreamLimits: httpx.StreamLimits{
 			StreamsPerCredential: cfg.StreamsPerCredential, StreamsPerOrganization: cfg.StreamsPerOrganization,
@@ -147,11 +157,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		VoicePerOrganization: cfg.VoicePerOrganization, SignupsPerAddress: cfg.SignupsPerAddress,
 		OpenID:     openid.Settings{Issuer: cfg.OIDCIssuer, ClientID: cfg.OIDCClientID, ClientSecret: cfg.OIDCClientSecret},
 		DemoTokens: cfg.DemoTokens, RunDeadline: cfg.RunDeadline, WaitDefault: cfg.WaitDefault, RetentionDefault: cfg.RetentionDefault,
-	})
-	if err != nil {
-		return nil, err
 	}
-	return i, nil
 }
 
 // accountLimits are the settings of what one person can multiply.

@@ -16,8 +16,8 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// ErrBlobGone says that a content was removed, or begun anew by somebody else, before it was linked to.
-var ErrBlobGone = errors.New("the content went while it was being kept")
+// ErrBlobGone reports that a content was removed or replaced before a row referred to it. The caller uploads it again.
+var ErrBlobGone = errors.New("the content was removed before it was linked")
 
 // Blob is a content on its way into the database.
 type Blob struct {

@@ -32,7 +32,7 @@ type LoggedDelivery struct {
 	Ref int64
 }
 
-// DeliveryRow is what the database has of a delivery, but for its body.
+// DeliveryRow is a row of a delivery without its body.
 type DeliveryRow struct {
 	Ref          int64          `db:"ref"`
 	HookID       string         `db:"hook_id"`

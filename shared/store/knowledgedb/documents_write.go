@@ -45,7 +45,7 @@ type NewDocument struct {
 	CreatedBy string
 }
 
-// QueuedDocument is a document that was sent, and what is to be rung for it: nothing when there is nothing to do.
+// QueuedDocument is a document that was sent and the job to publish for it. Job is nil when there is nothing to do.
 type QueuedDocument struct {
 	Document domain.Document
 	Job      *domain.Job

@@ -25,9 +25,9 @@ type deliveryBatch struct {
 	run    func(dest any, query string, args ...any) error // a statement of the transaction
 
 	logged  map[deliveryKey]*loggedRow
-	created map[string]rundb.StoredRun // runs that this batch has made,
-	jobs    map[string]*domain.Job     // and what is to be rung for
-	theirs  map[string]rundb.StoredRun // runs that others have made
+	created map[string]rundb.StoredRun // the runs that this batch created
+	jobs    map[string]*domain.Job     // their jobs, which the caller publishes
+	theirs  map[string]rundb.StoredRun // the runs that earlier batches created
 }
 
 // loggedRow is a delivery as it stands, from its being logged to its being settled.

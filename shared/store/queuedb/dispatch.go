@@ -52,7 +52,7 @@ type Overdue struct {
 	DispatchedAt time.Time
 }
 
-// OverdueJobs reads dispatched, unclaimed runs whose time to be rung for again has come.
+// OverdueJobs reads dispatched runs that no worker has claimed in time, so that their jobs are published again.
 func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	var rows []struct {
 		jobRow
@@ -68,10 +68,10 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch raises the dispatch number of runs that are still unclaimed, doubles the time until the next
-// suspicion up to five minutes, and gives what is to be rung for. Runs in later keep their number: their
-// doorbell is in the stream still, and only the time of the next look moves. What another sweeper has redispatched is left alone. With an
-// error it gives what was redispatched before.
+// Redispatch raises the dispatch number of the runs in again that are still unclaimed, doubles their time until the next
+// check (at most five minutes), and returns the jobs to publish. Runs in later keep their number, because the stream still holds
+// their job; only the time of their next check moves. Redispatch skips runs that another sweeper has redispatched. With an
+// error it returns the jobs of the parts that succeeded before.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {

@@ -9,7 +9,7 @@ type Store struct {
 
 	sealer  Sealer // nil: what is sealed cannot be opened
 	sealing int    // how many bytes longer a sealed piece is; 0: contents are stored as they are
-	// unopened is called with each content that no key of sealer opens; nil: nobody is told.
+	// unopened, if not nil, is called with each content that no key of sealer opens.
 	unopened func(v SealedValue, sealed []byte)
 }
 

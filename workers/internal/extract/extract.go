@@ -16,10 +16,10 @@ import (
 // Config is what an Extractor is opened with.
 type Config struct {
 	NoOCR bool // images are not read, even where tesseract is installed
-	// Report is told what went wrong here rather than in a document, or what a document did to its reader: nothing of what the reader
-	// said, for that may be the document's. nil for nobody.
+	// Report, if not nil, is called with faults of this machine and with crashes of readers. The error contains no output of the reader,
+	// because that may be text of the document.
 	Report func(error)
-	// Detail is told what was reported, with the beginning of what the reader said: text of documents may be in it. nil for nobody.
+	// Detail, if not nil, is called with each reported error and the beginning of the reader's output, which may contain text of the document.
 	Detail func(why error, said string)
 }
 
@@ -28,10 +28,10 @@ type Document struct {
 	Name     string // as its sender called it
 	MIMEType string // as its sender said
 	Content  []byte
-	// Short says that the reader may take little: it ends with limit_exceeded after a second of processor time. It does not know, so what
-	// it reads of a document does not depend on it.
+	// Short limits the reader to a second of processor time, after which the reading fails with limit_exceeded. The reader is not told,
+	// so the events of a document do not depend on it.
 	Short bool
-	// Spent, if not nil, is called with the processor time that the reader has taken by now, again and again and at its end.
+	// Spent, if not nil, is called with the processor time that the reader has used so far, repeatedly and once after its end.
 	Spent func(cpu time.Duration)
 }
 
@@ -42,7 +42,7 @@ type Extractor struct {
 	program *program
 }
 
-// Open gives an Extractor that makes its sandboxes with this backend, which stays the caller's.
+// Open returns an Extractor that starts readers with backend. The caller closes backend.
 func Open(backend sandbox.Backend, c Config) *Extractor {
 	if c.Report == nil {
 		c.Report = func(error) {}
@@ -53,11 +53,11 @@ func Open(backend sandbox.Backend, c Config) *Extractor {
 	return &Extractor{backend: backend, config: c, program: openProgram()}
 }
 
-// Close gives back what the Extractor keeps on the host. No Read may be under way.
+// Close removes the reader's program from the host. No Read may be in progress.
 func (e *Extractor) Close() error { return e.program.close() }
 
-// Read reads a document and tells each what it consists of, in order: its last Event is of the reading, not told but returned. Its
-// errors are *document.Failure, other than those of each and of ctx, which end the reading and come back as they are.
+// Read reads a document and calls each with its parts in order. It returns the information about the whole document.
+// Errors are *document.Failure, except errors of each and of ctx, which end the reading and are returned unchanged.
 func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(document.Event) error) (document.Info, error) {
 	l = l.of(d.Content)
 	box, err := e.start(ctx, d, l)
@@ -75,7 +75,7 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 		r.limits.CPU = min(l.CPU, shortCPU)
 	}
 	info, err := r.follow(ctx, each)
-	_, _ = box.Usage() // what it took in all is told
+	_, _ = box.Usage() // calls Spent with the total
 	if err == nil {
 		return info, nil
 	}
@@ -105,14 +105,14 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 	})
 }
 
-// spending is a box that tells what it uses whenever somebody asks.
+// spending is a box that reports its processor time to spent whenever its usage is read.
 type spending struct {
 	sandbox.Box
 
 	spent func(cpu time.Duration)
 }
 
-// Usage is what the sandbox uses now.
+// Usage returns what the sandbox has used so far.
 func (s spending) Usage() (sandbox.Usage, error) {
 	u, err := s.Box.Usage()
 	if err == nil {

@@ -40,7 +40,7 @@ func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 	}
 }
 
-// A short document may take less than its limits say, and what its reader takes is told.
+// The reader of a short document is limited to shortCPU, and its processor time is reported.
 func TestReadersOfShortDocumentsTakeLittle(t *testing.T) {
 	t.Parallel()
 	var spent time.Duration

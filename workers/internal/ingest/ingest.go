@@ -127,7 +127,7 @@ type Ingester struct {
 	short   *lane
 }
 
-// lane is a number of slots, and whoever claims for them.
+// lane is a number of slots and the goroutine that claims documents for them.
 type lane struct {
 	taken chan struct{} // has an entry for each slot that is taken
 	wake  chan struct{} // has an entry once a doorbell was heard
@@ -266,7 +266,7 @@ func (i *Ingester) claimSome(ctx context.Context, claim knowledgedb.DocumentClai
 	return i.deps.Claims.ClaimDocuments(ctx, claim)
 }
 
-// ring wakes whoever rests.
+// ring wakes the claiming goroutine when it waits.
 func (l *lane) ring() {
 	select {
 	case l.wake <- struct{}{}:

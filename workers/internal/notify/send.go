@@ -22,13 +22,13 @@ import (
 // maxAnswer is how much of an answer is read, in bytes. Nothing of it is kept.
 const maxAnswer = 64 << 10
 
-// answer is what an endpoint says.
+// answer is an endpoint's response.
 type answer struct {
 	status     int
-	retryAfter time.Duration // 0: it does not say
+	retryAfter time.Duration // 0: not stated
 }
 
-// send makes the request. Its errors are in words made for the organization, but for sealdb.ErrUnopened.
+// send makes the request. The text of its errors is shown to the organization, except that of sealdb.ErrUnopened.
 func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotification) (answer, error) {
 	if err := n.outside.Check(c.URL); err != nil {
 		return answer{}, errors.New(outbound.AsError(err).Message)

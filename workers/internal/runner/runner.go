@@ -47,12 +47,12 @@ type Queue interface {
 	HandOver(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
 }
 
-// History is what was said before in the session of a run.
+// History reads the earlier turns of a run's session.
 type History interface {
 	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]sessiondb.Turn, error)
 }
 
-// Progress reads what is known of a run that ends before an attempt has begun.
+// Progress reads the recorded steps of a run that ends before an attempt has begun.
 type Progress interface {
 	Progress(ctx context.Context, org, runID string) (rundb.Progress, error)
 }

@@ -19,7 +19,7 @@ const startTimeout = 60 * time.Second
 
 // ServersConfig says where the servers keep their data and which nats-server it is.
 type ServersConfig struct {
-	Dir        string // empty; whoever made it removes it
+	Dir        string // an empty directory; the caller removes it
 	NATS       string // path of the nats-server binary
 	Log        zerolog.Logger
 	Statements bool // PostgreSQL counts what each statement costs; this needs its contrib modules
