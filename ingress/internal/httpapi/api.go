@@ -23,6 +23,7 @@ import (
 	"parley/ingress/internal/httpapi/mcp"
 	"parley/ingress/internal/httpapi/notification"
 	"parley/ingress/internal/httpapi/openai"
+	"parley/ingress/internal/httpapi/organization"
 	"parley/ingress/internal/httpapi/run"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/httpapi/usage"
@@ -93,6 +94,7 @@ type api struct {
 	downloads     transfer.Limiter
 	knowledge     *knowledge.Handler
 	account       *account.Handler
+	organizations *organization.Handler
 	agents        *agent.Handler
 	usage         *usage.Handler
 	notifications *notification.Handler
@@ -180,6 +182,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
 		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
 	})
+	a.organizations = organization.New(organization.Deps{Accounts: deps.Store.Accounts, Auth: deps.Auth, PublicURL: a.PublicURL})
 	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, Store: deps.Store, Auth: deps.Auth, Limits: deps.Limits, Dispatch: deps.Dispatch,
 		Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL, RunDeadline: deps.RunDeadline,

@@ -17,26 +17,27 @@ import (
 
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
-	return slices.Concat(a.account.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(), a.knowledge.Routes(), a.hooks.Routes(),
+	return slices.Concat(a.account.Routes(), a.organizations.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(), a.knowledge.Routes(), a.hooks.Routes(),
 		a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(), a.openai.Routes(), a.voice.Routes())
 }
 
 // pages is everything else: no gate stands before these. Probes ignore the query, for load balancers add to it.
 func (a *api) pages(m *metrics) []httpx.Route {
+	people := account.Pages{Handler: a.account}
 	return []httpx.Route{
 		{Method: "GET", Path: "/healthz", Handle: healthz},
 		{Method: "GET", Path: "/readyz", Handle: a.readyz},
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
 		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: a.hooks.ReceiveDelivery}, // what counts is the signature
 		{Method: "GET", Path: "/", Handle: toDashboard},
-		{Method: "GET", Path: "/login", Handle: a.account.LoginPage},
-		{Method: "POST", Path: "/login", Handle: a.account.LoginForm},
-		{Method: "GET", Path: account.AcceptPath, Handle: strictQuery(a.account.AcceptPage, failPage, "token")},
-		{Method: "POST", Path: account.AcceptPath, Handle: a.account.AcceptForm},
-		{Method: "GET", Path: account.ResetPath, Handle: strictQuery(a.account.ResetPage, failPage, "token")},
-		{Method: "POST", Path: account.ResetPath, Handle: a.account.ResetForm},
-		{Method: "GET", Path: "/signup", Handle: a.account.SignupPage},
-		{Method: "POST", Path: "/signup", Handle: a.account.SignupForm},
+		{Method: "GET", Path: "/login", Handle: people.LoginPage},
+		{Method: "POST", Path: "/login", Handle: people.LoginForm},
+		{Method: "GET", Path: httpx.AcceptPath, Handle: strictQuery(people.AcceptPage, failPage, "token")},
+		{Method: "POST", Path: httpx.AcceptPath, Handle: people.AcceptForm},
+		{Method: "GET", Path: httpx.ResetPath, Handle: strictQuery(people.ResetPage, failPage, "token")},
+		{Method: "POST", Path: httpx.ResetPath, Handle: people.ResetForm},
+		{Method: "GET", Path: "/signup", Handle: people.SignupPage},
+		{Method: "POST", Path: "/signup", Handle: people.SignupForm},
 		{Method: "GET", Path: account.DashboardPath, Handle: a.dashboardPage},
 		{Method: "GET", Path: account.DashboardPath + "/*page", Handle: a.dashboardPage},
 		{Method: "GET", Path: "/assets/:name", Handle: asset},

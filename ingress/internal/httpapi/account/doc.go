@@ -1,2 +1,2 @@
-// Package account answers what people and their organizations are: logins, invitations, members and keys.
+// Package account serves the endpoints and pages of accounts: sign-up, logins, sessions, links, and invitations to the caller.
 package account

@@ -2,7 +2,6 @@ package account
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -30,7 +29,7 @@ type Deps struct {
 	SignupsPerAddress int                       // an hour at this ingress; 0: no limit
 }
 
-// Handler answers what people and their organizations are: logins, invitations, members and keys.
+// Handler serves the endpoints and pages of accounts: sign-up, logins, sessions, links, and invitations to the caller.
 type Handler struct {
 	Deps
 	Logins   loginLimits
@@ -47,13 +46,8 @@ func New(deps Deps) *Handler {
 	return h
 }
 
-// Routes are logins, organizations, members and keys.
+// Routes are what people have before they have an organization.
 func (h *Handler) Routes() []httpx.Route {
-	return slices.Concat(h.loginRoutes(), h.organizationRoutes(), h.keyRoutes())
-}
-
-// loginRoutes are what people have before they have an organization.
-func (h *Handler) loginRoutes() []httpx.Route {
 	const member = domain.RoleMember
 	login := httpx.ByID(httpx.OnlyError(h.readLogin), id.Login)
 	invitation := httpx.ByID(httpx.OnlyError(h.readInvitation), id.Invitation)
@@ -93,54 +87,8 @@ func (h *Handler) loginRoutes() []httpx.Route {
 	}
 }
 
-// organizationRoutes are organizations and their members.
-func (h *Handler) organizationRoutes() []httpx.Route {
-	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
-	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)
-	return []httpx.Route{
-		{
-			Method: "GET", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
-			Find: httpx.ByID(h.findOrganization, id.Organization), List: httpx.Paged,
-			Handle: h.getOrganizations,
-		},
-		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: h.createOrganization},
-		{
-			Method: "PUT", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
-			Find:   httpx.ByID(h.mayRename, id.Organization),
-			Handle: h.renameOrganization,
-		},
-		{
-			Method: "GET", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
-			Find: anyMember, List: httpx.Paged, One: httpx.ReadOne(h.readMember, id.User, id.Invitation),
-			Handle: h.listMembers,
-		},
-		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: h.addMember},
-		{
-			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
-			Find: httpx.ByID(h.mayReset, id.User), NoBody: true,
-			Handle: h.resetMember,
-		},
-		{
-			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
-			Find:   httpx.ByID(h.mayRemove, id.User, id.Invitation),
-			Handle: h.removeMember,
-		},
-	}
-}
-
-// keyRoutes are API keys.
-func (h *Handler) keyRoutes() []httpx.Route {
-	const member = domain.RoleMember
-	key := httpx.ByID(httpx.OnlyError(h.readKey), id.Key)
-	changed := httpx.ByID(h.mayChangeKey, id.Key)
-	return []httpx.Route{
-		{
-			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
-			Find: key, List: httpx.Paged, One: httpx.ReadOne(h.readKey, id.Key),
-			Handle: h.listKeys,
-		},
-		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: h.createKey},
-		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.rotateKey},
-		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.revokeKey},
-	}
+// readLogin reads a login session of the caller's.
+func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
+	ident := httpx.Identity(c)
+	return h.Store.Accounts.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
 }

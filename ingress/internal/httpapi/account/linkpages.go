@@ -16,7 +16,7 @@ import (
 )
 
 // LoginForm is POST /login, from the login page.
-func (h *Handler) LoginForm(c *gin.Context) {
+func (h *Pages) LoginForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showLogin(c, status, web.Login{Problem: problem}) })
@@ -36,7 +36,7 @@ func (h *Handler) LoginForm(c *gin.Context) {
 }
 
 // SignupForm is POST /signup, from the page for new accounts.
-func (h *Handler) SignupForm(c *gin.Context) {
+func (h *Pages) SignupForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
@@ -59,7 +59,7 @@ func (h *Handler) SignupForm(c *gin.Context) {
 
 // enter sends a browser in its new session to the page it asked for, the dashboard's first if none, or hands on the error that
 // kept it from having one.
-func (h *Handler) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
+func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func (h *Handler) enter(c *gin.Context, next, token string, login accountdb.NewL
 }
 
 // AcceptPage is GET /accept?token=: what an invitation offers, and what it takes to accept it.
-func (h *Handler) AcceptPage(c *gin.Context) { h.showAccept(c, oneToken(c), http.StatusOK, "") }
+func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, oneToken(c), http.StatusOK, "") }
 
 // AcceptForm is POST /accept, from that page.
-func (h *Handler) AcceptForm(c *gin.Context) {
+func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
@@ -95,7 +95,7 @@ func (h *Handler) AcceptForm(c *gin.Context) {
 }
 
 // declineForm takes an invitation back for the holder of its link.
-func (h *Handler) declineForm(c *gin.Context, token string) {
+func (h *Pages) declineForm(c *gin.Context, token string) {
 	invited, _, err := h.invitationOf(c, token)
 	if err == nil {
 		err = h.Store.Accounts.DeclineByLink(c.Request.Context(), secrets.Hash(token))
@@ -114,7 +114,7 @@ const invitationGone = "This invitation does not hold any more, or the link is n
 
 // showAccept shows the forms of an invitation: one button for somebody who is signed in as its address, else one form for
 // those who have an account and one for those who have none. The page does not say whether the address has an account.
-func (h *Handler) showAccept(c *gin.Context, token string, status int, problem string) {
+func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationOf(c, token)
 	if err != nil {
 		showLinkGone(c, err, invitationGone)
@@ -129,10 +129,10 @@ func (h *Handler) showAccept(c *gin.Context, token string, status int, problem s
 }
 
 // ResetPage is GET /reset?token=: a form for a new password.
-func (h *Handler) ResetPage(c *gin.Context) { h.showReset(c, oneToken(c), http.StatusOK, "") }
+func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, oneToken(c), http.StatusOK, "") }
 
 // ResetForm is POST /reset, from that page.
-func (h *Handler) ResetForm(c *gin.Context) {
+func (h *Pages) ResetForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
@@ -148,7 +148,7 @@ func (h *Handler) ResetForm(c *gin.Context) {
 	}
 }
 
-func (h *Handler) showReset(c *gin.Context, token string, status int, problem string) {
+func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetOf(c, token)
 	if err != nil {
 		showLinkGone(c, err, "This link was used already, is too old, or is not complete. Ask for a new one.")

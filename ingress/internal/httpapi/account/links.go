@@ -15,12 +15,6 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Where the pages of links are.
-const (
-	AcceptPath = "/accept"
-	ResetPath  = "/reset"
-)
-
 type acceptBody struct {
 	Token    string                 `json:"token" need:"yes"`
 	Name     httpx.Optional[string] `json:"name"`

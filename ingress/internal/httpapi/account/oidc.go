@@ -207,7 +207,7 @@ func (h *Handler) personOf(c *gin.Context, begun attempt) (accountdb.Identity, e
 		return accountdb.Identity{}, err
 	}
 	found := &httpx.Problems{}
-	checkEmail(found, p.Email)
+	found.Email("email", p.Email)
 	who := accountdb.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
 	if who.Name = strings.TrimSpace(shownText(p.Name, httpx.MaxName)); who.Name == "" {
 		who.Name = localPart(p.Email)

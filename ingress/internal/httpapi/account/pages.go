@@ -30,9 +30,12 @@ const (
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
+// Pages serves the pages of accounts, which browsers see: login, sign-up, invitations and password resets.
+type Pages struct{ *Handler }
+
 // LoginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
 // page to sign in by.
-func (h *Handler) LoginPage(c *gin.Context) {
+func (h *Pages) LoginPage(c *gin.Context) {
 	tokens, given := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
 	if !given {
@@ -79,7 +82,7 @@ func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 }
 
 // passes sends somebody who is signed in already to the page that they asked for, the dashboard's first if none.
-func (h *Handler) passes(c *gin.Context, next string) bool {
+func (h *Pages) passes(c *gin.Context, next string) bool {
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil || ident.Via != auth.ViaCookie {
 		return false
@@ -90,7 +93,7 @@ func (h *Handler) passes(c *gin.Context, next string) bool {
 }
 
 // SignupPage is GET /signup.
-func (h *Handler) SignupPage(c *gin.Context) {
+func (h *Pages) SignupPage(c *gin.Context) {
 	if next := ReturnTo(c.Request.URL.Query()["next"]); !h.passes(c, next) {
 		showSignup(c, http.StatusOK, web.Signup{Next: next})
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/mail"
 	"net/url"
 	"regexp"
 	"slices"
@@ -76,6 +77,14 @@ func (p *Problems) Text(field, value string, least, most int) {
 func (p *Problems) Name(field, value string, most int) {
 	p.Text(field, value, 1, most)
 	p.fault(field, value)
+}
+
+// Email checks that a field is an email address without a name.
+func (p *Problems) Email(field, value string) {
+	p.Name(field, value, MaxEmail)
+	if address, err := mail.ParseAddress(value); err != nil || address.Address != value {
+		p.Add(field, CodeInvalidValue, "must be an email address")
+	}
 }
 
 func (p *Problems) fault(field, value string) {
@@ -176,8 +185,12 @@ const DefaultOverlap = 24 * 60 * 60
 // MaxOverlap is how many seconds a rotated secret may stay good.
 const MaxOverlap = 7 * DefaultOverlap
 
-// MaxName is how many characters a name may have.
-const MaxName = 120
+const (
+	// MaxName is how many characters a name may have.
+	MaxName = 120
+	// MaxEmail is how many characters an email address may have.
+	MaxEmail = 254
+)
 
 // IsVisible reports whether s holds printable ASCII and no spaces.
 func IsVisible(s string) bool {

@@ -1,4 +1,4 @@
-package account
+package organization
 
 import (
 	"net/http"
@@ -28,7 +28,7 @@ func (h *Handler) listMembers(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	members, err := h.Store.Accounts.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
+	members, err := h.Accounts.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -44,7 +44,7 @@ type memberBody struct {
 }
 
 func (b *memberBody) Check(p *httpx.Problems) {
-	checkEmail(p, b.Email)
+	p.Email("email", b.Email)
 	if b.Role != domain.RoleOwner && b.Role != domain.RoleAdmin && b.Role != domain.RoleMember {
 		p.Add("role", httpx.CodeInvalidValue, "must be %s, %s or %s", domain.RoleOwner, domain.RoleAdmin, domain.RoleMember)
 	}
@@ -67,12 +67,12 @@ func (h *Handler) addMember(c *gin.Context) {
 	}
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
 	link := accountdb.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: ends.Time}
-	added, err := h.Store.Accounts.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
+	added, err := h.Accounts.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
 	case added.Status == domain.MemberInvited:
-		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, h.PublicURL + AcceptPath + "?token=" + token, ends})
+		httpx.WriteJSON(c, http.StatusCreated, invitedView{added.Member, h.PublicURL + httpx.AcceptPath + "?token=" + token, ends})
 	default:
 		h.Auth.ForgetUser(added.ID)
 		httpx.WriteJSON(c, http.StatusOK, added.Member)
@@ -87,7 +87,7 @@ func (h *Handler) removeMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.Accounts.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
+	if err := h.Accounts.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -117,9 +117,9 @@ func (h *Handler) resetMember(c *gin.Context) {
 		return
 	}
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
-	if err := h.Store.Accounts.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
+	if err := h.Accounts.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + ResetPath + "?token=" + token, ends})
+	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + httpx.ResetPath + "?token=" + token, ends})
 }

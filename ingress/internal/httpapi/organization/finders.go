@@ -1,4 +1,4 @@
-package account
+package organization
 
 import (
 	"github.com/gin-gonic/gin"
@@ -6,7 +6,6 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/shared/apierr"
 	"parley/shared/domain"
-	"parley/shared/secrets"
 	"parley/shared/store/accountdb"
 )
 
@@ -30,17 +29,12 @@ func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membershi
 
 // readKey reads an API key that the caller may list.
 func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
-	return h.Store.Accounts.Key(c.Request.Context(), keysOf(c), keyID)
+	return h.Accounts.Key(c.Request.Context(), keysOf(c), keyID)
 }
 
-// readLogin reads a login session of the caller's.
-func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
-	ident := httpx.Identity(c)
-	return h.Store.Accounts.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
-}
-
+// readMember reads a member or an open invitation of the organization that the request acts in.
 func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
-	member, err := h.Store.Accounts.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
+	member, err := h.Accounts.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
 	return member.Member, err
 }
 
@@ -79,7 +73,7 @@ func (h *Handler) mayReset(c *gin.Context, userID string) error {
 // mayChangeKey is the finder of the caller's own keys and, for admins, their organization's.
 func (h *Handler) mayChangeKey(c *gin.Context, keyID string) error {
 	who := httpx.Caller(c)
-	key, err := h.Store.Accounts.Key(c.Request.Context(), accountdb.KeyFilter{OrganizationID: who.OrganizationID, UserID: who.UserID}, keyID)
+	key, err := h.Accounts.Key(c.Request.Context(), accountdb.KeyFilter{OrganizationID: who.OrganizationID, UserID: who.UserID}, keyID)
 	if err == nil && key.Scope == domain.KeyScopeOrganization && !who.Role.AtLeast(domain.RoleAdmin) {
 		err = apierr.New(apierr.PermissionDenied, "only an admin may change an organization's key")
 	}

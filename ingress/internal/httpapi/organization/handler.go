@@ -1,0 +1,82 @@
+// Package organization serves the endpoints of organizations: their names, members, invitations and API keys.
+package organization
+
+import (
+	"slices"
+
+	"parley/ingress/internal/auth"
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/accountdb"
+)
+
+// Deps is what the handler of organizations needs.
+type Deps struct {
+	Accounts  *accountdb.Store
+	Auth      *auth.Resolver // forgets keys and members that change
+	PublicURL string         // where browsers reach the service: links of invitations and resets begin with it
+}
+
+// Handler serves the endpoints of organizations.
+type Handler struct{ Deps }
+
+// New makes the handler of organizations.
+func New(deps Deps) *Handler { return &Handler{Deps: deps} }
+
+// Routes are organizations, their members and their keys.
+func (h *Handler) Routes() []httpx.Route {
+	return slices.Concat(h.organizationRoutes(), h.keyRoutes())
+}
+
+// organizationRoutes are organizations and their members.
+func (h *Handler) organizationRoutes() []httpx.Route {
+	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
+	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)
+	return []httpx.Route{
+		{
+			Method: "GET", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
+			Find: httpx.ByID(h.findOrganization, id.Organization), List: httpx.Paged,
+			Handle: h.getOrganizations,
+		},
+		{Method: "POST", Path: "/api/organizations", Need: auth.NeedUser, Role: member, Person: true, Handle: h.createOrganization},
+		{
+			Method: "PUT", Path: "/api/organizations", Need: auth.NeedUser, Role: member,
+			Find:   httpx.ByID(h.mayRename, id.Organization),
+			Handle: h.renameOrganization,
+		},
+		{
+			Method: "GET", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
+			Find: anyMember, List: httpx.Paged, One: httpx.ReadOne(h.readMember, id.User, id.Invitation),
+			Handle: h.listMembers,
+		},
+		{Method: "POST", Path: "/api/organizations/members", Need: auth.NeedUser, Role: owner, Handle: h.addMember},
+		{
+			Method: "POST", Path: "/api/organizations/members", Action: "reset", Need: auth.NeedUser, Role: admin,
+			Find: httpx.ByID(h.mayReset, id.User), NoBody: true,
+			Handle: h.resetMember,
+		},
+		{
+			Method: "DELETE", Path: "/api/organizations/members", Need: auth.NeedUser, Role: member,
+			Find:   httpx.ByID(h.mayRemove, id.User, id.Invitation),
+			Handle: h.removeMember,
+		},
+	}
+}
+
+// keyRoutes are API keys.
+func (h *Handler) keyRoutes() []httpx.Route {
+	const member = domain.RoleMember
+	key := httpx.ByID(httpx.OnlyError(h.readKey), id.Key)
+	changed := httpx.ByID(h.mayChangeKey, id.Key)
+	return []httpx.Route{
+		{
+			Method: "GET", Path: "/api/keys", Need: auth.NeedUser, Role: member,
+			Find: key, List: httpx.Paged, One: httpx.ReadOne(h.readKey, id.Key),
+			Handle: h.listKeys,
+		},
+		{Method: "POST", Path: "/api/keys", Need: auth.NeedUser, Role: member, Handle: h.createKey},
+		{Method: "POST", Path: "/api/keys", Action: "rotate", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.rotateKey},
+		{Method: "DELETE", Path: "/api/keys", Need: auth.NeedUser, Role: member, Find: changed, Handle: h.revokeKey},
+	}
+}
