@@ -16,8 +16,21 @@ const (
 	bombsAhead = 4
 )
 
-// bomb is Markdown of 440 KB whose delimiters each could close every one before them.
-func bomb(n int) string { return fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000) }
+// bomb returns the n-th bomb and its name. Every second one is an HTML page of 160 KB whose 450 open elements are made again for each
+// paragraph: it takes all processor time that a document may have. The others are Markdown of 440 KB whose delimiters each could
+// close every one before them.
+func bomb(n int) (name, content string) {
+	if n%2 == 0 {
+		return fmt.Sprintf("bomb-%d.md", n), fmt.Sprintf("Bomb %d\n\n", n) + strings.Repeat("*a_ ", 110_000)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "<html><!-- %d -->", n)
+	for i := range 450 {
+		fmt.Fprintf(&b, "<b a=%d><p>", i)
+	}
+	b.WriteString(strings.Repeat("</p><p>x", 20_000))
+	return fmt.Sprintf("bomb-%d.html", n), b.String()
+}
 
 // bombing has five free organizations send documents that cost as much processor time as a document may.
 type bombing struct {
@@ -59,7 +72,8 @@ func (b *bombing) send(ctx context.Context, p *person) {
 	n := b.made
 	b.mu.Unlock()
 	// The end of the attack does not cut an upload off, or its document could not be deleted.
-	a, id := p.upload(context.WithoutCancel(ctx), fmt.Sprintf("bomb-%d.md", n), bomb(n))
+	name, content := bomb(n)
+	a, id := p.upload(context.WithoutCancel(ctx), name, content)
 	b.sent.add(ctx, "bomb", a)
 	if id == "" {
 		return

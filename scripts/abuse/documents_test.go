@@ -76,7 +76,7 @@ func (p *person) ready(ctx context.Context, name, content string) error {
 const (
 	// documentPoll is after what time a victim looks at its document; then it looks less and less often, for requests are limited.
 	documentPoll = 40 * time.Millisecond
-	// documentFloor is the floor of documents: a reader is a process of its own in a new sandbox, and a victim looks at its document after
-	// 120 ms, 240 ms, 400 ms.
-	documentFloor = 250 * time.Millisecond
+	// documentFloor is the floor of documents: a victim looks at its document after 40 ms, 120 ms, 240 ms and 400 ms, so that one more look
+	// is up to 160 ms.
+	documentFloor = 160 * time.Millisecond
 )

@@ -3,6 +3,7 @@ package abuse
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -43,7 +44,8 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 	for range readersOrganizations {
 		p := s.signUp(t, s.stranger()).withKey(t).withAgent(t)
 		r.people = append(r.people, p)
-		r.paths[p] = map[string]string{"list": "/api/runs?limit=100", "session": "/api/sessions?limit=100&id=large&agentId=" + p.agent}
+		paths := map[string]string{"list": "/api/runs?limit=100", "session": "/api/sessions?limit=100&id=large&agentId=" + p.agent}
+		r.paths[p] = paths
 		all.Go(func() {
 			for range largeTurns {
 				a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
@@ -52,6 +54,13 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 					t.Errorf("a run with a large answer: %v", err)
 					return
 				}
+				var run struct {
+					ID string `json:"id"`
+				}
+				if err := json.Unmarshal(a.body, &run); err != nil || run.ID == "" {
+					t.Errorf("the answer names no run: %v", err)
+				}
+				paths["run"] = "/api/runs?id=" + run.ID
 			}
 		})
 	}
@@ -66,7 +75,7 @@ func (r *slowReading) run(ctx context.Context) {
 		for n := range readersEach {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					r.read(ctx, p, []string{"list", "session"}[n%2])
+					r.read(ctx, p, []string{"list", "session", "run"}[n%3])
 					wait(ctx, refusedPause)
 				}
 			})
@@ -158,6 +167,7 @@ func slowReaders(t *testing.T, s *service) { //nolint:thelper // a test, not a p
 		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
 			"session 200":             readersOrganizations,
 			"session 429":             readersOrganizations,
+			"run 200":                 readersOrganizations,
 			"list 200":                3 * readersOrganizations,
 			"round with answers held": 3,
 		},

@@ -28,6 +28,15 @@ type victim struct {
 	refused []string
 }
 
+// names are those of the victim's probes.
+func (v *victim) names() []string {
+	var names []string
+	for _, p := range v.probes {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 // latencies are those of each probe.
 type latencies map[string][]time.Duration
 

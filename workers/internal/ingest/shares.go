@@ -11,8 +11,10 @@ const (
 	repaid = 250 * time.Millisecond
 	// maxDebt bounds what an organization owes, and so how long others come before it: four minutes.
 	maxDebt = time.Minute
-	// quickDebt is how much an organization may owe and still get the last slot and the short lane.
+	// quickDebt is how much an organization may owe and still get the last slot.
 	quickDebt = 3 * time.Second
+	// shortDebt is how much an organization may owe and still get the short lane: about a hundred short documents sent at once.
+	shortDebt = 10 * time.Second
 	// leftDebt is owed besides for a document that had to leave the last slot or the short lane: it is read again.
 	leftDebt = 6 * time.Second
 )
@@ -86,7 +88,7 @@ func (s *shares) notShort() (not []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for org, o := range s.of {
-		if len(o.short) >= max(s.short-1, 1) || s.owed(o) > quickDebt {
+		if len(o.short) >= max(s.short-1, 1) || s.owed(o) > shortDebt {
 			not = append(not, org)
 		}
 	}

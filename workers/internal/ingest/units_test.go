@@ -211,7 +211,7 @@ func TestShares(t *testing.T) {
 		s.spend(d, 1500*time.Millisecond)
 	}
 	s.spend(b, 2*time.Second)
-	owing("while they are read", map[string]int64{"a": 4, "b": 2}, "a")
+	owing("while they are read", map[string]int64{"a": 4, "b": 2})
 	for _, d := range []*turn{a1, a2, a3, b} {
 		s.spend(d, time.Second)
 		s.giveBack(d, false)
@@ -227,7 +227,8 @@ func TestShares(t *testing.T) {
 		t.Error("the short lane takes no slots")
 	}
 	s.giveBack(short, true)
-	owing("b had to leave it", map[string]int64{"a": 23, "b": 7}, "a", "b")
+	owing("b had to leave it", map[string]int64{"a": 23, "b": 7}, "a")
+	check("and owes too much for the last slot", 1, 1, true, "a", "b")
 	now = now.Add(16 * time.Second)
 	check("b has paid most of it", 1, 1, true, "a")
 	read("a", false, time.Hour, false)
