@@ -66,7 +66,7 @@ func TestSignUpGivesAnOrganization(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	account, login := signUp(t, s, "Ada@Example.com")
-	all, err := s.Accounts.Memberships(ctx, account.User.ID)
+	all, err := s.Organizations.Memberships(ctx, account.User.ID)
 	if err != nil || len(all) != 1 || all[0].Role != domain.RoleOwner || all[0].ID != account.Organization.ID {
 		t.Fatalf("memberships %+v, %v", all, err)
 	}
@@ -89,7 +89,7 @@ func TestSignUpGivesAnOrganization(t *testing.T) {
 	if got, err := s.Accounts.User(ctx, user.ID); err != nil || got != user {
 		t.Errorf("user by id %+v, %v", got, err)
 	}
-	if got, err := s.Accounts.Organization(ctx, account.Organization.ID); err != nil || got != account.Organization {
+	if got, err := s.Organizations.Organization(ctx, account.Organization.ID); err != nil || got != account.Organization {
 		t.Errorf("organization %+v, %v", got, err)
 	}
 }
@@ -110,7 +110,7 @@ func TestFirstLoginsAtOnceMakeOneOrganization(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if all, err := s.Accounts.Memberships(ctx, user.ID); err != nil || len(all) != 1 {
+	if all, err := s.Organizations.Memberships(ctx, user.ID); err != nil || len(all) != 1 {
 		t.Errorf("memberships %v, %v", all, err)
 	}
 }
@@ -188,7 +188,7 @@ func TestLoginLinksWorkOnce(t *testing.T) {
 func newKey(t *testing.T, s *store.Store, scope domain.KeyScope, org, user string) (domain.APIKey, secrets.APIKey) {
 	t.Helper()
 	k := secrets.NewAPIKey()
-	key, err := s.Accounts.CreateKey(t.Context(), accountdb.Actor{OrganizationID: org, UserID: user, Role: domain.RoleAdmin}, accountdb.NewKey{
+	key, err := s.Organizations.CreateKey(t.Context(), accountdb.Actor{OrganizationID: org, UserID: user, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: scope, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	if err != nil {
@@ -219,7 +219,7 @@ func TestKeys(t *testing.T) {
 	}
 
 	list := func(f accountdb.KeyFilter, limit int) []string {
-		keys, err := s.Accounts.Keys(ctx, f, limit)
+		keys, err := s.Organizations.Keys(ctx, f, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,19 +241,19 @@ func TestKeys(t *testing.T) {
 
 	admin := accountdb.Actor{OrganizationID: org, UserID: user}
 	link := accountdb.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
-	if _, err := s.Accounts.AddMember(ctx, admin, other.User.Email, domain.RoleMember, link); err != nil {
+	if _, err := s.Organizations.AddMember(ctx, admin, other.User.Email, domain.RoleMember, link); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Accounts.Join(ctx, link.TokenHash, other.User.ID, newLogin(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	member := accountdb.Actor{OrganizationID: org, UserID: other.User.ID, Role: domain.RoleAdmin} // as was remembered of them
-	wantCode(t, s.Accounts.RevokeKey(ctx, member, orgKey.ID), apierr.PermissionDenied)
-	wantCode(t, s.Accounts.RevokeKey(ctx, admin, foreign.ID), apierr.NotFound)
-	if err := s.Accounts.RevokeKey(ctx, admin, orgKey.ID); err != nil {
+	wantCode(t, s.Organizations.RevokeKey(ctx, member, orgKey.ID), apierr.PermissionDenied)
+	wantCode(t, s.Organizations.RevokeKey(ctx, admin, foreign.ID), apierr.NotFound)
+	if err := s.Organizations.RevokeKey(ctx, admin, orgKey.ID); err != nil {
 		t.Error(err)
 	}
-	wantCode(t, s.Accounts.RevokeKey(ctx, admin, orgKey.ID), apierr.NotFound)
+	wantCode(t, s.Organizations.RevokeKey(ctx, admin, orgKey.ID), apierr.NotFound)
 	if creds, err := s.Accounts.KeyCredentials(ctx, []string{orgKey.ID}); err != nil || len(creds) != 0 {
 		t.Errorf("revoked key still there: %v, %v", creds, err)
 	}
@@ -270,7 +270,7 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	keys, err := s.Accounts.Keys(ctx, accountdb.KeyFilter{OrganizationID: account.Organization.ID}, 1)
+	keys, err := s.Organizations.Keys(ctx, accountdb.KeyFilter{OrganizationID: account.Organization.ID}, 1)
 	if err != nil || len(keys) != 1 || !keys[0].LastUsedAt.Equal(domain.At(newest).Time) {
 		t.Errorf("last used %+v, %v; want %v", keys, err, newest)
 	}

@@ -8,7 +8,7 @@
 //	blobdb, budgetdb, rundb, hookdb               contents; budgets; reading runs; webhooks
 //	queuedb, executiondb                          before a claim; from the claim to the end
 //	sessiondb, knowledgedb, notificationdb        sessions and erasure; documents; messages
-//	accountdb                                     people, organizations, keys
+//	accountdb                                     people; organizations and keys
 //
 // The names end in db because the domains' names are those of variables and of packages that serve the domains.
 package store

@@ -244,7 +244,7 @@ func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
 	other := mailboxOn(m.bench)
 	k := secrets.NewAPIKey()
 	who := accountdb.Actor{OrganizationID: m.org, Role: domain.RoleAdmin}
-	next, err := m.s.Accounts.RotateKey(ctx, who, m.key, accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}, 0)
+	next, err := m.s.Organizations.RotateKey(ctx, who, m.key, accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

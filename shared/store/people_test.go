@@ -24,7 +24,7 @@ func TestAccountRowsNeedAName(t *testing.T) {
 		newKey(t, s, domain.KeyScopeUser, "", account.User.ID)
 		invitation := accountdb.NewInvitation{TokenHash: secrets.Hash(account.User.ID), ExpiresAt: time.Now().Add(time.Hour)}
 		who := accountdb.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
-		if _, err := s.Accounts.AddMember(ctx, who, "new@b.c", domain.RoleMember, invitation); err != nil {
+		if _, err := s.Organizations.AddMember(ctx, who, "new@b.c", domain.RoleMember, invitation); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestLoginsNeedWhatWasShown(t *testing.T) {
 	ada, _ := signUp(t, s, "a@b.c")
 	inviter := accountdb.Actor{OrganizationID: ada.Organization.ID, UserID: ada.User.ID}
 	link := accountdb.NewInvitation{TokenHash: secrets.Hash("invitation"), ExpiresAt: time.Now().Add(time.Hour)}
-	if _, err := s.Accounts.AddMember(ctx, inviter, "b@b.c", domain.RoleMember, link); err != nil {
+	if _, err := s.Organizations.AddMember(ctx, inviter, "b@b.c", domain.RoleMember, link); err != nil {
 		t.Fatal(err)
 	}
 	bea, _ := signUp(t, s, "b@b.c")
@@ -165,7 +165,7 @@ func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 		wg.Go(func() {
 			for range 1000 {
 				k := secrets.NewAPIKey()
-				_, err := s.Accounts.CreateKey(ctx, by, accountdb.NewKey{ID: k.ID, Scope: domain.KeyScopeUser, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour})
+				_, err := s.Organizations.CreateKey(ctx, by, accountdb.NewKey{ID: k.ID, Scope: domain.KeyScopeUser, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour})
 				if err != nil {
 					if apierr.CodeOf(err) != apierr.Unauthenticated {
 						t.Errorf("making a key: %v", err)
@@ -175,15 +175,15 @@ func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 			}
 		})
 	}
-	if err := s.Accounts.RevokeKey(ctx, owner, maker.ID); err != nil {
+	if err := s.Organizations.RevokeKey(ctx, owner, maker.ID); err != nil {
 		t.Error(err)
 	}
-	then, err := s.Accounts.Keys(ctx, accountdb.KeyFilter{UserID: ada.User.ID}, 10_000)
+	then, err := s.Organizations.Keys(ctx, accountdb.KeyFilter{UserID: ada.User.ID}, 10_000)
 	if err != nil {
 		t.Error(err)
 	}
 	wg.Wait()
-	if now, err := s.Accounts.Keys(ctx, accountdb.KeyFilter{UserID: ada.User.ID}, 10_000); err != nil || len(now) != len(then) {
+	if now, err := s.Organizations.Keys(ctx, accountdb.KeyFilter{UserID: ada.User.ID}, 10_000); err != nil || len(now) != len(then) {
 		t.Errorf("%d keys, %v; there were %d when the key had ended", len(now), err, len(then))
 	}
 }
@@ -230,11 +230,11 @@ func TestEndedInvitationsArePruned(t *testing.T) {
 	who := accountdb.Actor{OrganizationID: account.Organization.ID, UserID: account.User.ID}
 	for email, end := range map[string]time.Duration{"open@b.c": time.Hour, "ended@b.c": -time.Hour, "old@b.c": -25 * time.Hour} {
 		link := accountdb.NewInvitation{TokenHash: secrets.Hash(email), ExpiresAt: time.Now().Add(end)}
-		if _, err := s.Accounts.AddMember(ctx, who, email, domain.RoleMember, link); err != nil {
+		if _, err := s.Organizations.AddMember(ctx, who, email, domain.RoleMember, link); err != nil {
 			t.Fatal(err)
 		}
 	}
-	members, err := s.Accounts.Members(ctx, account.Organization.ID, accountdb.After{}, 10)
+	members, err := s.Organizations.Members(ctx, account.Organization.ID, accountdb.After{}, 10)
 	if err != nil || len(members) != 2 || members[0].Email != "open@b.c" {
 		t.Errorf("members %+v, %v", members, err)
 	}

@@ -36,6 +36,7 @@ type Store struct {
 	Knowledge     *knowledgedb.Store
 	Limits        *limitdb.Store
 	Notifications *notificationdb.Store
+	Organizations *accountdb.Organizations
 	Queue         *queuedb.Store
 	Runs          *rundb.Store
 	Seals         *sealdb.Store
@@ -68,9 +69,10 @@ func On(connector driver.Connector, conns int) *Store { return New(pg.On(connect
 func New(db *pg.DB) *Store {
 	seals, runs, budgets := sealdb.New(db), rundb.New(db), budgetdb.New(db)
 	blobs := blobdb.New(db, seals)
+	accounts := accountdb.New(db)
 	return &Store{
 		DB:            db,
-		Accounts:      accountdb.New(db),
+		Accounts:      accounts,
 		Agents:        agentdb.New(db),
 		Blobs:         blobs,
 		Budgets:       budgets,
@@ -79,6 +81,7 @@ func New(db *pg.DB) *Store {
 		Knowledge:     knowledgedb.New(db, blobs),
 		Limits:        limitdb.New(db),
 		Notifications: notificationdb.New(db, runs),
+		Organizations: accountdb.NewOrganizations(accounts),
 		Queue:         queuedb.New(db, budgets, runs, seals),
 		Runs:          runs,
 		Seals:         seals,

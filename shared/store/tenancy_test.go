@@ -288,13 +288,13 @@ var probes = []probe{
 		return s.Knowledge.DeleteDocument(ctx, org, of.doc)
 	}},
 	{"Keys", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Accounts.Keys(ctx, accountdb.KeyFilter{OrganizationID: org}, 100)
+		return s.Organizations.Keys(ctx, accountdb.KeyFilter{OrganizationID: org}, 100)
 	}},
 	{"RevokeKey", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		return nil, s.Accounts.RevokeKey(ctx, accountdb.Actor{OrganizationID: org, Role: domain.RoleOwner}, of.key)
+		return nil, s.Organizations.RevokeKey(ctx, accountdb.Actor{OrganizationID: org, Role: domain.RoleOwner}, of.key)
 	}},
 	{"Members", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Accounts.Members(ctx, org, accountdb.After{}, 100)
+		return s.Organizations.Members(ctx, org, accountdb.After{}, 100)
 	}},
 	{"Accept", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		r := of.run("", "s") // of its agent, into its session

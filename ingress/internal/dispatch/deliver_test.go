@@ -26,7 +26,7 @@ import (
 func (d *desk) hook() string {
 	d.Helper()
 	k := secrets.NewAPIKey()
-	key, err := d.store.Accounts.CreateKey(d.Context(), accountdb.Actor{OrganizationID: d.org, Role: domain.RoleAdmin}, accountdb.NewKey{
+	key, err := d.store.Organizations.CreateKey(d.Context(), accountdb.Actor{OrganizationID: d.org, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	must(d.T, err)

@@ -182,7 +182,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
 		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
 	})
-	a.organizations = organization.New(organization.Deps{Accounts: deps.Store.Accounts, Auth: deps.Auth, PublicURL: a.PublicURL})
+	a.organizations = organization.New(organization.Deps{Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL})
 	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, Store: deps.Store, Auth: deps.Auth, Limits: deps.Limits, Dispatch: deps.Dispatch,
 		Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL, RunDeadline: deps.RunDeadline,

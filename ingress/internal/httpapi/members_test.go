@@ -184,7 +184,7 @@ func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	if a, b := <-statuses, <-statuses; a+b != http.StatusOK+http.StatusConflict {
 		t.Errorf("removed from both organizations: %d and %d", a, b)
 	}
-	left, err := w.store.Accounts.Memberships(t.Context(), x.id)
+	left, err := w.store.Organizations.Memberships(t.Context(), x.id)
 	if err != nil || len(left) != 1 {
 		t.Errorf("left in %v, %v", left, err)
 	}

@@ -118,7 +118,7 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 	must(tb, err)
 	k := secrets.NewAPIKey()
 	admin := accountdb.Actor{OrganizationID: org, UserID: account.User.ID, Role: domain.RoleAdmin}
-	key, err := s.Accounts.CreateKey(ctx, admin, accountdb.NewKey{
+	key, err := s.Organizations.CreateKey(ctx, admin, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	must(tb, err)

@@ -18,50 +18,54 @@ type AccountLimits struct {
 }
 
 // LimitAccounts sets the limits of accounts that the store makes from now on. It is for the start of a process.
-func (s *Store) LimitAccounts(limits AccountLimits) { s.accounts = limits }
+func (s *Store) LimitAccounts(limits AccountLimits) { s.bounds = limits }
+
+func (s *Store) limits() AccountLimits { return s.bounds }
+
+func (s *Organizations) limits() AccountLimits { return s.accounts.bounds }
 
 // roomForKey reports conflict when an organization, or a user, has as many keys as it may. It keeps others from making more
 // of the same meanwhile. The organization must be locked.
-func (s *Store) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
+func (l AccountLimits) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	if k.OrganizationID != "" {
-		return room(ctx, tx, s.accounts.KeysPerOrganization,
+		return room(ctx, tx, l.KeysPerOrganization,
 			"API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
-	if s.accounts.KeysPerUser == 0 {
+	if l.KeysPerUser == 0 {
 		return nil
 	}
 	if _, err := lockUser(ctx, tx, k.UserID); err != nil {
 		return err
 	}
-	return room(ctx, tx, s.accounts.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys or raise KEYS_PER_USER",
+	return room(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys or raise KEYS_PER_USER",
 		`SELECT count(*) FROM api_keys WHERE scope = 'user' AND user_id = $1`+live, k.UserID)
 }
 
 // roomForOrganization reports conflict when a user owns as many organizations as they may, or belongs to as many. It keeps
 // others from adding to them meanwhile.
-func (s *Store) roomForOrganization(ctx context.Context, tx *sqlx.Tx, userID string) error {
-	if err := s.roomForMembership(ctx, tx, userID, ""); err != nil || s.accounts.OrganizationsPerUser == 0 {
+func (l AccountLimits) roomForOrganization(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	if err := l.roomForMembership(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {
 		return err
 	}
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return room(ctx, tx, s.accounts.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
+	return room(ctx, tx, l.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
 		`SELECT count(*) FROM parley_memberships($1) WHERE role = 'owner'`, userID)
 }
 
 // roomForMembership reports conflict when a user belongs to as many organizations as they may and would be new in this one.
 // It keeps others from adding to them meanwhile.
-func (s *Store) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
-	if s.accounts.MembershipsPerUser == 0 {
+func (l AccountLimits) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
+	if l.MembershipsPerUser == 0 {
 		return nil
 	}
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return room(ctx, tx, s.accounts.MembershipsPerUser,
+	return room(ctx, tx, l.MembershipsPerUser,
 		"membership quota of the user exceeded (%d); leave an organization or raise MEMBERSHIPS_PER_USER",
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
 }

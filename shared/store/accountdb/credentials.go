@@ -14,6 +14,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/store/pg"
 )
 
 // Credential is what authentication needs of an API key or a login session. Of a user's, it holds
@@ -65,7 +66,7 @@ const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expir
 
 // KeyCredentials reads the keys with these ids that are not revoked, by id.
 func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
-	rows, err := s.credentials(ctx, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials_2($1)`, pq.Array(keyIDs))
+	rows, err := readCredentials(ctx, s.db, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials_2($1)`, pq.Array(keyIDs))
 	if err != nil {
 		return nil, fmt.Errorf("reading API keys: %w", err)
 	}
@@ -78,7 +79,7 @@ func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string
 
 // LoginCredentials reads the open login sessions with these token hashes, by hash.
 func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*Credential, error) {
-	rows, err := s.credentials(ctx, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
+	rows, err := readCredentials(ctx, s.db, `SELECT '' AS lineage, `+credentialColumns+` FROM parley_login_credentials($1)`, pq.Array(hashes))
 	if err != nil {
 		return nil, fmt.Errorf("reading login sessions: %w", err)
 	}
@@ -89,8 +90,8 @@ func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[stri
 	return out, nil
 }
 
-func (s *Store) credentials(ctx context.Context, query string, list any) ([]credentialRow, error) {
-	stmt, err := s.db.Prepared(ctx, query)
+func readCredentials(ctx context.Context, db *pg.DB, query string, list any) ([]credentialRow, error) {
+	stmt, err := db.Prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +175,6 @@ func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 }
 
 // as is pg.DB.WithinUser for what an actor does.
-func (s *Store) as(ctx context.Context, who Actor, f func(*sqlx.Tx) error) error {
-	return s.db.WithinUser(ctx, who.OrganizationID, who.UserID, f)
+func as(ctx context.Context, db *pg.DB, who Actor, f func(*sqlx.Tx) error) error {
+	return db.WithinUser(ctx, who.OrganizationID, who.UserID, f)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Invitation gives what a link's token stands for; not_found when it is unknown, was used or has ended.
-func (s *Store) Invitation(ctx context.Context, tokenHash []byte) (domain.Invitation, error) {
+func (s *Organizations) Invitation(ctx context.Context, tokenHash []byte) (domain.Invitation, error) {
 	return invitation(ctx, s.db, tokenHash)
 }
 
@@ -57,7 +57,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 		if !same {
 			return pg.NotFound()
 		}
-		if err := s.roomForMembership(ctx, tx, userID, invited.OrganizationID); err != nil {
+		if err := s.limits().roomForMembership(ctx, tx, userID, invited.OrganizationID); err != nil {
 			return err
 		}
 		account, err = join(ctx, tx, invited, userID, login)
@@ -132,7 +132,7 @@ const ownInvitationColumns = `id, org_id, organization, role, created_at, expire
 
 // OwnInvitations lists up to limit open invitations to the address of a user, newest first. permission_denied unless the user
 // has proven the address: an account that anybody may have made learns nothing of invitations to its address.
-func (s *Store) OwnInvitations(ctx context.Context, userID string, after After, limit int) ([]OwnInvitation, error) {
+func (s *Organizations) OwnInvitations(ctx context.Context, userID string, after After, limit int) ([]OwnInvitation, error) {
 	var rows []ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
 		if err := holdsAddress(ctx, tx, userID); err != nil {
@@ -151,7 +151,7 @@ func (s *Store) OwnInvitations(ctx context.Context, userID string, after After, 
 }
 
 // OwnInvitation gives an open invitation to the address of a user by its id; errors are those of AnswerInvitation.
-func (s *Store) OwnInvitation(ctx context.Context, userID, invitationID string) (OwnInvitation, error) {
+func (s *Organizations) OwnInvitation(ctx context.Context, userID, invitationID string) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
 		if err := holdsAddress(ctx, tx, userID); err != nil {
@@ -175,7 +175,7 @@ func holdsAddress(ctx context.Context, tx *sqlx.Tx, userID string) error {
 // AnswerInvitation spends an invitation to the address of a user: they become a member if they accept, and the invitation
 // is gone if they decline. loginID is their login session, which must not have ended. not_found when the invitation is not
 // to their address; permission_denied unless they have proven the address.
-func (s *Store) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
+func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, invitationID string, accept bool) (OwnInvitation, error) {
 	var row ownInvitationRow
 	err := s.db.WithinUser(ctx, "", userID, func(tx *sqlx.Tx) error {
 		if _, err := lockUser(ctx, tx, userID); err != nil {
@@ -201,7 +201,7 @@ func (s *Store) AnswerInvitation(ctx context.Context, userID, loginID, invitatio
 		if err != nil || !accept {
 			return err
 		}
-		if err := s.roomForMembership(ctx, tx, userID, row.OrgID); err != nil {
+		if err := s.limits().roomForMembership(ctx, tx, userID, row.OrgID); err != nil {
 			return err
 		}
 		row.Role = string(role)
@@ -211,7 +211,7 @@ func (s *Store) AnswerInvitation(ctx context.Context, userID, loginID, invitatio
 }
 
 // DeclineByLink deletes the invitation of a link.
-func (s *Store) DeclineByLink(ctx context.Context, tokenHash []byte) error {
+func (s *Organizations) DeclineByLink(ctx context.Context, tokenHash []byte) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		_, err := takeInvitation(ctx, tx, tokenHash)
 		return err

@@ -54,17 +54,17 @@ func (row keyRow) key() domain.APIKey {
 
 // CreateKey stores an API key of the actor's organization, whose admin they must be (permission_denied), or of the
 // actor's own, and gives it as lists show it; conflict when there are as many keys as there may be.
-func (s *Store) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
+func (s *Organizations) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", who.UserID
 	if k.Scope == domain.KeyScopeOrganization {
 		k.OrganizationID = who.OrganizationID
 	}
 	var key domain.APIKey
-	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		if err := mayCreateKey(ctx, tx, who, k.Scope); err != nil {
 			return err
 		}
-		if err := s.roomForKey(ctx, tx, k); err != nil {
+		if err := s.limits().roomForKey(ctx, tx, k); err != nil {
 			return err
 		}
 		var err error
@@ -108,7 +108,7 @@ type KeyFilter struct {
 const keyVisible = ` revoked_at IS NULL AND ((scope = 'organization' AND org_id = $1) OR (scope = 'user' AND user_id = $2)) `
 
 // Keys lists up to limit keys, newest first; revoked ones are gone.
-func (s *Store) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIKey, error) {
+func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIKey, error) {
 	var rows []keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
 		return tx.SelectContext(ctx, &rows, `SELECT `+keyColumns+` FROM api_keys
@@ -126,8 +126,8 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIK
 
 // RevokeKey ends a key that the actor's organization or user has. Only an admin may end an
 // organization's: permission_denied; any other key is not_found. Links and invitations made with it end, too.
-func (s *Store) RevokeKey(ctx context.Context, who Actor, keyID string) error {
-	return s.as(ctx, who, func(tx *sqlx.Tx) error {
+func (s *Organizations) RevokeKey(ctx context.Context, who Actor, keyID string) error {
+	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		if _, err := lockKey(ctx, tx, who, keyID); err != nil {
 			return err
 		}
@@ -165,9 +165,9 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 // RotateKey stores a key in the place of another: same name, scope, owner, end and lineage. The old one works on for overlap at most.
 // k brings id and secret only. One that has expired is not_found; conflict when both together are too many. Its budgets and hooks become
 // the new one's.
-func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
+func (s *Organizations) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
-	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		old, err := lockKey(ctx, tx, who, keyID)
 		if err != nil {
 			return err
@@ -183,7 +183,7 @@ func (s *Store) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey
 		}
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
-		if err := s.roomForKey(ctx, tx, k); err != nil { // the old one counts unless it has ended at once
+		if err := s.limits().roomForKey(ctx, tx, k); err != nil { // the old one counts unless it has ended at once
 			return err
 		}
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {

@@ -72,8 +72,8 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 // CreateMemberReset is CreateReset by an admin of an organization for a member of it, of no higher role, whose account
 // an invitation of it made and who has nothing in any other organization: permission_denied otherwise, and not_found
 // when they are no member at all.
-func (s *Store) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
-	return s.as(ctx, who, func(tx *sqlx.Tx) error {
+func (s *Organizations) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
+	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err

@@ -87,7 +87,7 @@ func (row memberRow) member() Member {
 
 // Members lists up to limit members and open invitations of an organization, newest first. An invitation made with
 // an API key is open no longer than the key.
-func (s *Store) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
+func (s *Organizations) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
 	var rows []memberRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.SelectContext(ctx, &rows, `SELECT id, email, name, role, status, created_at FROM (
@@ -117,9 +117,9 @@ type NewInvitation struct {
 
 // AddMember invites an address to a role in the actor's organization, whether or not it has an account; the invitation
 // replaces an earlier one. A member's role changes instead: last_owner when the organization would have no owner any more.
-func (s *Store) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
+func (s *Organizations) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var added Member
-	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err
@@ -202,8 +202,8 @@ func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 
 // RemoveMember ends a membership, or takes back an invitation. Owners may end any, everybody their own;
 // last_owner and last_organization keep the organization owned and the person in one.
-func (s *Store) RemoveMember(ctx context.Context, who Actor, entry string) error {
-	return s.as(ctx, who, func(tx *sqlx.Tx) error {
+func (s *Organizations) RemoveMember(ctx context.Context, who Actor, entry string) error {
+	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 )
 
 // Key gives one of the keys that the filter names, as lists show it; not_found when there is none of this id.
-func (s *Store) Key(ctx context.Context, f KeyFilter, keyID string) (domain.APIKey, error) {
+func (s *Organizations) Key(ctx context.Context, f KeyFilter, keyID string) (domain.APIKey, error) {
 	var row keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3`, f.OrganizationID, f.UserID, keyID)
@@ -20,7 +20,7 @@ func (s *Store) Key(ctx context.Context, f KeyFilter, keyID string) (domain.APIK
 }
 
 // Member gives a member or an open invitation of an organization by its id; not_found when it has none of this id.
-func (s *Store) Member(ctx context.Context, org, entry string) (Member, error) {
+func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, error) {
 	var row memberRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, `SELECT u.id, u.email, u.name, m.role, 'active' AS status, m.created_at

@@ -38,7 +38,7 @@ func toMemberships(rows []organizationRow) []domain.Membership {
 }
 
 // Organization gives an organization by id; not_found when there is none.
-func (s *Store) Organization(ctx context.Context, org string) (domain.Organization, error) {
+func (s *Organizations) Organization(ctx context.Context, org string) (domain.Organization, error) {
 	var out domain.Organization
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var err error
@@ -62,7 +62,7 @@ func organization(ctx context.Context, tx *sqlx.Tx, org string) (domain.Organiza
 
 // Memberships lists a user's organizations with their role there, the oldest membership first:
 // that one is the default.
-func (s *Store) Memberships(ctx context.Context, userID string) ([]domain.Membership, error) {
+func (s *Organizations) Memberships(ctx context.Context, userID string) ([]domain.Membership, error) {
 	return memberships(ctx, s.db, userID)
 }
 
@@ -76,7 +76,7 @@ func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]d
 
 // OrganizationsOf lists up to limit of a user's organizations, the newest first; after is the last id of the
 // page before.
-func (s *Store) OrganizationsOf(ctx context.Context, userID, after string, limit int) ([]domain.Membership, error) {
+func (s *Organizations) OrganizationsOf(ctx context.Context, userID, after string, limit int) ([]domain.Membership, error) {
 	var rows []organizationRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)
 		WHERE $2 = '' OR id < $2 COLLATE "C" ORDER BY id COLLATE "C" DESC LIMIT $3`, userID, after, limit)
@@ -87,7 +87,7 @@ func (s *Store) OrganizationsOf(ctx context.Context, userID, after string, limit
 }
 
 // MembershipIn gives a user's organization by its id, as a list of one; of none when they do not belong to it.
-func (s *Store) MembershipIn(ctx context.Context, userID, org string) ([]domain.Membership, error) {
+func (s *Organizations) MembershipIn(ctx context.Context, userID, org string) ([]domain.Membership, error) {
 	var rows []organizationRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1) WHERE id = $2`, userID, org)
 	if err != nil {
@@ -97,10 +97,10 @@ func (s *Store) MembershipIn(ctx context.Context, userID, org string) ([]domain.
 }
 
 // CreateOrganization makes an organization that the user owns; conflict when they have as many as they may.
-func (s *Store) CreateOrganization(ctx context.Context, userID, name string) (domain.Membership, error) {
+func (s *Organizations) CreateOrganization(ctx context.Context, userID, name string) (domain.Membership, error) {
 	var org domain.Organization
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		if err := s.roomForOrganization(ctx, tx, userID); err != nil {
+		if err := s.limits().roomForOrganization(ctx, tx, userID); err != nil {
 			return err
 		}
 		var err error
@@ -112,9 +112,9 @@ func (s *Store) CreateOrganization(ctx context.Context, userID, name string) (do
 
 // RenameOrganization gives an organization another name. The actor must own it: permission_denied otherwise,
 // and not_found when they do not belong to it.
-func (s *Store) RenameOrganization(ctx context.Context, who Actor, name string) (domain.Membership, error) {
+func (s *Organizations) RenameOrganization(ctx context.Context, who Actor, name string) (domain.Membership, error) {
 	var row organizationRow
-	err := s.as(ctx, who, func(tx *sqlx.Tx) error {
+	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		role, err := lockOrganization(ctx, tx, who)
 		if err != nil {
 			return err

@@ -86,7 +86,7 @@ func deliveryTo(t *testing.T, st *store.Store) queuedb.NewDelivery {
 		t.Fatal(err)
 	}
 	k := secrets.NewAPIKey()
-	key, err := st.Accounts.CreateKey(t.Context(), accountdb.Actor{OrganizationID: org, Role: domain.RoleAdmin}, accountdb.NewKey{
+	key, err := st.Organizations.CreateKey(t.Context(), accountdb.Actor{OrganizationID: org, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
 	})
 	if err != nil {

@@ -55,7 +55,7 @@ func TestResetPassword(t *testing.T) {
 	for n := range 2 { // her own invitation makes her account one that is in use
 		link := accountdb.NewInvitation{TokenHash: []byte{byte(n)}, ExpiresAt: time.Now().Add(time.Hour)}
 		inviter := accountdb.Actor{OrganizationID: other.Organization.ID, UserID: other.User.ID}
-		if _, err := st.Accounts.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {
+		if _, err := st.Organizations.AddMember(t.Context(), inviter, []string{"cleo@example.com", "bea.example@example.com"}[n], domain.RoleMember, link); err != nil {
 			t.Fatal(err)
 		}
 	}

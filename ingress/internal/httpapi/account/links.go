@@ -127,7 +127,7 @@ func (h *Handler) invitationOf(c *gin.Context, token string) (invited domain.Inv
 		return invited, person, err
 	}
 	ctx := c.Request.Context()
-	if invited, err = h.Store.Accounts.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
+	if invited, err = h.Store.Organizations.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
 	}
 	user, err := h.Store.Accounts.User(ctx, ident.Caller.UserID)

@@ -42,7 +42,7 @@ func (h *Handler) session(c *gin.Context) {
 func (h *Handler) SessionOf(ctx context.Context, who domain.Caller) (SessionView, error) {
 	view := SessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error
-	if view.Organization, err = h.Store.Accounts.Organization(ctx, who.OrganizationID); err != nil {
+	if view.Organization, err = h.Store.Organizations.Organization(ctx, who.OrganizationID); err != nil {
 		return view, err
 	}
 	if who.UserID == "" { // an organization's key is good there and nowhere else
@@ -58,6 +58,6 @@ func (h *Handler) SessionOf(ctx context.Context, who domain.Caller) (SessionView
 		return view, err
 	}
 	view.User, view.EmailProven = &user, &proven
-	view.Organizations, err = h.Store.Accounts.Memberships(ctx, who.UserID)
+	view.Organizations, err = h.Store.Organizations.Memberships(ctx, who.UserID)
 	return view, err
 }

@@ -29,12 +29,12 @@ func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membershi
 
 // readKey reads an API key that the caller may list.
 func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
-	return h.Accounts.Key(c.Request.Context(), keysOf(c), keyID)
+	return h.Organizations.Key(c.Request.Context(), keysOf(c), keyID)
 }
 
 // readMember reads a member or an open invitation of the organization that the request acts in.
 func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
-	member, err := h.Accounts.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
+	member, err := h.Organizations.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
 	return member.Member, err
 }
 
@@ -73,7 +73,7 @@ func (h *Handler) mayReset(c *gin.Context, userID string) error {
 // mayChangeKey is the finder of the caller's own keys and, for admins, their organization's.
 func (h *Handler) mayChangeKey(c *gin.Context, keyID string) error {
 	who := httpx.Caller(c)
-	key, err := h.Accounts.Key(c.Request.Context(), accountdb.KeyFilter{OrganizationID: who.OrganizationID, UserID: who.UserID}, keyID)
+	key, err := h.Organizations.Key(c.Request.Context(), accountdb.KeyFilter{OrganizationID: who.OrganizationID, UserID: who.UserID}, keyID)
 	if err == nil && key.Scope == domain.KeyScopeOrganization && !who.Role.AtLeast(domain.RoleAdmin) {
 		err = apierr.New(apierr.PermissionDenied, "only an admin may change an organization's key")
 	}

@@ -13,9 +13,9 @@ import (
 
 // Deps is what the handler of organizations needs.
 type Deps struct {
-	Accounts  *accountdb.Store
-	Auth      *auth.Resolver // forgets keys and members that change
-	PublicURL string         // where browsers reach the service: links of invitations and resets begin with it
+	Organizations *accountdb.Organizations
+	Auth          *auth.Resolver // forgets keys and members that change
+	PublicURL     string         // where browsers reach the service: links of invitations and resets begin with it
 }
 
 // Handler serves the endpoints of organizations.

@@ -23,7 +23,7 @@ func (h *Handler) listKeys(c *gin.Context) {
 	}
 	filter := keysOf(c)
 	filter.After = p.After
-	keys, err := h.Accounts.Keys(c.Request.Context(), filter, p.Limit+1)
+	keys, err := h.Organizations.Keys(c.Request.Context(), filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -86,7 +86,7 @@ func (h *Handler) createKey(c *gin.Context) {
 		return
 	}
 	k := secrets.NewAPIKey()
-	stored, err := h.Accounts.CreateKey(c.Request.Context(), who, accountdb.NewKey{
+	stored, err := h.Organizations.CreateKey(c.Request.Context(), who, accountdb.NewKey{
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
 	})
 	if err != nil {
@@ -103,7 +103,7 @@ func (h *Handler) revokeKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Accounts.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
+	if err := h.Organizations.RevokeKey(c.Request.Context(), actor(c), keyID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -141,7 +141,7 @@ func (h *Handler) rotateKey(c *gin.Context) {
 	k := secrets.NewAPIKey()
 	made := accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
 	overlap := time.Duration(body.OverlapSeconds.Or(httpx.DefaultOverlap)) * time.Second
-	stored, err := h.Accounts.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
+	stored, err := h.Organizations.RotateKey(c.Request.Context(), actor(c), keyID, made, overlap)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -28,7 +28,7 @@ func (h *Handler) listMembers(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	members, err := h.Accounts.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
+	members, err := h.Organizations.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -67,7 +67,7 @@ func (h *Handler) addMember(c *gin.Context) {
 	}
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
 	link := accountdb.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: ends.Time}
-	added, err := h.Accounts.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
+	added, err := h.Organizations.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
@@ -87,7 +87,7 @@ func (h *Handler) removeMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Accounts.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
+	if err := h.Organizations.RemoveMember(c.Request.Context(), actor(c), entry); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -117,7 +117,7 @@ func (h *Handler) resetMember(c *gin.Context) {
 		return
 	}
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
-	if err := h.Accounts.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
+	if err := h.Organizations.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

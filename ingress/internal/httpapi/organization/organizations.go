@@ -61,13 +61,13 @@ func (h *Handler) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
 	case who.UserID != "" && only != "":
-		return h.Accounts.MembershipIn(ctx, who.UserID, only)
+		return h.Organizations.MembershipIn(ctx, who.UserID, only)
 	case who.UserID != "":
-		return h.Accounts.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
+		return h.Organizations.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
-	org, err := h.Accounts.Organization(ctx, who.OrganizationID)
+	org, err := h.Organizations.Organization(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (h *Handler) createOrganization(c *gin.Context) {
 		return
 	}
 	who := httpx.Caller(c)
-	made, err := h.Accounts.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
+	made, err := h.Organizations.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -133,7 +133,7 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 	}
 	who := actor(c)
 	who.OrganizationID = org
-	renamed, err := h.Accounts.RenameOrganization(c.Request.Context(), who, body.Name.Or(known.Name))
+	renamed, err := h.Organizations.RenameOrganization(c.Request.Context(), who, body.Name.Or(known.Name))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
