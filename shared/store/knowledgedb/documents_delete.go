@@ -145,7 +145,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 					}
 				}
 			}
-			more, err := s.closeParts(ctx, org, parts)
+			more, err := closeParts(ctx, s.db, org, parts)
 			if err != nil {
 				return ended, err
 			}
@@ -156,8 +156,8 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 
 func (r reader) runs() int { return r.Last - r.First + 1 }
 
-func (s *Store) closeParts(ctx context.Context, org string, parts []sessiondb.Span) (ended []executiondb.Ended, err error) {
-	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
+func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Span) (ended []executiondb.Ended, err error) {
+	err = db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		ended, _, err = sessiondb.CloseSessions(ctx, tx, parts)
 		return err
 	})

@@ -75,16 +75,16 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 		out, err = addDocuments(ctx, tx, org, docs, limits)
 		return err
 	})
-	return out, s.sayWhy(ctx, "adding documents", org, contentsToKeep(docs), err)
+	return out, explain(ctx, s.blobs, "adding documents", org, contentsToKeep(docs), err)
 }
 
-// sayWhy explains why documents were not kept. Those contents that there was no room for are removed.
-func (s *Store) sayWhy(ctx context.Context, what, org string, contents []blobdb.Blob, err error) error {
+// explain adds the reason for which documents were not kept, and removes contents that exceeded the quota.
+func explain(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrDocumentsFull):
-		left := s.blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
+		left := blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
 		err = errors.Join(err, left)
 	case errors.Is(err, blobdb.ErrBlobGone):
 		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed while it was kept; send it again")
@@ -369,7 +369,7 @@ func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDoc
 		out, err = replaceDocument(ctx, tx, org, id, &with, limits)
 		return err
 	})
-	return out, s.sayWhy(ctx, "replacing document", org, contentsToKeep([]NewDocument{with}), err)
+	return out, explain(ctx, s.blobs, "replacing document", org, contentsToKeep([]NewDocument{with}), err)
 }
 
 func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {

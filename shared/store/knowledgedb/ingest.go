@@ -212,7 +212,7 @@ func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done Fini
 // FailDocument ends a document with the reason why it cannot be read; nothing of it stays but its row and its content. false: it
 // was taken from the worker.
 func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError) (bool, error) {
-	kept, err := s.withDocument(ctx, held, s.without(ctx, held), failed, cause.Code, cause.Message)
+	kept, err := s.withDocument(ctx, held, removing(ctx, held), failed, cause.Code, cause.Message)
 	if err != nil {
 		return false, fmt.Errorf("failing document: %w", err)
 	}
@@ -221,15 +221,15 @@ func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domai
 
 const failed = `status = 'failed', lease_until = NULL, error_code = $4, error_message = $5, chunks = 0, updated_at = clock_timestamp()`
 
-// without removes what is indexed of a document in hand.
-func (s *Store) without(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
+// removing returns the step of a transaction that removes the index entries of a document.
+func removing(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
 	return func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, held.OrganizationID, []string{held.ID}) }
 }
 
 // PostponeDocument requeues a document to be read again after delay. It fails the document with the cause if its deadline comes
 // first, or if this was attempt MaxDocumentAttempts. It returns false if the document was taken from the worker.
 func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
-	kept, err := s.withDocument(ctx, held, s.without(ctx, held),
+	kept, err := s.withDocument(ctx, held, removing(ctx, held),
 		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,
 		lease_until = NULL, error_code = $4, error_message = $5, not_before = clock_timestamp() + $6::interval, chunks = 0,
 		updated_at = clock_timestamp()`,
@@ -242,7 +242,7 @@ func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause d
 
 // ReleaseDocument gives a document back to be read by another worker at once, as if this one had not had it. It keeps its place.
 func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
-	_, err := s.withDocument(ctx, held, s.without(ctx, held),
+	_, err := s.withDocument(ctx, held, removing(ctx, held),
 		`status = 'queued', lease_until = NULL, attempts = attempts - 1, deadline = CASE WHEN attempts > 1 THEN deadline END, chunks = 0,
 		updated_at = clock_timestamp()`)
 	if err != nil {
