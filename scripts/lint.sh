@@ -40,6 +40,16 @@ large=$(find "$@" -name '*.go' ! -name '*_test.go' -exec wc -l {} \; |
 [ -z "$large" ] || fail "too large a package (4,000 lines, 30 files):
 $large"
 
+# A type has at most 40 methods, without its tests.
+wide=$(find "$@" -name '*.go' ! -name '*_test.go' -exec awk '
+		/^func \([a-zA-Z_]* *\*?[A-Za-z_]+(\[[^]]*\])?\) / {
+			dir = FILENAME; sub("/[^/]*$", "", dir)
+			type = $0; sub(/^func \([a-zA-Z_]* *\*?/, "", type); sub(/[^A-Za-z_].*/, "", type)
+			print dir, type
+		}' {} + | sort | uniq -c | awk '$1 > 40 { printf "%s: %s has %d methods\n", $2, $3, $1 }')
+[ -z "$wide" ] || fail "too many methods of a type (40):
+$wide"
+
 for script in scripts/setup .ci/run .ci/containers $(find scripts deploy -name '*.sh' -print); do
 	case $(head -n 1 "$script") in
 	*bash*) bash -n "$script" || fail "shell syntax: $script" ;;

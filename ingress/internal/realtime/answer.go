@@ -40,7 +40,7 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 		it.refused = true
 	}
 	a.given = nil
-	a.response = c.set.NewID("resp")
+	a.response = c.newID("resp")
 	c.tell(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
 	why := openaiapi.Refused(statusOf(refusal.Code), refusal)
 	c.finish(&e, now, status{name: statusFailed, err: &why})
@@ -53,7 +53,7 @@ func (c *Conversation) open(e *effects, a *answer) {
 		return
 	}
 	a.opened = true
-	it := c.message(a, status{name: statusInProgress})
+	it := a.message(status{name: statusInProgress})
 	c.tell(e, "response.output_item.added", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 	c.added(e, len(c.items), it, false)
 	c.tell(e, "response.content_part.added", partEvent{a.place(), a.part("")})
@@ -67,7 +67,7 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 		return e
 	}
 	c.active = now
-	if err := c.run(&e, now, a, event); err != nil { // a log that is not ours to repair
+	if err := takeRunEvent(c, &e, now, a, event); err != nil { // a log that is not ours to repair
 		c.abandon(&e, now, openaiapi.Error{
 			Type: openaiapi.TypeServer, Code: string(apierr.Internal), Message: "the run's events cannot be read",
 		}, true)
@@ -75,7 +75,7 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 	return e
 }
 
-func (c *Conversation) run(e *effects, now time.Time, a *answer, event domain.Event) error {
+func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event domain.Event) error {
 	switch event.Type {
 	case domain.EventRunRestarted:
 		a.attempts.Restarted()
@@ -88,7 +88,7 @@ func (c *Conversation) run(e *effects, now time.Time, a *answer, event domain.Ev
 		}
 		fresh, ok := a.attempts.Delta(said.Text)
 		if !ok {
-			c.restarted(e, now, a)
+			runRestarted(c, e, now, a)
 			return nil
 		}
 		c.grow(e, a, fresh)
@@ -100,12 +100,12 @@ func (c *Conversation) run(e *effects, now time.Time, a *answer, event domain.Ev
 		a.waits = run.RequiredAction
 		c.complete(e, now, a, "")
 	case domain.EventRunCompleted, domain.EventRunFailed, domain.EventRunCancelled, domain.EventRunTimedOut:
-		return c.ended(e, now, a, event.Data)
+		return runEnded(c, e, now, a, event.Data)
 	}
 	return nil
 }
 
-func (c *Conversation) ended(e *effects, now time.Time, a *answer, data []byte) error {
+func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte) error {
 	var told struct {
 		Run domain.Run `json:"run"`
 	}
@@ -124,7 +124,7 @@ func (c *Conversation) ended(e *effects, now time.Time, a *answer, data []byte) 
 		}
 		fresh, ok := a.attempts.Rest(full)
 		if !ok {
-			c.restarted(e, now, a)
+			runRestarted(c, e, now, a)
 			return nil
 		}
 		c.complete(e, now, a, fresh)
@@ -191,7 +191,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 		}
 		c.said(e, now, a)
 	case a.mute != nil:
-		c.unspoken(e, now, a.id, *a.mute)
+		answerUnspoken(c, e, now, a.id, *a.mute)
 	default:
 		e.Commands = a.say(e.Commands, start, 0)
 	}

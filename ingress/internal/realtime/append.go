@@ -13,7 +13,7 @@ func (c *Conversation) append(eventID, encoded []byte) Effects {
 	c.broken = 0
 	in := &c.input
 	at := in.end
-	samples, err := in.decode(encoded, c.listening())
+	samples, err := in.decode(encoded, c.session.listening())
 	switch {
 	case errors.Is(err, errFull), errors.Is(err, errKept):
 		c.refuse(&e, named(eventID), codeFull, "audio", err.Error())
@@ -26,7 +26,7 @@ func (c *Conversation) append(eventID, encoded []byte) Effects {
 }
 
 // slowAppend is append for events that quickAppend leaves.
-func (c *Conversation) slowAppend(e *effects, r *request) Effects {
+func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	var encoded string
 	if !r.object.has("audio") {
 		r.object.wrong("audio", codeMissing, "is required")

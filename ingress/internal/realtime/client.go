@@ -15,16 +15,16 @@ const (
 
 // handlers are what a client can ask for, but for append, which comes fifty times a second.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
-	"session.update":             (*Conversation).update,
-	"input_audio_buffer.commit":  (*Conversation).commit,
-	"input_audio_buffer.clear":   (*Conversation).clear,
-	"output_audio_buffer.clear":  (*Conversation).clearOutput,
-	"conversation.item.create":   (*Conversation).create,
-	"conversation.item.retrieve": (*Conversation).retrieve,
-	"conversation.item.delete":   (*Conversation).remove,
-	"conversation.item.truncate": (*Conversation).truncate,
-	"response.create":            (*Conversation).respond,
-	"response.cancel":            (*Conversation).stopResponse,
+	"session.update":             updateSession,
+	"input_audio_buffer.commit":  commitBuffer,
+	"input_audio_buffer.clear":   clearBuffer,
+	"output_audio_buffer.clear":  clearOutput,
+	"conversation.item.create":   createItem,
+	"conversation.item.retrieve": retrieveItem,
+	"conversation.item.delete":   deleteItem,
+	"conversation.item.truncate": truncateItem,
+	"response.create":            createResponse,
+	"response.cancel":            cancelResponse,
 }
 
 // Client takes a message of the client's.
@@ -40,7 +40,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	var e effects
 	r := &request{}
 	if !utf8.Valid(raw) || kind(raw) != '{' || json.Unmarshal(raw, &r.object.members) != nil {
-		c.unreadable(&e)
+		unreadable(c, &e)
 		return e
 	}
 	c.broken = 0
@@ -54,7 +54,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 		return e
 	}
 	if r.kind == appendType {
-		return c.slowAppend(&e, r)
+		return slowAppend(c, &e, r)
 	}
 	c.active = now
 	handle, known := handlers[r.kind]
@@ -70,7 +70,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	return e
 }
 
-func (c *Conversation) unreadable(e *effects) {
+func unreadable(c *Conversation, e *effects) {
 	c.broken++
 	c.refuse(e, nil, codeJSON, "", "an event must be a JSON object in UTF-8")
 	if c.broken >= brokenMost {
@@ -78,8 +78,8 @@ func (c *Conversation) unreadable(e *effects) {
 	}
 }
 
-// update sets what the client names of the session.
-func (c *Conversation) update(e *effects, _ time.Time, r *request) {
+// updateSession changes the fields of the session that the client sent.
+func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	if !r.object.has("session") {
 		r.object.wrong("session", codeMissing, "is required")
 	}
@@ -87,7 +87,7 @@ func (c *Conversation) update(e *effects, _ time.Time, r *request) {
 	after := c.session
 	if ok {
 		after.update(c.set.Model, o)
-		if !c.instructionsFit(after.instructions, "") {
+		if !c.items.instructionsFit(after.instructions, "") {
 			o.wrong("instructions", codeTooLong, "must have at most %d characters, with those of system items", instructionsMax)
 		}
 	}
@@ -95,7 +95,7 @@ func (c *Conversation) update(e *effects, _ time.Time, r *request) {
 		return
 	}
 	in := &c.input
-	if after.detection == nil && c.listening() { // what was kept waits for the client's commit
+	if after.detection == nil && c.session.listening() { // what was kept waits for the client's commit
 		in.start = in.buffered(true)
 		in.speech, in.behind = nil, in.end // what the worker finds before, it found while it still listened
 	}
@@ -106,10 +106,10 @@ func (c *Conversation) update(e *effects, _ time.Time, r *request) {
 	c.next(e, c.active)
 }
 
-// commit makes an item of the buffer.
-func (c *Conversation) commit(e *effects, _ time.Time, r *request) {
+// commitBuffer makes an item of the audio in the input buffer.
+func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 	in := &c.input
-	from, to := in.buffered(c.listening()), in.end
+	from, to := in.buffered(c.session.listening()), in.end
 	if to-from < commitLeast {
 		c.refuse(e, r.id, codeEmpty, "", "the buffer has less than 100 ms of audio")
 		return
@@ -122,7 +122,7 @@ func (c *Conversation) commit(e *effects, _ time.Time, r *request) {
 	if in.speech != nil {
 		name = in.speech.item
 	} else {
-		name = c.set.NewID("item")
+		name = c.newID("item")
 	}
 	in.speech, in.start, in.behind = nil, to, to
 	c.committed(e, span{item: name, line: name, from: from, to: to})
@@ -130,17 +130,17 @@ func (c *Conversation) commit(e *effects, _ time.Time, r *request) {
 	c.release(e)
 }
 
-// clear forgets the buffer.
-func (c *Conversation) clear(e *effects, now time.Time, _ *request) {
+// clearBuffer drops the audio in the input buffer.
+func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	in := &c.input
 	in.speech, in.start, in.behind = nil, in.end, in.end
-	in.prune(c.listening())
+	in.prune(c.session.listening())
 	e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceClear, From: in.end})
 	c.tell(e, "input_audio_buffer.cleared", struct{}{})
 	c.release(e)
 	c.next(e, now)
 }
 
-func (c *Conversation) clearOutput(e *effects, _ time.Time, r *request) {
+func clearOutput(c *Conversation, e *effects, _ time.Time, r *request) {
 	c.refuse(e, r.id, codeUnsupported, "type", "output_audio_buffer.clear is for WebRTC: over a WebSocket, the client plays what it was sent")
 }

@@ -8,11 +8,13 @@ import (
 
 // Conversation is a connection's state. It is one goroutine's.
 type Conversation struct {
+	teller
+
 	set     Settings
 	session session
 	id      string
 	input   input
-	items   []*item
+	items   items
 	held    []held  // audio of items, until the user has said what he is saying
 	now     *answer // the response under way
 	before  *answer // the one before: its audio may still be playing
@@ -30,9 +32,11 @@ type held struct {
 
 func (c *Conversation) shown() *shownSession { return c.session.shown(c.set) }
 
-func (c *Conversation) listening() bool { return c.session.detection != nil }
+// listening reports whether the worker finds speech in the input.
+func (s *session) listening() bool { return s.detection != nil }
 
-func (c *Conversation) interrupts() bool { return c.listening() && c.session.detection.interrupt }
+// interrupts reports whether speech cancels the response in progress.
+func (s *session) interrupts() bool { return s.listening() && s.detection.interrupt }
 
 // Open tells the client of the session.
 func (c *Conversation) Open() Effects {
@@ -45,7 +49,7 @@ func (c *Conversation) Open() Effects {
 func (c *Conversation) config() contract.VoiceConfig {
 	config := c.session.config()
 	if c.now != nil {
-		config.Voice = c.voiceOf(c.now)
+		config.Voice = c.now.voiceIn(&c.session)
 	}
 	return config
 }
@@ -87,7 +91,7 @@ func (c *Conversation) answer(name string) *answer {
 	case c.before != nil && c.before.id == name:
 		return c.before
 	}
-	if _, it := c.find(name); it != nil {
+	if _, it := c.items.find(name); it != nil {
 		return it.answer
 	}
 	return nil
@@ -97,7 +101,7 @@ func (c *Conversation) answer(name string) *answer {
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()
-	low := in.floor(c.listening())
+	low := in.floor(c.session.listening())
 	in.heard = low
 	out := Resumption{Open: contract.VoiceOpen{Config: c.config(), Position: low}, Audio: in.frames(low, in.end)}
 	if in.speech != nil {

@@ -48,16 +48,16 @@ type request struct {
 }
 
 // refuse tells what is wrong with a client's event.
-func (c *Conversation) refuse(e *effects, eventID *string, code, param, message string) {
+func (t teller) refuse(e *effects, eventID *string, code, param, message string) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: code, Message: message, EventID: eventID}
 	if param != "" {
 		said.Param = &param
 	}
-	c.tell(e, "error", errorEvent{said})
+	t.tell(e, "error", errorEvent{said})
 }
 
 // faulty tells what is wrong with fields of a client's event; false when nothing is.
-func (c *Conversation) faulty(e *effects, r *request) bool {
+func (t teller) faulty(e *effects, r *request) bool {
 	if len(r.found) == 0 {
 		return false
 	}
@@ -65,13 +65,13 @@ func (c *Conversation) faulty(e *effects, r *request) bool {
 	for i, f := range r.found {
 		all[i] = f.Field + ": " + f.Message
 	}
-	c.refuse(e, r.id, r.found[0].Code, r.found[0].Field, strings.Join(all, "; "))
+	t.refuse(e, r.id, r.found[0].Code, r.found[0].Field, strings.Join(all, "; "))
 	return true
 }
 
 // Error makes an error event that no event of the client's caused: of the connection, or of a worker.
-func (c *Conversation) Error(code, message string) Event {
-	return Event{Body: c.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
+func (t teller) Error(code, message string) Event {
+	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }
 
 // statusOf gives the status that a refusal has in HTTP: it says of what type an error is.

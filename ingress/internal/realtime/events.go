@@ -111,13 +111,16 @@ type transcriptDoneEvent struct {
 	Transcript string `json:"transcript"`
 }
 
+// teller makes the events of a connection.
+type teller struct{ newID func(prefix string) string }
+
 // tell adds an event: its type and id, and what it says.
-func (c *Conversation) tell(e *effects, kind string, says any) {
-	e.Events = append(e.Events, Event{Body: c.event(kind, says)})
+func (t teller) tell(e *effects, kind string, says any) {
+	e.Events = append(e.Events, Event{Body: t.event(kind, says)})
 }
 
-func (c *Conversation) event(kind string, says any) []byte {
-	head, err := json.Marshal(eventHead{kind, c.set.NewID("event")})
+func (t teller) event(kind string, says any) []byte {
+	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {
 		panic(err) // not reached: two texts
 	}
@@ -133,9 +136,9 @@ func (c *Conversation) event(kind string, says any) []byte {
 }
 
 // audioEvent is the one that comes by the thousand. Its ids are ours and need no escapes.
-func (c *Conversation) audioEvent(a *answer, samples []byte) Event {
+func (t teller) audioEvent(a *answer, samples []byte) Event {
 	const fixed = len(`{"type":"response.output_audio.delta","event_id":"","response_id":"","item_id":"","output_index":0,"content_index":0,"delta":""}`)
-	eventID := c.set.NewID("event")
+	eventID := t.newID("event")
 	size := fixed + len(eventID) + len(a.response) + len(a.id) + base64.StdEncoding.EncodedLen(len(samples))
 	b := slices.Grow([]byte(nil), size)
 	b = append(append(b, `{"type":"response.output_audio.delta","event_id":"`...), eventID...)

@@ -24,8 +24,9 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 	return e
 }
 
-// restarted ends a response whose run answers otherwise than it was told: the run is stopped, for what was heard cannot be taken back.
-func (c *Conversation) restarted(e *effects, now time.Time, a *answer) {
+// runRestarted ends a response whose run started again and now answers differently. The run is stopped, because the client has
+// already heard the beginning of the first answer.
+func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	c.abandon(e, now, openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: openaiapi.CodeStreamRestarted,
 		Message: "the run " + a.run + " began anew and answers otherwise than was told: what was said cannot be taken back",
@@ -56,7 +57,7 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now
 	if a.opened {
-		c.closeMessage(e, a, s)
+		closeMessage(c, e, a, s)
 	}
 	c.tell(e, "response.done", responseEvent{c.shownResponse(a, s)})
 	if a.begun && !ending(e, a.id) {
@@ -90,7 +91,7 @@ func ending(e *effects, name string) bool {
 }
 
 // closeMessage tells the end of an answer's message.
-func (c *Conversation) closeMessage(e *effects, a *answer, s status) {
+func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 	text := string(a.spoken.text[:a.spoken.told])
 	if a.text {
 		c.tell(e, "response.output_text.done", textDoneEvent{a.place(), text})
@@ -99,10 +100,10 @@ func (c *Conversation) closeMessage(e *effects, a *answer, s status) {
 		c.tell(e, "response.output_audio_transcript.done", transcriptDoneEvent{a.place(), text})
 	}
 	c.tell(e, "response.content_part.done", partEvent{a.place(), a.part(text)})
-	it := c.message(a, s)
+	it := a.message(s)
 	c.tell(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 	var previous *string
-	if at, _ := c.find(a.id); at >= 0 {
+	if at, _ := c.items.find(a.id); at >= 0 {
 		c.items[at] = it
 		if at > 0 {
 			previous = &c.items[at-1].id

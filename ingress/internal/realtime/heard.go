@@ -29,7 +29,7 @@ func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *d
 	e.Drop = append(e.Drop, a.id)
 	e.End = append(e.End, Ended{Answer: a.id, RunID: a.run, Cancel: a.final == nil, Heard: heard})
 	c.finish(e, now, status{name: statusCancelled, reason: reason})
-	c.keep(a, heard)
+	c.items.keep(a, heard)
 }
 
 // silence stops what is still playing of the answer before, when the user speaks.
@@ -42,12 +42,12 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 	a.stopped, a.recorded = true, true
 	e.Drop = append(e.Drop, a.id)
 	e.End = append(e.End, Ended{Answer: a.id, RunID: a.run, Heard: heard})
-	c.keep(a, heard)
+	c.items.keep(a, heard)
 }
 
-// keep makes an answer's item say what was heard of it.
-func (c *Conversation) keep(a *answer, heard *domain.Heard) {
-	if _, it := c.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
+// keep cuts the text of an answer's item to what was heard.
+func (l *items) keep(a *answer, heard *domain.Heard) {
+	if _, it := l.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
 		it.parts[0].text, it.parts[0].annotations = heard.Text, nil
 	}
 }
@@ -82,8 +82,8 @@ func (a *answer) heard(now time.Time) *domain.Heard {
 	return new(a.spoken.heard(a.spoken.playhead.advance(now)))
 }
 
-// truncate takes the client's word for what was heard of an answer.
-func (c *Conversation) truncate(e *effects, now time.Time, r *request) {
+// truncateItem records how much of an answer's audio the client has played.
+func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 	var itemID string
 	part, ms := 0, 0
 	r.object.need("item_id", &itemID, nameMax)
@@ -95,7 +95,7 @@ func (c *Conversation) truncate(e *effects, now time.Time, r *request) {
 	if c.faulty(e, r) {
 		return
 	}
-	_, it := c.find(itemID)
+	_, it := c.items.find(itemID)
 	switch {
 	case it == nil:
 		c.refuse(e, r.id, codeNoItem, "item_id", "there is no item "+itemID)
@@ -138,5 +138,5 @@ func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	}
 	a.recorded = true
 	e.End = append(e.End, Ended{Answer: a.id, RunID: a.run, Heard: heard})
-	c.keep(a, heard)
+	c.items.keep(a, heard)
 }

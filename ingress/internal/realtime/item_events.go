@@ -8,8 +8,8 @@ import (
 	"parley/shared/contract"
 )
 
-// create adds an item of the client's.
-func (c *Conversation) create(e *effects, now time.Time, r *request) {
+// createItem adds an item that the client sent.
+func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	if !r.object.has("item") {
 		r.object.wrong("item", codeMissing, "is required")
 	}
@@ -19,22 +19,22 @@ func (c *Conversation) create(e *effects, now time.Time, r *request) {
 	at := len(c.items)
 	if ok {
 		it, audio = readItem(o)
-		c.checkItem(o, it)
-		at = c.behindItem(r.object)
+		checkItem(c, o, it)
+		at = placeBehind(c, r.object)
 	}
 	if c.faulty(e, r) {
 		return
 	}
-	if it.waiting && !c.roomFor(audio) {
+	if it.waiting && !roomFor(c, audio) {
 		c.refuse(e, r.id, codeFull, "item.content", tooManyWait)
 		return
 	}
-	if it.waiting && !c.listening() && c.input.rest(false) > againMost {
+	if it.waiting && !c.session.listening() && c.input.rest(false) > againMost {
 		c.refuse(e, r.id, codeUncommitted, "item.content", uncommitted)
 		return
 	}
 	if it.id == "" {
-		it.id = c.set.NewID("item")
+		it.id = c.newID("item")
 	}
 	c.added(e, at, it, true)
 	if it.waiting {
@@ -45,39 +45,39 @@ func (c *Conversation) create(e *effects, now time.Time, r *request) {
 }
 
 // roomFor tells whether an item's audio can be kept until it is transcribed.
-func (c *Conversation) roomFor(audio []byte) bool {
+func roomFor(c *Conversation, audio []byte) bool {
 	bytes := int64(len(audio))
 	for _, h := range c.held {
 		bytes += int64(len(h.samples))
 	}
-	kept := c.input.end - c.input.floor(c.listening())
+	kept := c.input.end - c.input.floor(c.session.listening())
 	return len(c.input.waits)+len(c.held) < waitsMost && kept+bytes/bytesOf <= keptMost
 }
 
 // checkItem checks an item against those that there are.
-func (c *Conversation) checkItem(o object, it *item) {
+func checkItem(c *Conversation, o object, it *item) {
 	if it.id != "" && c.known(it.id) {
 		o.wrong("id", codeValue, "there is an item %s already", it.id)
 	}
-	if it.role == "system" && !c.instructionsFit(c.session.instructions, it.said()) {
+	if it.role == "system" && !c.items.instructionsFit(c.session.instructions, it.said()) {
 		o.wrong("content", codeTooLong, "all instructions together must have at most %d characters", instructionsMax)
 	}
-	if it.role == "user" && utf8.RuneCountInString(it.said())+c.unansweredLength() > messageMost {
+	if it.role == "user" && utf8.RuneCountInString(it.said())+c.items.unansweredLength() > messageMost {
 		o.wrong("content", codeTooLong, "what was not answered yet must have at most %d characters together", messageMost)
 	}
 }
 
 // known tells whether an id is an item's, or will be, or still is for the line's worker.
 func (c *Conversation) known(itemID string) bool {
-	_, there := c.find(itemID)
+	_, there := c.items.find(itemID)
 	waits := slices.ContainsFunc(c.input.waits, func(w span) bool { return w.item == itemID })
 	return waits || there != nil || c.now != nil && c.now.id == itemID || c.input.speech != nil && c.input.speech.item == itemID
 }
 
-// unansweredLength is how many characters the user has said since the last response, at least.
-func (c *Conversation) unansweredLength() int {
+// unansweredLength counts the characters that the user has said since the last response.
+func (l *items) unansweredLength() int {
 	sum := 0
-	for _, it := range c.items {
+	for _, it := range *l {
 		switch {
 		case it.taken || it.role == "system":
 		case it.role == "assistant":
@@ -91,8 +91,8 @@ func (c *Conversation) unansweredLength() int {
 	return sum
 }
 
-// behindItem gives the place of a new item: behind the one that the client names, or at the end.
-func (c *Conversation) behindItem(o object) int {
+// placeBehind returns the place of a new item: behind the item that the client names, or at the end.
+func placeBehind(c *Conversation, o object) int {
 	var previous string
 	if !o.text("previous_item_id", &previous, nameMax) {
 		return len(c.items)
@@ -100,7 +100,7 @@ func (c *Conversation) behindItem(o object) int {
 	if previous == "root" {
 		return 0
 	}
-	at, it := c.find(previous)
+	at, it := c.items.find(previous)
 	if it == nil {
 		o.wrong("previous_item_id", codeNoItem, "there is no item %s", previous)
 	}
@@ -110,10 +110,10 @@ func (c *Conversation) behindItem(o object) int {
 // release puts the audio of items into the line, as soon as nobody is speaking and the worker has listened to nearly all that came:
 // what it may still need of that is sent once more.
 func (c *Conversation) release(e *effects) {
-	if len(c.held) == 0 || c.input.speech != nil || c.listening() && c.input.rest(true) > againMostHeard {
+	if len(c.held) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > againMostHeard {
 		return
 	}
-	inserted, audio := c.input.insert(c.held, c.listening())
+	inserted, audio := c.input.insert(c.held, c.session.listening())
 	e.Audio = append(e.Audio, audio...)
 	for _, s := range inserted {
 		c.input.waits = append(c.input.waits, s)
@@ -122,21 +122,21 @@ func (c *Conversation) release(e *effects) {
 	c.held = nil
 }
 
-func (c *Conversation) itemOf(e *effects, r *request) (int, *item) {
+func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 	var itemID string
 	r.object.need("item_id", &itemID, nameMax)
 	if c.faulty(e, r) {
 		return -1, nil
 	}
-	at, it := c.find(itemID)
+	at, it := c.items.find(itemID)
 	if it == nil {
 		c.refuse(e, r.id, codeNoItem, "item_id", "there is no item "+itemID)
 	}
 	return at, it
 }
 
-func (c *Conversation) retrieve(e *effects, _ time.Time, r *request) {
-	if _, it := c.itemOf(e, r); it != nil {
+func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
+	if _, it := namedItem(c, e, r); it != nil {
 		c.tell(e, "conversation.item.retrieved", retrievedEvent{it.shown()})
 	}
 }
@@ -144,9 +144,9 @@ func (c *Conversation) retrieve(e *effects, _ time.Time, r *request) {
 // kept tells whether the session keeps an item: it is an answer, or what a run was given.
 func (i *item) kept() bool { return i.answer != nil || i.taken && !i.refused && i.said() != "" }
 
-// remove forgets an item that no run was given: what one was given stays with the run, and so in the session.
-func (c *Conversation) remove(e *effects, now time.Time, r *request) {
-	at, it := c.itemOf(e, r)
+// deleteItem deletes an item. Items that were passed to a run belong to the session and stay.
+func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
+	at, it := namedItem(c, e, r)
 	if it == nil {
 		return
 	}

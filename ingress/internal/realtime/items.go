@@ -99,8 +99,12 @@ func (i *item) said() string {
 	return strings.Join(texts, "\n")
 }
 
-func (c *Conversation) find(id string) (int, *item) {
-	for i, it := range c.items {
+// items are the entries of the conversation, oldest first.
+type items []*item
+
+// find returns the item with an id and its place; -1 and nil if there is none.
+func (l *items) find(id string) (int, *item) {
+	for i, it := range *l {
 		if it.id == id {
 			return i, it
 		}
@@ -108,23 +112,24 @@ func (c *Conversation) find(id string) (int, *item) {
 	return -1, nil
 }
 
-// place puts an item at a place, and gives the id of the one before. The oldest fall out when there are too many.
-func (c *Conversation) place(at int, it *item) (previous *string) {
-	c.items = slices.Insert(c.items, at, it)
+// place inserts an item and returns the id of the item before it. The oldest items are dropped when there are too many; now, the
+// answer in progress, stays.
+func (l *items) place(at int, it *item, now *answer) (previous *string) {
+	*l = slices.Insert(*l, at, it)
 	if at > 0 {
-		previous = &c.items[at-1].id
+		previous = &(*l)[at-1].id
 	}
 	bytes := 0
-	for _, i := range c.items {
+	for _, i := range *l {
 		bytes += i.bytes()
 	}
-	for len(c.items) > itemsMost || bytes > textsMost {
-		old := slices.IndexFunc(c.items, func(i *item) bool { return !i.waiting && i != it && (c.now == nil || i.id != c.now.id) })
+	for len(*l) > itemsMost || bytes > textsMost {
+		old := slices.IndexFunc(*l, func(i *item) bool { return !i.waiting && i != it && (now == nil || i.id != now.id) })
 		if old < 0 {
 			break
 		}
-		bytes -= c.items[old].bytes()
-		c.items = slices.Delete(c.items, old, old+1)
+		bytes -= (*l)[old].bytes()
+		*l = slices.Delete(*l, old, old+1)
 	}
 	return previous
 }
@@ -147,17 +152,17 @@ func (i *item) bytes() int {
 	return sum
 }
 
-// last gives the id of the newest item; nil for none.
-func (c *Conversation) last() *string {
-	if len(c.items) == 0 {
+// last returns the id of the newest item; nil if there is none.
+func (l *items) last() *string {
+	if len(*l) == 0 {
 		return nil
 	}
-	return &c.items[len(c.items)-1].id
+	return &(*l)[len(*l)-1].id
 }
 
 // added places an item and tells of it.
 func (c *Conversation) added(e *effects, at int, it *item, done bool) {
-	previous := c.place(at, it)
+	previous := c.items.place(at, it, c.now)
 	c.tell(e, "conversation.item.added", itemEvent{previous, it.shown()})
 	if done {
 		c.tell(e, "conversation.item.done", itemEvent{previous, it.shown()})

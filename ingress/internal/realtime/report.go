@@ -14,38 +14,38 @@ func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	var e effects
 	switch r.Type {
 	case contract.VoiceAlive:
-		c.alive(r)
+		reportAlive(c, r)
 		c.release(&e)
 	case contract.VoiceStarted:
-		c.started(&e, now, r)
+		speechStarted(c, &e, now, r)
 	case contract.VoiceStopped:
-		c.stopped(&e, now, r)
+		speechStopped(c, &e, now, r)
 	case contract.VoiceTranscript:
-		c.transcribed(&e, now, r)
+		utteranceTranscribed(c, &e, now, r)
 	case contract.VoiceSegment:
-		c.segment(&e, r)
+		segmentSpoken(c, &e, r)
 	case contract.VoiceSaid:
 		if a := c.saying(r.Answer); a != nil && a.last {
 			c.said(&e, now, a)
 		}
 	case contract.VoiceFailed:
-		c.failed(&e, now, r)
+		taskFailed(c, &e, now, r)
 	}
 	return e
 }
 
-func (c *Conversation) alive(r contract.VoiceReport) {
+func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in := &c.input
 	in.heard = max(in.heard, min(r.Heard, in.end))
 	in.needs = max(in.needs, min(r.Needs, in.end))
-	in.prune(c.listening())
+	in.prune(c.session.listening())
 }
 
-// started takes that speech began. What the worker heard before a commit took it, or has heard anew, is known already.
-func (c *Conversation) started(e *effects, now time.Time, r contract.VoiceReport) {
+// speechStarted handles the beginning of speech. It ignores speech that a commit has taken already, or that a new worker found again.
+func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
-	switch _, known := c.find(r.Item); {
-	case !c.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > nameMax:
+	switch _, known := c.items.find(r.Item); {
+	case !c.session.listening() || r.From < in.behind || known != nil || r.Item == "" || len(r.Item) > nameMax:
 		return
 	case in.speech != nil:
 		in.speech.line = r.Item
@@ -54,7 +54,7 @@ func (c *Conversation) started(e *effects, now time.Time, r contract.VoiceReport
 	c.active = now
 	in.speech = &speech{item: r.Item, line: r.Item, from: min(max(r.From, in.start), in.end)}
 	c.tell(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
-	if !c.interrupts() {
+	if !c.session.interrupts() {
 		return
 	}
 	c.silence(e, now)
@@ -63,8 +63,8 @@ func (c *Conversation) started(e *effects, now time.Time, r contract.VoiceReport
 	}
 }
 
-// stopped takes that speech ended: it is an item from now on.
-func (c *Conversation) stopped(e *effects, now time.Time, r contract.VoiceReport) {
+// speechStopped handles the end of speech and makes an item of it.
+func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	if in.speech == nil || in.speech.line != r.Item {
 		return
@@ -74,7 +74,7 @@ func (c *Conversation) stopped(e *effects, now time.Time, r contract.VoiceReport
 	to := min(max(r.To, was.from), in.end)
 	in.speech, in.start = nil, max(in.start, to)
 	c.tell(e, "input_audio_buffer.speech_stopped", stoppedEvent{was.item, in.ms(to)})
-	c.committed(e, span{item: was.item, line: was.line, from: was.from, to: to, auto: c.listening() && c.session.detection.create})
+	c.committed(e, span{item: was.item, line: was.line, from: was.from, to: to, auto: c.session.listening() && c.session.detection.create})
 	c.release(e)
 }
 
@@ -82,13 +82,13 @@ func (c *Conversation) stopped(e *effects, now time.Time, r contract.VoiceReport
 func (c *Conversation) committed(e *effects, utterance span) {
 	c.input.waits = append(c.input.waits, utterance)
 	it := &item{id: utterance.item, role: "user", status: statusCompleted, parts: []part{{kind: partInputAudio}}, waiting: true}
-	c.tell(e, "input_audio_buffer.committed", committedEvent{it.id, c.last()})
+	c.tell(e, "input_audio_buffer.committed", committedEvent{it.id, c.items.last()})
 	c.added(e, len(c.items), it, true)
 }
 
-// transcribed takes what was said.
-func (c *Conversation) transcribed(e *effects, now time.Time, r contract.VoiceReport) {
-	utterance, it := c.settled(r.Item)
+// utteranceTranscribed handles the transcript of an utterance.
+func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
+	utterance, it := settleUtterance(c, r.Item)
 	if it == nil {
 		return
 	}
@@ -113,14 +113,14 @@ func clean(text string) string {
 	return text
 }
 
-// settled takes an utterance off those that are waited for; nil when it is not.
-func (c *Conversation) settled(line string) (span, *item) {
+// settleUtterance removes an utterance from those that wait for a transcript. It returns a nil item if it is not among them.
+func settleUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
 	if !waited {
 		return span{}, nil
 	}
-	c.input.prune(c.listening())
-	_, it := c.find(utterance.item)
+	c.input.prune(c.session.listening())
+	_, it := c.items.find(utterance.item)
 	return utterance, it
 }
 
@@ -159,8 +159,8 @@ func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	return e
 }
 
-// segment takes that a piece of an answer was said whole.
-func (c *Conversation) segment(e *effects, r contract.VoiceReport) {
+// segmentSpoken handles the end of a spoken segment of an answer.
+func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 	a := c.saying(r.Answer)
 	if a == nil {
 		return
@@ -173,15 +173,15 @@ func (c *Conversation) segment(e *effects, r contract.VoiceReport) {
 	c.transcript(e, a, g.end)
 }
 
-// failed takes that something cannot be transcribed, said or set.
-func (c *Conversation) failed(e *effects, now time.Time, r contract.VoiceReport) {
+// taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker rejects.
+func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
 	if r.Failure != nil {
 		why = *r.Failure
 	}
 	switch {
 	case r.Item != "":
-		_, it := c.settled(r.Item)
+		_, it := settleUtterance(c, r.Item)
 		if it == nil {
 			return
 		}
@@ -191,15 +191,15 @@ func (c *Conversation) failed(e *effects, now time.Time, r contract.VoiceReport)
 		})
 		c.next(e, now)
 	case r.Answer != "":
-		c.unspoken(e, now, r.Answer, why)
+		answerUnspoken(c, e, now, r.Answer, why)
 	default:
-		c.misconfigured(e, why)
+		configFailed(c, e, why)
 	}
 }
 
-// unspoken takes that an answer cannot be spoken: the rest is told in writing, and once that is whole the response ends. The session
-// has the whole answer, too.
-func (c *Conversation) unspoken(e *effects, now time.Time, name string, why contract.VoiceFailure) {
+// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and then the response fails. The session
+// has the whole answer.
+func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why contract.VoiceFailure) {
 	a := c.saying(name)
 	if a == nil {
 		return
@@ -211,13 +211,13 @@ func (c *Conversation) unspoken(e *effects, now time.Time, name string, why cont
 	}
 }
 
-// misconfigured takes back what the worker cannot do: the session goes on with what there is.
-func (c *Conversation) misconfigured(e *effects, why contract.VoiceFailure) {
+// configFailed resets the setting that the worker rejects. The session continues without it.
+func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: why.Code, Message: why.Message}
 	switch why.Param {
 	case "voice":
 		said.Param = new("session.audio.output.voice")
-		c.unvoice()
+		dropVoice(c)
 	case "language":
 		said.Param = new("session.audio.input.transcription.language")
 		c.session.language = ""
@@ -231,8 +231,8 @@ func (c *Conversation) misconfigured(e *effects, why contract.VoiceFailure) {
 	c.tell(e, "session.updated", sessionEvent{c.shown()})
 }
 
-// unvoice gives up the voice that is set: the response's, else the session's, else the agent's.
-func (c *Conversation) unvoice() {
+// dropVoice removes the voice in use: the response's, else the session's, else the agent's.
+func dropVoice(c *Conversation) {
 	switch {
 	case c.now != nil && c.now.voice != "":
 		c.now.voice = ""

@@ -83,14 +83,14 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 		out.Metadata["run_id"] = a.run
 	}
 	if !a.text {
-		out.Audio = &shownAudio{Output: shownOutput{Format: pcm, Voice: c.voiceOf(a)}}
+		out.Audio = &shownAudio{Output: shownOutput{Format: pcm, Voice: a.voiceIn(&c.session)}}
 	}
 	if s.name == statusInProgress {
 		return out
 	}
 	out.Details = &shownDetails{Type: s.name, Reason: s.reason, Error: s.err}
 	if a.opened {
-		out.Output = append(out.Output, c.message(a, s).shown())
+		out.Output = append(out.Output, a.message(s).shown())
 	}
 	if a.final != nil {
 		u := a.final.Usage
@@ -102,15 +102,15 @@ func (c *Conversation) shownResponse(a *answer, s status) *shownResponse {
 	return out
 }
 
-func (c *Conversation) voiceOf(a *answer) string {
+func (a *answer) voiceIn(s *session) string {
 	if a.voice != "" {
 		return a.voice
 	}
-	return c.session.voice
+	return s.voice
 }
 
 // message is an answer's item as it stands.
-func (c *Conversation) message(a *answer, s status) *item {
+func (a *answer) message(s status) *item {
 	it := &item{id: a.id, role: "assistant", status: statusIncomplete, answer: a, taken: true}
 	if s.name == statusInProgress || s.name == statusCompleted {
 		it.status = s.name

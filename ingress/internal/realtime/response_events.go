@@ -8,11 +8,11 @@ import (
 	"parley/ingress/internal/openaiapi"
 )
 
-// respond begins a response, once all transcripts are there.
-func (c *Conversation) respond(e *effects, now time.Time, r *request) {
+// createResponse begins a response once all transcripts have arrived.
+func createResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	asked := &ask{eventID: r.id, text: c.session.text}
 	if o, ok := r.object.object("response"); ok {
-		c.readAsk(o, asked)
+		readAsk(c, o, asked)
 	}
 	if c.faulty(e, r) {
 		return
@@ -25,7 +25,7 @@ func (c *Conversation) respond(e *effects, now time.Time, r *request) {
 	c.next(e, now)
 }
 
-func (c *Conversation) readAsk(o object, asked *ask) {
+func readAsk(c *Conversation, o object, asked *ask) {
 	asked.text = modality(o, asked.text)
 	refuseTools(o)
 	refuseMoved(o, betaResponse)
@@ -39,7 +39,7 @@ func (c *Conversation) readAsk(o object, asked *ask) {
 	var instructions string
 	if o.text("instructions", &instructions, instructionsMax) && strings.TrimSpace(instructions) != "" {
 		asked.instructions = &instructions
-		if !c.instructionsFit(instructions, "") {
+		if !c.items.instructionsFit(instructions, "") {
 			o.wrong("instructions", codeTooLong, "must have at most %d characters, with those of system items", instructionsMax)
 		}
 	}
@@ -57,8 +57,8 @@ func (c *Conversation) readAsk(o object, asked *ask) {
 	}
 }
 
-// stopResponse cancels the response under way.
-func (c *Conversation) stopResponse(e *effects, now time.Time, r *request) {
+// cancelResponse cancels the response in progress.
+func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	var name string
 	r.object.text("response_id", &name, nameMax)
 	if c.faulty(e, r) {
@@ -68,15 +68,15 @@ func (c *Conversation) stopResponse(e *effects, now time.Time, r *request) {
 	case c.now != nil && (name == "" || name == c.now.response):
 		c.interrupt(e, now, reasonClient)
 	case c.now == nil && c.asked != nil && name == "":
-		c.withdraw(e)
+		withdraw(c, e)
 	default:
 		c.refuse(e, r.id, codeNotActive, "", "there is no such response under way")
 	}
 }
 
 // withdraw ends a response that was asked for and waits for a transcript.
-func (c *Conversation) withdraw(e *effects) {
-	a := &answer{response: c.set.NewID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
+func withdraw(c *Conversation, e *effects) {
+	a := &answer{response: c.newID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
 	c.asked = nil
 	c.tell(e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
 	c.tell(e, "response.done", responseEvent{c.shownResponse(a, status{name: statusCancelled, reason: reasonClient})})

@@ -113,7 +113,7 @@ func (s *session) take(model string, raw json.RawMessage) error {
 
 // New makes the conversation of a connection. Its error says what is wrong with the settings' Session.
 func New(set Settings, now time.Time) (*Conversation, error) {
-	c := &Conversation{set: set, session: newSession(set), id: set.NewID("conv"), active: now}
+	c := &Conversation{teller: teller{set.NewID}, set: set, session: newSession(set), id: set.NewID("conv"), active: now}
 	if err := c.session.take(set.Model, set.Session); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (c *Conversation) next(e *effects, now time.Time) {
 		asked := c.asked
 		c.asked = nil
 		c.begin(e, now, asked, true)
-	case c.due && (c.input.speech == nil || !c.interrupts()):
+	case c.due && (c.input.speech == nil || !c.session.interrupts()):
 		c.begin(e, now, &ask{text: c.session.text}, false)
 	}
 }
@@ -46,7 +46,7 @@ func (c *Conversation) next(e *effects, now time.Time) {
 func (c *Conversation) begin(e *effects, now time.Time, asked *ask, told bool) {
 	c.due = false
 	instructions := c.session.instructions
-	message, history, taken := c.unanswered()
+	message, history, taken := c.items.unanswered()
 	switch {
 	case asked.instructions == nil:
 	case message == "":
@@ -65,19 +65,19 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, told bool) {
 		it.taken = true
 	}
 	c.active = now
-	c.now = &answer{id: c.set.NewID("item"), text: asked.text, voice: asked.voice, metadata: asked.metadata, given: taken}
+	c.now = &answer{id: c.newID("item"), text: asked.text, voice: asked.voice, metadata: asked.metadata, given: taken}
 	e.Begin = append(e.Begin, Turn{
-		Answer: c.now.id, Message: message, Instructions: joined(instructions, c.systemText()), History: history,
+		Answer: c.now.id, Message: message, Instructions: joined(instructions, c.items.systemText()), History: history,
 	})
 	if asked.voice != "" {
 		c.configure(e)
 	}
 }
 
-// unanswered gives what was said since the last response: what the user said last, and the exchanges before it that the client made.
-func (c *Conversation) unanswered() (message string, history []domain.Exchange, taken []*item) {
+// unanswered returns what was said since the last response: the user's message, and the exchanges before it that the client created.
+func (l *items) unanswered() (message string, history []domain.Exchange, taken []*item) {
 	var users []string
-	for _, it := range c.items {
+	for _, it := range *l {
 		if it.taken || it.role == "system" {
 			continue
 		}
@@ -125,10 +125,10 @@ func kept(history []domain.Exchange) []domain.Exchange {
 	return history[from:]
 }
 
-// systemText is what all system items say.
-func (c *Conversation) systemText() string {
+// systemText joins the texts of all system items.
+func (l *items) systemText() string {
 	var texts []string
-	for _, it := range c.items {
+	for _, it := range *l {
 		if it.role == "system" {
 			texts = append(texts, it.said())
 		}
@@ -136,9 +136,9 @@ func (c *Conversation) systemText() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// instructionsFit tells whether instructions and what system items say, one more included, are not too long together.
-func (c *Conversation) instructionsFit(instructions, more string) bool {
-	return utf8.RuneCountInString(joined(instructions, joined(c.systemText(), more))) <= instructionsMax
+// instructionsFit reports whether instructions, all system items and one more text together are within the limit.
+func (l *items) instructionsFit(instructions, more string) bool {
+	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= instructionsMax
 }
 
 func joined(first, second string) string {
