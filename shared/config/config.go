@@ -74,7 +74,7 @@ type Logging struct {
 
 // Telemetry is where a process sends its traces.
 type Telemetry struct {
-	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector that traces are sent to by OTLP/HTTP, as an http:// or https:// address; empty: none."`
+	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector that traces are sent to by OTLP, as an http:// or https:// address; empty: none."`
 	// CaptureContent has the name and the meaning that OpenTelemetry gives it.
 	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Put what models are sent and answer into traces."`
 	// CallersDecide is for where only an operator's own proxies reach the ingress.

@@ -1,15 +1,19 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -46,7 +50,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 		return nil, err
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn().Err(err).Msg("traces are not sent") }))
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(cfg.OTLPEndpoint, "/")+tracesPath))
+	exporter, err := newExporter(ctx, cfg.OTLPEndpoint)
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
@@ -60,6 +64,19 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 	limits.EventCountLimit = 0 // libraries put the texts of errors there, which may quote anything
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
+}
+
+// newExporter makes the exporter of the protocol that the standard variables name. The default is OTLP over HTTP.
+func newExporter(ctx context.Context, endpoint string) (*otlptrace.Exporter, error) {
+	const variable = "OTEL_EXPORTER_OTLP_PROTOCOL"
+	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv(variable)); protocol {
+	case "", "http/protobuf":
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(strings.TrimRight(endpoint, "/")+tracesPath))
+	case "grpc":
+		return otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint))
+	default:
+		return nil, fmt.Errorf("%s must be http/protobuf or grpc, not %q", variable, protocol)
+	}
 }
 
 // Close sends what is left, for a moment also when ctx has ended: the process does, whether the collector is there or not.

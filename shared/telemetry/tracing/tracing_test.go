@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	pb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"parley/shared/config"
@@ -30,11 +32,13 @@ const (
 
 // receiver is an OTLP collector.
 type receiver struct {
+	collector.UnimplementedTraceServiceServer
+
 	mu    sync.Mutex
 	spans []*pb.Span
 }
 
-// ServeHTTP takes spans.
+// ServeHTTP takes spans over HTTP.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	raw, err := io.ReadAll(req.Body)
 	var got collector.ExportTraceServiceRequest
@@ -45,6 +49,17 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "no traces", http.StatusBadRequest)
 		return
 	}
+	r.take(&got)
+	w.Header().Set("Content-Type", "application/x-protobuf")
+}
+
+// Export takes spans over gRPC.
+func (r *receiver) Export(_ context.Context, got *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	r.take(got)
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+func (r *receiver) take(got *collector.ExportTraceServiceRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, of := range got.GetResourceSpans() {
@@ -52,7 +67,6 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			r.spans = append(r.spans, scoped.GetSpans()...)
 		}
 	}
-	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
 // open makes a tracer, and what gives its spans by name once it was closed.
@@ -74,6 +88,36 @@ func open(t *testing.T) (*Tracer, func() map[string]*pb.Span) {
 			byName[s.GetName()] = s
 		}
 		return byName
+	}
+}
+
+// TestGRPCCollectors sends a span to a collector that speaks gRPC alone.
+func TestGRPCCollectors(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{}
+	server := grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, r)
+	go func() { _ = server.Serve(listener) }() // until Stop
+	t.Cleanup(server.Stop)
+	tracer, err := Open(t.Context(), config.Telemetry{OTLPEndpoint: "http://" + listener.Addr().String()}, "test", zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := tracer.Root(t.Context(), Server, "over gRPC", "")
+	span.End()
+	tracer.Close(t.Context())
+	if len(r.spans) != 1 || r.spans[0].GetName() != "over gRPC" {
+		t.Errorf("got %v", r.spans)
+	}
+
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+	_, err = Open(t.Context(), config.Telemetry{OTLPEndpoint: "http://127.0.0.1:1"}, "test", zerolog.Nop())
+	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_PROTOCOL") {
+		t.Errorf("an unknown protocol: %v", err)
 	}
 }
 
