@@ -3333,8 +3333,8 @@ ErrorCode: TypeAlias = Literal[
     "method_not_allowed",
     # The agent was changed meanwhile, or the run's action was decided otherwise: read it again.
     "version_conflict",
-    # There is one like it already, there are as many as there may be, or it is being deleted.
-    # `detail` says which.
+    # There is one like it already, there are as many as there may be, it is being deleted, or the
+    # hook is disabled. `detail` says which.
     "conflict",
     # `If-Match` does not name the version that is there: read it again.
     "precondition_failed",
