@@ -1,43 +1,35 @@
 package ingress_test
 
 import (
-	"context"
 	"errors"
+	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 
-	"parley/shared/bus/embedded"
 	"parley/shared/testkit"
 )
 
-// littleNATS runs a NATS server whose streams may have so many bytes together, until the test or the returned function ends it.
-func littleNATS(t *testing.T, dir string, port int, bytes int64) (url string, stop func()) {
+// littleNATS runs a NATS server whose streams may have so many MiB together. resize restarts it with another size.
+func littleNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
-	server, err := embedded.Start(embedded.Config{Dir: dir, Port: port, MaxStore: bytes, Log: zerolog.Nop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := server.Stop(ctx); err != nil {
-			t.Error(err)
+	path := filepath.Join(t.TempDir(), "little.conf")
+	write := func(size string) {
+		if err := os.WriteFile(path, []byte("jetstream { max_file: "+size+", max_mem: 16M }\n"), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	t.Cleanup(stop)
-	return server.URL(), stop
+	write(size)
+	server = testkit.NATSWith(t, path, nil)
+	return server, func(size string) {
+		write(size)
+		server.Kill9()
+		server.Restart()
+	}
 }
 
 // wantJobs waits until the ingress reports the job stream as it should, and its bus as one that answers, in /readyz and in /metrics.
@@ -81,12 +73,12 @@ func dependencies(metrics string) string {
 // space, without a restart of anything.
 func TestAFullStoreOfTheBusIsReported(t *testing.T) {
 	t.Parallel()
-	url, _ := littleNATS(t, t.TempDir(), embedded.RandomPort, 24<<20)
-	js := jetStream(t, url) // another stream of the server, which reserves nothing and takes what there is
+	server, _ := littleNATS(t, "24M")
+	js := jetStream(t, server.URL) // another stream of the server, which reserves nothing and takes what there is
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHERS", Subjects: []string{"others"}}); err != nil {
 		t.Fatal(err)
 	}
-	r := newRigOn(t, defaults(), url)
+	r := newRigOn(t, defaults(), server.URL)
 	if _, err := r.bus.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -111,19 +103,14 @@ func TestAFullStoreOfTheBusIsReported(t *testing.T) {
 // with more space, without a restart of the ingress.
 func TestABusTooSmallForTheStreamIsReported(t *testing.T) {
 	t.Parallel()
-	dir, port := filepath.Join(t.TempDir(), "nats"), testkit.FreePort(t)
-	url, stop := littleNATS(t, dir, port, 4<<20)
-	if !strings.HasSuffix(url, ":"+strconv.Itoa(port)) {
-		t.Fatalf("the server listens at %s", url)
-	}
-	r := newRigOn(t, defaults(), url)
+	server, resize := littleNATS(t, "4M")
+	r := newRigOn(t, defaults(), server.URL)
 	if _, err := r.bus.EnsureStream(t.Context()); err == nil {
 		t.Fatal("a server with 4 MiB has a stream")
 	}
 	r.wantJobs("with 4 MiB", false)
 
-	stop()
-	littleNATS(t, dir, port, 32<<20)
+	resize("32M")
 	for end := time.Now().Add(30 * time.Second); ; { // as the sweeper does every few seconds
 		_, err := r.bus.EnsureStream(t.Context())
 		if err == nil {

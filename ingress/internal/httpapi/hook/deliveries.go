@@ -190,7 +190,8 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
 	h.Hooks.Forget(hookID)
 	hook, err := h.Hooks.get(c.Request.Context(), hookID)
 	if apierr.CodeOf(err) == apierr.NotFound {
-		return nil, apierr.New(apierr.Conflict, "the hook takes no deliveries: it is disabled, or its API key is no longer valid; enable it or set another keyId")
+		return nil, apierr.New(apierr.Conflict,
+			"the hook takes no deliveries: it is disabled, or its API key is no longer valid; enable it or set another keyId")
 	}
 	return hook, err
 }
