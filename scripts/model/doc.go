@@ -23,9 +23,9 @@
 // another transaction than it changes them. An answer may be lost, and a statement whose caller has given up may be carried out late.
 //
 // As in the product, runs are accepted, claimed and finished in batches, and a worker's heartbeats are one statement. These statements skip
-// a row that another transaction has locked; all other statements of a worker ignore such locks. A second statement explains the claims of a
-// batch that cannot be granted. If it fails, the whole batch fails, although its other runs are claimed. In two of three schedules with
-// faults, claims and results wait for others, so that batches are large.
+// a row that another transaction has locked; all other statements of a worker ignore such locks. A second statement explains claims that
+// cannot be granted. If it fails, the whole batch fails, although its other runs are claimed. In two of three schedules with faults, claims
+// and results wait for others, so that batches are large.
 //
 // When the retention of a run is over, the model removes its key and keeps its row. A key is kept for longer than the stream knows message
 // ids, as in the product; in half of the schedules both times are seconds, so that keys expire while faults happen.
