@@ -152,7 +152,7 @@ func (c credentialCall) given(t *testing.T, s *store.Store, raw *sql.DB, acting,
 	if _, err := tx.ExecContext(t.Context(), `SELECT set_config('parley.organizations', $1, true), set_config('parley.user', $2, true)`, acting, credential); err != nil {
 		t.Fatal(err)
 	}
-	query := `SELECT coalesce(string_agg(given::text, ' '), '') FROM (SELECT * FROM ` + c.call + `) given`
+	query := `SELECT coalesce(string_agg(given::text, ' '), '') FROM (SELECT * FROM ` + c.call + `) given` //nolint:unqueryvet // each has its own columns
 	if err := tx.QueryRowContext(t.Context(), query, credential).Scan(&given); err != nil {
 		t.Fatalf("%s: %v", c.call, err)
 	}

@@ -12,7 +12,11 @@ import (
 // saying makes a run of a session whose message has so many bytes.
 func (b *bench) saying(session string, bytes int) queuedb.NewRun {
 	r := b.run("", session)
-	r.Input, _ = json.Marshal(domain.Input{Message: strings.Repeat("m", bytes)})
+	input, err := json.Marshal(domain.Input{Message: strings.Repeat("m", bytes)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Input = input
 	return r
 }
 

@@ -91,7 +91,8 @@ const largeInput = 256 << 10
 // A doorbell names a run, and only its row knows whose it is: this function looks at all organizations' runs.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
-  CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input, caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
+  CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
+  caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
   deadline, db_now, caller_allowed, locked FROM claim_runs_2($1, $2)`
 
 // Claim takes those of the runs that may start now, in one statement that waits for no lock. The answers are in the order of runIDs.

@@ -34,7 +34,8 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 const historyBytes = 8 << 20
 
 const historyQuery = `SELECT seq, message, earlier, answer FROM (
-  SELECT newest.*, sum(octet_length(message) + octet_length(answer) + coalesce(octet_length(earlier::text), 0)) OVER (ORDER BY seq DESC) AS bytes
+  SELECT seq, message, earlier, answer,
+    sum(octet_length(message) + octet_length(answer) + coalesce(octet_length(earlier::text), 0)) OVER (ORDER BY seq DESC) AS bytes
   FROM (SELECT r.seq, r.input->>'message' AS message, r.input->'history' AS earlier,
 	  CASE WHEN h.text = '' THEN $5 ELSE coalesce(h.text, r.answer) END AS answer
 	FROM runs r LEFT JOIN heard h ON h.run_id = r.id
@@ -43,8 +44,8 @@ const historyQuery = `SELECT seq, message, earlier, answer FROM (
 	ORDER BY r.seq DESC LIMIT $4) newest) sized
 WHERE bytes <= $6 ORDER BY seq`
 
-// History reads the newest completed turns of a session before seq, oldest first, at most limit and 8 MiB. An answer that was spoken is what was
-// heard of it, also when its run was cancelled for that.
+// History reads the newest completed turns of a session before seq, oldest first, at most limit and 8 MiB. An answer that was spoken is
+// what was heard of it, also when its run was cancelled for that.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	var turns []Turn
 	err := s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
