@@ -241,7 +241,7 @@ func TestOpenIDNamesHaveNoHiddenCharacters(t *testing.T) {
 	b := newBrowser(t, "")
 	number := 0
 	for given, want := range map[string]string{
-		"Grace": "Grace", "Grace\u00a0Hopper ": "Grace Hopper", "Gr\u3164ace\u2800": "Grace", "G\u202erace\ufe0f": "Grace", "Grace\x00\n": "Grace",
+		"Grace": "Grace", "Grace\u00a0Hopper": "Grace Hopper", "Grace\t": "Grace", "Gr\u3164ace\u2800": "Grace", "G\u202erace\ufe0f": "Grace", "Grace\x00\n": "Grace",
 		"می\u200cخواهم": "می\u200cخواهم", "👩\u200d🔬": "👩\u200d🔬", "\u3164": "local", "\u3000": "local", "": "local",
 		strings.Repeat("x", httpx.MaxName) + "y": strings.Repeat("x", httpx.MaxName),
 	} {
