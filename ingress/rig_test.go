@@ -17,6 +17,7 @@ import (
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/shared/bus"
 	"parley/shared/config"
+	"parley/shared/connect"
 	"parley/shared/domain"
 	"parley/shared/store"
 	"parley/shared/store/executiondb"
@@ -53,6 +54,12 @@ func defaults() ingress.Config {
 
 func newRig(t *testing.T, cfg ingress.Config) *rig {
 	t.Helper()
+	return newRigOn(t, cfg, testkit.NATS(t))
+}
+
+// newRigOn makes a rig on the NATS server of this address.
+func newRigOn(t *testing.T, cfg ingress.Config, natsURL string) *rig {
+	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, err := store.Open(dsn, 16)
 	if err != nil {
@@ -60,7 +67,7 @@ func newRig(t *testing.T, cfg ingress.Config) *rig {
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.ErrorLevel)
-	b, err := bus.Dial(testkit.NATS(t), "test", log)
+	b, err := bus.Dial(natsURL, "test", log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +85,8 @@ func (r *rig) serve(cfg ingress.Config, log zerolog.Logger) (url string, stop fu
 	if err != nil {
 		r.Fatal(err)
 	}
-	in, err := ingress.New(cfg, ingress.Deps{Store: r.store, Bus: r.bus, Log: log, Listener: listener})
+	registry := (&connect.Servers{Store: r.store, Bus: r.bus}).Metrics(true)
+	in, err := ingress.New(cfg, ingress.Deps{Store: r.store, Bus: r.bus, Log: log, Metrics: registry, Listener: listener})
 	if err != nil {
 		r.Fatal(err)
 	}

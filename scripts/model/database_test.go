@@ -331,31 +331,18 @@ func (c claim) String() string {
 	return fmt.Sprintf("run %d fence=%d attempt=%d", c.run.id, c.fence, c.attempts)
 }
 
+// claim is claim_runs_2 of one run.
 func (db *database) claim(id int) claim {
 	s, r := db.sim, db.byID(id)
-	none := claim{run: r}
-	if r == nil {
-		return none
-	}
-	if r.isLocked(s) {
+	switch {
+	case r == nil:
+		return claim{}
+	case r.isLocked(s):
 		return claim{run: r, locked: true}
+	case !db.claimable(r):
+		return claim{run: r}
 	}
 	o := r.open
-	if o == nil || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
-		return none
-	}
-	expired := o.status == running && o.leaseUntil < s.now && db.startedAt < s.now-lease
-	if s.mutant.claimLiveLease {
-		expired = o.status == running
-	}
-	if (o.status != queued || o.notBefore > s.now) && !expired {
-		return none
-	}
-	for _, other := range db.runs { // open_runs_one_per_session
-		if other != r && other.session == r.session && other.open != nil && other.open.status != queued && !s.mutant.claimOutOfOrder {
-			return claim{run: r, conflict: true}
-		}
-	}
 	s.claimed(r)
 	if o.status == running {
 		s.taken(r, "a claim")
@@ -368,6 +355,29 @@ func (db *database) claim(id int) claim {
 	}
 	s.fenced(r, o.fence)
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
+}
+
+// claimable is the condition of claim_runs_2.
+func (db *database) claimable(r *run) bool {
+	s, o := db.sim, r.open
+	if o == nil || r.isLocked(s) || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
+		return false
+	}
+	expired := o.status == running && o.leaseUntil < s.now && db.startedAt < s.now-lease
+	if s.mutant.claimLiveLease {
+		expired = o.status == running
+	}
+	return o.status == queued && o.notBefore <= s.now || expired
+}
+
+// conflicts is open_runs_one_per_session, for a run that is about to be claimed.
+func (db *database) conflicts(r *run) bool {
+	if db.sim.mutant.claimOutOfOrder || !db.claimable(r) {
+		return false
+	}
+	return slices.ContainsFunc(db.runs, func(other *run) bool {
+		return other != r && other.session == r.session && other.open != nil && other.open.status != queued
+	})
 }
 
 // isLocked reports whether another transaction has locked the run's open row.

@@ -14,6 +14,7 @@
 //	stream_test.go                shared/bus/jobs.go and bus.go, and what nats-server promises of a work queue, no more
 //	ingress_test.go               ingress/internal/dispatch
 //	worker_test.go                workers/internal/runner
+//	batch_test.go                 shared/batch, store/executiondb/claim.go and finish.go
 //	tools_test.go                 workers/internal/toolset/remote.go, workers/internal/toolserver
 //	sweeper_test.go               workers/internal/sweep
 //
@@ -21,10 +22,13 @@
 // reads the heads of sessions and the places of the window from a snapshot that is older than its writes, and a sweeper finds rows in
 // another transaction than it changes them. An answer may be lost, and a statement whose caller has given up may be carried out late.
 //
-// Runs are accepted in batches, and a worker's heartbeats are one statement, as in the product. Each claim and each result is a statement
-// of its own. These statements skip a row that another transaction has locked; all other statements of a worker ignore such locks. When
-// the retention of a run is over, the model removes its key and keeps its row. A key is kept for longer than the stream knows message ids,
-// as in the product; in half of the schedules both times are seconds, so that keys expire while faults happen.
+// As in the product, runs are accepted, claimed and finished in batches, and a worker's heartbeats are one statement. These statements skip
+// a row that another transaction has locked; all other statements of a worker ignore such locks. A second statement explains claims that
+// cannot be granted. If it fails, the whole batch fails, although its other runs are claimed. In two of three schedules with faults, claims
+// and results wait for others, so that batches are large.
+//
+// When the retention of a run is over, the model removes its key and keeps its row. A key is kept for longer than the stream knows message
+// ids, as in the product; in half of the schedules both times are seconds, so that keys expire while faults happen.
 //
 // Not modelled: steps of the clock, erasure, lanes, streams of events, documents, budgets.
 //

@@ -85,6 +85,7 @@ type tally struct {
 	schedules, quiet, runs, kills, effects, lost int
 	events                                       uint64
 	ends                                         map[string]int
+	batches                                      [largestTold + 1]int
 }
 
 func (c *tally) add(s *sim) {
@@ -97,6 +98,9 @@ func (c *tally) add(s *sim) {
 	c.effects += s.effects
 	c.lost += s.db.lost + s.bus.lost
 	c.events += s.events
+	for size, n := range s.batches {
+		c.batches[size] += n
+	}
 	for _, r := range s.db.runs {
 		c.ends[r.status]++
 	}
@@ -106,6 +110,7 @@ func (c *tally) log(t *testing.T, took, used time.Duration) {
 	t.Helper()
 	t.Logf("%d schedules, %d of them quiet, in %v with %v of a core: %.0f a minute", c.schedules, c.quiet, took.Round(time.Millisecond),
 		used.Round(time.Millisecond), float64(c.schedules)/used.Minutes())
+	t.Logf("batches of claims and results, by their size: %v", c.batches[1:])
 	t.Logf("%d events; %d runs %v, %d effects, %d kills, %d lost messages and answers", c.events, c.runs, c.ends, c.effects, c.kills, c.lost)
 }
 

@@ -14,6 +14,7 @@ type mutant struct {
 	deathsUncounted, noRedispatch, noSweeper                                                           bool
 	freedByAnother, expiredRunAnswers, freesLivingKeys, keyShorterThanWindow                           bool
 	lockFailsBatch, lockedLeaseLost, lockedResultDropped                                               bool
+	claimLockFailsBatch, batchClaimsTwice, claimsMixedUp, finishLockFailsBatch, lossFailsBatch         bool
 }
 
 // mutants are all of them, each with the promise that it must be seen to break. Some break one of two, whichever a schedule meets first.
@@ -44,13 +45,13 @@ var mutants = []struct {
 	{mutant{name: "unsafe is sent again", unsafeSentAgain: true}, "a side effect happens once", ""},
 	{mutant{name: "key of the attempt", keyOfAttempt: true}, "a side effect keeps its key", ""},
 	{mutant{name: "send before the ledger", sendBeforeLedger: true}, "a side effect happens once", ""},
-	{mutant{name: "call before its turn is kept", callBeforeTurn: true}, "a side effect happens once", "every accepted run ends"},
+	{mutant{name: "call before its turn is kept", callBeforeTurn: true}, "a side effect happens once", "a side effect keeps its key"},
 	{mutant{name: "sweeper times out what waits for a person", overdueThoughParked: true}, "a run has its time", ""},
 	{mutant{name: "sweeper ends poison unchecked", poisonUnchecked: true}, "only poison is ended as such", ""},
 	{mutant{name: "sweeper requeues unchecked", requeueUnchecked: true}, "a lease that lives is kept", ""},
 	{mutant{name: "deaths are not counted", deathsUncounted: true}, "poison ends", ""},
 	{mutant{name: "no redispatch", noRedispatch: true}, "every accepted run ends", ""},
-	{mutant{name: "no sweeper", noSweeper: true}, "every accepted run ends", "places come back"},
+	{mutant{name: "no sweeper", noSweeper: true}, "a run ends by its deadline", "places come back"},
 	{mutant{name: "only the process that frees an expired key replaces it", freedByAnother: true}, "an expired key is replaced", ""},
 	{mutant{name: "a run whose retention is over answers", expiredRunAnswers: true}, "an expired key is replaced", ""},
 	{mutant{name: "a key in use is freed", freesLivingKeys: true}, "one run per key", ""},
@@ -58,4 +59,9 @@ var mutants = []struct {
 	{mutant{name: "a locked session fails its batch", lockFailsBatch: true}, "a lock is its own run's alone", ""},
 	{mutant{name: "a locked lease is lost", lockedLeaseLost: true}, "a lock takes no run", ""},
 	{mutant{name: "a locked result is dropped", lockedResultDropped: true}, "a doorbell outlives its attempt", ""},
+	{mutant{name: "a locked run fails its batch of claims", claimLockFailsBatch: true}, "a lock is its own run's alone", ""},
+	{mutant{name: "a batch claims a run twice", batchClaimsTwice: true}, "each claim has a fence of its own", ""},
+	{mutant{name: "claims of a batch are mixed up", claimsMixedUp: true}, "equal answers per key", ""},
+	{mutant{name: "a locked run fails its batch of results", finishLockFailsBatch: true}, "a lock is its own run's alone", ""},
+	{mutant{name: "a run that was taken fails its batch of results", lossFailsBatch: true}, "a doorbell outlives its attempt", ""},
 }

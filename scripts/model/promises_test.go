@@ -53,6 +53,13 @@ func (s *sim) refusedByLock(o *order) {
 	}
 }
 
+// lockedOut is called when a claim or a result is refused because its run is locked.
+func (s *sim) lockedOut(id int, r *run) {
+	if r == nil || !r.isLocked(s) {
+		s.brokenf("a lock is its own run's alone", "run %d is refused as if it was locked", id)
+	}
+}
+
 // ends is called when a run ends, with its open row still there.
 func (s *sim) ends(r *run, status, by string) {
 	o := r.open

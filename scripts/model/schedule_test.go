@@ -18,6 +18,8 @@ const (
 type odds struct {
 	step int // a process dies, freezes or dawdles between two steps
 	lost int // a message, a statement or its answer is lost or late
+	// company is how long claims and results wait for others at most, to share a statement with: of a fast database they wait for none.
+	company time.Duration
 	// Misfortunes: how long it is between two of them on average, and which there are.
 	every time.Duration
 	kinds []func(*sim)
@@ -43,6 +45,8 @@ type sim struct {
 	world     *world
 	ingresses []*ingress
 	workers   []*worker
+
+	batches [largestTold + 1]int // of claims and results, by their size
 
 	ids, calls, kills, effects int
 	clients                    int            // that are not content yet
@@ -83,6 +87,7 @@ func (s *sim) drawOdds() {
 	s.calm = s.rng.between(20*time.Second, 100*time.Second)
 	s.odds.step = []int{0, 2, 6}[s.rng.n(3)]
 	s.odds.lost = []int{0, 5, 20, 60}[s.rng.n(4)]
+	s.odds.company = []time.Duration{0, 50 * time.Millisecond, 2 * time.Second}[s.rng.n(3)]
 	s.odds.every = s.rng.between(2*time.Second, 15*time.Second)
 	for _, kind := range misfortunes {
 		if s.rng.n(2) == 0 {

@@ -58,6 +58,8 @@ type worker struct {
 	wake     *box[struct{}]
 	draining bool
 	stream   int // the one that its sweeper has seen last
+	claiming *group[runID, claimAnswer]
+	ending   *group[ending, finished]
 }
 
 // holding is one run in this worker's hands.
@@ -89,7 +91,13 @@ func (h *holding) sleep(t *task, d time.Duration) error {
 func (s *sim) beginWorker(n int) {
 	w := &worker{sim: s, proc: &process{name: fmt.Sprintf("worker %d", n)}, n: n, freed: &box[struct{}]{}, wake: &box[struct{}]{}}
 	w.proc.start = func() { s.beginWorker(n) }
+	w.claiming = newGroup(w.claims)
+	w.ending = newGroup(func(t *task, all []ending) ([]finished, error) {
+		return ask(t, fmt.Sprintf("Finish %v", all), func() []finished { return s.db.finishAll(all) })
+	})
 	s.workers[n] = w
+	s.spawn(w.proc, w.claiming.run)
+	s.spawn(w.proc, w.ending.run)
 	s.spawn(w.proc, w.serve)
 	s.spawn(w.proc, w.heartbeat)
 	s.spawn(w.proc, w.watch)
@@ -152,7 +160,7 @@ type attempt struct {
 func (w *worker) carry(t *task, m *message) {
 	s := w.sim
 	asked := s.now
-	c, err := ask(t, fmt.Sprintf("Claim run %d", m.job.id), func() claim { return s.db.claim(m.job.id) })
+	c, err := w.claiming.do(t, runID(m.job.id))
 	if err != nil || c.conflict {
 		s.bus.nak(m, s.jitter(time.Second))
 		return
@@ -162,18 +170,13 @@ func (w *worker) carry(t *task, m *message) {
 		return
 	}
 	if c.fence == 0 {
-		v, err := ask(t, fmt.Sprintf("void the claim of run %d", m.job.id), func() voided { return s.db.voidClaim(m.job.id) })
-		if err != nil {
-			s.bus.nak(m, s.jitter(time.Second))
-			return
-		}
-		if v.ended && v.result != "" {
-			s.bus.done(m.job.id, m.job.replyTo, "", v.result)
+		if c.ended && c.result != "" {
+			s.bus.done(m.job.id, m.job.replyTo, "", c.result)
 		}
 		s.bus.ack(m)
 		return
 	}
-	a := &attempt{worker: w, claim: c, message: m, hold: &holding{
+	a := &attempt{worker: w, claim: c.claim, message: m, hold: &holding{
 		run: m.job.id, row: c.run, fence: c.fence, woken: &box[struct{}]{}, message: m, leaseUntil: asked + lease,
 	}}
 	if s.mutant.ackBeforeCommit {
@@ -235,9 +238,7 @@ func (a *attempt) finish(t *task, status, result string) {
 		tell()
 	}
 	a.persist(t, func() error {
-		f, err := ask(t, fmt.Sprintf("Finish run %d %s", a.hold.run, status), func() finished {
-			return s.db.finish(a.claim.run, a.claim.fence, status, result)
-		})
+		f, err := a.ending.do(t, ending{a.claim.run, a.claim.fence, status, result})
 		if f.locked && !s.mutant.lockedResultDropped {
 			err = errLocked
 		}

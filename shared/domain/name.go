@@ -63,18 +63,29 @@ func joins(r rune) bool {
 		unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Han, unicode.Hangul)
 }
 
-// CleanName returns the file name at the end of a path without its hidden characters, cut to at most maxRunes characters. White
-// space of every kind becomes a space. It returns "" if no visible character is left.
-func CleanName(name string, maxRunes int) string {
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.Map(func(r rune) rune {
-		if r != wideSpace && unicode.IsSpace(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
-			return ' ' // line breaks, too
+// CleanText returns text without the characters that HiddenRune returns, and without what is not UTF-8, cut to at most maxRunes
+// characters. White space of every kind becomes a space, and none stays at the ends.
+func CleanText(text string, maxRunes int) string {
+	runes := make([]rune, 0, len(text))
+	for _, r := range text {
+		switch {
+		case r == unicode.ReplacementChar:
+		case r != wideSpace && unicode.IsSpace(r): // line breaks, too
+			runes = append(runes, ' ')
+		default:
+			runes = append(runes, r)
 		}
-		return r
-	}, name)
+	}
 
-	runes := slices.DeleteFunc([]rune(name), func(r rune) bool { return r == unicode.ReplacementChar })
+	kept := trimmed(visible(runes))
+	if len(kept) > maxRunes {
+		kept = trimmed(visible(kept[:maxRunes])) // the cut may take what a joiner joins
+	}
+	return string(kept)
+}
+
+// visible returns the runes that are not hidden.
+func visible(runes []rune) []rune {
 	kept := make([]rune, 0, len(runes))
 	for i, r := range runes {
 		if !hidden(runes, i) {
@@ -84,13 +95,16 @@ func CleanName(name string, maxRunes int) string {
 	if HiddenRune(string(kept)) != utf8.RuneError { // a joiner lost the character that it joined
 		kept = slices.DeleteFunc(kept, func(r rune) bool { return unicode.In(r, unicode.Cf, unicode.Variation_Selector) })
 	}
+	return kept
+}
 
-	name = strings.TrimSpace(string(kept))
+func trimmed(runes []rune) []rune { return []rune(strings.TrimSpace(string(runes))) }
+
+// CleanName returns the file name at the end of a path as CleanText does. It returns "" if no visible character but dots is left.
+func CleanName(name string, maxRunes int) string {
+	name = CleanText(name[strings.LastIndexAny(name, `/\`)+1:], maxRunes)
 	if strings.TrimFunc(name, func(r rune) bool { return r == '.' || unicode.IsSpace(r) }) == "" {
 		return ""
-	}
-	if kept = []rune(name); len(kept) > maxRunes {
-		return strings.TrimSpace(string(kept[:maxRunes]))
 	}
 	return name
 }

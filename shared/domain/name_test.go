@@ -3,6 +3,7 @@ package domain_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"parley/shared/domain"
 )
@@ -23,6 +24,24 @@ func TestCleanName(t *testing.T) {
 		if got := domain.CleanName(given.name, given.most); got != want {
 			t.Errorf("%q: %q, want %q", given.name, got, want)
 		}
+	}
+}
+
+// A cleaned text has no fault, wherever it is cut.
+func TestCleanText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"plain", " a\tb\r\nc ", "👩\u200d🔬👩\u200d🔬", "❤\ufe0f❤\ufe0f", "می\u200cخواهم", "a\u200d\u200b\u3164b", "\u3000\u2800\u3000", "\xff\xfe", "a \u200d b",
+	} {
+		for most := range 10 {
+			got := domain.CleanText(text, most)
+			if fault := domain.NameFault(got); fault != "" || utf8.RuneCountInString(got) > most || got != strings.TrimSpace(got) {
+				t.Errorf("%+q cut at %d is %+q: %s", text, most, got, fault)
+			}
+		}
+	}
+	if got := domain.CleanText(" a\tb/c.\u00a0", 9); got != "a b/c." {
+		t.Errorf("got %+q", got)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
-		"message": {"type": "string", "minLength": 1, "maxLength": 32000, "description": "What to ask the agent, or to tell it."},
+		"message": {"type": "string", "minLength": 1, "description": "What to ask the agent, or to tell it."},
 		"sessionId": {"type": "string", "minLength": 1, "maxLength": 128,
 			"description": "The conversation to go on with, as an earlier answer named it. Without it a new one begins."}
 	},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"parley/ingress/internal/stream"
@@ -79,7 +80,7 @@ func (s *Submission) fingerprint() []byte {
 
 // NewRun returns the run to store, with a new id and without a fingerprint.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
-	input, err := json.Marshal(domain.Input{Message: s.Message, Data: s.Data, History: s.History, Instructions: s.Instructions})
+	input, err := s.input()
 	if err != nil {
 		return queuedb.NewRun{}, err
 	}
@@ -101,6 +102,18 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 	}
 	run.Dedupe = contract.Dedupe(run.OrganizationID, s.Endpoint, unique)
 	return run, nil
+}
+
+// input returns what the run is asked, as JSON that escapes no more than it must: escaped for HTML, a message of 2 MiB may have 12.
+func (s *Submission) input() ([]byte, error) {
+	var out bytes.Buffer
+	out.Grow(len(s.Message) + len(s.Data) + 64)
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(domain.Input{Message: s.Message, Data: s.Data, History: s.History, Instructions: s.Instructions}); err != nil {
+		return nil, fmt.Errorf("writing input: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
 // Charge counts a request that begins a run against its caller's limit. A replay costs nothing.

@@ -105,6 +105,7 @@ type api struct {
 	voice         *voice.Handler
 	widget        *widget.Handler
 	large         httpx.LargeAnswers
+	bodies        transfer.Bodies
 	templates     *agent.Templates
 	https         bool // browsers come by TLS, whatever the last hop is
 }
@@ -134,6 +135,7 @@ func newAPI(deps Deps) (*api, error) {
 		Limiter:       httpx.NewLimiter(deps.Limits, deps.Auth, deps.StreamLimits, deps.DemoTokens, deps.Store.Limits.DemoSpent),
 		SessionChecks: httpx.NewSessionChecks(deps.Auth, deps.RunDeadline),
 	}
+	a.bodies = transfer.Bodies{Limiter: transfer.Limiter{Policy: transfer.Messages}, Permit: a.Permit}
 	if err := a.readPublicURL(); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,9 @@ import (
 // gate lets through to a route's handler whoever the route is for.
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		httpx.StateOf(c).Large = &a.large
+		st := httpx.StateOf(c)
+		st.Large, st.LargeBodies = &a.large, &a.bodies
+		defer httpx.BodyDone(c) // where no run was accepted
 		a.widget.Share(c, r)
 		if err := a.admit(c, r); err != nil {
 			httpx.Fail(c, err)

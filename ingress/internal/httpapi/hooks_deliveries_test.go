@@ -270,7 +270,12 @@ func TestDeliveryLog(t *testing.T) {
 		t.Errorf("the hook: %s", hook.body)
 	}
 	a.ok("PUT", "/api/hooks?id="+hookID, `{"enabled":false}`, h.key)
-	a.from("POST", at+"&action=redeliver&id=evt_1", "", h.key).want(t, "while disabled", 400, "invalid_request id:invalid_value")
+	a.from("POST", at+"&action=redeliver&id=evt_1", "", h.key).want(t, "while disabled", 409, "conflict")
+	a.from("POST", "/api/hooks?id="+hookID+"&action=test", "", h.key).want(t, "a test while disabled", 409, "conflict")
+	a.ok("PUT", "/api/hooks?id="+hookID, `{"enabled":true}`, h.key)
+	if again := a.ok("POST", at+"&action=redeliver&id=evt_1", "", h.key); again.text(t, "status") != "accepted" {
+		t.Errorf("after it was enabled: %s", again.body)
+	}
 }
 
 // Deliveries with one key are one run.

@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/httpapi/account"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/openid"
 	"parley/shared/apierr"
@@ -230,6 +232,30 @@ func TestOpenIDRefuses(t *testing.T) {
 				t.Errorf("a person was made: %v", err)
 			}
 		})
+	}
+}
+
+// The name of a first login has no hidden characters, by the rule that holds for names that people send.
+func TestOpenIDNamesHaveNoHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, "")
+	number := 0
+	for given, want := range map[string]string{
+		"Grace": "Grace", "Grace\u00a0Hopper": "Grace Hopper", "Grace\t": "Grace", "Gr\u3164ace\u2800": "Grace", "G\u202erace\ufe0f": "Grace", "Grace\x00\n": "Grace",
+		"می\u200cخواهم": "می\u200cخواهم", "👩\u200d🔬": "👩\u200d🔬", "\u3164": "local", "\u3000": "local", "": "local",
+		strings.Repeat("x", httpx.MaxName) + "y": strings.Repeat("x", httpx.MaxName),
+	} {
+		number++
+		b.p.set(func() {
+			b.p.claims = map[string]any{
+				"sub": "sub-" + strconv.Itoa(number), "email": "local@" + strconv.Itoa(number) + ".example.com", "email_verified": true, "name": given,
+			}
+		})
+		session := b.back(b.begin(t, "")).session()
+		name := b.w.do("GET", "/api/auth/session", "", session).want(t, given, 200, "").text(t, "user.name")
+		if name != want {
+			t.Errorf("%+q became %+q, want %+q", given, name, want)
+		}
 	}
 }
 

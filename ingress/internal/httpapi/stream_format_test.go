@@ -204,8 +204,8 @@ func TestFormatsAreAskedForWell(t *testing.T) {
 		}
 		a.from(tc.method, tc.target, tc.body, headers...).want(t, name, 400, tc.problems)
 	}
-	a.from("POST", chat+"&format=ai-sdk", cut(ours, "Hello", strings.Repeat("x", httpx.MaxBody)), h.key).want(t, "ours, too large", 413, "payload_too_large")
-	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxConversation)), h.key).want(t, "too large", 413, "payload_too_large")
+	a.from("POST", chat+"&format=ai-sdk", cut(ours, "Hello", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "ours, too large", 413, "payload_too_large")
+	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
 // Whole conversations are taken from callers with an account; anybody may visit the demo or a page with a widget.

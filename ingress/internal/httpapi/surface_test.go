@@ -117,8 +117,8 @@ func (r bodyRow) most() int {
 	if r.path == "/api/knowledge" {
 		return knowledge.DocumentBodyMost
 	}
-	if r.open() && r.path != secretsPath {
-		return httpx.MaxConversation
+	if r.open() && r.path != secretsPath || strings.HasPrefix(r.query, "action=chat") || r.path == "/api/internal/run-automation" {
+		return httpx.MaxMessageBody
 	}
 	return httpx.MaxBody
 }

@@ -45,7 +45,7 @@ func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	for path, body := range v1Asks(a.newAgent(h), `,"n":2,"prompt":{}`) {
 		limits := a.tallied(4)
 		for left := range 4 {
-			wrong := []string{body, `{"model":`, `{}`, `{"model":"` + strings.Repeat("x", httpx.MaxConversation) + `"}`}[left]
+			wrong := []string{body, `{"model":`, `{}`, `{"model":"` + strings.Repeat("x", httpx.MaxMessageBody) + `"}`}[left]
 			got := a.from("POST", path, wrong, h.memberKey, h.header)
 			if tier, remaining := limitOn(t, got, limits); got.status != 400 && got.status != 413 || tier != "user" || remaining != 3-left {
 				t.Errorf("%s: %d, %q, %d left\n%s", path, got.status, tier, remaining, got.body)

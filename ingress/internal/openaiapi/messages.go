@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	messageMax      = 32_000 // characters, as in a chat
-	instructionsMax = 32_000
+	instructionsMax = 32_000 // characters
 	sessionMax      = 128
 	historyMax      = 200_000 // characters of earlier messages that are kept, in whole exchanges
 )
@@ -152,11 +151,7 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 		wrong(list, codeInvalidValue, "the last message must be the user's, and not empty")
 		return out
 	}
-	last := talk[len(talk)-1]
-	if n := utf8.RuneCountInString(last.Text); n > messageMax {
-		wrong(last.Field, codeTooLong, "what the user says last must have at most %d characters, not %d", messageMax, n)
-	}
-	out.Message = last.Text
+	out.Message = talk[len(talk)-1].Text
 	if !remembered {
 		out.History = exchanges(talk[:len(talk)-1])
 	}

@@ -14,7 +14,7 @@ import (
 const (
 	itemsMost   = 500
 	textsMost   = 1 << 20 // bytes of all items
-	messageMost = 32_000  // characters, as in a chat
+	messageMost = 32_000  // characters
 	partsMost   = 100
 
 	annotationBytes, segmentBytes = 128, 24 // that one has beside its texts

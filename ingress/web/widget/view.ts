@@ -23,7 +23,7 @@ export class View {
   private readonly state = h("p", { class: "status" });
   private readonly said = h("div", { class: "unseen", "aria-live": "polite" });
   private readonly field = h("textarea", {
-    rows: 1, maxlength: 32000, "aria-label": "Message", placeholder: "Write a message", enterkeyhint: "send",
+    rows: 1, maxlength: 80000, "aria-label": "Message", placeholder: "Write a message", enterkeyhint: "send", // fits a visitor's body of 256 KiB
   });
   private readonly button = h("button", { type: "submit", class: "send", "aria-label": "Send" }, icon("send"));
   private unread = 0;

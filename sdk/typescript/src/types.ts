@@ -924,7 +924,7 @@ export interface TemplateList {
 /** A message to an agent or a template. */
 export interface ChatMessage {
   sessionId: SessionId;
-  /** What the person says. */
+  /** What the person says. It may be as long as the body. */
   message: string;
   /** Answer with server-sent events. Unless given: `false`. */
   stream?: boolean;
@@ -2413,8 +2413,8 @@ export type ErrorCode =
   /** The agent was changed meanwhile, or the run's action was decided otherwise: read it again. */
   | "version_conflict"
   /**
-   * There is one like it already, there are as many as there may be, or it is being deleted.
-   * `detail` says which.
+   * There is one like it already, there are as many as there may be, it is being deleted, or the
+   * hook is disabled. `detail` says which.
    */
   | "conflict"
   /** `If-Match` does not name the version that is there: read it again. */
@@ -2569,7 +2569,7 @@ export interface OpenAiMessage {
 export interface OpenAiCompletionRequest {
   /** The id of an agent or a template. */
   model: string;
-  /** The last one must be the user's, of at most 32,000 characters. */
+  /** The last one must be the user's. It may be as long as the body. */
   messages: Array<OpenAiMessage>;
   /** Answer with chunks as the agent tells them. */
   stream?: boolean | null;
@@ -2721,7 +2721,7 @@ export interface OpenAiResponseRequest {
   model: string;
   /**
    * A text of the user's, or items: messages, and items of earlier responses, which are passed
-   * over. The last message must be the user's, of at most 32,000 characters.
+   * over. The last message must be the user's. It may be as long as the body.
    */
   input: string | Array<OpenAiInputItem>;
   /**

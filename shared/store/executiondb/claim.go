@@ -28,7 +28,8 @@ type Claimed struct {
 	TriggerType    string            `db:"trigger_type"`
 	AutomationID   *string           `db:"automation_id"`
 	IdempotencyKey *string           `db:"idempotency_key"`
-	RawInput       []byte            `db:"input"`
+	RawInput       []byte            `db:"input"`       // nil if the input is large
+	LargeInput     int               `db:"large_input"` // bytes of an input that RunInput reads; 0 for none
 	CallerKind     domain.CallerKind `db:"caller_kind"`
 	RetentionSecs  int64             `db:"retention"`
 	Fence          int64             `db:"fence"`
@@ -84,15 +85,20 @@ type claimedRow struct {
 	Locked bool `db:"locked"`
 }
 
+// largeInput is how many bytes an input may have that is read with its run: a batch claims hundreds of runs.
+const largeInput = 256 << 10
+
 // A doorbell names a run, and only its row knows whose it is: this function looks at all organizations' runs.
 const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, trigger_type,
-  automation_id, idempotency_key, input, caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
+  automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
+  CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
+  caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
   deadline, db_now, caller_allowed, locked FROM claim_runs_2($1, $2)`
 
 // Claim takes those of the runs that may start now, in one statement that waits for no lock. The answers are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	var claimed []claimedRow
-	if err := s.claims.SelectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), pg.Interval(lease.Lease)); err != nil {
+	if err := s.claims.SelectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), pg.Interval(lease.Lease), largeInput); err != nil {
 		return nil, fmt.Errorf("claiming runs: %w", err)
 	}
 	out := make([]Claim, len(runIDs))
@@ -116,6 +122,18 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 		return out, nil
 	}
 	return out, s.explainVoid(ctx, runIDs, out, void)
+}
+
+// RunInput reads what a run was asked.
+func (s *Store) RunInput(ctx context.Context, org, runID string) ([]byte, error) {
+	var input []byte
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &input, `SELECT input FROM runs WHERE org_id = $1 AND id = $2`, org, runID)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading run input: %w", err)
+	}
+	return input, nil
 }
 
 // explainVoid tells runs that have ended from those that must wait, and gives the places that the waiting

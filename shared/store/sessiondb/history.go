@@ -30,21 +30,27 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 	return out, nil
 }
 
-const historyQuery = `SELECT * FROM (
-	SELECT r.seq, r.input->>'message' AS message, r.input->'history' AS earlier,
+// historyBytes bounds the turns that are read in one statement. It is more than fits any model.
+const historyBytes = 8 << 20
+
+const historyQuery = `SELECT seq, message, earlier, answer FROM (
+  SELECT seq, message, earlier, answer,
+    sum(octet_length(message) + octet_length(answer) + coalesce(octet_length(earlier::text), 0)) OVER (ORDER BY seq DESC) AS bytes
+  FROM (SELECT r.seq, r.input->>'message' AS message, r.input->'history' AS earlier,
 	  CASE WHEN h.text = '' THEN $5 ELSE coalesce(h.text, r.answer) END AS answer
 	FROM runs r LEFT JOIN heard h ON h.run_id = r.id
 	WHERE r.org_id = $1 AND r.session_ref = $2 AND r.seq < $3
 	  AND (r.status = 'completed' AND r.answer IS NOT NULL OR h.run_id IS NOT NULL AND r.result IS NOT NULL)
-	ORDER BY r.seq DESC LIMIT $4) newest ORDER BY seq`
+	ORDER BY r.seq DESC LIMIT $4) newest) sized
+WHERE bytes <= $6 ORDER BY seq`
 
-// History reads the newest completed turns of a session before seq, oldest first, at most limit. An answer that was spoken is what was
-// heard of it, also when its run was cancelled for that.
+// History reads the newest completed turns of a session before seq, oldest first, at most limit and 8 MiB. An answer that was spoken is
+// what was heard of it, also when its run was cancelled for that.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	var turns []Turn
 	err := s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
 		turns = nil
-		return stmt.SelectContext(ctx, &turns, org, sessionRef, seq, limit, unheard)
+		return stmt.SelectContext(ctx, &turns, org, sessionRef, seq, limit, unheard, historyBytes)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading session history: %w", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,53 @@ func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 	failure := fails(t, opened(t, unwatched{mustShared(t)}, Config{}), slowPage(), Limits{CPU: time.Second})
 	if failure.Code != document.LimitReached || failure.Retry || !strings.Contains(failure.Message, "processor time") {
 		t.Errorf("got %+v", failure)
+	}
+}
+
+// killedAtFirst is a backend whose processes are killed once they have written something, as the kernel kills a process at its hard limit
+// of processor time: the reader reports nothing more, and no watch knows the reason.
+type killedAtFirst struct {
+	sandbox.Backend
+
+	wrote *[]byte // what was written first
+}
+
+func (k killedAtFirst) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
+	box, err := unwatched{k.Backend}.Start(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &killedBox{Box: box, wrote: k.wrote}, nil
+}
+
+type killedBox struct {
+	sandbox.Box
+
+	wrote *[]byte
+}
+
+func (k *killedBox) Stdout() io.Reader { return k }
+
+func (k *killedBox) Read(p []byte) (int, error) {
+	n, err := k.Box.Stdout().Read(p)
+	if *k.wrote == nil && n > 0 {
+		*k.wrote = slices.Clone(p[:n])
+		k.Kill()
+	}
+	return n, err //nolint:wrapcheck // it is the box's
+}
+
+// A reader sends its greeting before it parses. One that dies while it parses has started, so its document is not read again.
+func TestAReaderGreetsBeforeItParses(t *testing.T) {
+	t.Parallel()
+	var wrote []byte
+	e := opened(t, killedAtFirst{mustShared(t), &wrote}, Config{})
+	failure := fails(t, e, slowPage(), Limits{CPU: time.Second})
+	if string(wrote) != protocol {
+		t.Errorf("the reader first wrote %.200q, want its greeting %q alone", wrote, protocol)
+	}
+	if failure.Code != document.Damaged || failure.Retry {
+		t.Errorf("got %+v, want a failure of the document", failure)
 	}
 }
 

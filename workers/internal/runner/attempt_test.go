@@ -35,6 +35,7 @@ type stage struct {
 	steps [][]byte
 	turns []sessiondb.Turn // of the session, before the run
 	cfg   domain.Config
+	input []byte // of a run that is claimed without it
 
 	mu      sync.Mutex
 	asked   []string // models that were looked for
@@ -80,6 +81,8 @@ func (s *stage) PutBack(_ context.Context, _ lease.Held, wait time.Duration, _ *
 func (s *stage) Config(context.Context, string, string, int) (domain.Config, error) {
 	return s.cfg, nil
 }
+
+func (s *stage) RunInput(context.Context, string, string) ([]byte, error) { return s.input, nil }
 
 func (s *stage) History(context.Context, string, int64, int, int) ([]sessiondb.Turn, error) {
 	return s.turns, nil

@@ -60,6 +60,7 @@ type Progress interface {
 // Records is what an attempt reads, and the journal and the events it writes.
 type Records interface {
 	Config(ctx context.Context, org, targetID string, version int) (domain.Config, error)
+	RunInput(ctx context.Context, org, runID string) ([]byte, error)
 	Steps(ctx context.Context, org, runID string) ([][]byte, error)
 	Journal(ctx context.Context, held lease.Held, first int, steps [][]byte) (bool, error)
 	SaveEvents(ctx context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error)
@@ -124,6 +125,7 @@ type Runner struct {
 	places   *places
 	held     *held
 	configs  *configs
+	inputs   *inputs
 	metrics  *metrics
 }
 
@@ -159,6 +161,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},
 		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},
+		inputs:  newInputs(),
 	}
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
 	r.claims = batch.New(batchMax, waiting, tracing.Batched(deps.Tracer, "run.claim batch", runs.Claim))

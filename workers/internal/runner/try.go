@@ -27,6 +27,11 @@ func (r *Runner) try(ctx context.Context, a *attempt) (agentloop.Output, error) 
 	if !a.claim.CallerAllowed {
 		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
 	}
+	leave, err := r.loadInput(ctx, a)
+	if err != nil {
+		return agentloop.Output{}, err
+	}
+	defer leave()
 	in, err := r.input(ctx, a)
 	if err != nil {
 		return agentloop.Output{}, err

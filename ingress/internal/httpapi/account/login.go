@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
@@ -79,7 +78,7 @@ func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLog
 	token = secrets.NewSessionToken()
 	login = accountdb.NewLogin{
 		TokenHash: secrets.Hash(token), ExpiresAt: domain.At(time.Now().Add(auth.SessionLife)).Time,
-		UserAgent: shownText(c.Request.UserAgent(), userAgentMost),
+		UserAgent: domain.CleanText(c.Request.UserAgent(), userAgentMost),
 	}
 	if address := h.Auth.ClientAddr(c.Request); address.IsValid() {
 		login.Address = address.String()
@@ -88,22 +87,6 @@ func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLog
 		login.Replaces = secrets.Hash(old)
 	}
 	return token, login
-}
-
-// shownText keeps the start of a text without what is no UTF-8 or no letter to show.
-func shownText(text string, most int) string {
-	var out strings.Builder
-	n := 0
-	for _, r := range text {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			continue
-		}
-		if n++; n > most {
-			break
-		}
-		out.WriteRune(r)
-	}
-	return out.String()
 }
 
 // startSession answers with the session's token, in the body and as cookie.

@@ -15,6 +15,7 @@ import (
 	"parley/ingress/internal/openid"
 	"parley/ingress/web"
 	"parley/shared/apierr"
+	"parley/shared/domain"
 	"parley/shared/store/accountdb"
 )
 
@@ -209,8 +210,8 @@ func (h *Handler) personOf(c *gin.Context, begun attempt) (accountdb.Identity, e
 	found := &httpx.Problems{}
 	found.Email("email", p.Email)
 	who := accountdb.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
-	if who.Name = strings.TrimSpace(shownText(p.Name, httpx.MaxName)); who.Name == "" {
-		who.Name = localPart(p.Email)
+	if who.Name = domain.CleanText(p.Name, httpx.MaxName); who.Name == "" {
+		who.Name = domain.CleanText(localPart(p.Email), httpx.MaxName)
 	}
 	return who, nil
 }

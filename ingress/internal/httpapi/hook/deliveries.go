@@ -181,7 +181,8 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusAccepted, taken)
 }
 
-// openHook is a hook of the organization's that takes deliveries, as it is now.
+// openHook returns the current state of an organization's hook. It returns conflict if the hook takes no deliveries: it is disabled,
+// or its API key is no longer valid.
 func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
 	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
@@ -189,7 +190,8 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
 	h.Hooks.Forget(hookID)
 	hook, err := h.Hooks.get(c.Request.Context(), hookID)
 	if apierr.CodeOf(err) == apierr.NotFound {
-		return nil, apierr.Invalid("id", httpx.CodeInvalidValue, "the hook takes nothing: it is disabled, or its API key does not hold any more")
+		return nil, apierr.New(apierr.Conflict,
+			"the hook takes no deliveries: it is disabled, or its API key is no longer valid; enable it or set another keyId")
 	}
 	return hook, err
 }

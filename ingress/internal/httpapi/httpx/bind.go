@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -20,12 +19,13 @@ import (
 const ContentForm = "multipart/form-data"
 
 const (
-	// MaxConversation is how many bytes of JSON are accepted from clients that send whole conversations.
-	MaxConversation = 2 << 20
-
 	// MaxBody is how many bytes of JSON are accepted.
-	MaxBody  = 256 << 10 // bytes of JSON that are accepted
-	maxReuse = 64 << 10  // buffers that grew beyond are not kept
+	MaxBody = 256 << 10
+
+	// MaxMessageBody is how many bytes of JSON are accepted where a message is sent; see MessageBody.
+	MaxMessageBody = 2 << 20
+
+	maxReuse = 64 << 10 // buffers that grew beyond are not kept
 )
 
 // Checked is a body that has rules beyond its shape: Check adds what is wrong to p.
@@ -95,15 +95,7 @@ func ReadBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
 	if req.ContentLength > most {
 		return TooLarge(most)
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(c.Writer, req.Body, most))
-	var tooMuch *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooMuch):
-		return TooLarge(most)
-	case err != nil:
-		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
-	}
-	return nil
+	return readInto(c, buf, most)
 }
 
 // NotJSON is the refusal of a body that is no JSON.

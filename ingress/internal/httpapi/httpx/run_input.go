@@ -5,13 +5,12 @@ import "github.com/gin-gonic/gin"
 // Bounds of what a request to run an agent holds, in characters.
 const (
 	MaxSessionID = 128
-	maxMessage   = 32_000
 	maxKey       = 255
 )
 
-// CheckMessage checks a message to an agent.
+// CheckMessage checks a message to an agent. Only its body bounds its length.
 func CheckMessage(found *Problems, field, message string) {
-	found.Text(field, message, 1, maxMessage)
+	found.Text(field, message, 1, MaxMessageBody)
 }
 
 // IdempotencyKey reads the key from the body or the header; both may come, if they are the same.

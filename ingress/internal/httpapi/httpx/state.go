@@ -24,6 +24,8 @@ type State struct {
 	Err         error // what fail was given
 	Large       *LargeAnswers
 	reserved    *LargeAnswer // the answer, which was counted before it was made
+	LargeBodies LargeBodies  // nil: large bodies take no slots
+	leaveBody   func()       // gives back the slot of the request's body
 	Panicked    bool
 	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // of errors in another protocol's shape; nil: RFC 9457's
 	Source      domain.HookSource                                                     // of a webhook delivery, once its hook is known

@@ -28,7 +28,7 @@ func (h *Handler) createCompletion(c *gin.Context) {
 
 // completionAsked reads the request, whether its answer is streamed, and whether the stream is to tell what was used.
 func completionAsked(c *gin.Context) (s *dispatch.Submission, streamed, usage bool, err error) {
-	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxConversation)
+	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxMessageBody)
 	if err != nil {
 		return nil, false, false, err
 	}

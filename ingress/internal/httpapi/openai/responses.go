@@ -37,7 +37,7 @@ func (h *Handler) createResponse(c *gin.Context) {
 }
 
 func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
-	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, httpx.MaxConversation)
+	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, httpx.MaxMessageBody)
 	if err != nil {
 		return nil, nil, err
 	}

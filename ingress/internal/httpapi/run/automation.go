@@ -37,7 +37,7 @@ func (h *Handler) runAutomation(c *gin.Context) {
 // automationOf reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
 // place on the stack for it: thousands may wait.
 func (h *Handler) automationOf(c *gin.Context) *dispatch.Submission {
-	body, found, err := httpx.Collect[automationBody](c)
+	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return nil

@@ -76,7 +76,7 @@ func chatAsked(c *gin.Context) (reader uistream.Reader, body chatBody, found *ht
 	asked := &httpx.Problems{}
 	reader.Format = formatAsked(asked, c)
 	if reader.Format == "" || asked.Err() != nil {
-		body, found, err = httpx.Collect[chatBody](c)
+		body, found, err = httpx.CollectMessage[chatBody](c)
 	} else {
 		body, found, err = collectFormatted(c, &reader)
 	}

@@ -113,19 +113,10 @@ type dialogPart struct {
 	Text string `json:"text"`
 }
 
-// dialogMost is how many bytes a dialog may have: those of whole conversations from callers whose organization answers for them,
-// and no more than of any body from visitors, who need no account.
-func dialogMost(who domain.Caller) int64 {
-	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
-		return httpx.MaxBody
-	}
-	return httpx.MaxConversation
-}
-
 // collectFormatted reads a chat's body for a format: our own, or that of the format's clients, which has messages.
 func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx.Problems, error) {
 	var buf bytes.Buffer
-	if err := httpx.ReadBody(c, &buf, dialogMost(httpx.Caller(c))); err != nil {
+	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
 		return chatBody{}, nil, err
 	}
 	found, said := &httpx.Problems{}, dialog{}
@@ -134,9 +125,6 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx
 	}
 	if said.Messages.Set {
 		return said.chat(found, reader), found, nil
-	}
-	if buf.Len() > httpx.MaxBody {
-		return chatBody{}, nil, httpx.TooLarge(httpx.MaxBody)
 	}
 	found, body := &httpx.Problems{}, chatBody{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {

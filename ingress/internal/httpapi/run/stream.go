@@ -36,6 +36,7 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 // OpenSubmitted begins a submission's run and returns a reader of its events, which must be closed.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
 	s.Traceparent = httpx.Traceparent(c)
+	defer httpx.BodyDone(c)
 	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c))
 	if run != nil {
 		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)

@@ -51,6 +51,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 
 // FindOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
 func (h *Handler) FindOrAccept(c *gin.Context, s *dispatch.Submission, accepting func(runID string)) (*dispatch.Submitted, error) {
+	defer httpx.BodyDone(c)
 	s.Traceparent = httpx.Traceparent(c)
 	return h.Begin(c.Request.Context(), s, h.Charge(c), accepting)
 }

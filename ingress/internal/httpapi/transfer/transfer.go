@@ -214,6 +214,17 @@ func (p *Slot) Extend(moved int64) error {
 	return nil
 }
 
+// arrived says that nothing depends on the client any more, or that the transfer was cut.
+func (p *Slot) arrived() error {
+	p.all.Mu.Lock()
+	defer p.all.Mu.Unlock()
+	p.whole = true
+	if p.Cut {
+		return p.all.busy()
+	}
+	return nil
+}
+
 // rest gives a transfer so much time for what is left to do without its client.
 func (p *Slot) rest(d time.Duration) {
 	p.all.Mu.Lock()

@@ -11,7 +11,14 @@ import { bodyOf, moment, type ChatSession } from "./session";
 import { ofChat } from "./target";
 import type { Turn } from "./turn";
 
-const most = 32_000; // characters of a message
+// How many bytes a body with a message may have, less those around the message.
+const bodyMost = 2 * 1024 * 1024 - 1024;
+const demoMost = 256 * 1024 - 1024;
+
+/** How many bytes a text has in a body. */
+function bytesOf(text: string): number {
+  return new TextEncoder().encode(JSON.stringify(text)).length;
+}
 
 /** Where messages are written. Enter sends; with Shift it begins a new line. */
 export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
@@ -20,7 +27,8 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
   const [text, setText] = useDraft(slot);
   const area = useRef<HTMLTextAreaElement>(null);
   const settled = useSettled(session);
-  const length = [...text].length;
+  const most = inDemo() ? demoMost : bodyMost;
+  const length = text.length * 6 > most ? bytesOf(text) : 0; // no character takes more than 6 bytes
   const ready = text.trim() !== "" && length <= most && !busy;
   const send = () => {
     if (!ready) return;
@@ -50,7 +58,7 @@ export function Composer({ session, slot, busy, voice, onSend, onSpeak }: {
       </div>
       <div class="composer-below">
         {length > most
-          ? <span id="chat-hint" class="fault small">The message is {length - most} characters too long.</span>
+          ? <span id="chat-hint" class="fault small">The message is {(length - most).toLocaleString("en")} bytes too long.</span>
           : <span id="chat-hint" class="hint">{busy ? "The next message can be sent when this one is answered." : "Enter sends, Shift and Enter begins a new line."}</span>}
         <DemoLimit />
         {busy?.runId && !inDemo()

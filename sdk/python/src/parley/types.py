@@ -1641,7 +1641,7 @@ class ChatMessage(TypedDict):
     sessionId: SessionId
 
     message: str
-    """What the person says."""
+    """What the person says. It may be as long as the body."""
 
     stream: NotRequired[bool]
     """Answer with server-sent events. Unless given: `false`."""
@@ -3333,8 +3333,8 @@ ErrorCode: TypeAlias = Literal[
     "method_not_allowed",
     # The agent was changed meanwhile, or the run's action was decided otherwise: read it again.
     "version_conflict",
-    # There is one like it already, there are as many as there may be, or it is being deleted.
-    # `detail` says which.
+    # There is one like it already, there are as many as there may be, it is being deleted, or the
+    # hook is disabled. `detail` says which.
     "conflict",
     # `If-Match` does not name the version that is there: read it again.
     "precondition_failed",
@@ -3592,7 +3592,7 @@ class OpenAiCompletionRequest(TypedDict):
     """The id of an agent or a template."""
 
     messages: list[OpenAiMessage | dict[str, Any]]
-    """The last one must be the user's, of at most 32,000 characters."""
+    """The last one must be the user's. It may be as long as the body."""
 
     stream: NotRequired[bool | None]
     """Answer with chunks as the agent tells them."""
@@ -3772,7 +3772,7 @@ class OpenAiResponseRequest(TypedDict):
 
     input: str | list[OpenAiInputItem | dict[str, Any]]
     """A text of the user's, or items: messages, and items of earlier responses, which are
-    passed over. The last message must be the user's, of at most 32,000 characters.
+    passed over. The last message must be the user's. It may be as long as the body.
     """
 
     instructions: NotRequired[str | None]

@@ -34,3 +34,24 @@ func TestLargeInputsAreReadOnce(t *testing.T) {
 		}
 	}
 }
+
+// The rules read the beginning of a message: one of 2 MiB costs no more than one of 32,000 characters.
+func TestTheRulesReadTheBeginningOfAMessage(t *testing.T) {
+	t.Parallel()
+	answer := func(message string) string {
+		req := llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: message}}}
+		res, err := (offline.Model{}).Stream(t.Context(), req, func(llm.Delta) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Text
+	}
+	const asks = " What is 12 * 12?"
+	long := strings.Repeat("塔 ", 16_000)
+	if !strings.Contains(answer(long[:3000]+asks), "144") {
+		t.Errorf("a short message is answered %q", answer(long[:3000]+asks))
+	}
+	if got := answer(long + asks); strings.Contains(got, "144") {
+		t.Errorf("a long message is answered by its end: %q", got)
+	}
+}

@@ -109,13 +109,27 @@ func read(req llm.Request) prompt {
 	if i < 0 {
 		return p
 	}
-	p.earlier, p.message, p.data = req.Messages[:i], req.Messages[i].Text, req.Messages[i].Data
+	p.earlier, p.message, p.data = req.Messages[:i], beginning(req.Messages[i].Text), req.Messages[i].Data
 	for _, m := range req.Messages[i+1:] {
 		if m.Result != nil {
 			p.results = append(p.results, *m.Result)
 		}
 	}
 	return p
+}
+
+// messageRead is how many characters of a message the rules read: each rule costs time for every character.
+const messageRead = 32_000
+
+// beginning returns what the rules read of a message.
+func beginning(message string) string {
+	n := 0
+	for at := range message {
+		if n++; n > messageRead {
+			return message[:at]
+		}
+	}
+	return message
 }
 
 func lastUser(messages []llm.Message) int {

@@ -51,7 +51,7 @@ export function SetUp({ agents, reload }: { agents: Agent[]; reload: () => void 
             fault={clock(at) ? undefined : "must be a time such as 07:30"} />
           <Select label="Keep results for" value={keep} options={keeps} onChange={setKeep} />
         </div>
-        <TextArea label="Message" value={message} onChange={setMessage} rows={2} maxLength={32_000} fault={message === "" ? "is required" : undefined} />
+        <TextArea label="Message" value={message} onChange={setMessage} rows={2} maxLength={600_000} fault={message === "" ? "is required" : undefined} />
         <Allow agent={agent} reload={reload} />
         <Recipes recipes={recipesOf(setup)} />
         <p class="hint">

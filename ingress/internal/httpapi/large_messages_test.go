@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
+	"parley/ingress/internal/openapi/openapitest"
+	"parley/shared/domain"
+)
+
+// largeBodies are bodies with a message, by where they are sent. $message is their message.
+func largeBodies(agentID string) map[string]string {
+	return map[string]string{
+		"/api/agents?action=chat&id=" + agentID:               `{"sessionId":"s","message":"$message"}`,
+		"/api/agents?action=chat&format=ai-sdk&id=" + agentID: `{"id":"s","messages":[{"role":"user","parts":[{"type":"text","text":"$message"}]}]}`,
+		"/api/agents?action=chat&format=ag-ui&id=" + agentID:  `{"sessionId":"s","message":"$message"}`,
+		"/api/internal/run-automation":                        `{"target":"` + agentID + `","input":{"message":"$message"}}`,
+		"/v1/chat/completions":                                `{"model":"` + agentID + `","stream":true,"messages":[{"role":"user","content":"$message"}]}`,
+		"/v1/responses":                                       `{"model":"` + agentID + `","background":true,"input":"$message"}`,
+	}
+}
+
+// lengthened makes a body of so many bytes by its message, which has nothing to escape but its first character.
+func lengthened(body string, bytes int) (whole, message string) {
+	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // which is <
+	return strings.Replace(body, "$message", "\\u003c"+message, 1), "<" + message
+}
+
+// unknownLength hides how long a body is, as a chunked one does.
+type unknownLength struct{ io.Reader }
+
+// A message may be as long as its body, which may have 2 MiB wherever a message is sent. It arrives whole, and leaves no slot taken.
+func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	stored := func(runID string) (message string) {
+		must(t, a.sql.QueryRowContext(t.Context(), `SELECT input->>'message' FROM runs WHERE id = $1`, runID).Scan(&message))
+		return message
+	}
+	newest := func() (runID string) {
+		must(t, a.sql.QueryRowContext(t.Context(), `SELECT id FROM runs ORDER BY created_at DESC LIMIT 1`).Scan(&runID))
+		return runID
+	}
+	for target, body := range largeBodies(agentID) {
+		for _, chunked := range []bool{false, true} {
+			send := func(bytes int) (answer, string) {
+				whole, message := lengthened(body, bytes)
+				var from io.Reader = strings.NewReader(whole)
+				if chunked {
+					from = unknownLength{from}
+				}
+				req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, target, from)
+				for name, value := range map[string]string{"Content-Type": "application/json", "Prefer": "respond-async"} {
+					req.Header.Set(name, value)
+				}
+				name, value, _ := strings.Cut(h.key, ": ")
+				req.Header.Set(name, value)
+				rec := openapitest.Serve(t, a.handler, req)
+				return answer{rec.Code, rec.Header(), rec.Body.Bytes()}, message
+			}
+			for _, bytes := range []int{httpx.MaxBody, httpx.MaxBody + 1, httpx.MaxMessageBody} {
+				got, message := send(bytes)
+				if got.status >= 300 {
+					t.Errorf("%s with %d bytes, chunked %v: %d %.300s", target, bytes, chunked, got.status, got.body)
+					continue
+				}
+				if kept := stored(newest()); kept != message {
+					t.Errorf("%s with %d bytes, chunked %v: a message of %d bytes is stored, want %d", target, bytes, chunked, len(kept), len(message))
+				}
+			}
+			got, _ := send(httpx.MaxMessageBody + 1)
+			if got.status != 413 || !strings.Contains(string(got.body), "2097152") {
+				t.Errorf("%s with a byte too many, chunked %v: %d %.300s", target, chunked, got.status, got.body)
+			}
+		}
+	}
+	if n := a.openBodies(); n != 0 {
+		t.Errorf("%d slots stay taken", n)
+	}
+}
+
+// Visitors of widgets and of the demo need no account, and others pay for their runs: their messages are bounded by a body of 256 KiB.
+func TestVisitorsSendShortMessages(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	agentID := a.embedded(a.newHouse("home"), widgetPage)
+	for target, headers := range map[string][]string{
+		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
+	} {
+		for bytes, status := range map[int]int{httpx.MaxBody: 202, httpx.MaxBody + 1: 413} {
+			body, _ := lengthened(`{"sessionId":"s","message":"$message"}`, bytes)
+			if got := a.from("POST", "/api/agents?action=chat&"+target, body, append(headers, "Prefer: respond-async")...); got.status != status {
+				t.Errorf("%s with %d bytes: %d %.300s", target, bytes, got.status, got.body)
+			}
+		}
+	}
+}
+
+// Large bodies take slots, of which an organization has a share; smaller ones take none. A slot is free again once its run is accepted, while
+// its request still waits.
+func TestLargeBodiesTakeSlots(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	h, other := a.newHouse("home"), a.newHouse("other")
+	agentID, otherAgent := a.newAgent(h), a.newAgent(other)
+	const small = `{"sessionId":"s","message":"m"}`
+	large, _ := lengthened(`{"sessionId":"s","message":"$message"}`, httpx.MaxBody+1)
+	chat := "/api/agents?action=chat&id="
+
+	begun := make(chan string, 8)
+	a.works(func(runID, _ string) { begun <- runID })
+	answered := make(chan answer)
+	go func() { answered <- a.from("POST", chat+agentID, large, h.key) }()
+	runID := <-begun
+	if n := a.openBodies(); n != 0 {
+		t.Errorf("a request that waits for its run has %d slots", n)
+	}
+	a.end(runID, answers("answer"))
+	(<-answered).want(t, "a request that waited", 200, "")
+
+	for range transfer.Messages.PerCredential {
+		placeOf(t, &a.api.bodies.Limiter, nil, transferrerFor(callerOf(t, a, h)))
+	}
+	refused := a.from("POST", chat+agentID, large, h.key).want(t, "one more", 429, "rate_limited")
+	if refused.header.Get("Retry-After") == "" {
+		t.Errorf("no Retry-After: %s", refused.header)
+	}
+	a.from("POST", chat+agentID, small, h.key, "Prefer: respond-async").want(t, "a small body", 202, "")
+	a.from("POST", chat+otherAgent, large, other.key, "Prefer: respond-async").want(t, "another organization", 202, "")
+}
+
+func (a *arena) openBodies() int {
+	a.api.bodies.Mu.Lock()
+	defer a.api.bodies.Mu.Unlock()
+	return len(a.api.bodies.Open)
+}

@@ -1,0 +1,138 @@
+package ingress_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"parley/shared/testkit"
+)
+
+// littleNATS runs a NATS server whose streams may have so many MiB together. resize restarts it with another size.
+func littleNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "little.conf")
+	write := func(size string) {
+		if err := os.WriteFile(path, []byte("jetstream { max_file: "+size+", max_mem: 16M }\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(size)
+	server = testkit.NATSWith(t, path, nil)
+	return server, func(size string) {
+		write(size)
+		server.Kill9()
+		server.Restart()
+	}
+}
+
+// wantJobs waits until the ingress reports the job stream as it should, and its bus as one that answers, in /readyz and in /metrics.
+func (r *rig) wantJobs(when string, work bool) {
+	r.Helper()
+	result, up, status := "ok", "1", 200
+	if !work {
+		result, up, status = "failing", "0", 503
+	}
+	want := []string{`parley_dependency_up{dependency="jobs"} ` + up, `parley_dependency_up{dependency="nats"} 1`}
+	var ready, metrics answer
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		var told struct{ Checks map[string]string }
+		ready = r.call("GET", "/readyz", nil, "")
+		ready.into(&told, ready.status)
+		metrics = r.call("GET", "/metrics", nil, "").want(200)
+		if ready.status == status && told.Checks["jobs"] == result && told.Checks["nats"] == "ok" && // each has its turn
+			strings.Contains(metrics.body, want[0]+"\n") && strings.Contains(metrics.body, want[1]+"\n") {
+			return
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-r.Context().Done():
+		}
+	}
+	r.Fatalf("%s: %d %s, want %d with jobs %s, and metrics with %q:\n%s", when, ready.status, ready.body, status, result, want, dependencies(metrics.body))
+}
+
+// dependencies are the lines of metrics that say which servers answer.
+func dependencies(metrics string) string {
+	var out []string
+	for line := range strings.SplitSeq(metrics, "\n") {
+		if strings.HasPrefix(line, "parley_dependency_up{") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// A NATS server whose store is full answers, and stores no jobs. /readyz and the metrics say so, and that it stores again once there is
+// space, without a restart of anything.
+func TestAFullStoreOfTheBusIsReported(t *testing.T) {
+	t.Parallel()
+	server, _ := littleNATS(t, "24M")
+	js := jetStream(t, server.URL) // another stream of the server, which reserves nothing and takes what there is
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHERS", Subjects: []string{"others"}}); err != nil {
+		t.Fatal(err)
+	}
+	r := newRigOn(t, defaults(), server.URL)
+	if _, err := r.bus.EnsureStream(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.wantJobs("with space", true)
+
+	var refused *jetstream.APIError
+	for n := 0; refused == nil; n++ {
+		if _, err := js.Publish(t.Context(), "others", make([]byte, 512<<10)); err != nil && !errors.As(err, &refused) || n > 100 {
+			t.Fatalf("filling the store, message %d: %v", n, err)
+		}
+	}
+	r.wantJobs("with a full store", false)
+	r.call("POST", "/api/internal/run-automation", r.asKey("Prefer", "respond-async"), `{"target":"`+r.agent+`","input":{"message":"m"}}`).want(202)
+
+	if err := js.DeleteStream(t.Context(), "OTHERS"); err != nil {
+		t.Fatal(err)
+	}
+	r.wantJobs("with space again", true)
+}
+
+// A NATS server that has less space than the smallest job stream reserves answers, and has no stream. It has one after it was restarted
+// with more space, without a restart of the ingress.
+func TestABusTooSmallForTheStreamIsReported(t *testing.T) {
+	t.Parallel()
+	server, resize := littleNATS(t, "4M")
+	r := newRigOn(t, defaults(), server.URL)
+	if _, err := r.bus.EnsureStream(t.Context()); err == nil {
+		t.Fatal("a server with 4 MiB has a stream")
+	}
+	r.wantJobs("with 4 MiB", false)
+
+	resize("32M")
+	for end := time.Now().Add(30 * time.Second); ; { // as the sweeper does every few seconds
+		_, err := r.bus.EnsureStream(t.Context())
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	r.wantJobs("with 32 MiB", true)
+}
+
+func jetStream(t *testing.T, url string) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}

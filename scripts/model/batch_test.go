@@ -1,0 +1,178 @@
+package model
+
+import "fmt"
+
+// group is batch.Group in a worker: while one statement is carried out, the requests of the next one gather.
+type group[Q fmt.Stringer, A any] struct {
+	asked *box[*asking[Q, A]]
+	ask   func(t *task, batch []Q) ([]A, error) // the answers are in the order of the batch
+}
+
+// asking is a request in a batch.
+type asking[Q, A any] struct {
+	of   Q
+	done *box[outcome[A]]
+}
+
+type outcome[A any] struct {
+	answer A
+	err    error
+}
+
+func newGroup[Q fmt.Stringer, A any](ask func(*task, []Q) ([]A, error)) *group[Q, A] {
+	return &group[Q, A]{asked: &box[*asking[Q, A]]{}, ask: ask}
+}
+
+// do adds a request to the next batch and waits for its answer.
+func (g *group[Q, A]) do(t *task, of Q) (A, error) {
+	one := &asking[Q, A]{of, &box[outcome[A]]{}}
+	g.asked.put(t.sim, one)
+	a, _ := one.done.take(t, 0)
+	return a.answer, a.err
+}
+
+// run is Group.Run.
+func (g *group[Q, A]) run(t *task) {
+	for {
+		first, _ := g.asked.take(t, 0)
+		if most := t.sim.odds.company; most > 0 {
+			t.sleep(t.sim.rng.between(0, most))
+		}
+		all := append([]*asking[Q, A]{first}, g.asked.values...)
+		g.asked.values = nil
+		batch := make([]Q, len(all))
+		for n, one := range all {
+			batch[n] = one.of
+		}
+		t.sim.batches[min(len(batch), largestTold)]++
+		out, err := g.ask(t, batch)
+		for n, one := range all {
+			a := outcome[A]{err: err}
+			if err == nil {
+				a.answer = out[n]
+			}
+			one.done.put(t.sim, a)
+		}
+	}
+}
+
+// largestTold is the size from which on batches are told together.
+const largestTold = 8
+
+// claimAnswer is what Claim answers for one run.
+type claimAnswer struct {
+	claim
+	voided
+}
+
+// runID is a run that is to be claimed.
+type runID int
+
+func (r runID) String() string { return fmt.Sprint(int(r)) }
+
+// claims is Store.Claim: claim_runs_2, and void_claims_2 for those that cannot be claimed. If the second statement fails, no run is answered,
+// although those of the first are claimed.
+func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
+	s := w.sim
+	claims, err := ask(t, fmt.Sprintf("Claim runs %v", ids), func() []claim { return s.db.claimAll(ids) })
+	if err != nil {
+		return nil, err
+	}
+	out, void := make([]claimAnswer, len(ids)), []int{}
+	for n, c := range claims {
+		out[n].claim = c
+		if c.fence == 0 && !c.locked && !c.conflict {
+			void = append(void, n)
+		}
+	}
+	if len(void) == 0 {
+		return out, nil
+	}
+	explained, err := ask(t, fmt.Sprintf("void %d claims of %v", len(void), ids), func() []voided {
+		all := make([]voided, len(void))
+		for n, of := range void {
+			all[n] = s.db.voidClaim(int(ids[of]))
+		}
+		return all
+	})
+	for n, of := range void {
+		if err == nil {
+			out[of].voided = explained[n]
+		}
+	}
+	return out, err
+}
+
+// claimAll is claim_runs_2. It skips runs that are locked, and claims a run once, however often a batch names it. A conflict rolls all of it
+// back.
+func (db *database) claimAll(ids []runID) []claim {
+	s := db.sim
+	out, first, anyLocked := make([]claim, len(ids)), map[runID]int{}, false
+	for _, id := range ids {
+		if r := db.byID(int(id)); r != nil && r.isLocked(s) {
+			anyLocked = true
+		}
+		if r := db.byID(int(id)); r != nil && db.conflicts(r) {
+			for n, other := range ids {
+				out[n] = claim{run: db.byID(int(other)), conflict: true}
+			}
+			return out
+		}
+	}
+	for n, id := range ids {
+		r := db.byID(int(id))
+		m, twice := first[id]
+		switch {
+		case anyLocked && s.mutant.claimLockFailsBatch:
+			out[n] = claim{run: r, locked: true}
+		case twice && s.mutant.batchClaimsTwice:
+			out[n] = out[m]
+			s.fenced(r, out[m].fence)
+		default:
+			first[id] = n
+			out[n] = db.claim(int(id))
+		}
+	}
+	for n, c := range out {
+		if c.locked {
+			s.lockedOut(int(ids[n]), c.run)
+		}
+	}
+	if s.mutant.claimsMixedUp && len(out) > 1 {
+		out = append(out[1:], out[0])
+	}
+	return out
+}
+
+// ending is a result that is to be saved.
+type ending struct {
+	run            *run
+	fence          int
+	status, result string
+}
+
+func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
+
+// finishAll is finish_runs: it saves the results of the runs that their worker still holds, and skips those that are locked.
+func (db *database) finishAll(endings []ending) []finished {
+	s := db.sim
+	out, anyLocked, anyLost := make([]finished, len(endings)), false, false
+	for _, e := range endings {
+		anyLocked = anyLocked || e.run.isLocked(s)
+		anyLost = anyLost || e.run.open == nil || e.run.open.fence != e.fence
+	}
+	for n, e := range endings {
+		switch {
+		case anyLocked && s.mutant.finishLockFailsBatch:
+			out[n] = finished{locked: true}
+		case anyLost && s.mutant.lossFailsBatch:
+			out[n] = finished{}
+		default:
+			out[n] = db.finish(e.run, e.fence, e.status, e.result)
+		}
+		if out[n].locked {
+			s.lockedOut(e.run.id, e.run)
+		}
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"parley/shared/domain"
+	"parley/shared/store/queuedb"
+)
+
+// saying makes a run of a session whose message has so many bytes.
+func (b *bench) saying(session string, bytes int) queuedb.NewRun {
+	r := b.run("", session)
+	input, err := json.Marshal(domain.Input{Message: strings.Repeat("m", bytes)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Input = input
+	return r
+}
+
+// A batch of claims leaves large inputs in the database; their workers read them one by one.
+func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
+	t.Parallel()
+	b, other := newBench(t), "org_other"
+	small, large := b.saying("", 1000), b.saying("", 300<<10)
+	b.accept(10, small, large)
+	if c := b.mustClaim(small.ID); string(c.RawInput) != string(small.Input) || c.LargeInput != 0 {
+		t.Errorf("a small input is %d bytes, and %d large ones", len(c.RawInput), c.LargeInput)
+	}
+	c := b.mustClaim(large.ID)
+	if c.RawInput != nil || c.LargeInput != len(large.Input) {
+		t.Errorf("a large input is %d bytes, and %d large ones, want %d", len(c.RawInput), c.LargeInput, len(large.Input))
+	}
+	if input, err := b.s.Executions.RunInput(t.Context(), b.org, large.ID); err != nil || string(input) != string(large.Input) {
+		t.Errorf("its input has %d bytes, %v", len(input), err)
+	}
+	if input, err := b.s.Executions.RunInput(t.Context(), other, large.ID); err == nil {
+		t.Errorf("another organization reads %d bytes of it", len(input))
+	}
+}
+
+// A history has the newest turns that 8 MiB hold.
+func TestHistoriesAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for range 5 {
+		r := b.saying("s", 2<<20-100)
+		b.accept(10, r)
+		b.finish(b.mustClaim(r.ID), "answer")
+	}
+	last := b.saying("s", 1)
+	b.accept(10, last)
+	c := b.mustClaim(last.ID)
+	turns, err := b.s.Sessions.History(t.Context(), b.org, c.SessionRef, c.Seq, 200)
+	if err != nil || len(turns) != 4 {
+		t.Fatalf("%d turns, %v; want the newest 4 of 2 MiB each", len(turns), err)
+	}
+	if turns[0].Seq != 2 || turns[3].Seq != 5 {
+		t.Errorf("turns %d to %d", turns[0].Seq, turns[3].Seq)
+	}
+}
