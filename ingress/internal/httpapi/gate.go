@@ -16,6 +16,7 @@ import (
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		httpx.StateOf(c).Large = &a.large
+		defer httpx.EndReservation(c)
 		a.widget.Share(c, r)
 		if err := a.admit(c, r); err != nil {
 			httpx.Fail(c, err)
