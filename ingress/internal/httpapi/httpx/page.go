@@ -134,6 +134,20 @@ func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	return out
 }
 
+// ReservePage bounds a page by the sizes of its entries, before they are read: its limit becomes the number of those that have PageBytes
+// together, at least one. It waits until the page may be made if it is a large answer.
+func ReservePage(c *gin.Context, sizes []int, p *Page) error {
+	bytes := 0
+	for i, size := range sizes[:min(p.Limit, len(sizes))] {
+		if bytes+size > PageBytes && i > 0 {
+			p.Limit = i
+			break
+		}
+		bytes += size
+	}
+	return ReserveAnswer(c, bytes)
+}
+
 // EntriesThatFit returns how many of the entries a page shows: up to limit, as far as they have pageBytes together, and at least one.
 func EntriesThatFit[T any](entries []T, limit int) int {
 	limit = min(limit, len(entries))
