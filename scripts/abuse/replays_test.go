@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	replayEvery   = 3 * time.Millisecond // between two replays of the attack
+	replayEvery   = 8 * time.Millisecond // between two replays of the attack
 	replayCallers = 32                   // connections of the attack
 	replayKey     = "replayed"
 )

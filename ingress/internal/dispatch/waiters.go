@@ -123,7 +123,8 @@ func (ws *waiters) reply(runID string, body []byte) {
 		return
 	}
 	ended := rundb.StoredRun{Run: domain.Run{ID: runID}}
-	ws.resolve(ended.WithResult(body))
+	ended.SetResult(body)
+	ws.resolve(ended)
 }
 
 // resolve answers the waits of a run that has ended.

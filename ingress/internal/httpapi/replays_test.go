@@ -21,6 +21,7 @@ type replayOver struct {
 
 // replays returns requests to an agent over each protocol that has idempotency keys. Those of one endpoint are about one run.
 func (a *arena) replays(t *testing.T, h *house, agentID string) []replayOver {
+	t.Helper()
 	var all []replayOver
 	post := func(name, path, body string, more ...string) {
 		headers := append([]string{h.key, "Idempotency-Key: k"}, more...)
@@ -82,7 +83,8 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	}
 
 	for _, over := range a.replays(t, h, agentID) {
-		for over.ask().status == http.StatusAccepted { // until the run has ended
+		for ended := false; !ended; {
+			ended = over.ask().status != http.StatusAccepted
 		}
 		known, leave := runs(), full()
 		cost := allocated(func() {

@@ -160,7 +160,7 @@ func (r *fakeRun) end(status domain.RunStatus) {
 		r.log.EndFence, r.log.EndN = r.fence+1, 1
 	}
 	r.log.Run.Run.Status = status
-	r.log.Run = r.log.Run.WithResult([]byte(`{"status":"` + string(status) + `"}`))
+	r.log.Run.SetResult([]byte(`{"status":"` + string(status) + `"}`))
 }
 
 func (r *fakeRun) say(m bus.Heard) {

@@ -160,8 +160,8 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 	return out, nil
 }
 
-// EventLogBytes is the size of what EventLogs would read: of the result of a run that has ended, and the chunks. A run that does not exist or
-// has expired gives the coded not_found, one that was erased the coded erased.
+// EventLogBytes is the size of what EventLogs would read: of the result of a run that has ended, and the chunks. A run that does not exist
+// or has expired gives the coded not_found, one that was erased the coded erased.
 func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
 	var log struct {
 		Bytes  int  `db:"bytes"`

@@ -38,11 +38,8 @@ const (
 	togetherBytes = 1 << 20
 )
 
-// WithResult returns the run with its rendered run object.
-func (r StoredRun) WithResult(result []byte) StoredRun {
-	r.result, r.Deferred = result, 0
-	return r
-}
+// SetResult gives the run its rendered run object.
+func (r *StoredRun) SetResult(result []byte) { r.result, r.Deferred = result, 0 }
 
 // Ended reports whether the run has ended, wherever its result is.
 func (r *StoredRun) Ended() bool {
@@ -220,8 +217,10 @@ func (s *Store) RunsOf(ctx context.Context, query, which string, runs []RunRef, 
 		return nil, err
 	}
 	var rows []RunRow
-	err = stmt.SelectContext(ctx, &rows, append([]any{pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
-		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.RunID }))}, more...)...)
+	err = stmt.SelectContext(ctx, &rows, append([]any{
+		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
+		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.RunID })),
+	}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s runs: %w", which, err)
 	}

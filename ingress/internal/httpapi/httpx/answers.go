@@ -179,8 +179,8 @@ func shareOf(who domain.Caller) string {
 	return who.OrganizationID
 }
 
-// CountAnswer counts a response of so many bytes against its caller's share: as the answer that was reserved, if one was. The answer is nil if
-// it is not large.
+// CountAnswer counts a response of so many bytes against its caller's share: as the answer that was reserved, if one was. The answer is nil
+// if it is not large.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateOf(c)
 	if reserved := st.reserved; reserved != nil {

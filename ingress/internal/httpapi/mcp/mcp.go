@@ -261,8 +261,8 @@ func noRoom(err error, run *rundb.StoredRun) error {
 	if run == nil || code != apierr.RateLimited && code != apierr.Overloaded {
 		return err
 	}
-	return apierr.Wrap(code, err, "the run %s has a large answer, and too many of them are being read at once; GET /api/runs?id=%[1]s returns it",
-		run.Run.ID)
+	return apierr.Wrap(code, err,
+		"the run %s has a large answer, and too many of them are being read at once; GET /api/runs?id=%[1]s returns it", run.Run.ID)
 }
 
 // cutOff returns the error of a call whose reader ended before its run did.
@@ -373,8 +373,8 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal returns the error to answer with if the SDK refused the message or an error is to be answered instead: a fault of the protocol, or an
-// error of this API. It returns neither if the SDK has answered.
+// refusal returns the error to answer with if the SDK refused the message, or if an error is to be answered instead: a fault of the protocol or
+// an error of this API. It returns neither if the SDK has answered.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.instead == nil {
 		return nil, nil //nolint:nilnil // nothing was refused
