@@ -483,6 +483,9 @@ var probes = []probe{
 	{"DeleteHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Hooks.DeleteHook(ctx, org, of.hook)
 	}},
+	{"HookSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Hooks.HookSizes(ctx, org, "", 100)
+	}},
 	{"AgentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Agents.AgentSizes(ctx, org, "", "", 100)
 	}},

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -174,5 +175,42 @@ func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 		if !got.IsError || !strings.HasPrefix(texts(got), want) {
 			t.Errorf("%s: %s", message, strconv.Quote(texts(got)))
 		}
+	}
+}
+
+// Agents that are more than a page are read page by page, and none twice.
+func TestPagesOfAgentsAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	const agents = 70 // of 128,000 bytes
+	for range agents {
+		a.newAgent(h)
+	}
+	a.exec(`UPDATE agents SET system_prompt = repeat($2, 32000) WHERE org_id = $1`, h.org, "\U0001F4A3")
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		got := a.ok("GET", "/api/agents?limit=100"+cursor, "", h.key)
+		var page struct {
+			Data       []struct{ ID string }
+			HasMore    bool
+			NextCursor string
+		}
+		must(t, json.Unmarshal(got.body, &page))
+		if len(got.body) > 8<<20 || len(page.Data) == 0 {
+			t.Fatalf("a page has %d agents and %d bytes", len(page.Data), len(got.body))
+		}
+		for _, agent := range page.Data {
+			if seen[agent.ID] {
+				t.Errorf("agent %s is on two pages", agent.ID)
+			}
+			seen[agent.ID] = true
+		}
+		if cursor = "&cursor=" + page.NextCursor; !page.HasMore {
+			break
+		}
+	}
+	if len(seen) != agents {
+		t.Errorf("the pages have %d agents of %d", len(seen), agents)
 	}
 }
