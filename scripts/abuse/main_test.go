@@ -13,6 +13,7 @@ func TestAbuse(t *testing.T) { //nolint:paralleltest // it measures
 		{"key_floods", keyFloods},
 		{"strangers_churn", strangersChurn},
 		{"slow_readers", slowReaders},
+		{"replay_floods", replayFloods},
 		{"document_bombs", documentBombs},
 	} {
 		t.Run(attack.name, func(t *testing.T) { attack.test(t, s) })

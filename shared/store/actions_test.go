@@ -74,8 +74,8 @@ func TestDecisions(t *testing.T) {
 					}
 					if d != tc.made {
 						wantCode(t, err, apierr.VersionConflict)
-					} else if string(again.Run.Result) != string(out.Run.Result) {
-						t.Errorf("the same again gave %s", again.Run.Result)
+					} else if string(resultOf(again.Run)) != string(resultOf(out.Run)) {
+						t.Errorf("the same again gave %s", resultOf(again.Run))
 					}
 				}
 				if tc.run == domain.RunQueued && stage == "decided" {
@@ -127,7 +127,7 @@ func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 
 	cancelled := b.parked(domain.ActionUnknownOutcome)
 	run, ended, err := b.s.Executions.Cancel(ctx, b.org, "", cancelled.RunID)
-	if err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled || strings.Contains(string(run.Result), "requiredAction") {
+	if err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled || strings.Contains(string(resultOf(run)), "requiredAction") {
 		t.Errorf("cancelling a parked run: %+v, %v", run, err)
 	}
 	wantCode(t, decide(b.org, "", cancelled.RunID, "c"), apierr.VersionConflict)
@@ -206,9 +206,9 @@ func TestAnAbandonedRunFails(t *testing.T) {
 	b := newBench(t)
 	held := b.parked(domain.ActionUnknownOutcome)
 	out, err := b.decide(held, domain.DecisionAbandon)
-	if err != nil || len(out.Ended) != 1 || out.Run.Run.Status != domain.RunFailed || string(out.Ended[0].Result) != string(out.Run.Result) ||
-		!strings.Contains(string(out.Run.Result), `"outcome_unknown_abandoned"`) || strings.Contains(string(out.Run.Result), "requiredAction") {
-		t.Errorf("%+v, %v: %s", out, err, out.Run.Result)
+	if err != nil || len(out.Ended) != 1 || out.Run.Run.Status != domain.RunFailed || string(out.Ended[0].Result) != string(resultOf(out.Run)) ||
+		!strings.Contains(string(resultOf(out.Run)), `"outcome_unknown_abandoned"`) || strings.Contains(string(resultOf(out.Run)), "requiredAction") {
+		t.Errorf("%+v, %v: %s", out, err, resultOf(out.Run))
 	}
 	if log := b.log(held.RunID, 0, 0); log.EndFence != held.Fence+2 || log.EndN != 1 {
 		t.Errorf("the end is %d.%d", log.EndFence, log.EndN)

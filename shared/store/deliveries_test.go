@@ -46,7 +46,7 @@ func TestADeliveryIsLoggedOnceAndHasOneRun(t *testing.T) {
 		t.Errorf("again %+v", again)
 	}
 	m.finish(m.mustClaim(first.Run.ID), "done")
-	if again := m.deliver(m.delivery("one"))[0]; again.Run.Result == nil || again.Run.Run.Status != domain.RunCompleted {
+	if again := m.deliver(m.delivery("one"))[0]; !again.Run.Ended() || again.Run.Run.Status != domain.RunCompleted {
 		t.Errorf("after its end %+v", again)
 	}
 	if n := m.count(`SELECT count(*) FROM runs WHERE key_id = $1 AND trigger_type = 'webhook'`, m.key); n != 2 {

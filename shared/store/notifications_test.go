@@ -127,8 +127,8 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	}
 	run, err := b.s.Runs.RunByID(t.Context(), b.org, "", c.RunID)
 	b.must(err)
-	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(run.Result) {
-		t.Errorf("told %s %s, want %s", event, data, run.Result)
+	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(resultOf(run)) {
+		t.Errorf("told %s %s, want %s", event, data, resultOf(run))
 	}
 	b.settle(claimed[0], delivered)
 

@@ -483,6 +483,21 @@ var probes = []probe{
 	{"DeleteHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return nil, s.Hooks.DeleteHook(ctx, org, of.hook)
 	}},
+	{"HookSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Hooks.HookSizes(ctx, org, "", 100)
+	}},
+	{"AgentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Agents.AgentSizes(ctx, org, "", "", 100)
+	}},
+	{"TimelineBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Runs.TimelineBytes(ctx, org, "", of.ended)
+	}},
+	{"EventLogBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Executions.EventLogBytes(ctx, executiondb.EventLogRequest{RunID: of.ended, OrganizationID: org})
+	}},
+	{"SourceBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		return s.Blobs.SourceBytes(ctx, org, of.source)
+	}},
 }
 
 func (o *tenant) heldBy(org string) lease.Held {

@@ -114,7 +114,7 @@ func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.
 	return d.store.Runs.RunsByKey(ctx, keys)
 }
 
-// Submitted is a run that was accepted, or the one that held its key already.
+// Submitted is a run that was accepted, or the one that held its key already. The result of such a run may be Deferred.
 type Submitted struct {
 	Run      rundb.StoredRun
 	Existing bool
@@ -189,18 +189,18 @@ func (d *Dispatcher) Release(s *Submitted) {
 	}
 }
 
-// Result is how a wait ended: the run object of a run that has ended, or not yet.
+// Result is how a wait ended. If the run has ended, Run is that run, of which no more may be known than its result, its size or that it was
+// erased.
 type Result struct {
-	Ended  bool
-	Erased bool
-	Body   []byte
+	Ended bool
+	Run   rundb.StoredRun
 }
 
 // Await waits up to limit for the run's end, or until it waits for a person itself, other than it did when it was
 // read; a result that has not Ended is no error.
 func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (Result, error) {
-	if s.Run.Erased || s.Run.Result != nil {
-		return Result{Ended: true, Erased: s.Run.Erased, Body: s.Run.Result}, nil
+	if s.Run.Ended() {
+		return Result{Ended: true, Run: s.Run}, nil
 	}
 	if limit <= 0 {
 		return Result{}, nil

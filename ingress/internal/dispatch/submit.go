@@ -255,14 +255,43 @@ func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitte
 	return Attach(*run), nil
 }
 
-// ErasedKey is the refusal of a request whose key's run is gone; [erasedRun] is that of the run by its id.
+// ErasedKey is the refusal of a request whose key's run is gone; [ErasedRun] is that of the run by its id.
 func ErasedKey() error {
 	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
 }
 
-// Follow gives the events of a submission's run, which was begun for it or holds its key. The run is given with an error,
-// too, once it is known.
-func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge) (*stream.Reader, *rundb.StoredRun, error) {
+// expiredKey is the refusal of a request whose key's run expired while it was read.
+func expiredKey() error {
+	e := apierr.New(apierr.Unavailable, "the run of this idempotency key has just expired; try again")
+	e.RetryAfter = time.Second
+	return e
+}
+
+// ReadResult returns the run object of a run that a submission began or found, once the run has ended. A Deferred one is read once there is
+// room for it. Both fail with ErasedKey if the run was erased.
+func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserve stream.Reserve) ([]byte, error) {
+	if run.Deferred > 0 {
+		if err := reserve(run.Deferred); err != nil {
+			return nil, err
+		}
+		whole, err := r.store.Runs.RunByID(ctx, run.OrganizationID, "", run.Run.ID)
+		if apierr.CodeOf(err) == apierr.NotFound {
+			return nil, expiredKey()
+		}
+		if err != nil {
+			return nil, err
+		}
+		run = &whole
+	}
+	if run.Erased {
+		return nil, ErasedKey()
+	}
+	return run.Result()
+}
+
+// Follow gives the events of a submission's run. Those of a run that holds its key are read once there is room for them. The run is given with
+// an error, too, once it is known.
+func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
 	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
@@ -280,7 +309,7 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge) (*strea
 		reader.Begin(run, s.Last)
 		return reader, run, nil
 	}
-	reader, err = r.streams.Open(ctx, run.OrganizationID, run.Run.ID, s.Last)
+	reader, err = r.streams.Open(ctx, run.OrganizationID, run.Run.ID, s.Last, reserve)
 	return reader, run, err
 }
 

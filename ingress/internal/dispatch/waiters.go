@@ -122,16 +122,21 @@ func (ws *waiters) reply(runID string, body []byte) {
 		ws.look(runID)
 		return
 	}
-	ws.resolve(runID, Result{Ended: true, Body: body})
+	ended := rundb.StoredRun{Run: domain.Run{ID: runID}}
+	ended.SetResult(body)
+	ws.resolve(ended)
 }
 
-func (ws *waiters) resolve(runID string, r Result) {
+// resolve answers the waits of a run that has ended.
+func (ws *waiters) resolve(ended rundb.StoredRun) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	run := ws.runs[runID]
+	run := ws.runs[ended.Run.ID]
 	if run == nil {
 		return
 	}
+	ended.OrganizationID = run.org
+	r := Result{Ended: true, Run: ended}
 	failpoint.Here(failpoint.AnswerBefore)
 	for w := range run.waits {
 		select {
@@ -229,7 +234,7 @@ func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
 	over := make(map[string]bool, len(ended))
 	for _, r := range ended {
 		over[r.Run.ID] = true
-		ws.resolve(r.Run.ID, Result{Ended: true, Erased: r.Erased, Body: r.Result})
+		ws.resolve(r)
 	}
 	open := make([]rundb.RunRef, 0, len(due))
 	for _, of := range due {

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -252,5 +254,50 @@ func TestADecisionRings(t *testing.T) {
 	answer.Decision = domain.DecisionApprove
 	if _, err = d.Decide(t.Context(), answer); apierr.CodeOf(err) != apierr.VersionConflict {
 		t.Errorf("decided otherwise: %v", err)
+	}
+}
+
+// A wait for a run of another request ends with the size of its large result, which the request reads once there is room for it.
+func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	own := d.submit()
+	runID := own.Run.Run.ID
+	attached := d.read(runID)
+	waits := d.wait(attached)
+	claims, err := d.store.Executions.Claim(t.Context(), []string{runID})
+	must(t, err)
+	run, answer := claims[0].Run.Run(), strings.Repeat("x", rundb.ShortBytes)
+	run.Message = &answer
+	run.End(domain.RunCompleted, nil, domain.At(claims[0].Run.Now), 60)
+	ending, err := executiondb.NewEnding(claims[0].Run.Held(), run)
+	must(t, err)
+	_, err = d.store.Executions.Finish(t.Context(), []executiondb.Ending{ending})
+	must(t, err)
+	d.Release(own)
+
+	r := <-waits
+	d.Release(attached)
+	if body, err := r.Run.Result(); !r.Ended || r.Run.Deferred != len(ending.Result) || err == nil {
+		t.Fatalf("the wait ended: %v, with %d bytes deferred, and %d read: %v", r.Ended, r.Run.Deferred, len(body), err)
+	}
+	submitter, full := NewSubmitter(d.store, d.Dispatcher, nil, time.Minute), errors.New("full")
+	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return full }); !errors.Is(err, full) {
+		t.Errorf("without room: %v", err)
+	}
+	reserved := 0
+	body, err := submitter.ReadResult(t.Context(), &r.Run, func(bytes int) error { reserved = bytes; return nil })
+	if string(body) != string(ending.Result) || err != nil || reserved != len(body) {
+		t.Errorf("with room for %d bytes: %d bytes, %v", reserved, len(body), err)
+	}
+	_, err = d.raw.ExecContext(t.Context(), `UPDATE runs SET result = NULL WHERE id = $1`, runID)
+	must(t, err)
+	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeOf(err) != apierr.Erased {
+		t.Errorf("erased meanwhile: %v", err)
+	}
+	_, err = d.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = $1`, runID)
+	must(t, err)
+	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeOf(err) != apierr.Unavailable {
+		t.Errorf("expired meanwhile: %v", err)
 	}
 }

@@ -166,6 +166,7 @@ func (a *arena) finish(answerText string, runIDs ...string) {
 		run.End(domain.RunCompleted, nil, domain.At(claim.Run.Now), claim.Run.RetentionSecs)
 		ending, err := executiondb.NewEnding(claim.Run.Held(), run)
 		must(a.t, err)
+		ending.EndN = 3 // after the message
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
 		must(a.t, err)
 	}

@@ -17,6 +17,7 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		st := httpx.StateOf(c)
 		st.Large, st.LargeBodies = &a.large, &a.bodies
+		defer httpx.EndReservation(c)
 		defer httpx.BodyDone(c) // where no run was accepted
 		a.widget.Share(c, r)
 		if err := a.admit(c, r); err != nil {

@@ -138,6 +138,9 @@ func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
 	change(&run)
 	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)
 	ending, err := executiondb.NewEnding(claimed.Held(), run)
+	if ending.EndN = 2; run.Message != nil {
+		ending.EndN = 3 // after the message
+	}
 	if n := strings.Count(told, "\n"); n > 0 {
 		ending.Events, ending.EndN = executiondb.Chunk{FirstN: 2, LastN: n + 1, Events: told}, n+2
 	}

@@ -48,7 +48,9 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 	run, err := b.store.Runs.RunByID(t.Context(), b.org, b.owner.id, runs[1])
 	must(t, err)
 	var stored domain.Run
-	must(t, json.Unmarshal(run.Result, &stored))
+	result, err := run.Result()
+	must(t, err)
+	must(t, json.Unmarshal(result, &stored))
 	if stored.Trigger.Type != domain.TriggerChat || stored.SessionID != "s" || stored.ExpiresAt != nil || run.Target() != b.agent {
 		t.Errorf("run %+v", stored)
 	}

@@ -113,7 +113,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A large run, response or turn of a session enters the ingress once there is room for it. Readers for whom there is none cost no memory.
+// A large run, response, turn of a session, timeline, source, or page of agents or hooks enters the ingress once there is room for it. Readers
+// for whom there is none cost no memory.
 func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
 	a := newArena(t)
 	const size, refusals, together = 8 << 20, 6, 12 // a run object has its answer twice
@@ -128,6 +129,12 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	_, err := a.store.Executions.Journal(t.Context(), a.hold(open), 1, [][]byte{[]byte(
 		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + twice + `","durationMs":1}}}`)})
 	must(t, err)
+
+	asked, read := a.newChat(h, agentID, "asked", h.owner.auth, h.header), a.newChat(h, agentID, "read", h.owner.auth, h.header)
+	a.exec(`UPDATE runs SET input = json_build_object('message', $2::text) WHERE id = $1`, asked, large)
+	sourceID := a.keep(read, h.word, large)
+	a.exec(`UPDATE agents SET system_prompt = $2 WHERE id = $1`, a.newAgent(h), large)
+	a.exec(`UPDATE hooks SET message_template = $2 WHERE id = $1`, a.newHook(h, "hmac"), large)
 
 	address := server.URL + "/api/runs?id=" + ended
 	whole := func() {
@@ -180,6 +187,10 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 		"a response":           "/v1/responses/" + openaiapi.ResponseID(ended),
 		"a turn of a session":  "/api/sessions?limit=1&id=large&agentId=" + agentID,
 		"a session, all turns": "/api/sessions?id=large&agentId=" + agentID,
+		"a timeline":           "/api/runs?timeline=1&id=" + asked,
+		"a source":             "/api/sources?id=" + sourceID,
+		"a page of agents":     "/api/agents",
+		"a page of hooks":      "/api/hooks",
 	} {
 		got := allocated(func() {
 			for range refusals {

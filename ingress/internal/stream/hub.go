@@ -27,6 +27,7 @@ const (
 // Logs is where logs are read.
 type Logs interface {
 	EventLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error)
+	EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error)
 }
 
 // Bus is where news of runs is heard. A run may be followed again while it is: what failed before is tried again,
@@ -104,12 +105,12 @@ func (h *Hub) Follow(runID string) *Reader {
 
 // Open follows a run that may have begun, and stands behind the event last of its log. Its errors are those of
 // [Reader.Start].
-func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID) (*Reader, error) {
+func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 	if err := h.bus.Flush(ctx); err != nil {
 		h.log.Debug().Err(err).Str("run_id", runID).Msg("no events yet; reading the log again and again")
 	}
-	if err := r.Start(ctx, org, last); err != nil {
+	if err := r.Start(ctx, org, last, reserve); err != nil {
 		r.Close()
 		return nil, err
 	}

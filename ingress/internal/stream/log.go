@@ -30,15 +30,19 @@ func eventsOf(log *executiondb.EventLog) ([]domain.Event, error) {
 	if log.EndFence == 0 {
 		return events, nil
 	}
+	result, err := log.Run.Result()
+	if err != nil {
+		return nil, err
+	}
 	end := domain.EventID{Fence: log.EndFence, N: log.EndN}
 	if log.Fence == 0 && end == simpleEnd {
-		delta, err := wholeAnswer(log.Run.Result)
+		delta, err := wholeAnswer(result)
 		if err != nil {
 			return nil, err
 		}
 		events = append(events, delta...)
 	}
-	return append(events, domain.EndedEvent(end, run.Status, log.Run.Result)), nil
+	return append(events, domain.EndedEvent(end, run.Status, result)), nil
 }
 
 // simpleEnd is where a log ends whose first attempt told nothing but the whole answer in one piece. Such logs

@@ -100,7 +100,7 @@ func TestFramesOfLiveAndDerivedEventsAreTheSame(t *testing.T) {
 func stored(status domain.RunStatus, startedAt *domain.Time, result string) rundb.StoredRun {
 	run := rundb.StoredRun{Run: domain.Run{ID: "run_1", Status: status, StartedAt: startedAt}}
 	if result != "" {
-		run.Result = []byte(result)
+		run.SetResult([]byte(result))
 	}
 	return run
 }

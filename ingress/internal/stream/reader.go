@@ -12,6 +12,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/store/executiondb"
+	"parley/shared/store/pg"
 	"parley/shared/store/rundb"
 )
 
@@ -38,6 +39,7 @@ type Reader struct {
 	place  place
 	ready  []domain.Event // read by Start and not yet given
 	ended  bool           // the log has no more
+	cut    error          // why the log ended before the run's end; nil if it did not
 	gap    bool           // something is missing before what was heard
 	wait   time.Duration  // between reads, while that is so or reading fails
 	lookAt time.Time      // when to read the log if nothing is heard until then
@@ -78,10 +80,22 @@ func (r *Reader) rouse() {
 // RunID is the run that is read.
 func (r *Reader) RunID() string { return r.runID }
 
-// Start reads the log of an organization's run for the first time. A run that does not exist gives the coded
+// Reserve makes room for so many bytes of a log before they are read. If it fails, the log is not read.
+type Reserve func(bytes int) error
+
+// Start reads the log of an organization's run for the first time, once there is room for it. A run that does not exist gives the coded
 // not_found, one that was erased the coded erased.
-func (r *Reader) Start(ctx context.Context, org string, last domain.EventID) error {
+func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, reserve Reserve) error {
 	r.org, r.place.last = org, last
+	bytes, err := r.hub.logs.EventLogBytes(ctx, r.request())
+	if err != nil {
+		return refusal(err)
+	}
+	if bytes > rundb.ShortBytes {
+		if err := reserve(bytes); err != nil {
+			return err
+		}
+	}
 	events, err := r.read(ctx)
 	if err != nil {
 		return refusal(err)
@@ -121,7 +135,8 @@ func (r *Reader) Close() {
 func (r *Reader) Outlast() { r.lasts = true }
 
 // Next gives the events that follow those given before, waiting for some until that time; none when it has come.
-// Behind the log's last event the error is io.EOF. The events are valid until the next call.
+// Behind the log's last event the error is io.EOF. If the log ends before the run does, it is the coded error that says why. The events are
+// valid until the next call.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if events := r.ready; len(events) > 0 {
 		r.ready = nil
@@ -145,6 +160,9 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 		if err := r.sleep(ctx, until); err != nil {
 			return nil, err
 		}
+	}
+	if r.cut != nil {
+		return nil, r.cut
 	}
 	return nil, io.EOF
 }
@@ -199,7 +217,7 @@ func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:
-		r.ended = true // erased or expired meanwhile
+		r.ended, r.cut = true, err // erased or expired meanwhile
 	case err != nil, len(events) == 0 && r.gap:
 		r.lookLater()
 	default:
@@ -221,13 +239,18 @@ func (r *Reader) idle() time.Duration {
 	return deafLook
 }
 
-// read gives the events of the stored log that are new.
-func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
+// request asks for the log behind the reader's last event.
+func (r *Reader) request() executiondb.EventLogRequest {
 	last := r.place.last
-	request := executiondb.EventLogRequest{
+	return executiondb.EventLogRequest{
 		RunID: r.runID, OrganizationID: r.org,
 		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // a caller may name any number
 	}
+}
+
+// read gives the events of the stored log that are new.
+func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
+	request := r.request()
 	log, err := r.hub.reads.Do(ctx, request)
 	for err == nil && log != nil && log.Deferred { // a later batch has room
 		log, err = r.hub.reads.Do(ctx, request)
@@ -236,9 +259,7 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	case err != nil:
 		return nil, err
 	case log == nil:
-		return nil, apierr.New(apierr.NotFound, "no such resource")
-	case log.Run.Erased:
-		return nil, apierr.New(apierr.Erased, "this run was erased by its organization")
+		return nil, r.gone(ctx)
 	}
 	events, err := eventsOf(log)
 	if err != nil {
@@ -246,6 +267,14 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	}
 	r.ended = log.EndFence != 0
 	return r.place.logged(events), nil
+}
+
+// gone returns why there is no log of the run any more.
+func (r *Reader) gone(ctx context.Context) error {
+	if _, err := r.hub.logs.EventLogBytes(ctx, r.request()); err != nil {
+		return err
+	}
+	return pg.NotFound()
 }
 
 // sleep waits for news, until the time to look or the caller's. Thousands of goroutines are parked here with the

@@ -29,6 +29,7 @@ type fakeRun struct {
 	mu     sync.Mutex
 	log    executiondb.EventLog
 	gone   bool
+	bytes  int // of the log
 	err    error
 	reads  int
 	told   map[domain.EventID]string
@@ -57,12 +58,24 @@ func (r *fakeRun) EventLogs(_ context.Context, reqs []executiondb.EventLogReques
 	}
 	out := make([]*executiondb.EventLog, len(reqs))
 	for i := range reqs {
-		if !r.gone {
+		if !r.gone && !r.log.Run.Erased {
 			log := r.log
 			out[i] = &log
 		}
 	}
 	return out, nil
+}
+
+func (r *fakeRun) EventLogBytes(context.Context, executiondb.EventLogRequest) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.gone:
+		return 0, apierr.New(apierr.NotFound, "gone")
+	case r.log.Run.Erased:
+		return 0, apierr.New(apierr.Erased, "erased")
+	}
+	return r.bytes, nil
 }
 
 func (r *fakeRun) Flush(context.Context) error { return nil }
@@ -146,7 +159,8 @@ func (r *fakeRun) end(status domain.RunStatus) {
 	if status != domain.RunCompleted {
 		r.log.EndFence, r.log.EndN = r.fence+1, 1
 	}
-	r.log.Run.Run.Status, r.log.Run.Result = status, []byte(`{"status":"`+string(status)+`"}`)
+	r.log.Run.Run.Status = status
+	r.log.Run.SetResult([]byte(`{"status":"` + string(status) + `"}`))
 }
 
 func (r *fakeRun) say(m bus.Heard) {
@@ -193,14 +207,17 @@ func inBubble(t *testing.T, f func(scene)) {
 
 func open(t *testing.T, h *Hub, last string) *Reader {
 	t.Helper()
-	r, err := h.Open(t.Context(), "org_1", "run_1", eventID(t, last))
+	r, err := h.Open(t.Context(), "org_1", "run_1", eventID(t, last), unbounded)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// next gives the ids that come within a time.
+// unbounded reserves room for any log.
+func unbounded(int) error { return nil }
+
+// next gives the ids that come within a time, and the end's, or the code of the error that ends the log before.
 func next(t *testing.T, r *Reader, within time.Duration) string {
 	t.Helper()
 	var ids []string
@@ -212,6 +229,8 @@ func next(t *testing.T, r *Reader, within time.Duration) string {
 		switch {
 		case errors.Is(err, io.EOF):
 			return strings.Join(append(ids, "end"), " ")
+		case err != nil && apierr.CodeOf(err) != apierr.Internal:
+			return strings.Join(append(ids, string(apierr.CodeOf(err))), " ")
 		case err != nil:
 			t.Fatal(err)
 		case len(events) == 0:
@@ -381,7 +400,7 @@ func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
 		r := open(t, h, "1.1")
 		defer r.Close()
 		run.set(func() { run.err = errors.New("down") })
-		if _, err := h.Open(t.Context(), "org_1", "run_1", domain.EventID{}); err == nil {
+		if _, err := h.Open(t.Context(), "org_1", "run_1", domain.EventID{}, unbounded); err == nil {
 			t.Error("a stream was opened without its log")
 		}
 		run.say(bus.Heard{Events: run.tell("a")})
@@ -441,8 +460,9 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 		t, run, h := s.t, s.run, s.hub
 		ctx := t.Context()
 		run.begin()
-		erased, left, drained, lasting := open(t, h, "1.1"), open(t, h, "1.1"), open(t, h, "1.1"), open(t, h, "1.1")
-		for _, r := range []*Reader{erased, left, drained, lasting} {
+		erased, expired := open(t, h, "1.1"), open(t, h, "1.1")
+		left, drained, lasting := open(t, h, "1.1"), open(t, h, "1.1"), open(t, h, "1.1")
+		for _, r := range []*Reader{erased, expired, left, drained, lasting} {
 			defer r.Close()
 		}
 		lasting.Outlast()
@@ -452,13 +472,14 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 			t.Errorf("a client that left: %v", err)
 		}
 		run.set(func() { run.log.Run.Erased = true })
-		want(t, "erased", next(t, erased, time.Minute), "end")
+		want(t, "erased", next(t, erased, time.Minute), "erased")
 		var coded *apierr.Error
-		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}); !errors.As(err, &coded) || coded.Code != apierr.Erased {
+		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}, unbounded); !errors.As(err, &coded) || coded.Code != apierr.Erased {
 			t.Errorf("opening an erased run: %v", err)
 		}
 		run.set(func() { run.gone = true })
-		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}); !errors.As(err, &coded) || coded.Code != apierr.NotFound {
+		want(t, "expired", next(t, expired, time.Minute), "not_found")
+		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}, unbounded); !errors.As(err, &coded) || coded.Code != apierr.NotFound {
 			t.Errorf("opening a run that is gone: %v", err)
 		}
 		run.set(func() { run.gone, run.log.Run.Erased = false, false })

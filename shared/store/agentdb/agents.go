@@ -146,16 +146,29 @@ func readAgent(row agentRow, err error) (domain.Agent, error) {
 	return row.agent()
 }
 
+const agentsFrom = ` FROM agents WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
+	AND ($3 = '' OR strpos(lower(name), lower($3)) > 0) ORDER BY id DESC LIMIT $4`
+
+// AgentSizes gives about the sizes of the agents that Agents lists, in their order.
+func (s *Store) AgentSizes(ctx context.Context, org, q, after string, limit int) (bytes []int, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		bytes = nil
+		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(name) + octet_length(description) + octet_length(system_prompt)
+			+ octet_length(tools::text) + octet_length(widget::text) + 500`+agentsFrom, org, after, q, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the sizes of agents: %w", err)
+	}
+	return bytes, nil
+}
+
 // Agents lists up to limit agents of organization org, newest first: those older than the one of id
 // after, when it is not empty, and with name containing q in any case.
 func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]domain.Agent, error) {
 	var rows []agentRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = nil
-		return tx.SelectContext(ctx, &rows, `SELECT `+agentColumns+` FROM agents
-			WHERE org_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
-			  AND ($3 = '' OR strpos(lower(name), lower($3)) > 0)
-			ORDER BY id DESC LIMIT $4`, org, after, q, limit)
+		return tx.SelectContext(ctx, &rows, `SELECT `+agentColumns+agentsFrom, org, after, q, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing agents: %w", err)

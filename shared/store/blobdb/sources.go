@@ -69,6 +69,18 @@ type sourceRow struct {
 	ReadAt     domain.Time `db:"read_at"`
 }
 
+// SourceBytes is the size of the text that SourceByID gives.
+func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
+	hash, ok := hashOf(id)
+	if !ok {
+		return 0, pg.NotFound()
+	}
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &bytes, `SELECT octet_length(text) FROM sources WHERE hash = $1 AND org_id = $2`, hash, org)
+	})
+	return bytes, pg.OneRow(err, "reading the size of a source")
+}
+
 // SourceByID gives a text that an organization's runs have read; not_found when there is none of this id.
 func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
 	hash, ok := hashOf(id)

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"parley/shared/apierr"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
 	"parley/shared/store/rundb"
@@ -156,4 +158,27 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 		out[row.Place-1] = row.log()
 	}
 	return out, nil
+}
+
+// EventLogBytes is the size of what EventLogs would read: of the result of a run that has ended, and the chunks. A run that does not exist
+// or has expired gives the coded not_found, one that was erased the coded erased.
+func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, error) {
+	var log struct {
+		Bytes  int  `db:"bytes"`
+		Erased bool `db:"erased"`
+	}
+	err := s.db.Within(ctx, []string{req.OrganizationID}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &log, `SELECT r.status IS NOT NULL AND r.result IS NULL AS erased, coalesce(octet_length(r.result), 0) + coalesce((
+			SELECT sum(octet_length(e.events)) FROM run_events e WHERE e.run_id = r.id AND (e.fence, e.last_n) > ($3, $4)
+				AND e.fence = (SELECT f.fence FROM run_events f WHERE f.run_id = r.id ORDER BY f.run_id DESC, f.fence DESC LIMIT 1)), 0) AS bytes
+			FROM runs r WHERE r.id = $1 AND r.org_id = $2 AND`+rundb.RunLive,
+			req.RunID, req.OrganizationID, req.AfterFence, req.AfterN)
+	})
+	if err != nil {
+		return 0, pg.OneRow(err, "reading the size of an event log")
+	}
+	if log.Erased {
+		return 0, apierr.New(apierr.Erased, "this run was erased by its organization")
+	}
+	return log.Bytes, nil
 }

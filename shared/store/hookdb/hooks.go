@@ -177,13 +177,27 @@ func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *st
 	return nil
 }
 
+const hooksFrom = ` FROM hooks h WHERE h.org_id = $1 AND h.deleted_at IS NULL AND ($2 = '' OR h.id < $2) ORDER BY h.id DESC LIMIT $3`
+
+// HookSizes gives about the sizes of the hooks that Hooks lists, in their order.
+func (s *Store) HookSizes(ctx context.Context, org, after string, limit int) (bytes []int, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		bytes = nil
+		return tx.SelectContext(ctx, &bytes, `SELECT octet_length(h.name) + octet_length(h.message_template) + octet_length(h.filter::text) + 500`+
+			hooksFrom, org, after, limit)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the sizes of hooks: %w", err)
+	}
+	return bytes, nil
+}
+
 // Hooks lists up to limit hooks of an organization, newest first: those older than the one of the id after, unless that is empty.
 func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]domain.Hook, error) {
 	var rows []hookRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `SELECT `+hookColumns+` FROM hooks h WHERE h.org_id = $1 AND h.deleted_at IS NULL
-			AND ($2 = '' OR h.id < $2) ORDER BY h.id DESC LIMIT $3`, org, after, limit)
+		return tx.SelectContext(ctx, &rows, `SELECT `+hookColumns+hooksFrom, org, after, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing hooks: %w", err)

@@ -146,10 +146,14 @@ func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte,
 	if err := json.Unmarshal(n.source, &action); err != nil {
 		return nil, fmt.Errorf("reading action of notification: %w", err)
 	}
+	result, err := found.Result()
+	if err != nil {
+		return nil, err
+	}
 	run := found.Run
-	if found.Result != nil {
+	if result != nil {
 		var ended domain.Run
-		if err := json.Unmarshal(found.Result, &ended); err != nil {
+		if err := json.Unmarshal(result, &ended); err != nil {
 			return nil, fmt.Errorf("reading run of notification: %w", err)
 		}
 		done := rundb.Progress{Usage: ended.Usage, ToolCalls: ended.ToolCalls, CitationsRemoved: ended.CitationsRemoved}

@@ -88,7 +88,7 @@ const (
 	landedQuery  = `SELECT id FROM runs WHERE id = ANY ($1)`
 	collectQuery = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 	settleQuery  = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
-	theirsQuery  = `SELECT ` + rundb.OpenResult + ` FROM runs_of_deliveries($1, $2)`
+	theirsQuery  = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
 )
 
 // deliver is AcceptDeliveries of one transaction. Its statements take rows in one order - deliveries, keys that are collected for, sessions

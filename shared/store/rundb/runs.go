@@ -23,22 +23,46 @@ type StoredRun struct {
 	OrganizationID string
 	Principal      string
 	Fingerprint    []byte
-	Result         []byte // the rendered run object of an ended run, nil while it is open, when erased or when Deferred
 	Erased         bool
-	// Deferred is the size of what ShortRun has left in the database: the result, or what an open run has done. 0: nothing.
+	// Deferred is the size of what was left in the database: the result, or what an open run has done. 0: nothing. RunByID reads it.
 	Deferred int
+
+	result []byte // the rendered run object of an ended run; nil while it is open, when erased or when Deferred
 }
 
-// ShortBytes is the size up to which ShortRun reads what a run has done.
-const ShortBytes = 64 << 10
+const (
+	// ShortBytes is the size up to which ShortRun reads what a run has done.
+	ShortBytes = 64 << 10
+
+	// togetherBytes bounds the results that one statement reads of several runs. Those behind the bound are Deferred, however small.
+	togetherBytes = 1 << 20
+)
+
+// SetResult gives the run its rendered run object.
+func (r *StoredRun) SetResult(result []byte) { r.result, r.Deferred = result, 0 }
+
+// Ended reports whether the run has ended, wherever its result is.
+func (r *StoredRun) Ended() bool {
+	return r.result != nil || r.Erased || r.Run.Status.Terminal()
+}
+
+// Result returns the rendered run object of a run that has ended; nil while the run is open, and when it was erased. It fails if the result
+// is Deferred, so that no caller takes a large result for none.
+func (r *StoredRun) Result() ([]byte, error) {
+	if r.Deferred > 0 {
+		return nil, fmt.Errorf("%d bytes of run %s are not read yet", r.Deferred, r.Run.ID)
+	}
+	return r.result, nil
+}
 
 // Target is the agent or template that the run is of.
 func (r *StoredRun) Target() string { return pg.Deref(r.Run.AgentID) + pg.Deref(r.Run.TemplateID) }
 
-// Body gives the bytes that callers see: those kept at the end, or the run as it stands.
+// Body gives the bytes that callers see: those kept at the end, or the run as it stands. Like Result, it fails if they are Deferred.
 func (r *StoredRun) Body() ([]byte, error) {
-	if r.Result != nil {
-		return r.Result, nil
+	result, err := r.Result()
+	if result != nil || err != nil {
+		return result, err
 	}
 	return r.Run.Render()
 }
@@ -59,6 +83,7 @@ type RunRow struct {
 	Status         string         `db:"status"`
 	Ended          bool           `db:"ended"`
 	Result         sql.NullString `db:"result"`
+	ResultBytes    sql.NullInt64  `db:"result_bytes"` // of a statement that may leave the result in the database
 	Attempts       int            `db:"attempts"`
 	CreatedAt      time.Time      `db:"created_at"`
 	StartedAt      sql.NullTime   `db:"started_at"`
@@ -76,12 +101,20 @@ const shortColumns = `r.id, r.org_id, r.agent_id, r.template_id, r.session_id, r
 	r.status IS NOT NULL AS ended, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,
 	coalesce(o.started_at, r.started_at) AS started_at, r.finished_at, r.expires_at, o.required_action`
 
-// runResult are the same columns of a function that has read them, for runs that have ended.
-const runResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
-	idempotency_hash, fingerprint, status, ended, result, attempts, created_at, started_at, finished_at, expires_at`
+// shortResult are the same columns of a function that has them, for runs that have ended.
+const shortResult = `id, org_id, agent_id, template_id, session_id, principal, trigger_type, automation_id, idempotency_key,
+	idempotency_hash, fingerprint, status, ended, attempts, created_at, started_at, finished_at, expires_at`
 
-// OpenResult are those of runs that may be open.
-const OpenResult = runResult + `, required_action`
+// OpenResult are those of runs that may be open, with their results.
+const OpenResult = shortResult + `, result, required_action`
+
+// OpenShortResult are those of runs that may be open, with the sizes of their results only.
+const OpenShortResult = shortResult + `, octet_length(result) AS result_bytes, required_action`
+
+// resultThatFits are the size of a function's result, and the result if it has at most $3 bytes, and those up to it have $4 together.
+// PostgreSQL reads the results that are asked for: a function gives references to large values.
+const resultThatFits = `, octet_length(result) AS result_bytes, CASE WHEN octet_length(result) <= $3
+	AND sum(octet_length(result)) FILTER (WHERE octet_length(result) <= $3) OVER (ORDER BY id) <= $4 THEN result END AS result`
 
 const runFrom = ` FROM runs r LEFT JOIN open_runs o ON o.run_id = r.id `
 
@@ -95,7 +128,7 @@ func (row RunRow) Stored() StoredRun {
 		OrganizationID: row.OrganizationID,
 		Principal:      row.Principal,
 		Fingerprint:    row.Fingerprint,
-		Erased:         row.Ended && !row.Result.Valid,
+		Erased:         row.Ended && !row.Result.Valid && !row.ResultBytes.Valid,
 		Run: domain.Run{
 			ID: row.ID, Status: domain.RunStatus(row.Status), AgentID: row.AgentID, TemplateID: row.TemplateID,
 			SessionID: row.SessionID, Trigger: domain.Trigger{Type: row.TriggerType, AutomationID: row.AutomationID},
@@ -105,7 +138,9 @@ func (row RunRow) Stored() StoredRun {
 		},
 	}
 	if row.Result.Valid {
-		out.Result = []byte(row.Result.String)
+		out.result = []byte(row.Result.String)
+	} else {
+		out.Deferred = int(row.ResultBytes.Int64)
 	}
 	var action domain.RequiredAction // written by this service; what it could not read would be missed in the run object, no more
 	if out.Run.Status == domain.RunRequiresAction && json.Unmarshal(row.RequiredAction, &action) == nil {
@@ -128,10 +163,7 @@ func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (Sto
 }
 
 func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, most int) (StoredRun, error) {
-	var row struct {
-		RunRow
-		Bytes sql.NullInt64 `db:"result_bytes"`
-	}
+	var row RunRow
 	var done map[string]*Progress
 	var open int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -158,13 +190,9 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, most 
 	}
 
 	out := row.Stored()
-	out.Erased = row.Ended && !row.Bytes.Valid
-	switch p := done[runID]; {
-	case row.Bytes.Int64 > int64(most):
-		out.Deferred = int(row.Bytes.Int64)
-	case open > most:
+	if open > most {
 		out.Deferred = open
-	case p != nil:
+	} else if p := done[runID]; p != nil {
 		p.Show(&out.Run)
 	}
 	return out, nil
@@ -177,20 +205,22 @@ type RunRef struct {
 }
 
 // EndedRuns reads those of the runs that have ended, in any order: what waiting requests poll for when a
-// reply was lost.
+// reply was lost. Results of more than ShortBytes are Deferred, and others once they are many bytes together.
 func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
-	return s.RunsOf(ctx, `SELECT `+runResult+` FROM ended_runs($1, $2)`, "ended", runs)
+	return s.RunsOf(ctx, `SELECT `+shortResult+resultThatFits+` FROM ended_runs($1, $2)`, "ended", runs, ShortBytes, togetherBytes)
 }
 
-// RunsOf reads those of the runs that a function gives.
-func (s *Store) RunsOf(ctx context.Context, query, which string, runs []RunRef) ([]StoredRun, error) {
+// RunsOf reads those of the runs that a function gives, whose first arguments they are.
+func (s *Store) RunsOf(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	var rows []RunRow
-	err = stmt.SelectContext(ctx, &rows, pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
-		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.RunID })))
+	err = stmt.SelectContext(ctx, &rows, append([]any{
+		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
+		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.RunID })),
+	}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s runs: %w", which, err)
 	}
@@ -209,15 +239,16 @@ type KeyRef struct {
 	Hash           []byte
 }
 
-// RunsByKey reads the live runs that hold the keys, in the order of keys; a missing one is nil.
+// RunsByKey reads the live runs that hold the keys, in the order of keys; a missing one is nil. Results are Deferred as those of EndedRuns
+// are. What an open run has done is not read.
 func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, error) {
-	stmt, err := s.db.Prepared(ctx, `SELECT `+OpenResult+` FROM runs_holding_keys($1, $2)`)
+	stmt, err := s.db.Prepared(ctx, `SELECT `+shortResult+resultThatFits+`, required_action FROM runs_holding_keys($1, $2)`)
 	if err != nil {
 		return nil, err
 	}
 	var rows []RunRow
 	err = stmt.SelectContext(ctx, &rows, pq.Array(pg.Column(keys, func(k *KeyRef) string { return k.OrganizationID })),
-		pq.ByteaArray(pg.Column(keys, func(k *KeyRef) []byte { return k.Hash })))
+		pq.ByteaArray(pg.Column(keys, func(k *KeyRef) []byte { return k.Hash })), ShortBytes, togetherBytes)
 	if err != nil {
 		return nil, fmt.Errorf("reading runs by key: %w", err)
 	}

@@ -14,6 +14,16 @@ import (
 	"parley/shared/store/pg"
 )
 
+// TimelineBytes is about the size of what Timeline reads. Its errors are those of Timeline.
+func (s *Store) TimelineBytes(ctx context.Context, org, principal, runID string) (bytes int, err error) {
+	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		return tx.GetContext(ctx, &bytes, `SELECT octet_length(r.input::text) + coalesce((
+			SELECT sum(octet_length((`+tracedColumns+`)::text)) FROM steps WHERE run_id = r.id AND org_id = $2), 0)`+runFrom+
+			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal)
+	})
+	return bytes, pg.OneRow(err, "reading the size of a timeline")
+}
+
 // Timeline tells where the time of an organization's run went: of one that is open, until now. A principal other than ""
 // restricts it to that principal's. A run that does not exist, has expired or belongs to others gives the coded not_found; of an erased
 // one there is nothing but that it was, which the flag says.
@@ -25,7 +35,7 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 		if _, err := tx.ExecContext(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY`); err != nil {
 			return err
 		}
-		if err := tx.GetContext(ctx, &seen.run, `SELECT `+RunColumns+`, r.input, o.parked_at, clock_timestamp() AS db_now`+runFrom+
+		if err := tx.GetContext(ctx, &seen.run, `SELECT `+shortColumns+`, `+outcomeColumn+`, r.input, o.parked_at, clock_timestamp() AS db_now`+runFrom+
 			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal); err != nil {
 			return err
 		}
@@ -112,6 +122,9 @@ const tracedColumns = `CASE WHEN octet_length(step::text) <= 8192 OR strpos(step
 	  'id', step->'tool'->'call'->'id', 'name', step->'tool'->'call'->'name', 'status', step->'tool'->'call'->'status',
 	  'durationMs', step->'tool'->'call'->'durationMs',
 	  'output', CASE WHEN octet_length((step->'tool'->'call'->'output')::text) <= 8192 THEN step->'tool'->'call'->'output' END)) END) END`
+
+// outcomeColumn is the result of a run, or of a large one what the database keeps of it in short.
+const outcomeColumn = `CASE WHEN octet_length(r.result) <= 65536 THEN r.result ELSE coalesce(r.summary, run_summary(r.result))::text END AS result`
 
 // read reads what has been written beside the run's own rows. Of a run that was erased that is nothing.
 func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error {

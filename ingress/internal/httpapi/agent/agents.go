@@ -42,7 +42,15 @@ func (h *Handler) getAgents(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	agents, err := h.Store.Agents.Agents(c.Request.Context(), httpx.Caller(c).OrganizationID, q, p.After, p.Limit+1)
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	sizes, err := h.Store.Agents.AgentSizes(ctx, org, q, p.After, p.Limit+1)
+	if err == nil {
+		err = httpx.ReservePage(c, sizes, &p)
+	}
+	var agents []domain.Agent
+	if err == nil {
+		agents, err = h.Store.Agents.Agents(ctx, org, q, p.After, p.Limit+1)
+	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -45,7 +45,14 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	hooks, err := h.Store.Hooks.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
+	sizes, err := h.Store.Hooks.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
+	if err == nil {
+		err = httpx.ReservePage(c, sizes, &p)
+	}
+	var hooks []domain.Hook
+	if err == nil {
+		hooks, err = h.Store.Hooks.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
+	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -55,7 +55,8 @@ type LargeAnswer struct {
 	began time.Time
 	cut   bool // it lost its connection to another answer
 
-	making bool // it is counted, and not yet made
+	making bool   // it is counted, and not yet made
+	made   func() // ends its turn of being made; nil if it needed none
 }
 
 // Enter counts an answer, which must leave at its end, or returns why there is no room for it. A single answer always has room in its
@@ -125,8 +126,14 @@ func (l *LargeAnswer) pace(now time.Time) float64 {
 	return float64(l.sent) / max(now.Sub(l.began), time.Millisecond).Seconds()
 }
 
-// Leave ends an answer: its bytes count no longer.
+// Leave ends an answer: its bytes count no longer. It may be called again, and on nil.
 func (l *LargeAnswer) Leave() {
+	if l == nil {
+		return
+	}
+	if l.made != nil {
+		l.made()
+	}
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	l.all.remove(l)
@@ -172,57 +179,81 @@ func shareOf(who domain.Caller) string {
 	return who.OrganizationID
 }
 
-// CountAnswer counts a response of so many bytes against its caller's share. The answer is nil if it is not large.
+// CountAnswer counts a response of so many bytes against its caller's share: as the answer that was reserved, if one was. The answer is nil
+// if it is not large.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
-	all := StateOf(c).Large
-	if bytes < LargeBytes || all == nil {
+	st := StateOf(c)
+	if reserved := st.reserved; reserved != nil {
+		st.reserved = nil
+		reserved.ready(int64(bytes))
+		return reserved, nil
+	}
+	if bytes < LargeBytes || st.Large == nil {
 		return nil, nil //nolint:nilnil // there is nothing to count
 	}
-	return all.Enter(shareOf(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
+	return st.Large.Enter(shareOf(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
 // ReserveAnswer waits until a large answer may be made, and counts it as so many bytes, so that it is refused before it is read from the
-// database. The caller calls made once the answer is rendered, and done at its end. bytes is at least LargeBytes.
-func ReserveAnswer(c *gin.Context, bytes int) (made, done func(), err error) {
-	all, of := StateOf(c).Large, shareOf(Caller(c))
-	made, err = all.making.wait(c.Request.Context(), of)
-	if err != nil {
-		return nil, nil, err
+// database. Its turn lasts until CountAnswer is called for what was rendered, and at most until the request ends: see EndReservation. Fewer
+// bytes than LargeBytes need no room.
+func ReserveAnswer(c *gin.Context, bytes int) error {
+	st := StateOf(c)
+	if bytes < LargeBytes || st.Large == nil {
+		return nil
 	}
-	large, err := all.Enter(of, int64(bytes), http.NewResponseController(c.Writer))
+	EndReservation(c)
+	of := shareOf(Caller(c))
+	made, err := st.Large.making.wait(c.Request.Context(), of)
+	if err != nil {
+		return err
+	}
+	large, err := st.Large.Enter(of, int64(bytes), http.NewResponseController(c.Writer))
 	if err != nil {
 		made()
-		return nil, nil, err
+		return err
 	}
-	large.resize(int64(bytes), true)
-	StateOf(c).reserved = large
-	return made, large.Leave, nil
+	large.reserve(made)
+	st.reserved = large
+	return nil
 }
 
-// resize says how many bytes an answer has, and whether it is still being made: meanwhile its client cannot be slow.
-func (l *LargeAnswer) resize(bytes int64, making bool) {
+// Reserving returns ReserveAnswer for a request.
+func Reserving(c *gin.Context) func(bytes int) error {
+	return func(bytes int) error { return ReserveAnswer(c, bytes) }
+}
+
+// EndReservation gives up the room that was reserved for an answer which was not made.
+func EndReservation(c *gin.Context) {
+	st := StateOf(c)
+	st.reserved.Leave()
+	st.reserved = nil
+}
+
+// reserve says that an answer is still to be made: meanwhile its client cannot be slow.
+func (l *LargeAnswer) reserve(made func()) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	l.making, l.made = true, made
+}
+
+// ready says that an answer is made, and how many bytes it has.
+func (l *LargeAnswer) ready(bytes int64) {
+	l.made()
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	if slices.Contains(l.all.open, l) { // it may have been cut
 		l.all.held += bytes - l.bytes
 	}
-	l.bytes, l.began, l.making = bytes, time.Now(), making
+	l.bytes, l.began, l.making = bytes, time.Now(), false
 }
 
 // SendBody answers with JSON. A large body that there is no room for is refused; where the request began a run, Location says where the run
 // can be read.
 func SendBody(c *gin.Context, status int, body []byte) {
-	large, err := StateOf(c).reserved, error(nil)
-	if large != nil {
-		large.resize(int64(len(body)), false)
-	} else {
-		large, err = CountAnswer(c, len(body))
-	}
+	large, err := CountAnswer(c, len(body))
 	if err != nil {
-		if run := StateOf(c).RunID; run != "" && c.Request.Method == http.MethodPost {
-			c.Header("Location", "/api/runs?id="+run)
-		}
-		Fail(c, err)
+		RefuseAnswer(c, err)
 		return
 	}
 	if large == nil {
@@ -237,6 +268,16 @@ func SendBody(c *gin.Context, status int, body []byte) {
 	if large.Write(c.Writer, body) != nil { // the client is gone, or was too slow: nothing more can be said to it
 		c.Abort()
 	}
+}
+
+// RefuseAnswer answers with the error of an answer that cannot be made. If there is no room for it, and the request began or found a run,
+// Location says where the run can be read.
+func RefuseAnswer(c *gin.Context, err error) {
+	full := apierr.CodeOf(err) == apierr.RateLimited || apierr.CodeOf(err) == apierr.Overloaded
+	if run := StateOf(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
+		c.Header("Location", "/api/runs?id="+run)
+	}
+	Fail(c, err)
 }
 
 const (

@@ -81,12 +81,12 @@ func TestAnswersInTheMakingAreNotCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := &LargeAnswers{PerOrganization: 100, AtOnce: 100}
 		made := entered(t, all, "red", 90, 0)
-		made.resize(90, true)
+		made.reserve(func() {})
 		<-time.After(time.Minute)
 		if code := codeOfEnter(all, "blue", 50); code != apierr.Overloaded || made.cut {
 			t.Errorf("while it is made: %q, %v", code, made.cut)
 		}
-		made.resize(40, false)
+		made.ready(40)
 		if code := codeOfEnter(all, "blue", 60); code != "" || made.cut || all.held != 40 {
 			t.Errorf("once it is made: %q, %v, %d held", code, made.cut, all.held)
 		}

@@ -134,6 +134,19 @@ func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	return out
 }
 
+// ReservePage bounds a page by the sizes of up to limit+1 entries, before they are read: its limit becomes the number of those that have
+// PageBytes together, at least one. If that page and the entry after it are a large answer, it waits until they may be read.
+func ReservePage(c *gin.Context, sizes []int, p *Page) error {
+	read := 0
+	for i, size := range sizes[:min(p.Limit+1, len(sizes))] {
+		if read += size; read > PageBytes && i > 0 {
+			p.Limit = min(i, p.Limit)
+			break
+		}
+	}
+	return ReserveAnswer(c, read)
+}
+
 // EntriesThatFit returns how many of the entries a page shows: up to limit, as far as they have pageBytes together, and at least one.
 func EntriesThatFit[T any](entries []T, limit int) int {
 	limit = min(limit, len(entries))

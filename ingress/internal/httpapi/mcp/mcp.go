@@ -191,12 +191,12 @@ func (t *callable) run(s *dispatch.Submission, progress func(string)) (*domain.R
 		return nil, err
 	}
 	defer t.h.LeaveSeats(seats)
-	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}) // the message was counted
+	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.Reserving(t.c)) // the message was counted
 	if run != nil {
 		httpx.About(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
 	}
 	if err != nil {
-		return nil, err
+		return nil, noRoom(err, run)
 	}
 	defer reader.Close()
 	progress("The run " + run.Run.ID + " was accepted.")
@@ -246,7 +246,7 @@ func (t *callable) take(e domain.Event, run *rundb.StoredRun, progress func(stri
 			progress(told.ToolCall.Name + ": " + told.ToolCall.Status)
 		}
 	case domain.EventRequiresAction: // it may have been decided since
-		now, err := t.h.Store.Runs.RunByID(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+		now, err := t.h.Store.Runs.ShortRun(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 		if err == nil && now.Run.Status == domain.RunRequiresAction {
 			return &now.Run, nil
 		}
@@ -255,10 +255,25 @@ func (t *callable) take(e domain.Event, run *rundb.StoredRun, progress func(stri
 	return told.Run, nil
 }
 
-// cutOff says what a reader's end is to who waits for the run's.
+// noRoom names the run in the refusal of an answer that there is no room for. run is nil if it is not known.
+func noRoom(err error, run *rundb.StoredRun) error {
+	code := apierr.CodeOf(err)
+	if run == nil || code != apierr.RateLimited && code != apierr.Overloaded {
+		return err
+	}
+	return apierr.Wrap(code, err,
+		"the run %s has a large answer, and too many of them are being read at once; GET /api/runs?id=%[1]s returns it", run.Run.ID)
+}
+
+// cutOff returns the error of a call whose reader ended before its run did.
 func cutOff(err error, runID string) error {
-	if errors.Is(err, io.EOF) { // behind no end
-		return dispatch.ErasedRun()
+	switch {
+	case apierr.CodeOf(err) == apierr.Erased:
+		return err
+	case apierr.CodeOf(err) == apierr.NotFound:
+		return apierr.Wrap(apierr.NotFound, err, "the run %s has expired", runID)
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("the log of run %s does not hold the run's end", runID)
 	}
 	stopping := apierr.Wrap(apierr.Unavailable, err,
 		"the service is stopping; the run %s goes on, and GET /api/runs?id=%[1]s gives its answer", runID)
@@ -358,7 +373,8 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal gives what was kept back as one of the protocol's errors, or of ours.
+// refusal returns the error to answer with if the SDK refused the message, or if an error is to be answered instead: a fault of the protocol or
+// an error of this API. It returns neither if the SDK has answered.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.instead == nil {
 		return nil, nil //nolint:nilnil // nothing was refused

@@ -40,7 +40,7 @@ func (h *Handler) complete(c *gin.Context, s *dispatch.Submission) {
 	run, err := h.submitAndWait(c, s)
 	switch {
 	case err != nil:
-		httpx.Fail(c, err)
+		httpx.RefuseAnswer(c, err)
 	case run.Status != domain.RunCompleted:
 		failRun(c, run)
 	default:

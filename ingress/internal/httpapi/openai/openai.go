@@ -99,7 +99,7 @@ func (h *Handler) begun(c *gin.Context, s *dispatch.Submission) (*dispatch.Submi
 	}
 	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	c.Header(HeaderRunID, sub.Run.Run.ID)
-	if sub.Existing && sub.Run.Result != nil {
+	if sub.Existing && sub.Run.Ended() {
 		c.Header("Idempotency-Replayed", "true")
 	}
 	return sub, nil
@@ -131,28 +131,30 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 	return h.awaitEnd(c, sub)
 }
 
-// awaitEnd gives a run that was begun as it stands once it has ended, however long that takes, or waits for a person.
+// awaitEnd gives a run that was begun as it stands once it has ended, however long that takes, or waits for a person. What a run that waits
+// has done is not read.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
-	body, erased := sub.Run.Result, sub.Run.Erased
+	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
 		result, err := h.awaitResult(c, sub)
 		if err != nil {
 			return nil, err
 		}
-		body, erased = result.Body, result.Erased
+		ended = result.Run
 	}
-	if body == nil && !erased {
-		now, err := h.Store.Runs.RunByID(c.Request.Context(), sub.Run.OrganizationID, "", sub.Run.Run.ID)
+	if !ended.Ended() {
+		now, err := h.Store.Runs.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
 			return nil, err
 		}
-		if erased = now.Erased; !erased && now.Result == nil {
+		if !now.Ended() {
 			return waiting(&now.Run)
 		}
-		body = now.Result
+		ended = now
 	}
-	if erased {
-		return nil, dispatch.ErasedKey()
+	body, err := h.Runs.ReadResult(ctx, &ended, httpx.Reserving(c))
+	if err != nil {
+		return nil, err
 	}
 	run := &domain.Run{}
 	if err := json.Unmarshal(body, run); err != nil {

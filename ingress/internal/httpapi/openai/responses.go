@@ -52,7 +52,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 // goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
 // template: sessions are theirs.
 func (h *Handler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
-	run, err := h.Store.Runs.RunByID(ctx, s.Caller.OrganizationID, s.Principal, runID)
+	run, err := h.Store.Runs.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
 	if err != nil && !missing {
@@ -73,7 +73,7 @@ func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo ope
 	run, err := h.submitAndWait(c, s)
 	switch {
 	case err != nil:
-		httpx.Fail(c, err)
+		httpx.RefuseAnswer(c, err)
 	case run.Status == domain.RunRequiresAction:
 		failRun(c, run)
 	default:
@@ -89,16 +89,15 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		return
 	}
 	h.Dispatch.Release(sub)
+	if err := h.Runs.ReadDeferred(c, &sub.Run); err != nil {
+		httpx.RefuseAnswer(c, err)
+		return
+	}
 	if sub.Run.Erased {
 		httpx.Fail(c, dispatch.ErasedKey())
 		return
 	}
-	body, err := renderResponse(&sub.Run, echo)
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-	httpx.SendBody(c, http.StatusOK, body)
+	h.writeResponse(c, &sub.Run, echo)
 }
 
 // getResponse gives a run as a response, as it stands.
@@ -127,39 +126,29 @@ func (h *Handler) getResponse(c *gin.Context) {
 		return
 	}
 	httpx.About(c, run.Target(), runID, run.Run.SessionID)
-	made, done, err := h.Runs.ReadDeferred(c, &run)
-	if err != nil {
+	if err := h.Runs.ReadDeferred(c, &run); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer done()
-	defer made()
 	if run.Erased {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
 	}
 	c.Header(HeaderRunID, runID)
-	body, err := renderResponse(&run, openaiapi.ResponseEcho{})
-	made()
-	if err != nil {
-		httpx.Fail(c, err)
-		return
-	}
-	httpx.SendBody(c, http.StatusOK, body)
+	h.writeResponse(c, &run, openaiapi.ResponseEcho{})
 }
 
-// renderResponse renders a run as it stands.
-func renderResponse(stored *rundb.StoredRun, echo openaiapi.ResponseEcho) ([]byte, error) {
+// writeResponse answers with a run as a response, as it stands.
+func (h *Handler) writeResponse(c *gin.Context, stored *rundb.StoredRun, echo openaiapi.ResponseEcho) {
 	run := stored.Run
-	if stored.Result != nil {
+	result, err := stored.Result()
+	if result != nil {
 		run = domain.Run{}
-		if err := json.Unmarshal(stored.Result, &run); err != nil {
-			return nil, fmt.Errorf("reading result: %w", err)
-		}
+		err = json.Unmarshal(result, &run)
 	}
-	body, err := json.Marshal(openaiapi.NewResponse(&run, echo))
 	if err != nil {
-		return nil, fmt.Errorf("rendering response: %w", err)
+		httpx.Fail(c, fmt.Errorf("reading result: %w", err))
+		return
 	}
-	return body, nil
+	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewResponse(&run, echo))
 }

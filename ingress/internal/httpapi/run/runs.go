@@ -180,19 +180,15 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 }
 
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
-	made, done, err := h.ReadDeferred(c, &run)
-	if err != nil {
+	if err := h.ReadDeferred(c, &run); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer done()
-	defer made()
 	if run.Erased {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
 	}
 	body, err := run.Body()
-	made()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -200,24 +196,21 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	httpx.SendBody(c, http.StatusOK, body)
 }
 
-// ReadDeferred reads the whole of a run that ReadRun has left in the database, once there is room for it among the large answers: see
-// httpx.ReserveAnswer. The run may have been erased meanwhile.
-func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) (made, done func(), err error) {
+// ReadDeferred reads the whole of a run that was left in the database, once there is room for it among the large answers: see
+// httpx.ReserveAnswer. The run may have ended or been erased meanwhile.
+func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if run.Deferred == 0 {
-		return func() {}, func() {}, nil
+		return nil
 	}
-	made, done, err = httpx.ReserveAnswer(c, run.Deferred)
-	if err != nil {
-		return nil, nil, err
+	if err := httpx.ReserveAnswer(c, run.Deferred); err != nil {
+		return err
 	}
 	whole, err := h.Store.Runs.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {
-		made()
-		done()
-		return nil, nil, err
+		return err
 	}
 	*run = whole
-	return made, done, nil
+	return nil
 }
 
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.

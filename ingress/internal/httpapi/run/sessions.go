@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -165,25 +164,16 @@ func (h *Handler) getSession(c *gin.Context) {
 
 // getLargeSession gives a session whose messages make a large answer, of which at most so many bytes are read.
 func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, before, limit, bytes int) {
-	made, done, err := httpx.ReserveAnswer(c, bytes)
-	if err != nil {
+	if err := httpx.ReserveAnswer(c, bytes); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer done()
-	defer made()
 	page, err := h.Store.Sessions.PageOfSession(c.Request.Context(), name, before, limit, 0)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	body, err := json.Marshal(shownSession(page, limit))
-	made()
-	if err != nil {
-		httpx.Fail(c, fmt.Errorf("rendering session: %w", err))
-		return
-	}
-	httpx.SendBody(c, http.StatusOK, body)
+	httpx.WriteJSON(c, http.StatusOK, shownSession(page, limit))
 }
 
 // shownSession shows a page of a session, of at most httpx.PageBytes.

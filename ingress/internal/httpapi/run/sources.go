@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
 )
 
 // getSource is GET /api/sources?id=: a text that a run of the organization has read, as it was then.
@@ -19,7 +20,15 @@ func (h *Handler) getSource(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	source, err := h.Store.Blobs.SourceByID(c.Request.Context(), httpx.Caller(c).OrganizationID, sourceID)
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	bytes, err := h.Store.Blobs.SourceBytes(ctx, org, sourceID)
+	if err == nil {
+		err = httpx.ReserveAnswer(c, bytes)
+	}
+	var source domain.Source
+	if err == nil {
+		source, err = h.Store.Blobs.SourceByID(ctx, org, sourceID)
+	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return

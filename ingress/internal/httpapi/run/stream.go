@@ -37,17 +37,19 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
 	s.Traceparent = httpx.Traceparent(c)
 	defer httpx.BodyDone(c)
-	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c))
+	reader, run, err := h.Follow(c.Request.Context(), s, h.Charge(c), httpx.Reserving(c))
 	if run != nil {
 		httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
+	}
+	if run != nil && !run.Erased {
+		c.Header("Location", "/api/runs?id="+run.Run.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if run.Result != nil {
+	if run.Ended() {
 		c.Header("Idempotency-Replayed", "true")
 	}
-	c.Header("Location", "/api/runs?id="+run.Run.ID)
 	return reader, nil
 }
 
@@ -91,7 +93,7 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*s
 	if run.Erased {
 		return nil, dispatch.ErasedRun()
 	}
-	return h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last)
+	return h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last, httpx.Reserving(c))
 }
 
 // sendEvents writes a run's events until its end, as the caller may see them.

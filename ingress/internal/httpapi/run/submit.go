@@ -28,7 +28,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	}
 	defer h.Dispatch.Release(sub)
 	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
-	replayed := sub.Existing && (sub.Run.Result != nil || sub.Run.Erased)
+	replayed := sub.Existing && sub.Run.Ended()
 	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
 		h.accepted(c, &sub.Run) // what a run waits for may be this very caller's to decide
 		return
@@ -37,16 +37,20 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
-	case result.Erased:
-		httpx.Fail(c, dispatch.ErasedKey())
+		return
 	case !result.Ended:
 		h.unfinished(c, &sub.Run)
-	default:
-		if replayed {
-			c.Header("Idempotency-Replayed", "true")
-		}
-		writeRun(c, http.StatusOK, result.Body)
+		return
 	}
+	body, err := h.ReadResult(c.Request.Context(), &result.Run, httpx.Reserving(c))
+	if err != nil {
+		httpx.RefuseAnswer(c, err)
+		return
+	}
+	if replayed {
+		c.Header("Idempotency-Replayed", "true")
+	}
+	writeRun(c, http.StatusOK, body)
 }
 
 // FindOrAccept gives the run of the submission's key, or a new one, of whose id accepting is told before it exists.
@@ -68,18 +72,28 @@ func (h *Handler) accepted(c *gin.Context, run *rundb.StoredRun) {
 	writeRun(c, http.StatusAccepted, body)
 }
 
-// unfinished answers 202 with the run as it stands now that the wait is over, or the run waits for a person.
+// unfinished answers 202 with the run as it stands now that the wait is over, or the run waits for a person; 200 if it has ended since.
 func (h *Handler) unfinished(c *gin.Context, run *rundb.StoredRun) {
-	now, err := h.Store.Runs.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+	ctx := c.Request.Context()
+	now, err := h.Store.Runs.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
 	if err != nil {
 		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
 		now = *run
 	}
-	if now.Result != nil { // it ended just now
-		writeRun(c, http.StatusOK, now.Result)
+	if err := h.ReadDeferred(c, &now); err != nil {
+		httpx.RefuseAnswer(c, err)
 		return
 	}
-	h.accepted(c, &now)
+	if !now.Ended() {
+		h.accepted(c, &now)
+		return
+	}
+	body, err := h.ReadResult(ctx, &now, httpx.Reserving(c))
+	if err != nil {
+		httpx.Fail(c, err)
+		return
+	}
+	writeRun(c, http.StatusOK, body)
 }
 
 // capped is a wait in seconds, cut to the setting.

@@ -33,7 +33,14 @@ func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	httpx.About(c, "", runID, "")
 	var timeline domain.Timeline
 	var erased bool
-	err := asReader(who, func(principal string) (err error) {
+	err := asReader(who, func(principal string) error {
+		bytes, err := h.Store.Runs.TimelineBytes(c.Request.Context(), who.OrganizationID, principal, runID)
+		if err == nil {
+			err = httpx.ReserveAnswer(c, bytes)
+		}
+		if err != nil {
+			return err
+		}
 		timeline, erased, err = h.Store.Runs.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})

@@ -2,6 +2,7 @@ package voice
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -48,7 +49,7 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 	if err != nil {
 		return nil, err
 	}
-	reader, run, err := r.h.Follow(ctx, s, quietly{r.h.Limiter, ctx, s.Caller})
+	reader, run, err := r.h.Follow(ctx, s, quietly{r.h.Limiter, ctx, s.Caller}, noReplay)
 	if err != nil {
 		return nil, openaiapi.AsModelError(err)
 	}
@@ -85,6 +86,9 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	}
 	return s, found.Err()
 }
+
+// noReplay fails: a turn has no idempotency key, so that its run is always new, and has no log yet.
+func noReplay(int) error { return errors.New("the run of a voice turn existed before the turn") }
 
 // Cancel ends a run of the connection's.
 func (r *runs) Cancel(ctx context.Context, runID string) error {

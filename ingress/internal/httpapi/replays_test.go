@@ -1,0 +1,216 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/openai"
+)
+
+// replayOver is a request that repeats another one under its idempotency key.
+type replayOver struct {
+	name string
+	ask  func() answer
+}
+
+// replays returns requests to an agent over each protocol that has idempotency keys. Those of one endpoint are about one run.
+func (a *arena) replays(t *testing.T, h *house, agentID string) []replayOver {
+	t.Helper()
+	var all []replayOver
+	post := func(name, path, body string, more ...string) {
+		headers := append([]string{h.key, "Idempotency-Key: k"}, more...)
+		all = append(all, replayOver{name, func() answer { return a.from("POST", path, body, headers...) }})
+	}
+	chat, message := "/api/agents?action=chat&id="+agentID, `{"message":"large","sessionId":"s"}`
+	post("chat", chat, message)
+	post("chat, without waiting", chat, message, "Prefer: respond-async")
+	post("chat as events", chat, message, "Accept: text/event-stream")
+	post("chat for the AI SDK", chat+"&format=ai-sdk", message, "Accept: text/event-stream")
+	post("chat for AG-UI", chat+"&format=ag-ui", message, "Accept: text/event-stream")
+	post("automation", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"large"},"idempotencyKey":"k"}`)
+	said := `{"model":"` + agentID + `","messages":[{"role":"user","content":"large"}]`
+	post("completion", "/v1/chat/completions", said+`}`)
+	post("completion as events", "/v1/chat/completions", said+`,"stream":true}`)
+	said = `{"model":"` + agentID + `","input":"large"`
+	post("response", "/v1/responses", said+`}`)
+	post("response as events", "/v1/responses", said+`,"stream":true}`)
+	post("response in the background", "/v1/responses", said+`,"background":true}`)
+
+	session := a.toolClient(h.key)
+	params := &mcp.CallToolParams{
+		Name: toolOf(t, session, h.word+" agent").Name, Arguments: map[string]any{"message": "large"},
+		Meta: mcp.Meta{"parley/idempotencyKey": "k"},
+	}
+	return append(all, replayOver{"tool", func() answer {
+		result, err := session.CallTool(a.t.Context(), params)
+		must(a.t, err)
+		got := answer{status: http.StatusOK, header: http.Header{}, body: []byte(texts(result))}
+		if code, detail, failed := strings.Cut(texts(result), ": the run "); result.IsError && failed && code == "rate_limited" {
+			got.status = http.StatusTooManyRequests
+			got.header.Set("Retry-After", "1") // a tool's result has none
+			got.header.Set(openai.HeaderRunID, strings.Fields(detail)[0])
+		}
+		return got
+	}})
+}
+
+// Over each protocol the result of a replay enters the ingress once there is room for it. Without room a replay is refused as reading the run is,
+// names its run, costs no memory, begins no run, and may be repeated.
+func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+	a := newWaitingArena(t, unlimited)
+	const size, refusals = 1 << 20, 3 // a run object has its answer twice: a replay that is read costs more than twice the size
+	h := a.newHouse("home")
+	agentID := a.newAgent(h)
+	large := strings.Repeat("x", size)
+	a.works(func(runID, _ string) { a.end(runID, answers(large)) })
+	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
+	deliver := func() answer { return a.deliver(hookID, "hmac", "d1", "", `{"a":"large"}`) }
+	delivered := deliver().text(t, "runId")
+	runs := func() (n int) {
+		must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM runs`).Scan(&n))
+		return n
+	}
+	full := func() (leave func()) {
+		other, err := a.api.large.Enter(h.org, httpx.AnswersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
+		must(t, err)
+		return other.Leave
+	}
+
+	for _, over := range a.replays(t, h, agentID) {
+		for ended := false; !ended; {
+			ended = over.ask().status != http.StatusAccepted
+		}
+		known, leave := runs(), full()
+		cost := allocated(func() {
+			for range refusals {
+				got := over.ask()
+				of := got.header.Get("Location") + got.header.Get(openai.HeaderRunID)
+				if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" || !strings.Contains(of, "run_") {
+					t.Errorf("%s, without room: %d, Retry-After %q, run %q: %.300s", over.name, got.status, got.header.Get("Retry-After"), of, got.body)
+				}
+			}
+		})
+		leave()
+		if cost > refusals*size {
+			t.Errorf("%s: %d refused replays allocated %d bytes", over.name, refusals, cost)
+		}
+		got := over.ask()
+		if got.status != http.StatusOK || !strings.Contains(string(got.body), large) {
+			t.Errorf("%s, with room: %d with %d bytes: %.300s", over.name, got.status, len(got.body), got.body)
+		}
+		if over.name != "tool" && got.header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: the answer does not say that it is a replay", over.name)
+		}
+		if now := runs(); now != known {
+			t.Errorf("%s: replays began %d runs", over.name, now-known)
+		}
+		if held := a.api.large.Bytes(); held != 0 {
+			t.Errorf("%s: %d bytes are still counted", over.name, held)
+		}
+	}
+
+	defer full()()
+	if cost := allocated(func() {
+		for range refusals {
+			if got := deliver(); got.status/100 != 2 || got.text(t, "runId") != delivered {
+				t.Errorf("a delivery that comes again: %d: %.300s", got.status, got.body)
+			}
+		}
+	}); cost > refusals*size {
+		t.Errorf("%d deliveries that came again allocated %d bytes", refusals, cost)
+	}
+}
+
+// A request that waits for the run of its key is refused the large result that it waited for, and gets it when it comes again.
+func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	h := a.newHouse("home")
+	chat := "/api/agents?action=chat&id=" + a.newAgent(h)
+	ask := func(more ...string) answer {
+		return a.from("POST", chat, `{"message":"m","sessionId":"s"}`, append(more, h.key, "Idempotency-Key: k")...)
+	}
+	runID := ask("Prefer: respond-async").text(t, "id")
+	other, err := a.api.large.Enter(h.org, httpx.AnswersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
+	must(t, err)
+	waits := make(chan answer)
+	go func() { waits <- ask() }()
+	large := strings.Repeat("x", 300<<10)
+	a.end(runID, answers(large))
+	got := <-waits
+	if got.status != http.StatusTooManyRequests || got.header.Get("Location") != "/api/runs?id="+runID {
+		t.Errorf("without room: %d at %q: %.300s", got.status, got.header.Get("Location"), got.body)
+	}
+	other.Leave()
+	if got = ask(); got.status != http.StatusOK || !strings.Contains(string(got.body), large) {
+		t.Errorf("with room: %d with %d bytes", got.status, len(got.body))
+	}
+}
+
+// The reader of a stream whose run expires is told so, and not that the run was erased.
+func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	home := a.newHouse("home")
+	a.newAgent(home)
+	a.works(func(runID, message string) {
+		if message == "erase" {
+			a.exec(`UPDATE runs SET result = NULL, status = 'cancelled', finished_at = now() WHERE id = $1`, runID)
+			a.exec(`DELETE FROM open_runs WHERE run_id = $1`, runID)
+			return
+		}
+		a.exec(`UPDATE runs SET expires_at = now() WHERE id = $1`, runID)
+	})
+	session := a.toolClient(home.key)
+	tool := toolOf(t, session, "home agent").Name
+	for message, want := range map[string]string{"expire": "not_found: the run run_", "erase": "erased: "} {
+		got := call(t, session, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": message}})
+		if !got.IsError || !strings.HasPrefix(texts(got), want) {
+			t.Errorf("%s: %s", message, strconv.Quote(texts(got)))
+		}
+	}
+}
+
+// Agents that are more than a page are read page by page, and none twice.
+func TestPagesOfAgentsAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	h := a.newHouse("home")
+	const agents = 70 // of 128,000 bytes
+	for range agents {
+		a.newAgent(h)
+	}
+	a.exec(`UPDATE agents SET system_prompt = repeat($2, 32000) WHERE org_id = $1`, h.org, "\U0001F4A3")
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		got := a.ok("GET", "/api/agents?limit=100"+cursor, "", h.key)
+		var page struct {
+			Data       []struct{ ID string }
+			HasMore    bool
+			NextCursor string
+		}
+		must(t, json.Unmarshal(got.body, &page))
+		if len(got.body) > 8<<20 || len(page.Data) == 0 {
+			t.Fatalf("a page has %d agents and %d bytes", len(page.Data), len(got.body))
+		}
+		for _, agent := range page.Data {
+			if seen[agent.ID] {
+				t.Errorf("agent %s is on two pages", agent.ID)
+			}
+			seen[agent.ID] = true
+		}
+		if cursor = "&cursor=" + page.NextCursor; !page.HasMore {
+			break
+		}
+	}
+	if len(seen) != agents {
+		t.Errorf("the pages have %d agents of %d", len(seen), agents)
+	}
+}

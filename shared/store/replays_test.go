@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley/shared/contract"
+	"parley/shared/store/rundb"
+)
+
+// resultOf is the result of a run whose result was read.
+func resultOf(run rundb.StoredRun) []byte {
+	result, err := run.Result()
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// Replays and waiters learn the size of a large result, and of any result once those of a batch are many bytes together. These stay in the
+// database until they are read by id.
+func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const small, large, erased = 20, "large", "erased"
+	var keys []rundb.KeyRef
+	var refs []rundb.RunRef
+	sizes := map[string]int{}
+	add := func(key, result string) {
+		runID := b.accept(wideWindow, b.run(key, ""))[0].Run.Run.ID
+		if b.finish(b.mustClaim(runID), "done"); key == erased {
+			b.exec(`UPDATE runs SET result = NULL WHERE id = $1`, runID)
+		} else {
+			b.exec(`UPDATE runs SET result = (SELECT '{"m":"' || substr(string_agg(md5(n::text), ''), 9) || '"}' FROM generate_series(1, $2::int / 32) n)
+				WHERE id = $1`, runID, len(result))
+		}
+		keys = append(keys, rundb.KeyRef{OrganizationID: b.org, Hash: contract.Hash(b.org, key)})
+		refs = append(refs, rundb.RunRef{OrganizationID: b.org, RunID: runID})
+		sizes[runID] = len(result)
+	}
+	for n := range small {
+		add(string(rune('a'+n)), strings.Repeat("x", rundb.ShortBytes))
+	}
+	add(large, strings.Repeat("x", 4<<20))
+	add(erased, "")
+
+	check := func(what string, runs []rundb.StoredRun) {
+		t.Helper()
+		read := 0
+		for _, run := range runs {
+			size := sizes[run.Run.ID]
+			result, err := run.Result()
+			switch {
+			case !run.Ended() || run.Erased != (size == 0):
+				t.Errorf("%s: a run of %d bytes has ended: %v, was erased: %v", what, size, run.Ended(), run.Erased)
+			case run.Deferred > 0 && (err == nil || run.Deferred != size):
+				t.Errorf("%s: a deferred result of %d bytes has %d, and is %d bytes", what, size, run.Deferred, len(result))
+			case run.Deferred == 0 && (err != nil || len(result) != size || size > rundb.ShortBytes):
+				t.Errorf("%s: a result of %d bytes is %d bytes: %v", what, size, len(result), err)
+			}
+			if _, err := run.Body(); (err != nil) != (run.Deferred > 0) {
+				t.Errorf("%s: the body of a result with %d bytes deferred: %v", what, run.Deferred, err)
+			}
+			read += len(result)
+		}
+		if len(runs) != small+2 || read != 1<<20 {
+			t.Errorf("%s: %d runs with %d bytes", what, len(runs), read)
+		}
+	}
+	ended, err := b.s.Runs.EndedRuns(t.Context(), refs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("awaited", ended)
+	held, err := b.s.Runs.RunsByKey(t.Context(), keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []rundb.StoredRun
+	for _, run := range held {
+		runs = append(runs, *run)
+	}
+	check("replayed", runs)
+	for runID, size := range sizes {
+		if run, err := b.s.Runs.RunByID(t.Context(), b.org, "", runID); err != nil || len(resultOf(run)) != size {
+			t.Errorf("by its id a run has %d bytes, want %d: %v", len(resultOf(run)), size, err)
+		}
+	}
+}
