@@ -49,7 +49,7 @@ type ReceivingHook struct {
 	SealedSecrets  []string // newest first, the previous one while it holds
 	KeyScope       domain.KeyScope
 	KeyUserID      string   // "" when the key is the organization's alone
-	Senders        []string // client addresses that were verified within SendersKept
+	Senders        []string // client addresses that were verified within [domain.SendersKept]
 }
 
 // hookRow is what the database has of a hook.
@@ -311,7 +311,7 @@ func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, er
 		return ReceivingHook{}, err
 	}
 	var row receivingRow
-	err = stmt.GetContext(ctx, &row, id, pg.Interval(SendersKept))
+	err = stmt.GetContext(ctx, &row, id, pg.Interval(domain.SendersKept))
 	hook, err := oneHook(&row.hookRow, err, "reading hook")
 	if err != nil {
 		return ReceivingHook{}, err

@@ -3,19 +3,14 @@ package hookdb
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"parley/shared/store/pg"
 )
 
-const (
-	// SendersKept is how long a sender stays verified after a signed delivery.
-	SendersKept = 30 * 24 * time.Hour
-	// MaxSenders is how many senders of a hook stay verified: those that were verified last.
-	MaxSenders = 100
-)
+// MaxSenders is how many senders of a hook stay verified: those that were verified last.
+const MaxSenders = 100
 
 // VerifySender remembers that a client address has sent a signed delivery to an organization's hook. It does nothing for a hook that is
 // deleted.

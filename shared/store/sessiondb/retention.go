@@ -11,7 +11,6 @@ import (
 
 	"parley/shared/domain"
 	"parley/shared/store/blobdb"
-	"parley/shared/store/hookdb"
 	"parley/shared/store/pg"
 	"parley/shared/store/rundb"
 )
@@ -88,7 +87,7 @@ func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 // PruneDeliveries removes deliveries to hooks that are kept no longer - for 30 days, and never less than their runs - and those to hooks
 // that were deleted, and senders that are verified no longer: up to limit of each. It reports how many it has looked at, of either at most.
 func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {
-	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries_2($1, $2)`, limit, pg.Interval(hookdb.SendersKept)); err != nil {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries_2($1, $2)`, limit, pg.Interval(domain.SendersKept)); err != nil {
 		return 0, fmt.Errorf("pruning deliveries: %w", err)
 	}
 	return n, nil
