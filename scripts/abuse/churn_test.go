@@ -19,18 +19,28 @@ const (
 	// idleConnections is how many an attacker opens: more than CONNECTIONS_PER_ADDRESS.
 	idleConnections = 1200
 	idleTogether    = 10 // that are opened at a time
-	hookBodies      = 12 // bodies of 26 MB that come at a time
+	hookBodies      = 12 // bodies of 25 MiB that come at a time
+	uploaders       = 8  // organizations
+	uploadsEach     = 8  // as many as an organization may have at an ingress: all of the slots together
 )
 
-// churn is what strangers do who have no right to anything: they make accounts, organizations and invitations, cut uploads off, keep
-// connections idle, and send large bodies to hooks that they know.
+// churn is what strangers do who have no right to anything: they make accounts, organizations and invitations, cut uploads off, upload
+// slowly, keep connections idle, and send large bodies to hooks that they know.
 type churn struct {
-	stranger *person
-	senders  []*client // of large bodies, each of an address of its own
-	idler    *client
-	hooks    []*hook
-	sent     tally
-	idling   chan struct{} // has an entry once all idle connections stand
+	stranger  *person
+	uploaders []uploader
+	senders   []*client // of large bodies, each of an address of its own
+	idler     *client
+	hooks     []*hook
+	sent      tally
+	idling    chan struct{} // has an entry once all idle connections stand
+}
+
+// uploader is an organization with two keys, for each of which half of its uploads counts.
+type uploader struct {
+	*person
+
+	other string
 }
 
 func newChurn(t *testing.T, s *service, victims ...*hook) *churn {
@@ -41,6 +51,10 @@ func newChurn(t *testing.T, s *service, victims ...*hook) *churn {
 	}
 	for range hookBodies {
 		c.senders = append(c.senders, s.from(t, s.stranger()))
+	}
+	for range uploaders {
+		p := s.signUp(t, s.stranger()).withKey(t)
+		c.uploaders = append(c.uploaders, uploader{p, p.newKey(t, "organization")})
 	}
 	for n := range 4 {
 		c.hooks = append(c.hooks, c.stranger.newHook(t, fmt.Sprint("own ", n), "github"))
@@ -59,6 +73,9 @@ func (c *churn) run(ctx context.Context) {
 	every(150*time.Millisecond, 2, c.invitation)
 	every(100*time.Millisecond, 4, c.upload)
 	every(50*time.Millisecond, hookBodies, c.body)
+	for n := range uploaders * uploadsEach {
+		all.Go(func() { c.trickle(ctx, n) })
+	}
 	all.Go(func() { c.idle(ctx) })
 }
 
@@ -93,11 +110,30 @@ func (c *churn) upload(ctx context.Context, _ int) {
 	c.sent.add(ctx, "upload", a)
 }
 
-// body sends 26 MB without a good signature at a pace that keeps its slot, if it gets one.
+// trickle uploads 20 MB at 20 KiB a second, and once more when that is refused. The slowest pace that is allowed is 16 KiB a second.
+func (c *churn) trickle(ctx context.Context, n int) {
+	from := c.uploaders[n%len(c.uploaders)]
+	by := header{"X-Api-Key": from.key, "Content-Type": "multipart/form-data; boundary=b"}
+	if n/len(c.uploaders)%2 == 1 {
+		by["X-Api-Key"] = from.other
+	}
+	for ctx.Err() == nil {
+		a := from.post(ctx, "/api/knowledge", by, &inPieces{ctx: ctx, rest: beginning, piece: 4 << 10, pause: 200 * time.Millisecond, announced: true})
+		if a.err != nil {
+			c.sent.count("slow upload cut off")
+			continue
+		}
+		c.sent.add(ctx, "slow upload", a)
+		wait(ctx, piecePause)
+	}
+}
+
+// body sends 25 MiB without a good signature, 640 KiB a second: a pace that keeps its slot, if it gets one. Half of the bodies say how long
+// they are.
 func (c *churn) body(ctx context.Context, n int) {
 	to := c.hooks[n%len(c.hooks)]
 	a := to.send(ctx, c.senders[n%len(c.senders)], strconv.Itoa(n), wrongSignature, &inPieces{
-		ctx: ctx, rest: zeros[:], piece: 32 << 10, pause: piecePause,
+		ctx: ctx, rest: zeros[:], piece: 64 << 10, pause: piecePause, announced: n%2 == 0,
 	})
 	if a.err != nil {
 		c.sent.count("large body cut off")
@@ -107,7 +143,7 @@ func (c *churn) body(ctx context.Context, n int) {
 }
 
 var (
-	zeros [26 << 20]byte
+	zeros [25 << 20]byte
 	// beginning is that of a form whose file has 20 MB.
 	beginning = append([]byte("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"), zeros[:20<<20]...)
 )
@@ -168,19 +204,17 @@ func (c *churn) connect(ctx context.Context) (conn net.Conn, status string) {
 func strangersChurn(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	small, large := home.newHook(t, "small", "hmac"), home.newHook(t, "large", "github")
-	for _, h := range []*hook{small, large} { // the service knows the victim's source
-		h.deliver(t.Context(), home.client, "first", 1).want(t, http.StatusAccepted)
-	}
 	c := newChurn(t, s, large)
 	v := &victim{probes: []probe{
 		home.logins(pace(500 * time.Millisecond)),
-		small.deliveries("small delivery", pace(100*time.Millisecond), 100),
-		large.deliveries("large delivery", pace(400*time.Millisecond), 512<<10),
+		small.firstDeliveries(t, s, "small delivery", pace(100*time.Millisecond), 100),
+		large.firstDeliveries(t, s, "large delivery", pace(400*time.Millisecond), 512<<10),
 		home.documents(pace(600 * time.Millisecond)),
 	}}
 	s.judge(t, planned(plan{rounds: 3, each: 1500 * time.Millisecond}), v, attack{
 		run: c.run, begun: c.begun, sent: &c.sent, shows: map[string]int{
 			"upload cut off":      10,
+			"slow upload cut off": uploaders * uploadsEach / 2,
 			"large body cut off":  10,
 			"idle connection 200": 500,
 			"idle connection 429": 100,

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -152,5 +153,15 @@ func (p *person) documents(every time.Duration) probe {
 func (h *hook) deliveries(name string, every time.Duration, size int) probe {
 	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {
 		return h.deliver(ctx, h.owner.client, fmt.Sprint(name, n), size).ok(http.StatusAccepted)
+	}}
+}
+
+// firstDeliveries is a probe that sends signed deliveries to a hook of the person, each from an address that the service does not know.
+func (h *hook) firstDeliveries(t *testing.T, s *service, name string, every time.Duration, size int) probe {
+	t.Helper()
+	return probe{name: name, every: every, send: func(ctx context.Context, n int) error {
+		source := s.from(t, fmt.Sprintf("127.1.%d.%d", n/200, 1+n%200))
+		defer source.http.CloseIdleConnections()
+		return h.deliver(ctx, source, fmt.Sprint(name, n), size).ok(http.StatusAccepted)
 	}}
 }

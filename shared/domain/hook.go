@@ -1,6 +1,9 @@
 package domain
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // HookSource is who sends to a hook: how its deliveries are signed and named.
 type HookSource string
@@ -14,6 +17,9 @@ const (
 	HookHMAC     HookSource = "hmac"     // HMAC-SHA256 of the body, in a header of the hook's
 	HookToken    HookSource = "token"    // the secret itself, in a header
 )
+
+// SendersKept is how long a client address stays a verified sender of a hook after a signed delivery.
+const SendersKept = 30 * 24 * time.Hour
 
 // HookSources lists every source, for validation.
 var HookSources = []HookSource{HookGitHub, HookStripe, HookSlack, HookStandard, HookHMAC, HookToken}

@@ -74,7 +74,7 @@ func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host acco
 	}
 	invite := func(who accountdb.Actor, email, token string) string {
 		link := accountdb.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: time.Now().Add(time.Hour)}
-		if _, err := s.Accounts.AddMember(t.Context(), who, email, domain.RoleMember, link); err != nil {
+		if _, err := s.Organizations.AddMember(t.Context(), who, email, domain.RoleMember, link); err != nil {
 			t.Fatal(err)
 		}
 		return texts(t, raw, `SELECT id FROM invitations WHERE token_hash = $1`, secrets.Hash(token))[0]

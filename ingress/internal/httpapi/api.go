@@ -188,7 +188,7 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	a.hooks = hook.New(hook.Deps{
 		References: references, Submitter: submitter, Store: deps.Store, Auth: deps.Auth, Limits: deps.Limits, Dispatch: deps.Dispatch,
 		Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL, RunDeadline: deps.RunDeadline,
-		RetentionDefault: deps.RetentionDefault, MaxHooks: hookdb.MaxHooks,
+		RetentionDefault: deps.RetentionDefault, MaxHooks: hookdb.MaxHooks, Log: deps.Log,
 	})
 	a.runs = run.New(run.Deps{
 		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store,

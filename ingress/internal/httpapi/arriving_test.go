@@ -18,11 +18,14 @@ import (
 	"parley/shared/store"
 )
 
+// largeForm is one that needs a slot.
+var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers(2 * transfer.SmallBody))}}
+
 func TestUploadsAreCounted(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
 	who := transferrerFor(callerOf(t, a, h))
-	form := []filePart{{name: "file", content: "x"}}
+	form := largeForm
 	a.api.knowledge.Uploads.Policy = impatient(transfer.Documents)
 	var places []*transfer.Slot
 	for range transfer.UploadsPerCredential {

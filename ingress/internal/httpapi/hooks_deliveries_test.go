@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/ingress/internal/httpapi/hook"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -118,7 +119,15 @@ func TestWrongSignaturesAreBounded(t *testing.T) {
 	for range 4 {
 		send("wrong, of an address that others share", shared, "192.0.2.1", "wrong", 401, "unauthenticated")
 	}
+	large := func(what string, status int, code string) {
+		t.Helper()
+		req := a.delivery(shared, "github", a.fresh(), "push", `{"a":"`+strings.Repeat("x", transfer.SmallBody)+`"}`)
+		req.RemoteAddr = "192.0.2.1:1"
+		a.send(req).want(t, what, status, code)
+	}
+	large("a large one of that address, which is not verified", 429, "rate_limited")
 	send("right, of that address", shared, "192.0.2.1", hookSecret, 202, "")
+	large("a large one of that address once it is verified", 202, "")
 }
 
 var signatures = []string{"X-Hub-Signature-256", "Stripe-Signature", "X-Slack-Signature", "Webhook-Signature", "X-Signature", "X-Token"}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"io"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"parley/ingress/internal/httpapi/hook"
+	"parley/ingress/internal/httpapi/transfer"
 )
 
 // A delivery of the largest size is taken, without its payload; one byte more is not.
@@ -41,27 +43,22 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junk is a body of which is counted how many are in memory at a time.
+// junk is a body whose bytes in memory are counted.
 type junk struct {
-	left  int
-	begun bool
-	open  *atomic.Int64
-	most  *atomic.Int64
+	left, read   int
+	held, atMost *atomic.Int64
 }
 
 func (j *junk) Read(p []byte) (int, error) {
-	if !j.begun {
-		j.begun = true
-		if n := j.open.Add(1); n > j.most.Load() {
-			j.most.Store(n)
-		}
-	}
 	if j.left == 0 {
-		j.open.Add(-1)
 		return 0, io.EOF
 	}
 	n := min(len(p), j.left)
 	j.left -= n
+	j.read += n
+	if held := j.held.Add(int64(n)); held > j.atMost.Load() {
+		j.atMost.Store(held)
+	}
 	return n, nil
 }
 
@@ -71,32 +68,105 @@ func TestJunkIsBounded(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("home")
 	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github"), a.newHook(h, "github")}
-	var open, most, busy atomic.Int64
+	var held, most, busy atomic.Int64
 	var wg sync.WaitGroup
-	for i := range 60 {
+	const senders = 60
+	for i := range senders {
 		wg.Go(func() {
-			body := &junk{left: 2 << 20, open: &open, most: &most}
+			body := &junk{left: 2 << 20, held: &held, atMost: &most}
 			req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookIDs[i%3], body)
 			req.ContentLength = -1
 			signAs(req.Header, "github", "d", "push", "", time.Now())
 			req.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64))
 			rec := httptest.NewRecorder()
 			a.handler.ServeHTTP(rec, req)
+			held.Add(-int64(body.read))
 			switch rec.Code {
 			case 401:
 			case 429, 503:
 				busy.Add(1)
-				if body.begun {
-					t.Error("a body was read of a delivery that found no place")
-				}
 			default:
 				t.Errorf("%d %s", rec.Code, rec.Body)
 			}
 		})
 	}
 	wg.Wait()
-	if most.Load() > hook.DeliveriesPerOrganization {
-		t.Errorf("%d bodies were read at once", most.Load())
+	if bound := int64(senders*transfer.SmallBody + 4*transfer.MediumBody + 4*(2<<20)); most.Load() > bound {
+		t.Errorf("%d bytes were in memory at once, at most %d may be", most.Load(), bound)
 	}
-	t.Logf("at most %d at once; %d of 60 found no place in time", most.Load(), busy.Load())
+	t.Logf("at most %d KiB at once; %d of %d found no slot in time", most.Load()>>10, busy.Load(), senders)
+}
+
+// Four strangers send unsigned bodies of the largest size at 320 KiB a second. The first deliveries of a sender that nobody has verified
+// are taken, of medium size at once, and large ones as soon as the strangers are known to be slow. Those are cut, and counted.
+func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	quick := *hook.LargeDeliveries
+	quick.Patience = 200 * time.Millisecond
+	a.api.hooks.Large.Policy = &quick
+	home := a.newHouse("home")
+	stop := make(chan struct{})
+	var strangers sync.WaitGroup
+	for n := range 4 {
+		hookID := a.newHook(a.newHouse("stranger"+strconv.Itoa(n)), "github")
+		strangers.Go(func() {
+			for again := true; again; {
+				body := &trickle{pace: 320 << 10, left: hook.MaxDelivery, stop: stop}
+				req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookID, body)
+				req.ContentLength = hook.MaxDelivery
+				signAs(req.Header, "github", "d", "push", "another body", time.Now())
+				a.handler.ServeHTTP(httptest.NewRecorder(), at(req, "198.51."+strconv.Itoa(n)+".1"))
+				select {
+				case <-stop:
+					again = false
+				default:
+				}
+			}
+		})
+	}
+	large := &a.api.hooks.Large
+	eventually(t, "the strangers hold the slots", func() bool {
+		large.Mu.Lock()
+		defer large.Mu.Unlock()
+		return len(large.Open) == 4
+	})
+	for n, size := range []int{512 << 10, 512 << 10, 2 << 20, 2 << 20} {
+		body := `{"a":1,"b":"` + strings.Repeat("x", size) + `"}`
+		req := a.delivery(a.newHook(home, "github"), "github", a.fresh(), "push", body)
+		a.send(at(req, "203.0.113."+strconv.Itoa(n))).want(t, "a first delivery", 202, "")
+	}
+	close(stop)
+	strangers.Wait()
+	if got := a.metric(t, `parley_uploads_cut_total{route="/api/hooks/receive/:id",sender="unverified"}`); got < 2 {
+		t.Errorf("%v unverified bodies are counted as cut", got)
+	}
+}
+
+// A sender stays verified when the ingress restarts, and on other ingresses, until the hook is deleted.
+func TestVerifiedSendersOutliveARestart(t *testing.T) {
+	t.Parallel()
+	a := newArena(t)
+	home := a.newHouse("home")
+	hookID := a.newHook(home, "github")
+	large := `{"a":1,"b":"` + strings.Repeat("x", 2<<20) + `"}`
+	send := func(client, body string) answer {
+		return a.send(at(a.delivery(hookID, "github", a.fresh(), "push", body), client))
+	}
+	send("203.0.113.1", `{"a":1}`).want(t, "the first delivery", 202, "")
+	a.rebuild(func(*Deps) {})
+	a.api.hooks.Large.Policy = tireless(hook.LargeDeliveries)
+	for n := range 4 {
+		who := reader(n, 0)
+		who.Stranger = true
+		placeOf(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
+	}
+	send("203.0.113.1", large).want(t, "a large one of the verified sender", 202, "")
+	send("203.0.113.2", large).want(t, "one of another sender", 503, "overloaded")
+	a.ok("DELETE", "/api/hooks?id="+hookID, "", home.key)
+	var left int
+	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM hook_senders WHERE hook_id = $1`, hookID).Scan(&left))
+	if left != 0 {
+		t.Errorf("%d senders of a deleted hook are left", left)
+	}
 }

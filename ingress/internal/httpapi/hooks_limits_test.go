@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/ingress/internal/httpapi/hook"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 )
@@ -128,7 +129,7 @@ func TestAHookEndsWhileADeliveryComes(t *testing.T) {
 			a.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth, h.header)
 		},
 	} {
-		for _, body := range []string{`{"a":1}`, `{"a":"` + strings.Repeat("x", 2*hook.DeliverySmall) + `"}`} {
+		for _, body := range []string{`{"a":1}`, `{"a":"` + strings.Repeat("x", 2*transfer.SmallBody) + `"}`} {
 			hookID := a.newHook(h, "github")
 			if status := a.arrives(hookID, body, nil); status != 202 {
 				t.Errorf("%s, before: %d", what, status)
@@ -146,14 +147,14 @@ func TestMemoryComesWithTheBody(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("home")
 	hookID := a.newHook(h, "github")
-	for _, size := range []int{hook.DeliverySmall - 20, hook.DeliverySmall + 1} {
+	for _, size := range []int{transfer.SmallBody - 20, transfer.SmallBody + 1} {
 		room, places := 0, 0
 		status := a.arrives(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
-			a.api.hooks.Deliveries.Mu.Lock()
-			defer a.api.hooks.Deliveries.Mu.Unlock()
-			room, places = n, len(a.api.hooks.Deliveries.Open)
+			a.api.hooks.Medium.Mu.Lock()
+			defer a.api.hooks.Medium.Mu.Unlock()
+			room, places = n, len(a.api.hooks.Medium.Open)
 		})
-		if status != 202 || room > 2*hook.DeliveryBegins || (places == 1) != (size > hook.DeliverySmall) {
+		if status != 202 || room > 2*hook.DeliveryBegins || (places == 1) != (size > transfer.SmallBody) {
 			t.Errorf("%d bytes: %d, room for %d bytes at first, %d places", size, status, room, places)
 		}
 	}

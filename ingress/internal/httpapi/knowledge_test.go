@@ -95,8 +95,10 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
 	place := placeOf(t, &a.api.knowledge.Texts, nil, transferrerFor(callerOf(t, a, h)))
-	a.from("POST", "/api/knowledge", escaped, h.key).want(t, "beside another", 429, "rate_limited")
-	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "beside another", 429, "rate_limited")
+	larger := `{"name":"a","content":"` + strings.Repeat(`\u00e4`, 200_000) + `"}`
+	a.from("POST", "/api/knowledge", larger, h.key).want(t, "beside another", 429, "rate_limited")
+	a.from("PUT", "/api/knowledge?id="+id, larger, h.key).want(t, "beside another", 429, "rate_limited")
+	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "a medium one beside another", 202, "")
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
 	a.api.knowledge.Texts.Leave(place)
 }

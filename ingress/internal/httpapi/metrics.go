@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 )
@@ -23,6 +25,7 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	arrived  *prometheus.CounterVec
+	cut      *prometheus.CounterVec
 	show     gin.HandlerFunc
 }
 
@@ -42,10 +45,13 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	m.arrived = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "parley_hook_deliveries_total", Help: "Webhook deliveries that came for a hook, by its source and what became of them.",
 	}, []string{"source", "outcome"})
+	m.cut = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "parley_uploads_cut_total", Help: "Bodies that were cut to make room for others, by route and whether their sender was verified.",
+	}, []string{"route", "sender"})
 	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "parley_http_requests_in_flight", Help: "Requests being answered, those that wait for runs included.",
 	})
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.arrived, m.inFlight} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.arrived, m.cut, m.inFlight} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
@@ -64,6 +70,18 @@ func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
+}
+
+// countCut counts a body that was cut, if the request had one.
+func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
+	if !errors.Is(st.Err, transfer.ErrCut) || c.Request.Method == http.MethodGet {
+		return
+	}
+	sender := "verified"
+	if st.Stranger {
+		sender = "unverified"
+	}
+	m.cut.WithLabelValues(c.FullPath(), sender).Inc()
 }
 
 // showMetrics is GET /metrics: for programs on this machine, and for those that show METRICS_TOKEN.

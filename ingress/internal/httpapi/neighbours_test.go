@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,7 +36,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	send := func(client string) answer {
-		body, contentType := formOf(t, filePart{name: "file", content: client})
+		body, contentType := formOf(t, largeForm...)
 		req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", strings.NewReader(string(body)))
 		req.Header.Set("Content-Type", contentType)
 		return a.send(at(with(req, h.key), client))
@@ -50,20 +51,47 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	}
 }
 
-// An upload goes on while strangers, who have none, ask for slots.
+// sendForm sends a form from a client address, with its length or in chunks.
+func (a *arena) sendForm(client, key string, chunked bool, form ...filePart) answer {
+	a.t.Helper()
+	body, contentType := formOf(a.t, form...)
+	req := httptest.NewRequestWithContext(a.t.Context(), "POST", "/api/knowledge", strings.NewReader(string(body)))
+	if req.Header.Set("Content-Type", contentType); chunked {
+		req.ContentLength = -1
+	}
+	return a.send(at(with(req, key), client))
+}
+
+// While eight organizations fill the slots that are for everybody with uploads that keep the pace, a newcomer's small and large forms are
+// taken. When newcomers have taken the last slots, small forms are taken still. None of it ends an upload.
 func TestNewcomersEndNobodysUpload(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
-	strangers := []*house{a.newHouse("one"), a.newHouse("two"), a.newHouse("three")}
-	body, contentType := formOf(t, filePart{name: "file", file: "a", content: string(numbers(2 << 20))})
+	newcomers := []*house{a.newHouse("one"), a.newHouse("two"), a.newHouse("three")}
+	a.api.knowledge.Uploads.Policy = tireless(transfer.Documents)
+	uploads := &a.api.knowledge.Uploads
+	body, contentType := formOf(t, filePart{name: "file", file: "a", content: string(numbers(3 << 19))})
 	came := 0
 	from := &pausing{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
-		for org := 0; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
-			placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0))
+		for n := 0; len(uploads.Open) < transfer.UploadsAtOnce-transfer.UploadsAtOnce/transfer.NewcomerShare; n++ {
+			placeOf(t, uploads, httptest.NewRecorder(), reader(n%8, n/8))
 		}
-		for _, s := range strangers {
+		for n, s := range newcomers {
 			came++
-			a.form("POST", "/api/knowledge", []filePart{{name: "file", content: "x"}}, s.key).want(t, "a stranger's", 503, "overloaded")
+			a.sendForm("203.0.113."+strconv.Itoa(n), s.key, false, largeForm...).want(t, "a newcomer's", 202, "")
+		}
+		for n := 8; len(uploads.Open) < transfer.UploadsAtOnce; n++ {
+			placeOf(t, uploads, httptest.NewRecorder(), reader(n, 0))
+		}
+		for n, s := range newcomers {
+			small := filePart{name: "file", content: "small " + strconv.Itoa(came)}
+			a.sendForm("203.0.113."+strconv.Itoa(n), s.key, n%2 == 0, small).want(t, "a newcomer's small one", 202, "")
+			a.sendForm("203.0.113."+strconv.Itoa(n), s.key, true, largeForm...).want(t, "a large one beside 64 that keep the pace", 503, "overloaded")
+		}
+		for _, p := range slices.Clone(uploads.Open) {
+			if p.Organization != h.org {
+				uploads.Leave(p)
+			}
 		}
 	}}
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", from)
@@ -71,11 +99,92 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 	req.Header.Set("Content-Type", contentType)
 	a.send(with(req, h.key)).want(t, "the upload", 202, "")
 	if came == 0 {
-		t.Error("no stranger came")
+		t.Error("no newcomer came")
 	}
 }
 
-// Fourteen strangers send large bodies with wrong signatures to hooks of their own without a pause. None of a victim's
+// Sixty-four uploads of eight organizations trickle at 20 KiB a second. A newcomer's large form is taken, an upload that trickles is
+// ended with an error that says so, and the metrics count it.
+func TestTrickledUploadsGiveWay(t *testing.T) {
+	t.Parallel()
+	a, h := knowledgeWorld(t)
+	server := httptest.NewServer(a.handler)
+	t.Cleanup(server.Close)
+	attacker := a.newHouse("attacker")
+	quick := *transfer.Documents
+	quick.Patience = 200 * time.Millisecond
+	a.api.knowledge.Uploads.Policy = &quick
+	uploads := &a.api.knowledge.Uploads
+	body := &trickle{pace: 20 << 10, left: 20 << 20, stop: make(chan struct{})}
+	t.Cleanup(func() { close(body.stop) })
+	answered := make(chan answer, 1)
+	go func() {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/api/knowledge", io.MultiReader(strings.NewReader(fileHead), body))
+		req.ContentLength = int64(len(fileHead)) + body.left
+		req.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+		res, err := server.Client().Do(with(req, attacker.key))
+		if err != nil {
+			t.Error(err)
+			answered <- answer{}
+			return
+		}
+		defer res.Body.Close()
+		said, _ := io.ReadAll(res.Body)
+		answered <- answer{status: res.StatusCode, header: res.Header, body: said}
+	}()
+	eventually(t, "the upload has a slot", func() bool {
+		uploads.Mu.Lock()
+		defer uploads.Mu.Unlock()
+		return len(uploads.Open) == 1
+	})
+	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // which keep the pace
+		placeOf(t, uploads, httptest.NewRecorder(), reader(n, 0))
+	}
+	a.sendForm("203.0.113.1", h.key, false, largeForm...).want(t, "a newcomer's", 202, "")
+	got := <-answered
+	got.want(t, "the upload that trickled", 503, "overloaded")
+	if got.header.Get("Retry-After") == "" || !strings.Contains(got.text(t, "detail"), "64 KiB a second") {
+		t.Errorf("%v %s", got.header, got.body)
+	}
+	if got := a.metric(t, `parley_uploads_cut_total{route="/api/knowledge",sender="verified"}`); got != 1 {
+		t.Errorf("%v uploads are counted as cut", got)
+	}
+}
+
+// trickle is a body that comes at a pace.
+type trickle struct {
+	pace int
+	left int64
+	stop chan struct{}
+}
+
+func (b *trickle) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(100 * time.Millisecond):
+	case <-b.stop:
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(p), b.pace/10, int(b.left))
+	if b.left -= int64(n); n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// metric reads a value of /metrics, as a program on this machine does; 0 if it is not there.
+func (a *arena) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+	req.RemoteAddr = "127.0.0.1:1"
+	rec := httptest.NewRecorder()
+	a.handler.ServeHTTP(rec, req)
+	_, line, _ := strings.Cut(rec.Body.String(), name+" ")
+	line, _, _ = strings.Cut(line, "\n")
+	value, _ := strconv.ParseFloat(line, 64)
+	return value
+}
+
+// Fourteen strangers, each with a network of its own, send large bodies with wrong signatures to hooks of their own without a pause. None of a victim's
 // large signed deliveries is refused, though each waits until all of the strangers have come again.
 func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	t.Parallel()
@@ -87,15 +196,15 @@ func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	stop := make(chan struct{})
 	for n := range strangers {
 		hookID := a.newHook(a.newHouse("stranger"+strconv.Itoa(n)), "github")
-		client := "198.51.100." + strconv.Itoa(n)
 		wg.Go(func() {
-			for {
+			for sent := 0; ; sent++ {
+				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // too few of each to be refused for what it has sent
 				select {
 				case <-stop:
 					return
 				default:
 				}
-				req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookID, io.LimitReader(zeros{}, 1<<20))
+				req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookID, io.LimitReader(zeros{}, 1<<20+1))
 				req.ContentLength = -1
 				signAs(req.Header, "github", "d", "push", "another body", time.Now())
 				rec := httptest.NewRecorder()
@@ -145,7 +254,7 @@ func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 // Large deliveries of senders that are not verified yet are bounded by address and by hook, apart from verified ones.
 func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
-	all := &transfer.Limiter{Policy: impatient(hook.IncomingDeliveries)}
+	all := &transfer.Limiter{Policy: impatient(hook.LargeDeliveries)}
 	enter := func(hook, client string, stranger bool) error {
 		_, err := all.Enter(transfer.Owner{Organization: "org_" + hook, Credential: hook, Client: client, Stranger: stranger},
 			http.NewResponseController(httptest.NewRecorder()))
@@ -161,14 +270,16 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 		{"b", "1", true, ""},
 		{"c", "1", true, apierr.RateLimited}, // by address
 		{"c", "2", true, ""},
+		{"d", "2", true, apierr.Overloaded}, // the last one is for newcomers
 		{"d", "3", true, ""},
 		{"e", "4", true, apierr.Overloaded}, // together
 		{"a", "5", false, ""},
 		{"a", "5", false, ""},
 		{"a", "5", false, apierr.RateLimited},
 		{"f", "6", false, ""},
-		{"g", "6", false, ""},
-		{"h", "7", false, apierr.Overloaded},
+		{"g", "6", false, apierr.Overloaded}, // the last ones are for newcomers
+		{"g", "7", false, ""},
+		{"h", "8", false, apierr.Overloaded},
 	} {
 		if err := enter(tc.hook, tc.client, tc.stranger); (err == nil) != (tc.code == "") || err != nil && apierr.CodeOf(err) != tc.code {
 			t.Errorf("%d: %v, want %q", n, err, tc.code)
@@ -184,9 +295,45 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	}
 }
 
-// impatient is a policy that judges a transfer's pace as soon as the transfer waits for its client.
+// Strangers who know the address of a hook hold all slots that it has for unverified senders. One of another network gets a slot if they are
+// slow.
+func TestAHooksSlotsAreShared(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []*transfer.Policy{hook.SmallDeliveries, hook.MediumDeliveries, hook.LargeDeliveries} {
+		all := &transfer.Limiter{Policy: impatient(policy)}
+		enter := func(n int) (*transfer.Slot, error) {
+			return all.Enter(transfer.Owner{Organization: "org", Credential: "hook", Client: "192.0." + strconv.Itoa(n) + ".1", Stranger: true},
+				http.NewResponseController(httptest.NewRecorder()))
+		}
+		for n := range policy.Strangers.PerCredential {
+			_, err := enter(n % 100)
+			must(t, err)
+		}
+		if _, err := enter(200); apierr.CodeOf(err) != apierr.RateLimited {
+			t.Errorf("beside strangers that keep the pace: %v", err)
+		}
+		for _, p := range all.Open {
+			p.Wait()
+		}
+		if _, err := enter(0); apierr.CodeOf(err) != apierr.RateLimited {
+			t.Errorf("one more of a stranger's: %v", err)
+		}
+		if _, err := enter(200); err != nil {
+			t.Errorf("beside slow strangers: %v", err)
+		}
+	}
+}
+
+// tireless is a policy that calls no transfer slow, and lets nothing wait for a slot.
+func tireless(policy *transfer.Policy) *transfer.Policy {
+	soon := *policy
+	soon.Patience, soon.Queue = time.Hour, 0
+	return &soon
+}
+
+// impatient is a policy that judges a transfer's pace as soon as the transfer waits for its client, and lets nothing wait for a slot.
 func impatient(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
-	soon.Patience = time.Nanosecond
+	soon.Patience, soon.Queue = time.Nanosecond, 0
 	return &soon
 }

@@ -54,6 +54,7 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 			status := loggedStatus(c, st)
 			m.count(c, status, took)
 			m.countDelivery(st, status)
+			m.countCut(c, st)
 			annotate(c, st, status)
 			a.log(c, st, status, took)
 		}()

@@ -30,6 +30,9 @@ type Upload struct {
 // Blob is the uploaded content, without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
+// bufferBegins is how much of a content has room in memory before more of it has come. The room grows up to a chunk.
+const bufferBegins = 64 << 10
+
 // cleanUpTimeout bounds removing what an upload that failed has left, whose own time may be over.
 const cleanUpTimeout = 5 * time.Second
 
@@ -39,7 +42,7 @@ const cleanUpTimeout = 5 * time.Second
 // What a content is called is known when all of it has been read, so one of several chunks is stored under a name of its own
 // until then. Who dies on the way leaves it to the sweeper.
 func (s *Store) Upload(ctx context.Context, org string, content io.Reader, most int64) (Upload, error) {
-	in := &uploading{from: content, most: most, sum: sha256.New(), buffer: make([]byte, sealdb.ChunkSize)}
+	in := &uploading{from: content, most: most, sum: sha256.New(), buffer: make([]byte, bufferBegins)}
 	first, last, err := in.next()
 	if err != nil {
 		return Upload{}, err
@@ -78,7 +81,10 @@ type uploading struct {
 // [io.ReadFull], which makes a body that was cut off look like one that has ended.
 func (in *uploading) next() (data []byte, last bool, err error) {
 	n, idle := 0, 0
-	for n < len(in.buffer) && !last && idle < 100 {
+	for n < sealdb.ChunkSize && !last && idle < 100 {
+		if n == len(in.buffer) {
+			in.buffer = append(in.buffer, make([]byte, min(3*n, sealdb.ChunkSize-n))...)
+		}
 		got, err := in.from.Read(in.buffer[n:])
 		n += got
 		idle++
@@ -89,7 +95,7 @@ func (in *uploading) next() (data []byte, last bool, err error) {
 			return nil, false, err
 		}
 	}
-	if n < len(in.buffer) && !last {
+	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
 	if in.read += int64(n); in.read > in.most {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -47,7 +48,8 @@ type ReceivingHook struct {
 	OrganizationID string
 	SealedSecrets  []string // newest first, the previous one while it holds
 	KeyScope       domain.KeyScope
-	KeyUserID      string // "" when the key is the organization's alone
+	KeyUserID      string   // "" when the key is the organization's alone
+	Senders        []string // client addresses that were verified within [domain.SendersKept]
 }
 
 // hookRow is what the database has of a hook.
@@ -288,6 +290,9 @@ func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		deleted, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE hooks SET deleted_at = clock_timestamp(), secret = '', previous_secret = '', previous_until = NULL
 			WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, id, org))
+		if err == nil && deleted {
+			_, err = tx.ExecContext(ctx, `DELETE FROM hook_senders WHERE hook_id = $1 AND org_id = $2`, id, org)
+		}
 		return err
 	})
 	if err != nil {
@@ -307,19 +312,20 @@ type receivingRow struct {
 	PreviousSecret sql.NullString `db:"previous_secret"`
 	KeyScope       string         `db:"key_scope"`
 	KeyUserID      sql.NullString `db:"key_user_id"`
+	Senders        pq.StringArray `db:"senders"`
 }
 
 // ReceivingHook reads what a delivery is checked by, before an organization is known. It is not_found when the hook does not exist or is
 // deleted, and when its key or its organization is gone; of one that is disabled Enabled is false.
 func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT id, name, agent_id, key_id, source, previous_until, signature_header, delivery_id_header,
-		message_template, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id
-		FROM receiving_hook($1)`)
+		message_template, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id,
+		senders FROM receiving_hook_2($1, $2)`)
 	if err != nil {
 		return ReceivingHook{}, err
 	}
 	var row receivingRow
-	err = stmt.GetContext(ctx, &row, id)
+	err = stmt.GetContext(ctx, &row, id, pg.Interval(domain.SendersKept))
 	hook, err := oneHook(&row.hookRow, err, "reading hook")
 	if err != nil {
 		return ReceivingHook{}, err
@@ -327,6 +333,7 @@ func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, er
 	out := ReceivingHook{
 		Hook: hook, OrganizationID: row.OrganizationID, SealedSecrets: []string{row.Secret},
 		KeyScope: domain.KeyScope(row.KeyScope), KeyUserID: row.KeyUserID.String,
+		Senders: row.Senders,
 	}
 	if row.PreviousSecret.Valid {
 		out.SealedSecrets = append(out.SealedSecrets, row.PreviousSecret.String)

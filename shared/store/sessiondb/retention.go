@@ -85,9 +85,9 @@ func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 }
 
 // PruneDeliveries removes deliveries to hooks that are kept no longer - for 30 days, and never less than their runs - and those to hooks
-// that were deleted: up to limit of either. It reports how many it has looked at, of either at most.
+// that were deleted, and senders that are verified no longer: up to limit of each. It reports how many it has looked at, of either at most.
 func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {
-	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries($1)`, limit); err != nil {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries_2($1, $2)`, limit, pg.Interval(domain.SendersKept)); err != nil {
 		return 0, fmt.Errorf("pruning deliveries: %w", err)
 	}
 	return n, nil

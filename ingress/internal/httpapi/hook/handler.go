@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/rs/zerolog"
 
 	"parley/ingress/internal/auth"
 	"parley/ingress/internal/dispatch"
@@ -33,21 +34,23 @@ type Deps struct {
 	RunDeadline      time.Duration
 	RetentionDefault time.Duration
 	MaxHooks         int // that an organization may have
+	Log              zerolog.Logger
 }
 
 // Handler answers /api/hooks, and takes deliveries.
 type Handler struct {
 	Deps
-	Hooks      *liveHooks
-	Deliveries transfer.Limiter    // large ones
-	Unsigned   *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
-	senders    verifiedSenders     // of deliveries
+	Hooks                *liveHooks
+	Small, Medium, Large transfer.Limiter    // deliveries that come
+	Unsigned             *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
+	senders              verifiedSenders     // of deliveries
 }
 
 // New makes the handler of hooks.
 func New(deps Deps) *Handler {
 	h := &Handler{
-		Deps: deps, Deliveries: transfer.Limiter{Policy: IncomingDeliveries},
+		Deps: deps, Small: transfer.Limiter{Policy: SmallDeliveries}, Medium: transfer.Limiter{Policy: MediumDeliveries},
+		Large:    transfer.Limiter{Policy: LargeDeliveries},
 		Unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 	}
 	h.Hooks = newLiveHooks(func(ctx context.Context, id string) (hookdb.ReceivingHook, error) {

@@ -33,14 +33,10 @@ const (
 	ReceivePath = "/api/hooks/receive/"
 	// MaxDelivery is how many bytes a delivery may have.
 	MaxDelivery = 25 << 20 // bytes, as much as GitHub sends
-	// DeliverySmall is how many bytes a delivery may have without counting as a large one.
-	DeliverySmall = 64 << 10 // that need no place of their own
 	// DeliveryBegins is how many bytes of a delivery are believed before they have come.
-	DeliveryBegins = 4 << 10         // bytes that are believed before they have come
-	payloadPassed  = 64 << 10        // bytes of a payload that are handed to the agent
-	contentMost    = 200             // bytes of a Content-Type that are kept
-	placeWait      = 8 * time.Second // longer than it takes to see that another delivery is too slow
-	placePace      = 50 * time.Millisecond
+	DeliveryBegins = 4 << 10  // bytes that are believed before they have come
+	payloadPassed  = 64 << 10 // bytes of a payload that are handed to the agent
+	contentMost    = 200      // bytes of a Content-Type that are kept
 	triggerWebhook = "webhook"
 
 	// Deliveries that are not signed as they should be, of one address to one hook: enough for a source that was set up wrongly, and
@@ -48,8 +44,8 @@ const (
 	unsignedMost   = 120
 	unsignedWindow = time.Minute
 
-	// Large deliveries that may come to an ingress at once: each is in memory as a whole. Senders that are not verified yet
-	// have bounds of their own, and the slots beyond those are for verified ones.
+	// Deliveries of more than transfer.MediumBody that may come to an ingress at once: each is in memory as a whole. Senders that are not
+	// verified yet have bounds of their own, and the slots beyond those are for verified ones.
 	deliveriesPerHook = 2
 	// DeliveriesPerOrganization is how many large deliveries an organization may have at an ingress.
 	DeliveriesPerOrganization = 3
@@ -58,22 +54,54 @@ const (
 	strangersPerOrganization  = 2
 	strangersPerAddress       = 2
 	strangersAtOnce           = 4
-	deliveryPace              = 128 << 10 // bytes a second: servers send them
+
+	// Deliveries of more than transfer.SmallBody, and no more than transfer.MediumBody. Those who know the address of a hook may be several
+	// beside its source, so a hook may have half of the strangers' slots.
+	mediumPerHook          = 8
+	mediumPerOrganization  = 16
+	mediumAtOnce           = 64
+	mediumStrangersPerHook = 16
+	mediumStrangersAtOnce  = 32
+
+	deliveryPace = 128 << 10 // bytes a second: servers send them
 )
 
 // sharedSources send to everybody from the same addresses, and two of them send nothing again that was refused for long.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
-// IncomingDeliveries is the policy of large deliveries.
-var IncomingDeliveries = &transfer.Policy{
-	Bounds: transfer.Bounds{
-		PerCredential: deliveriesPerHook, PerOrganization: DeliveriesPerOrganization,
-		PerAddress: deliveriesAtOnce / transfer.AddressShare, AtOnce: deliveriesAtOnce,
-	},
-	Strangers: transfer.Bounds{
-		PerCredential: strangersPerHook, PerOrganization: strangersPerOrganization, PerAddress: strangersPerAddress, AtOnce: strangersAtOnce,
-	}, Pace: deliveryPace, Patience: transfer.PaceTime,
-	Doing: "taking too many large deliveries at once", TooMany: "too many large deliveries are coming at once", Limit: transfer.LimitArrival,
+// LargeDeliveries is the policy of deliveries of more than transfer.MediumBody, MediumDeliveries that of those that are larger than
+// transfer.SmallBody, and SmallDeliveries that of the others.
+var (
+	LargeDeliveries = &transfer.Policy{
+		Bounds: transfer.Bounds{
+			PerCredential: deliveriesPerHook, PerOrganization: DeliveriesPerOrganization,
+			PerAddress: deliveriesAtOnce / transfer.AddressShare, AtOnce: deliveriesAtOnce,
+		},
+		Strangers: transfer.Bounds{
+			PerCredential: strangersPerHook, PerOrganization: strangersPerOrganization, PerAddress: strangersPerAddress, AtOnce: strangersAtOnce,
+		}, Pace: deliveryPace, Patience: transfer.PaceTime, Queue: transfer.QueueTime, QueueOwn: true,
+		Doing: "taking too many large deliveries at once", TooMany: "too many large deliveries are coming at once", Limit: transfer.LimitArrival,
+	}
+	MediumDeliveries = &transfer.Policy{
+		Bounds: transfer.Bounds{
+			PerCredential: mediumPerHook, PerOrganization: mediumPerOrganization,
+			PerAddress: mediumAtOnce / transfer.AddressShare, AtOnce: mediumAtOnce,
+		},
+		Strangers: transfer.Bounds{
+			PerCredential: mediumStrangersPerHook, PerOrganization: mediumStrangersPerHook, PerAddress: strangersPerAddress,
+			AtOnce: mediumStrangersAtOnce,
+		}, Pace: deliveryPace, Patience: transfer.PaceTime, Queue: transfer.QueueTime, QueueOwn: true,
+		Doing: LargeDeliveries.Doing, TooMany: LargeDeliveries.TooMany, Limit: transfer.LimitArrival,
+	}
+	SmallDeliveries = smallDeliveries()
+)
+
+// smallDeliveries are small bodies that wait for a slot whatever bound they have met.
+func smallDeliveries() *transfer.Policy {
+	policy := *transfer.SmallBodies
+	policy.QueueOwn = true
+	policy.Doing, policy.TooMany = "taking too many deliveries at once", "too many deliveries are coming at once"
+	return &policy
 }
 
 // receivedView is what a source is told of a delivery that was taken.
@@ -95,8 +123,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	httpx.StateOf(c).Source = hook.Source
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
-	// Before its body is read. Addresses of these sources are shared by all their customers, any of whom could hold off another's.
-	if wait := h.Unsigned.Wait(sender); wait > 0 && !slices.Contains(sharedSources, hook.Source) {
+	verified := h.senders.know(sender) || slices.Contains(hook.Senders, client)
+	if wait := h.Unsigned.Wait(sender); wait > 0 && !readsAnyway(c, hook, verified) {
 		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook that were not signed as they should be"))
 		return
 	}
@@ -105,7 +133,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		httpx.Fail(c, apierr.New(apierr.Unauthenticated, "%s", err))
 		return
 	}
-	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Stranger: !h.senders.know(sender)}
+	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Stranger: !verified}
+	httpx.StateOf(c).Stranger = who.Stranger
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
 		if who.Stranger { // it counts, whether it was refused, was cut or broke off
@@ -125,7 +154,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	h.senders.add(sender)
+	h.verify(c.Request.Context(), hook, client)
 	httpx.StateOf(c).Ident = auth.Identity{Caller: hook.caller()} // for the log: now it is known whose request it is
 	h.Auth.Used(hook.KeyID)
 	taken, err := h.take(c.Request.Context(), hook, &event, delivered{
@@ -144,6 +173,14 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	httpx.WriteJSON(c, http.StatusAccepted, taken)
+}
+
+// readsAnyway reports whether a delivery is read although its address has sent the hook too many unsigned ones. All customers of GitHub,
+// Stripe and Slack share their addresses, and any of them could hold off another's deliveries: of verified addresses all are read, of
+// others those that are small.
+func readsAnyway(c *gin.Context, hook *liveHook, verified bool) bool {
+	length := c.Request.ContentLength
+	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)
 }
 
 // receiving is the hook that a request's path names.
@@ -166,20 +203,15 @@ func readEvent(hook *liveHook, header http.Header, body []byte) (webhookin.Event
 
 // deliveryBody reads a delivery as it came. leave must be called when it is needed no more.
 func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, leave func(), err error) {
-	length := c.Request.ContentLength
-	if length > MaxDelivery {
-		return nil, nil, httpx.TooLarge(MaxDelivery)
+	if c.Request.Body == nil {
+		return nil, func() {}, nil
 	}
-	if length >= 0 && length <= DeliverySmall {
-		body, err = readWhole(c.Request.Body, length)
-		return body, func() {}, err
-	}
-	from, err := h.deliveryPlace(c, who)
+	in, err := transfer.Receive(c, who, httpx.Permit{}, transfer.Step{All: &h.Small, Most: transfer.SmallBody},
+		transfer.Step{All: &h.Medium, Most: transfer.MediumBody}, transfer.Step{All: &h.Large, Most: MaxDelivery})
 	if err != nil {
 		return nil, nil, err
 	}
-	in := &transfer.Upload{Body: http.MaxBytesReader(c.Writer, c.Request.Body, MaxDelivery), From: from, Allowed: transfer.AnyBytes}
-	if body, err = readWhole(in, length); err != nil {
+	if body, err = readWhole(in, c.Request.ContentLength); err != nil {
 		in.Leave()
 		return nil, nil, err
 	}
@@ -187,30 +219,7 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 	return body, in.Leave, nil
 }
 
-// deliveryPlace waits a moment for a place: some sources send nothing a second time, whatever they are answered.
-func (h *Handler) deliveryPlace(c *gin.Context, who transfer.Owner) (*transfer.Slot, error) {
-	conn := http.NewResponseController(c.Writer)
-	ctx, cancel := context.WithTimeout(c.Request.Context(), placeWait)
-	defer cancel()
-	ticker := time.NewTicker(placePace)
-	defer ticker.Stop()
-	for {
-		from, err := h.Deliveries.Enter(who, conn)
-		if err == nil {
-			return from, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-ticker.C:
-		}
-	}
-}
-
 func readWhole(from io.Reader, length int64) ([]byte, error) {
-	if from == nil {
-		return nil, nil
-	}
 	var buf bytes.Buffer
 	if length > 0 {
 		buf.Grow(int(min(length, DeliveryBegins)) + bytes.MinRead)

@@ -29,6 +29,7 @@ type State struct {
 	Panicked    bool
 	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // of errors in another protocol's shape; nil: RFC 9457's
 	Source      domain.HookSource                                                     // of a webhook delivery, once its hook is known
+	Stranger    bool                                                                  // the sender of the delivery is not verified yet
 	Delivery    domain.DeliveryStatus                                                 // what became of it
 }
 

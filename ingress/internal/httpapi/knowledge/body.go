@@ -172,7 +172,8 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
-	in, err := transfer.Receive(c, &h.Texts, DocumentBodyMost, h.Permit(c))
+	in, err := transfer.Receive(c, transfer.OwnerOf(c), h.Permit(c), transfer.Step{All: &h.Small, Most: transfer.SmallBody},
+		transfer.Step{All: &h.MediumTexts, Most: transfer.MediumBody}, transfer.Step{All: &h.Texts, Most: DocumentBodyMost})
 	if err != nil {
 		return body, nil, err
 	}

@@ -36,14 +36,17 @@ type Deps struct {
 // Handler answers /api/knowledge.
 type Handler struct {
 	Deps
-	Uploads transfer.Limiter
-	Texts   transfer.Limiter // bodies of JSON that are uploads
+	Small       transfer.Limiter // bodies of documents that are small, or may be
+	Uploads     transfer.Limiter
+	MediumTexts transfer.Limiter // bodies of JSON that are uploads
+	Texts       transfer.Limiter // the largest of them
 }
 
 // New makes the handler of documents.
 func New(deps Deps) *Handler {
 	return &Handler{
-		Deps: deps, Uploads: transfer.Limiter{Policy: transfer.Documents}, Texts: transfer.Limiter{Policy: transfer.DocumentTexts},
+		Deps: deps, Small: transfer.Limiter{Policy: transfer.SmallBodies}, Uploads: transfer.Limiter{Policy: transfer.Documents},
+		MediumTexts: transfer.Limiter{Policy: transfer.MediumTexts}, Texts: transfer.Limiter{Policy: transfer.DocumentTexts},
 	}
 }
 

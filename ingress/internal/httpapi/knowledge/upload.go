@@ -89,7 +89,8 @@ func (h *Handler) readDocumentForm(c *gin.Context, most int) (form *documentForm
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
-	in, err := transfer.Receive(c, &h.Uploads, FormMost, h.Permit(c))
+	in, err := transfer.Receive(c, transfer.OwnerOf(c), h.Permit(c),
+		transfer.Step{All: &h.Small, Most: transfer.SmallBody}, transfer.Step{All: &h.Uploads, Most: FormMost})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,7 +17,7 @@ const (
 // Messages are large bodies with a message. Each is in memory several times from its first byte until its run is accepted.
 var Messages = &Policy{
 	Bounds: Bounds{messagesPerCredential, messagesPerOrganization, messagesAtOnce / AddressShare, messagesAtOnce},
-	Pace:   httpx.SlowestRate, Patience: PaceTime,
+	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
 	Doing: "sending too many large messages at once", TooMany: "too many large messages are being sent at once", Limit: LimitArrival,
 }
 
@@ -30,7 +30,7 @@ type Bodies struct {
 
 // Receive takes a slot for the rest of a request's body.
 func (b *Bodies) Receive(c *gin.Context, most int64) (body io.Reader, leave func(), err error) {
-	in, err := Receive(c, &b.Limiter, most, b.Permit(c))
+	in, err := Receive(c, OwnerOf(c), b.Permit(c), Step{All: &b.Limiter, Most: most})
 	if err != nil {
 		return nil, nil, err
 	}

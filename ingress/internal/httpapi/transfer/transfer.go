@@ -1,7 +1,11 @@
 package transfer
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -12,47 +16,8 @@ import (
 	"parley/shared/apierr"
 )
 
-const (
-
-	// PaceTime is how long a transfer must have waited for its client before its pace is judged. The pace is measured over
-	// the last paceTime to 2*paceTime of such waiting. Time that the service itself takes does not count.
-	PaceTime = 5 * time.Second
-
-	// FilesPerCredential is how many files may be on their way from an ingress at once: each holds a part of its content in memory.
-	FilesPerCredential   = 16
-	filesPerOrganization = 32
-	filesAtOnce          = 512
-
-	// AddressShare is the part of a limiter's slots that one client address may take: credentials and organizations are
-	// free, addresses are not.
-	AddressShare = 2
-)
-
-// Policy is what goes one way, and how much of it may be on its way at an ingress at once.
-type Policy struct {
-	Bounds
-
-	// Strangers bounds transfers whose sender is not verified yet. They are counted apart, so that they take nothing of what
-	// verified senders of the same credential or organization may have.
-	Strangers Bounds
-
-	Pace           int64         // bytes a second: a transfer that is slower may be cut to make room
-	Patience       time.Duration // how long a transfer must have waited for its client before its pace is judged
-	Doing, TooMany string        // what a caller is said to be doing, and there is too much of
-	// Limit bounds the time of what is on its way.
-	Limit func(conn *http.ResponseController, until time.Time)
-}
-
-// Bounds are how many transfers there may be at once.
-type Bounds struct{ PerCredential, PerOrganization, PerAddress, AtOnce int }
-
-// Files are files that are read.
-var Files = &Policy{
-	Bounds: Bounds{FilesPerCredential, filesPerOrganization, filesAtOnce / AddressShare, filesAtOnce},
-	Pace:   httpx.SlowestRate, Patience: PaceTime,
-	Doing: "reading too many files at once", TooMany: "too many files are being read at once",
-	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
-}
+// ErrCut is the cause of the error of a transfer that was ended to make room for another one.
+var ErrCut = errors.New("cut to make room for another transfer")
 
 // Limiter are the contents that are on their way, the oldest first.
 type Limiter struct {
@@ -68,6 +33,23 @@ type Owner struct {
 	Stranger                 bool   // not verified yet
 }
 
+// network returns the /24 or, for IPv6, the /48 that the client's address is in. One client easily has all addresses of it.
+func (o *Owner) network() string {
+	prefix, err := netip.ParsePrefix(o.Client)
+	addr := prefix.Addr()
+	if err != nil {
+		addr, err = netip.ParseAddr(o.Client)
+	}
+	bits := 48
+	if addr.Is4() {
+		bits = 24
+	}
+	if prefix, fault := addr.Prefix(bits); err == nil && fault == nil {
+		return prefix.String()
+	}
+	return o.Client // such as "local"
+}
+
 // OwnerOf is the caller of a request as the one who a transfer counts for.
 func OwnerOf(c *gin.Context) Owner {
 	who := httpx.Caller(c)
@@ -77,10 +59,12 @@ func OwnerOf(c *gin.Context) Owner {
 // Slot is that of one transfer.
 type Slot struct {
 	Owner
-	all   *Limiter
-	conn  *http.ResponseController
-	began time.Time
-	Cut   bool // another transfer has the place
+	network string // of the client
+	all     *Limiter
+	conn    *http.ResponseController
+	began   time.Time
+	Cut     bool  // another transfer has the slot
+	needed  int64 // bytes a second that would have kept it
 
 	whole   bool      // nothing depends on the client any more
 	waiting time.Time // for the client since then; zero when the service is busy itself
@@ -94,16 +78,47 @@ type progress struct {
 	moved  int64         // bytes
 }
 
-// Enter gives a transfer its place, which it must leave at its end, or refuses it. When all are taken, it takes that of a
-// transfer that is slower than the pace. A transfer that keeps the pace is never cut.
+// Enter gives a transfer its slot, which it must leave at its end, or refuses it. The last quarter of the slots is for newcomers: neither
+// their organization nor their network has one. When all slots that a transfer may have are taken, it takes that of a transfer that is too
+// slow. A transfer that keeps the pace is never cut.
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	most, has := d.Bounds, Bounds{}
+	p, most := &Slot{Owner: who, network: who.network(), all: d, conn: conn, began: time.Now()}, d.Bounds
 	if who.Stranger {
 		most = d.Strangers
 	}
+	has, newcomer := d.holdings(p)
+	if has.PerAddress >= most.PerAddress {
+		return nil, httpx.RateLimited(httpx.SeatWait, "this client address is "+d.Doing)
+	}
+	if has.PerCredential >= most.PerCredential {
+		if !d.displaceStranger(p, ofCredential) {
+			return nil, httpx.RateLimited(httpx.SeatWait, "this credential is "+d.Doing)
+		}
+		has, newcomer = d.holdings(p)
+	}
+	if has.PerOrganization >= most.PerOrganization {
+		if !d.displaceStranger(p, ofOrganization) {
+			return nil, httpx.RateLimited(httpx.SeatWait, "this organization is "+d.Doing)
+		}
+		has, newcomer = d.holdings(p)
+	}
+	taken := max(float64(has.AtOnce)/float64(most.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
+	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), everybody, ofOrganization) {
+		return nil, d.busy()
+	}
+	d.Open = append(d.Open, p)
+	return p, nil
+}
+
+// holdings counts what bounds a new transfer: slots of those who are verified as its owner is. It reports whether that is a newcomer.
+func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
+	newcomer = true
 	for _, p := range d.Open {
+		if p.Organization == who.Organization || p.network == who.network {
+			newcomer = false
+		}
 		if p.Client == who.Client && (p.Stranger || !who.Stranger) {
 			has.PerAddress++ // what strangers hold counts for their address, whoever asks
 		}
@@ -118,62 +133,120 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 			has.PerOrganization++
 		}
 	}
-	switch {
-	case has.PerCredential >= most.PerCredential:
-		return nil, httpx.RateLimited(httpx.SeatWait, "this credential is "+d.Doing)
-	case has.PerOrganization >= most.PerOrganization:
-		return nil, httpx.RateLimited(httpx.SeatWait, "this organization is "+d.Doing)
-	case has.PerAddress >= most.PerAddress:
-		return nil, httpx.RateLimited(httpx.SeatWait, "this client address is "+d.Doing)
-	case (has.AtOnce >= most.AtOnce || len(d.Open) >= d.AtOnce) && !d.makeRoom(who):
-		return nil, d.busy()
-	}
-	p := &Slot{Owner: who, all: d, conn: conn, began: time.Now()}
-	d.Open = append(d.Open, p)
-	return p, nil
+	return has, newcomer
 }
 
-// busy says that all places are taken.
+// EnterSoon is Enter, but waits up to the policy's queue time for a slot.
+func (d *Limiter) EnterSoon(ctx context.Context, who Owner, conn *http.ResponseController) (*Slot, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Queue)
+	defer cancel()
+	ticker := time.NewTicker(queueEvery)
+	defer ticker.Stop()
+	for {
+		p, err := d.Enter(who, conn)
+		if err == nil || !d.QueueOwn && apierr.CodeOf(err) != apierr.Overloaded {
+			return p, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-ticker.C:
+		}
+	}
+}
+
+// busy says that all slots are taken.
 func (t *Policy) busy() *apierr.Error {
 	busy := apierr.New(apierr.Overloaded, "%s", t.TooMany)
 	busy.RetryAfter = httpx.SeatWait
 	return busy
 }
 
-// makeRoom cuts a transfer that is slower than the pace, for a new one: of those of the organization that has the most, the
-// oldest. An organization that would then have as many as the other one gets none, unless it has none: two of them would
-// take the same place from each other in turn. A stranger takes no place of a verified sender.
-func (d *Limiter) makeRoom(who Owner) bool {
-	byOrganization := map[string]int{}
+// lost is the error of a transfer that was cut.
+func (p *Slot) lost() *apierr.Error {
+	cut := apierr.Wrap(apierr.Overloaded, ErrCut,
+		"%s, and this one moved less than %d KiB a second; try again", p.all.TooMany, max(p.needed, p.all.Pace)>>10)
+	cut.RetryAfter = httpx.SeatWait
+	return cut
+}
+
+// paceAt returns the pace that a transfer must keep while such a part of the slots is taken: it rises from the policy's pace, when half of
+// them are, to a multiple of it when all are.
+func (t *Policy) paceAt(taken float64) int64 {
+	return int64(float64(t.Pace) * (1 + (crowdedPace-1)*max(0, 2*min(taken, 1)-1)))
+}
+
+// Transfers are counted together by one of these.
+func everybody(*Slot) string        { return "" }
+func ofNetwork(p *Slot) string      { return p.network }
+func ofCredential(p *Slot) string   { return p.Credential }
+func ofOrganization(p *Slot) string { return p.Organization }
+
+// displaceStranger cuts a slow transfer of the same credential or organization for a new one, among strangers: strangers who know the
+// address of a hook take slots that count for it. Networks share such slots as organizations share all.
+func (d *Limiter) displaceStranger(who *Slot, of func(*Slot) string) bool {
+	return who.Stranger && d.makeRoom(who, d.paceAt(1), of, ofNetwork)
+}
+
+// makeRoom cuts a transfer that is slower than the pace, for a new one of the same group: a stranger's rather than a verified sender's,
+// then one of the organization or network that has the most, and of those the slowest. A party - an organization, usually - that would
+// then have as many as the other one gets none, unless it has none: two of them would take the same slot from each other in turn. A
+// stranger takes no slot of a verified sender.
+func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) string) bool {
+	parties, organizations, networks := map[string]int{}, map[string]int{}, map[string]int{}
 	for _, p := range d.Open {
-		byOrganization[p.Organization]++
+		if group(p) == group(who) {
+			parties[party(p)]++
+		}
+		organizations[p.Organization]++
+		networks[p.network]++
 	}
-	has, now, at, most := byOrganization[who.Organization], time.Now(), -1, 0
+	has, now := parties[party(who)], time.Now()
+	before := func(p, q *Slot) int {
+		strangers := 0
+		if p.Stranger != q.Stranger {
+			strangers = 1
+			if p.Stranger {
+				strangers = -1
+			}
+		}
+		return cmp.Or(strangers,
+			-cmp.Compare(max(organizations[p.Organization], networks[p.network]), max(organizations[q.Organization], networks[q.network])),
+			cmp.Compare(p.rate(now), q.rate(now)))
+	}
+	at := -1
 	for i, p := range d.Open {
-		n := byOrganization[p.Organization]
-		if n > most && (has == 0 || has+1 < n) && (p.Stranger || !who.Stranger) && p.slow(now) {
-			at, most = i, n
+		may := group(p) == group(who) && (has == 0 || has+1 < parties[party(p)]) && (p.Stranger || !who.Stranger)
+		if may && p.slow(now, pace) && (at < 0 || before(p, d.Open[at]) < 0) {
+			at = i
 		}
 	}
 	if at < 0 {
 		return false
 	}
-	d.Open[at].Cut = true
+	d.Open[at].Cut, d.Open[at].needed = true, pace
 	d.Limit(d.Open[at].conn, now) // ends the waiting that it is in
 	d.Open = slices.Delete(d.Open, at, at+1)
 	return true
 }
 
-// slow reports whether the transfer's client is slower than the pace. It is called under the lock.
-func (p *Slot) slow(now time.Time) bool {
-	if p.whole {
-		return false
-	}
+// waited returns how long the transfer has waited for its client since its pace is measured. It is called under the lock.
+func (p *Slot) waited(now time.Time) time.Duration {
 	waited := p.now.waited - p.marks[0].waited
 	if !p.waiting.IsZero() {
 		waited += now.Sub(p.waiting)
 	}
-	return waited >= p.all.Patience && float64(p.now.moved-p.marks[0].moved) < float64(p.all.Pace)*waited.Seconds()
+	return waited
+}
+
+// rate is the transfer's pace in bytes a second. It is called under the lock.
+func (p *Slot) rate(now time.Time) float64 {
+	return float64(p.now.moved-p.marks[0].moved) / max(p.waited(now), time.Millisecond).Seconds()
+}
+
+// slow reports whether the transfer's client is slower than a pace. It is called under the lock.
+func (p *Slot) slow(now time.Time, pace int64) bool {
+	return !p.whole && p.waited(now) >= p.all.Patience && p.rate(now) < float64(pace)
 }
 
 // Wait notes that the transfer waits for its client from now on.
@@ -207,10 +280,10 @@ func (p *Slot) Extend(moved int64) error {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
 	if p.Cut {
-		return p.all.busy()
+		return p.lost()
 	}
 	earned := time.Duration(moved) * time.Second / time.Duration(p.all.Pace)
-	p.all.Limit(p.conn, p.began.Add(httpx.TransferTime+earned))
+	p.all.Limit(p.conn, p.began.Add(cmp.Or(p.all.Time, httpx.TransferTime)+earned))
 	return nil
 }
 

@@ -1,10 +1,12 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,7 +37,8 @@ func TestDownloadsAreCounted(t *testing.T) {
 		}
 	}
 	var first *Slot
-	for org := 1; len(all.Open) < filesAtOnce; org++ {
+	org := 1
+	for ; len(all.Open) < filesAtOnce-filesAtOnce/NewcomerShare; org++ {
 		for n := range filesPerOrganization {
 			if n == FilesPerCredential {
 				refused(reader(org, 0), apierr.RateLimited, "credential")
@@ -51,18 +54,20 @@ func TestDownloadsAreCounted(t *testing.T) {
 	placeOf(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
-	// While all keep the pace, a newcomer waits. Of slow ones it gets an equal share, and no more. When all have one, an
-	// organization that has none gets one.
-	newcomer := filesAtOnce/filesPerOrganization + 1
-	refused(reader(newcomer, 0), apierr.Overloaded, "too many files")
+	// The rest is for newcomers, who get one each. While all keep the pace, one more waits. Of slow ones it gets an equal share, and no
+	// more. When all have one, an organization that has none gets one.
+	for ; len(all.Open) < filesAtOnce; org++ {
+		placeOf(t, &all, httptest.NewRecorder(), reader(org, 0))
+		refused(reader(org, 0), apierr.Overloaded, "too many files")
+	}
+	refused(reader(org, 0), apierr.Overloaded, "too many files")
 	for _, p := range all.Open {
 		p.stall()
 	}
-	for n := range filesAtOnce / newcomer {
-		placeOf(t, &all, httptest.NewRecorder(), reader(newcomer, n/FilesPerCredential))
+	for n := range filesPerOrganization - 3 {
+		placeOf(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
 	}
-	refused(reader(newcomer, 9), apierr.Overloaded, "too many files")
-	refused(reader(1, 9), apierr.Overloaded, "too many files")
+	refused(reader(org, 9), apierr.Overloaded, "too many files")
 	all.Open = nil
 	for org := range filesAtOnce {
 		first = placeOf(t, &all, httptest.NewRecorder(), reader(org, 1))
@@ -75,6 +80,22 @@ func TestDownloadsAreCounted(t *testing.T) {
 	}
 }
 
+// fill takes all slots that are free: those for everybody in the name of few organizations, the others in that of newcomers.
+func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
+	t.Helper()
+	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
+		for n := range perOrganization {
+			if len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare {
+				placeOf(t, all, httptest.NewRecorder(), reader(next, n))
+			}
+		}
+	}
+	for ; len(all.Open) < all.AtOnce; next++ {
+		placeOf(t, all, httptest.NewRecorder(), reader(next, 0))
+	}
+	return next
+}
+
 // However slowly a few organizations read, whoever has fewer downloads than they have gets a place at once: the oldest of theirs ends.
 func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	t.Parallel()
@@ -83,11 +104,8 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 		client, took := serveFile(t, &all, numbers(1<<20), httpx.Permit{})
 		_, err := io.ReadFull(client, make([]byte, 100<<10))
 		must(t, err)
-		for n := 1; n < filesAtOnce; n++ {
-			placeOf(t, &all, httptest.NewRecorder(), reader(1+n/filesPerOrganization, n/FilesPerCredential))
-		}
+		newcomer := fill(t, &all, filesPerOrganization-1)
 		<-time.After(10 * time.Second)
-		newcomer := filesAtOnce/filesPerOrganization + 1
 		p := placeOf(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
 		if d := <-took; d != 10*time.Second || p.Cut {
 			t.Errorf("the oldest download was left after %s", d)
@@ -98,16 +116,106 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	})
 }
 
-// An upload that keeps the pace is never cut, however many newcomers there are; one that has become slow is.
+// Few organizations never take the last quarter of the slots, and neither do many of one network.
+func TestSlotsAreKeptForNewcomers(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]func(n int) string{
+		"organizations of one address": func(int) string { return "198.51.100.1" },
+		"of a /24":                     func(n int) string { return "198.51.100." + strconv.Itoa(n) },
+		"of a /48":                     func(n int) string { return "2001:db8:1:" + strconv.FormatInt(int64(n), 16) + "::/64" },
+	} {
+		all := &Limiter{Policy: Documents}
+		var code apierr.Code
+		for n := range 2 * UploadsAtOnce {
+			who := reader(n, 0)
+			who.Client = client(n)
+			_, err := all.Enter(who, http.NewResponseController(httptest.NewRecorder()))
+			code = apierr.CodeOf(err)
+		}
+		if code != apierr.Overloaded && code != apierr.RateLimited || len(all.Open) > UploadsAtOnce-UploadsAtOnce/NewcomerShare {
+			t.Errorf("%s: %d uploads, and the last one got %q", name, len(all.Open), code)
+		}
+		for n := range UploadsAtOnce / NewcomerShare {
+			who := reader(1000+n, 0)
+			who.Client = "203.0." + strconv.Itoa(n) + ".1"
+			placeOf(t, all, httptest.NewRecorder(), who)
+		}
+	}
+}
+
+// send has a slot's client send so many bytes a second until ctx ends.
+func (p *Slot) send(ctx context.Context, pace int) {
+	for ctx.Err() == nil {
+		p.Wait()
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+		p.moved(pace)
+	}
+}
+
+// Clients that keep just the slowest pace give way to a newcomer, the slowest of them first, whether they are of few organizations or of
+// many. Those that are faster stay.
+func TestTricklersGiveWay(t *testing.T) {
+	t.Parallel()
+	for _, perOrganization := range []int{1, UploadsPerCredential} {
+		synctest.Test(t, func(t *testing.T) {
+			all := &Limiter{Policy: Documents}
+			newcomer := fill(t, all, perOrganization)
+			ctx, stop := context.WithCancel(t.Context())
+			var clients sync.WaitGroup
+			slots := slices.Clone(all.Open)
+			for n, p := range slots {
+				pace := httpx.SlowestRate + 4<<10
+				switch {
+				case n == 3:
+					pace = 1 << 10
+				case n%8 == 0:
+					pace = crowdedPace*httpx.SlowestRate + 16<<10
+				}
+				clients.Go(func() { p.send(ctx, pace) })
+			}
+			if _, err := all.Enter(reader(newcomer, 0), http.NewResponseController(httptest.NewRecorder())); apierr.CodeOf(err) != apierr.Overloaded {
+				t.Errorf("before any pace is known: %v", err)
+			}
+			for n := range 10 {
+				if _, err := all.EnterSoon(ctx, reader(newcomer+n, 0), http.NewResponseController(httptest.NewRecorder())); err != nil {
+					t.Errorf("newcomer %d: %v", n, err)
+				}
+			}
+			cut := 0
+			for n, p := range slots {
+				if p.Cut {
+					cut++
+				}
+				if p.Cut && n%8 == 0 {
+					t.Errorf("upload %d, which keeps the pace, was cut", n)
+				}
+			}
+			if err := slots[3].Extend(0); cut != 10 || !slots[3].Cut || !errors.Is(err, ErrCut) || apierr.CodeOf(err) != apierr.Overloaded {
+				t.Errorf("%d were cut, the slowest with %v", cut, err)
+			}
+			stop()
+			clients.Wait()
+		})
+	}
+}
+
+// An upload that keeps the pace is never cut, however many newcomers there are; one that has become slow is. The pace is higher while all
+// slots are taken.
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces int // of 17 KiB that come, one a second
-		cut    bool
+		pieces, bytes int // that come, a piece a second
+		others        int
+		cut           bool
 	}{
-		"at the pace":         {60, false},
-		"slow from the start": {0, true},
-		"slow after a while":  {12, true}, // what came at the beginning does not help for long
+		"at the pace":                 {60, crowdedPace*httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, false},
+		"at the slowest pace":         {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, true},
+		"at the slowest, with others": {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 2, false},
+		"slow from the start":         {0, 0, UploadsAtOnce - 1, true},
+		"slow after a while":          {12, crowdedPace * httpx.SlowestRate, UploadsAtOnce - 1, true}, // what came at the beginning does not help for long
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := &Limiter{Policy: Documents}
@@ -117,16 +225,17 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 				for range tc.pieces {
 					p.Wait()
 					<-time.After(time.Second)
-					p.moved(httpx.SlowestRate + 1<<10)
+					p.moved(tc.bytes)
 				}
 				p.Wait()
 			})
-			for org := 1; org < UploadsAtOnce; org++ {
-				placeOf(t, all, httptest.NewRecorder(), reader(org, 0))
+			for org := range tc.others {
+				placeOf(t, all, httptest.NewRecorder(), reader(1+org, 0))
 			}
 			<-time.After(30*time.Second + time.Millisecond)
+			full := len(all.Open) == UploadsAtOnce
 			_, err := all.Enter(reader(UploadsAtOnce, 0), http.NewResponseController(httptest.NewRecorder()))
-			if p.Cut != tc.cut || (err == nil) != tc.cut || err != nil && apierr.CodeOf(err) != apierr.Overloaded {
+			if p.Cut != tc.cut || (err == nil) != (tc.cut || !full) || err != nil && apierr.CodeOf(err) != apierr.Overloaded {
 				t.Errorf("%s: cut %v, and the newcomer got %v", name, p.Cut, err)
 			}
 			client.Wait()
@@ -143,13 +252,13 @@ func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 		p.Wait()
 		p.moved(1)
 		<-time.After(time.Minute)
-		if p.slow(time.Now()) {
+		if p.slow(time.Now(), httpx.SlowestRate) {
 			t.Error("slow while a piece is stored")
 		}
 		p.Wait()
 		p.rest(AnswerTime)
 		<-time.After(time.Minute)
-		if p.slow(time.Now()) {
+		if p.slow(time.Now(), httpx.SlowestRate) {
 			t.Error("slow while all of it is stored")
 		}
 	})

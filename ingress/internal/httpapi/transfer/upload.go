@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,17 +15,6 @@ import (
 )
 
 const (
-	// UploadsPerCredential is how many uploads may come to an ingress at once: each holds a part of its content in memory.
-	UploadsPerCredential = 4
-	// UploadsPerOrganization is how many uploads an organization may have at an ingress.
-	UploadsPerOrganization = 8
-	// UploadsAtOnce is how many uploads there may be at an ingress.
-	UploadsAtOnce = 64
-	// Those in JSON are in memory as a whole.
-	textsPerCredential   = 1
-	textsPerOrganization = 2
-	textsAtOnce          = 4
-
 	// AnswerTime is how long an upload may take to be stored and answered after its last byte.
 	AnswerTime  = time.Minute // behind the last byte of an upload, to store it and to answer
 	extendEvery = 64 << 10    // bytes
@@ -35,53 +25,79 @@ const (
 // ErrNotAllowed ends a body that sends more than it is allowed to send now.
 var ErrNotAllowed = errors.New("the header of a part has too many bytes")
 
-// Documents are documents that are sent, incomingText those of them that come as JSON.
-var (
-	Documents = &Policy{
-		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},
-		Pace:   httpx.SlowestRate, Patience: PaceTime,
-		Doing: "sending too many documents at once", TooMany: "too many documents are being sent at once", Limit: LimitArrival,
-	}
-	DocumentTexts = &Policy{
-		Bounds: Bounds{textsPerCredential, textsPerOrganization, textsAtOnce / AddressShare, textsAtOnce},
-		Pace:   httpx.SlowestRate, Patience: PaceTime,
-		Doing:   "sending too many documents as JSON at once; a form takes more",
-		TooMany: "too many documents are being sent as JSON at once; a form takes more", Limit: LimitArrival,
-	}
-)
-
 // LimitArrival bounds the time of a body that comes, and of its answer.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
 	_ = conn.SetReadDeadline(until) // tests' recorders have none
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))
 }
 
-// Upload is a body as it comes: for as long as it has its place, its client sends fast enough and its credential holds.
+// Step is where a body has its slot until it has Most bytes.
+type Step struct {
+	All  *Limiter
+	Most int64
+}
+
+// Upload is a body as it comes: for as long as it has its slot, its client sends fast enough and its credential holds. As it grows it goes
+// from step to step.
 type Upload struct {
 	Body        io.Reader
 	From        *Slot
+	ctx         context.Context //nolint:containedctx // that of the request whose body this is
+	steps       []Step          // that after From's are left
+	edge        int64           // bytes: with more it goes on to the next of them
 	may         httpx.Permit
 	came, until int64 // bytes, and how many until the client is given more time
 	Allowed     int64 // bytes that may come now, or anyBytes
 	Err         error // why no more comes, in words for the client
 }
 
-// Receive takes a slot of all for the request's body of up to most bytes, for as long as the permit holds. The slot must be left.
-func Receive(c *gin.Context, all *Limiter, most int64, may httpx.Permit) (*Upload, error) {
-	if c.Request.ContentLength > most {
+// Receive takes a slot for the request's body, for as long as the permit holds. A body whose length is known begins at the step that it
+// fits, others at the first one; none may have more bytes than the last step takes. The slot must be left.
+func Receive(c *gin.Context, who Owner, may httpx.Permit, steps ...Step) (*Upload, error) {
+	length, most := c.Request.ContentLength, steps[len(steps)-1].Most
+	if length > most {
 		return nil, httpx.TooLarge(most)
 	}
-	from, err := all.Enter(OwnerOf(c), http.NewResponseController(c.Writer))
+	for length > steps[0].Most {
+		steps = steps[1:]
+	}
+	if length >= 0 {
+		steps = steps[:1]
+	}
+	from, err := steps[0].All.EnterSoon(c.Request.Context(), who, http.NewResponseController(c.Writer))
 	if err != nil {
 		return nil, err
 	}
-	return &Upload{Body: http.MaxBytesReader(c.Writer, c.Request.Body, most), From: from, may: may, Allowed: AnyBytes}, nil
+	return &Upload{
+		Body: http.MaxBytesReader(c.Writer, c.Request.Body, most), From: from, ctx: c.Request.Context(), steps: steps[1:],
+		edge: steps[0].Most, may: may, Allowed: AnyBytes,
+	}, nil
+}
+
+// climb takes a slot of the next step once a body outgrows its own.
+func (r *Upload) climb() error {
+	if len(r.steps) == 0 || r.came <= r.edge {
+		return nil
+	}
+	next := r.steps[0]
+	from, err := next.All.EnterSoon(r.ctx, r.From.Owner, r.From.conn)
+	if err != nil {
+		return err
+	}
+	r.Leave()
+	r.From, r.steps, r.edge, r.until = from, r.steps[1:], next.Most, r.came
+	return nil
 }
 
 // Complete says that no more is waited for: from now on the upload is stored and answered.
-func (r *Upload) Complete() { r.From.rest(AnswerTime) }
+func (r *Upload) Complete() {
+	r.From.rest(AnswerTime)
+	if r.From.all.UntilWhole {
+		r.Leave()
+	}
+}
 
-// Leave gives the place back. What is left of the body is not waited for.
+// Leave gives the slot back. What is left of the body is not waited for.
 func (r *Upload) Leave() { r.From.all.Leave(r.From) }
 
 // Allow bounds what may come from now on.
@@ -98,6 +114,12 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 		return 0, r.Err
 	case r.Allowed > 0:
 		p = p[:min(int64(len(p)), r.Allowed)]
+	}
+	if r.Err = r.climb(); r.Err != nil {
+		return 0, r.Err
+	}
+	if len(r.steps) > 0 {
+		p = p[:min(int64(len(p)), r.edge+1-r.came)]
 	}
 	if r.Err = r.goOn(); r.Err != nil {
 		return 0, r.Err

@@ -1,0 +1,35 @@
+package hookdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"parley/shared/store/pg"
+)
+
+// MaxSenders is how many senders of a hook stay verified: those that were verified last.
+const MaxSenders = 100
+
+// VerifySender remembers that a client address has sent a signed delivery to an organization's hook. It does nothing for a hook that is
+// deleted.
+func (s *Store) VerifySender(ctx context.Context, org, hookID, client string) error {
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
+		if err := pg.AdvisoryLock(ctx, tx, "hook senders "+hookID); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO hook_senders (hook_id, client, org_id)
+			SELECT h.id, $3, h.org_id FROM hooks h WHERE h.id = $1 AND h.org_id = $2 AND h.deleted_at IS NULL
+			ON CONFLICT (hook_id, client) DO UPDATE SET verified_at = excluded.verified_at`, hookID, org, client); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM hook_senders WHERE hook_id = $1 AND org_id = $2 AND client IN (
+			SELECT client FROM hook_senders WHERE hook_id = $1 AND org_id = $2 ORDER BY verified_at DESC OFFSET $3)`, hookID, org, MaxSenders)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remembering sender of hook: %w", err)
+	}
+	return nil
+}
