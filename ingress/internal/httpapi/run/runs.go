@@ -92,7 +92,7 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	found := &httpx.Problems{}
-	streamed, reader := h.eventsAsked(found, c)
+	streamed, reader := eventsAsked(found, c)
 	wait := h.longPoll(found, c)
 	timeline := timelineAsked(found, c)
 	if err := found.Err(); err != nil {
@@ -128,7 +128,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 }
 
 // eventsAsked reads whether a reader wants a run's events, behind which one, and in which format.
-func (h *Handler) eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
+func eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
 	reader.Format = formatAsked(found, c)
 	switch value, given := httpx.QueryValue(c, "stream", found); {
 	case !given && reader.Format == "":

@@ -16,6 +16,7 @@ import (
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
+	"parley/shared/secrets"
 	"parley/shared/store/sessiondb"
 )
 
@@ -78,7 +79,7 @@ func (h *Handler) getSessions(c *gin.Context) {
 	found := &httpx.Problems{}
 	limit := httpx.ReadLimit(c, found)
 	who := httpx.Caller(c)
-	filter := sessiondb.SessionFilter{Principals: who.Readable(), Before: h.sessionCursor(c, found)}
+	filter := sessiondb.SessionFilter{Principals: who.Readable(), Before: sessionCursor(h.Secrets, c, found)}
 	principal, given := httpx.QueryValue(c, "principal", found)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
@@ -95,15 +96,15 @@ func (h *Handler) getSessions(c *gin.Context) {
 			return
 		}
 	}
-	httpx.WriteJSON(c, http.StatusOK, h.sessionList(who.OrganizationID, entries, limit))
+	httpx.WriteJSON(c, http.StatusOK, sessionList(h.Secrets, who.OrganizationID, entries, limit))
 }
 
-func (h *Handler) sessionList(org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
+func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
 		entries = entries[:limit]
 		// Refs count the sessions of all organizations: no caller is shown one.
-		cursor := h.Secrets.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorPlace(org))
+		cursor := box.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorPlace(org))
 		out.NextCursor = &cursor
 	}
 	for _, s := range entries {
@@ -115,12 +116,12 @@ func (h *Handler) sessionList(org string, entries []sessiondb.Session, limit int
 func cursorPlace(org string) string { return "sessions cursor|" + org }
 
 // sessionCursor reads where a list goes on; 0 is its beginning.
-func (h *Handler) sessionCursor(c *gin.Context, found *httpx.Problems) int64 {
+func sessionCursor(box *secrets.Box, c *gin.Context, found *httpx.Problems) int64 {
 	text, given := httpx.QueryValue(c, "cursor", found)
 	if !given {
 		return 0
 	}
-	plain, err := h.Secrets.Open(text, cursorPlace(httpx.Caller(c).OrganizationID))
+	plain, err := box.Open(text, cursorPlace(httpx.Caller(c).OrganizationID))
 	ref, malformed := strconv.ParseInt(plain, 10, 64)
 	if err != nil || malformed != nil || ref < 1 {
 		badCursor(found)
