@@ -289,8 +289,8 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 	return run.Result()
 }
 
-// Follow gives the events of a submission's run. Those of a run that holds its key are read once there is room for them. The run is given with
-// an error, too, once it is known.
+// Follow gives the events of a submission's run. Those of a run that holds its key are read once there is room for them. The run is given
+// with an error, too, once it is known.
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
 	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })

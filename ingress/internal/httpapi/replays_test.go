@@ -192,9 +192,11 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 	for cursor := ""; ; {
 		got := a.ok("GET", "/api/agents?limit=100"+cursor, "", h.key)
 		var page struct {
-			Data       []struct{ ID string }
-			HasMore    bool
-			NextCursor string
+			Data []struct {
+				ID string `json:"id"`
+			} `json:"data"`
+			HasMore    bool   `json:"hasMore"`
+			NextCursor string `json:"nextCursor"`
 		}
 		must(t, json.Unmarshal(got.body, &page))
 		if len(got.body) > 8<<20 || len(page.Data) == 0 {

@@ -373,8 +373,8 @@ func (w *mcpWriter) ping() {
 	}
 }
 
-// refusal returns the error to answer with if the SDK refused the message, or if an error is to be answered instead: a fault of the protocol or
-// an error of this API. It returns neither if the SDK has answered.
+// refusal returns the error to answer with if the SDK refused the message, or if an error is to be answered instead: a fault of the
+// protocol or an error of this API. It returns neither if the SDK has answered.
 func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.instead == nil {
 		return nil, nil //nolint:nilnil // nothing was refused
