@@ -96,11 +96,12 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 		if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id, runs.summary, api_keys.lineage, users.displaced_at,
 			CAST('accept_single_runs_2(new_run[], text[], int[], interval)' AS regprocedure),
 			CAST('end_lane_runs(run_ending[], text[], boolean)' AS regprocedure),
-			CAST('claim_runs_2(text[], interval)' AS regprocedure)
+			CAST('claim_runs_2(text[], interval)' AS regprocedure),
+			CAST('receiving_hook_2(text, interval)' AS regprocedure)
 			FROM agents, api_keys, users, runs, open_runs, rate_buckets, run_events,
 			invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
 			run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications,
-			waiting_lanes LIMIT 0`); err != nil {
+			waiting_lanes, hook_senders LIMIT 0`); err != nil {
 			return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
 		}
 		return nil

@@ -17,8 +17,8 @@ import (
 
 // routes is everything under /api and /v1, and /mcp.
 func (a *api) routes() []httpx.Route {
-	return slices.Concat(a.account.Routes(), a.organizations.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(), a.knowledge.Routes(), a.hooks.Routes(),
-		a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(), a.openai.Routes(), a.voice.Routes())
+	return slices.Concat(a.account.Routes(), a.organizations.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(),
+		a.knowledge.Routes(), a.hooks.Routes(), a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(), a.openai.Routes(), a.voice.Routes())
 }
 
 // pages is everything else: no gate stands before these. Probes ignore the query, for load balancers add to it.
