@@ -43,6 +43,7 @@ var credentialCalls = map[string]credentialCall{
 	"parley_widgets":         {call: `parley_widgets(ARRAY[$1::text])`, credential: "agent"},
 	"parley_widget_origins":  {call: `parley_widget_origins(ARRAY[$1::text]) AS origin`, credential: "origin"},
 	"receiving_hook":         {call: `receiving_hook($1)`, credential: "hook"},
+	"receiving_hook_2":       {call: `receiving_hook_2($1, interval '1 day')`, credential: "hook"},
 }
 
 // holder is an organization with one of everything that a credential leads to: ids, hashes and texts that no other organization has.
@@ -82,6 +83,10 @@ func newHolder(t *testing.T, s *store.Store, raw *sql.DB, name string, host acco
 	guest := invite(who, "guest@"+name+".example.com", name+"'s guest")
 	own := invite(accountdb.Actor{OrganizationID: host.Organization.ID, UserID: host.User.ID, Role: domain.RoleOwner}, email, name)
 	if _, err := raw.ExecContext(t.Context(), `UPDATE users SET email_proven_at = clock_timestamp() WHERE id = $1`, user); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.ExecContext(t.Context(), `INSERT INTO hook_senders (hook_id, client, org_id) VALUES ($1, $2, $3)`,
+		hook.ID, name+"'s address", org); err != nil {
 		t.Fatal(err)
 	}
 	return holder{
