@@ -161,8 +161,14 @@ func slowReaders(t *testing.T, s *service) { //nolint:thelper // a test, not a p
 	for n := range 25 {
 		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).want(t, http.StatusOK)
 	}
+	var large struct {
+		ID string `json:"id"`
+	}
+	home.chat(t.Context(), home.byKey(), strings.Repeat("\U0001F4A3", largeCharacters)).want(t, http.StatusOK).into(t, &large)
 	r := newSlowReading(t, s)
-	v := &victim{probes: []probe{home.lists(pace(60 * time.Millisecond)), home.chats(pace(120 * time.Millisecond))}}
+	v := &victim{probes: []probe{
+		home.lists(pace(80 * time.Millisecond)), home.chats(pace(160 * time.Millisecond)), home.reads("large run", large.ID, pace(160*time.Millisecond)),
+	}}
 	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
 			"session 200":             readersOrganizations,

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -215,4 +216,38 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 	if len(seen) != agents {
 		t.Errorf("the pages have %d agents of %d", len(seen), agents)
 	}
+}
+
+// A tool call that attaches to an open run with a large log reads the log and then waits. Meanwhile it keeps no other answer from being made.
+func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	attacker, victim := a.newHouse("attacker"), a.newHouse("victim")
+	a.newAgent(attacker)
+	begun := make(chan struct{}, 1)
+	a.works(func(runID, message string) {
+		if message != "slow" {
+			a.end(runID, answers(strings.Repeat("x", 300<<10)))
+			return
+		}
+		a.hold(runID)
+		a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, 1, 2, 2, $3)`,
+			runID, attacker.org, `message.delta {"text":"`+strings.Repeat("y", 100<<10)+`"}`+"\n")
+		begun <- struct{}{}
+	})
+	chat := "/api/agents?action=chat&id=" + a.newAgent(victim)
+	large := a.from("POST", chat, `{"message":"m","sessionId":"s"}`, victim.key).want(t, "the victim's run", 200, "").text(t, "id")
+	call := func() {
+		session := a.toolClient(attacker.key)
+		params := &mcp.CallToolParams{
+			Name: toolOf(t, session, "attacker agent").Name, Arguments: map[string]any{"message": "slow"},
+			Meta: mcp.Meta{"parley/idempotencyKey": "k"},
+		}
+		go func() { _, _ = session.CallTool(t.Context(), params) }() // the end of the test cuts it off
+	}
+	call()
+	<-begun
+	call()
+	time.Sleep(500 * time.Millisecond) // in which the second call reads the log
+	a.from("GET", "/api/runs?id="+large, "", victim.key).want(t, "a large run beside it", 200, "")
 }

@@ -8,12 +8,15 @@ import (
 
 const (
 	// inputBytes bounds the large inputs of the runs in hand: a worker has thousands of slots, and each input is in memory several times.
-	inputBytes = 64 << 20
-	inputShare = inputBytes / 2 // of one organization
+	inputBytes = 96 << 20
+	// inputShare bounds those of one organization, and newcomerBytes is kept for organizations that have none in hand. It takes nine
+	// organizations to fill the rest, and twelve more to fill this: more than one person may own.
+	inputShare    = 8 << 20
+	newcomerBytes = inputBytes / 4
 )
 
-// inputs are the large inputs in memory. Runs wait for room in the order in which they came. An organization that has its share lets
-// others pass.
+// inputs are the large inputs in memory. Runs wait for room in the order in which they came. Organizations that have their share are
+// passed by others, and organizations that have any input in hand by newcomers.
 type inputs struct {
 	mu      sync.Mutex
 	used    int // bytes
@@ -62,11 +65,13 @@ func (in *inputs) leave(turn *inputTurn) {
 
 // grant gives room to those that wait. It is called under the lock.
 func (in *inputs) grant() {
-	kept, full := in.waiting[:0], false
+	kept, full, crowded := in.waiting[:0], false, false
 	for _, turn := range in.waiting {
-		over := in.of[turn.org]+turn.bytes > inputShare
-		full = full || !over && in.used+turn.bytes > inputBytes // nobody passes a run that waits for room alone
-		if over || full {
+		newcomer, over := in.of[turn.org] == 0, in.of[turn.org]+turn.bytes > inputShare
+		// Nobody of its kind passes a run that waits for room alone.
+		full = full || newcomer && in.used+turn.bytes > inputBytes
+		crowded = full || crowded || !newcomer && !over && in.used+turn.bytes > inputBytes-newcomerBytes
+		if over || newcomer && full || !newcomer && crowded {
 			kept = append(kept, turn)
 			continue
 		}

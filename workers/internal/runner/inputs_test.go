@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -13,7 +15,8 @@ import (
 
 const inputMiB = 1 << 20
 
-// Inputs wait for room in their order. An organization that has its share lets others pass, and nobody passes a run that waits for room alone.
+// Inputs wait for room in their order. An organization that has its share lets others pass, and one that has inputs in hand lets newcomers
+// pass. Nobody passes a newcomer that waits for room alone.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,21 +46,35 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 			entered[name]()
 			delete(entered, name)
 		}
-		enter("a1", "a", 30*inputMiB)
+		enter("a1", "a", 7*inputMiB)
 		enter("a2", "a", 3*inputMiB)
 		want("a has its share", "a1")
-		enter("b1", "b", 20*inputMiB)
-		want("b passes", "a1", "b1")
-		enter("c1", "c", 16*inputMiB)
-		enter("d1", "d", inputMiB)
-		want("nobody passes c", "a1", "b1")
-		leave("b1")
-		want("room for c", "a1", "c1", "d1")
+		open := []string{"a1"}
+		for _, org := range []string{"b", "c", "d", "e", "f", "g", "h", "i"} {
+			enter(org+"1", org, inputShare)
+			open = append(open, org+"1")
+		}
+		want("others pass", open...)
+		enter("j1", "j", 4*inputMiB)
+		enter("j2", "j", 2*inputMiB)
+		open = append(open, "j1")
+		want("the last quarter is for newcomers", open...)
+		enter("k1", "k", 1000*inputMiB) // counts as a share, however large it is
+		enter("l1", "l", inputShare)
+		enter("m1", "m", inputShare)
+		enter("n1", "n", inputMiB)
+		want("nobody passes m", append(open, "k1", "l1")...)
+		leave("k1")
+		open = append(open, "l1", "m1", "n1")
+		want("room for m", open...)
+		for _, name := range []string{"b1", "c1", "d1"} {
+			leave(name)
+		}
+		open = slices.DeleteFunc(open, func(name string) bool { return name == "b1" || name == "c1" || name == "d1" })
+		want("room for j", append(open, "j2")...)
 		leave("a1")
-		want("a goes on", "a2", "c1", "d1")
-		enter("e1", "e", 1000*inputMiB) // has a share, however large it is
-		want("too large a one", "a2", "c1", "d1", "e1")
-		for _, name := range []string{"a2", "c1", "d1", "e1"} {
+		want("a goes on", append(open[1:], "j2", "a2")...)
+		for _, name := range append(open[1:], "j2", "a2") {
 			leave(name)
 		}
 		if in.used != 0 || len(in.of) != 0 || len(in.waiting) != 0 {
@@ -71,9 +88,10 @@ func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInputs()
-		first, err := in.enter(t.Context(), "a", inputShare)
-		if err != nil {
-			t.Fatal(err)
+		for n := range inputBytes/inputShare - 1 {
+			if _, err := in.enter(t.Context(), strconv.Itoa(n), inputShare); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if _, err := in.enter(t.Context(), "b", inputShare/2); err != nil {
 			t.Fatal(err)
@@ -97,7 +115,6 @@ func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
 			t.Errorf("it ended with %v", err)
 		}
 		<-entered
-		first()
 	})
 }
 

@@ -204,7 +204,7 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 	}
 	EndReservation(c)
 	of := shareOf(Caller(c))
-	made, err := st.Large.making.wait(c.Request.Context(), of)
+	made, err := st.Large.making.wait(c.Request.Context(), of, bytes)
 	if err != nil {
 		return err
 	}
@@ -218,9 +218,12 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 	return nil
 }
 
-// Reserving returns ReserveAnswer for a request.
+// Reserving returns ReserveAnswer for a request whose run was found or accepted: nothing of its body is needed any more.
 func Reserving(c *gin.Context) func(bytes int) error {
-	return func(bytes int) error { return ReserveAnswer(c, bytes) }
+	return func(bytes int) error {
+		BodyDone(c)
+		return ReserveAnswer(c, bytes)
+	}
 }
 
 // EndReservation gives up the room that was reserved for an answer which was not made.

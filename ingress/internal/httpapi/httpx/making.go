@@ -2,6 +2,7 @@ package httpx
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,34 +13,65 @@ import (
 // makingWait is how long a large answer waits for its turn.
 const makingWait = 10 * time.Second
 
-// makingMost is how many large answers of an organization may wait for their turns.
+// makingMost is how many large answers of an organization may wait for their turns in a queue.
 const makingMost = AnswersPerOrganization / PageBytes
 
-// making is the queue of large answers that are read from the database and rendered: one at a time, for that keeps a core busy.
-// Organizations take turns. However many answers one of them asks for, another waits for one of them.
+// mediumAnswer is how many bytes an answer may have that does not wait for larger ones.
+const mediumAnswer = 1 << 20
+
+// The bytes of an organization's answers count for a while: forgiven is how many of them are forgotten in a second, maxMade how many
+// count at most.
+const (
+	forgiven = 256 << 10
+	maxMade  = 64 << 20
+)
+
+// making decides when large answers are read from the database and rendered, which keeps a core busy. Answers of up to mediumAnswer bytes
+// and larger ones have a queue each, and one answer of each queue is made at a time. In a queue, the answer of the organization that has
+// had the fewest bytes made lately comes first. Many organizations that read large answers all the time thus delay another one's by the
+// rest of the answer in progress.
 type making struct {
-	mu      sync.Mutex
-	busy    bool
-	waiting []*makingTurn     // in the order in which they came
-	served  map[string]uint64 // when an organization had its last turn, while there is a queue
-	turns   uint64
+	mu            sync.Mutex
+	medium, large makingQueue
+	made          map[string]madeBytes // by organization; those of none may be missing
 }
+
+type makingQueue struct {
+	busy    bool
+	waiting []*makingTurn // in the order in which they came
+}
+
+// madeBytes is how many bytes of an organization's answers were made lately.
+type madeBytes struct {
+	bytes float64
+	at    time.Time
+}
+
+func (b madeBytes) now() float64 { return max(b.bytes-time.Since(b.at).Seconds()*forgiven, 0) }
 
 // makingTurn is a large answer that waits.
 type makingTurn struct {
 	of    string // whose share it counts against
+	bytes int
 	comes chan struct{}
 }
 
-// wait returns when the answer may be made. The caller calls made at the end of its turn.
-func (m *making) wait(ctx context.Context, of string) (made func(), err error) {
+func (m *making) queue(bytes int) *makingQueue {
+	if bytes <= mediumAnswer {
+		return &m.medium
+	}
+	return &m.large
+}
+
+// wait returns when an answer of so many bytes may be made. The caller calls made at the end of its turn.
+func (m *making) wait(ctx context.Context, of string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, makingWait)
 	defer cancel()
-	turn := &makingTurn{of: of, comes: make(chan struct{})}
-	made = sync.OnceFunc(m.next)
+	turn, q := &makingTurn{of: of, bytes: bytes, comes: make(chan struct{})}, m.queue(bytes)
+	made = sync.OnceFunc(func() { m.next(q) })
 	m.mu.Lock()
 	own := 0
-	for _, other := range m.waiting {
+	for _, other := range q.waiting {
 		if other.of == of {
 			own++
 		}
@@ -48,19 +80,16 @@ func (m *making) wait(ctx context.Context, of string) (made func(), err error) {
 		m.mu.Unlock()
 		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
 	}
-	m.waiting = append(m.waiting, turn)
-	idle := !m.busy
+	q.waiting = append(q.waiting, turn)
+	m.start(q)
 	m.mu.Unlock()
-	if idle {
-		m.start()
-	}
 
 	select {
 	case <-turn.comes:
 		return made, nil
 	case <-ctx.Done():
 	}
-	if !m.giveUp(turn) {
+	if !m.giveUp(q, turn) {
 		made() // its turn has just come
 	}
 	busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
@@ -68,48 +97,52 @@ func (m *making) wait(ctx context.Context, of string) (made func(), err error) {
 	return nil, busy
 }
 
-// giveUp takes an answer out of the queue. It returns false if its turn has come.
-func (m *making) giveUp(turn *makingTurn) bool {
+// giveUp takes an answer out of its queue. It returns false if its turn has come.
+func (m *making) giveUp(q *makingQueue, turn *makingTurn) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := slices.Index(m.waiting, turn)
+	at := slices.Index(q.waiting, turn)
 	if at < 0 {
 		return false
 	}
-	m.waiting = slices.Delete(m.waiting, at, at+1)
+	q.waiting = slices.Delete(q.waiting, at, at+1)
 	return true
 }
 
 // next ends a turn.
-func (m *making) next() {
-	m.mu.Lock()
-	m.busy = false
-	m.mu.Unlock()
-	m.start()
-}
-
-// start begins the turn of the organization that has waited longest since its last one.
-func (m *making) start() {
+func (m *making) next(q *makingQueue) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case m.busy:
+	q.busy = false
+	m.start(q)
+}
+
+// start begins the turn of the organization that has had the fewest bytes made lately. It is called under the lock.
+func (m *making) start(q *makingQueue) {
+	if q.busy || len(q.waiting) == 0 {
 		return
-	case len(m.waiting) == 0:
-		m.served = nil
-		return
-	case m.served == nil:
-		m.served = map[string]uint64{}
 	}
-	first := 0
-	for at, turn := range m.waiting {
-		if m.served[turn.of] < m.served[m.waiting[first].of] {
-			first = at
+	first, least := 0, m.made[q.waiting[0].of].now()
+	for at, turn := range q.waiting {
+		if bytes := m.made[turn.of].now(); bytes < least {
+			first, least = at, bytes
 		}
 	}
-	turn := m.waiting[first]
-	m.waiting = slices.Delete(m.waiting, first, first+1)
-	m.turns++
-	m.busy, m.served[turn.of] = true, m.turns
+	turn := q.waiting[first]
+	q.waiting = slices.Delete(q.waiting, first, first+1)
+	q.busy = true
+	m.count(turn.of, least+float64(turn.bytes))
 	close(turn.comes)
+}
+
+// count notes how many bytes an organization's answers have, and forgets organizations all of whose bytes are forgiven.
+func (m *making) count(of string, bytes float64) {
+	if m.made == nil {
+		m.made = map[string]madeBytes{}
+	}
+	m.made[of] = madeBytes{min(bytes, maxMade), time.Now()}
+	const sweepAbove = 256
+	if len(m.made) > sweepAbove {
+		maps.DeleteFunc(m.made, func(_ string, b madeBytes) bool { return b.now() == 0 })
+	}
 }

@@ -3,6 +3,7 @@ package httpx
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,7 +12,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// However many large answers an organization asks for, another's is made after at most one of them.
+// However many large answers organizations ask for, one that has asked for less is next. Smaller answers do not wait for larger ones.
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -19,9 +20,9 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		var order []string
-		ask := func(ctx context.Context, of string) {
+		ask := func(ctx context.Context, of string, bytes int) {
 			all.Go(func() {
-				made, err := m.wait(ctx, of)
+				made, err := m.wait(ctx, of, bytes)
 				if err != nil {
 					return
 				}
@@ -35,20 +36,36 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		for range 4 {
-			ask(t.Context(), "red")
+			ask(t.Context(), "red", 2<<20)
 		}
 		gone, leave := context.WithCancel(t.Context())
-		ask(gone, "green")
+		ask(gone, "green", 2<<20)
 		leave()
 		synctest.Wait()
-		ask(t.Context(), "blue")
-		ask(t.Context(), "blue")
+		ask(t.Context(), "blue", 2<<20)
+		ask(t.Context(), "blue", 2<<20)
 		all.Wait()
 		if want := []string{"red", "blue", "red", "blue", "red", "red"}; !slices.Equal(order, want) {
 			t.Errorf("made in the order %v, want %v", order, want)
 		}
-		if m.busy || len(m.waiting) > 0 || m.served != nil {
-			t.Errorf("left behind: %v %v %v", m.busy, m.waiting, m.served)
+		if m.large.busy || m.medium.busy || len(m.large.waiting)+len(m.medium.waiting) > 0 {
+			t.Errorf("left behind: %v %v", m.large, m.medium)
+		}
+		order = nil
+		for _, of := range []string{"red", "red", "blue", "green"} {
+			ask(t.Context(), of, 2<<20)
+		}
+		ask(t.Context(), "red", 100<<10)
+		all.Wait()
+		if want := []string{"red", "red", "green", "blue", "red"}; !slices.Equal(order, want) {
+			t.Errorf("beside a small one of red's, made in the order %v, want %v", order, want)
+		}
+		time.Sleep(maxMade / forgiven * time.Second)
+		for of := range 300 {
+			m.count(strconv.Itoa(of), 0)
+		}
+		if len(m.made) > 256 {
+			t.Errorf("%d organizations are remembered", len(m.made))
 		}
 	})
 }
@@ -58,25 +75,25 @@ func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &making{}
-		made, err := m.wait(t.Context(), "red")
+		made, err := m.wait(t.Context(), "red", 2<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := m.wait(t.Context(), "blue"); apierr.CodeOf(err) != apierr.Overloaded || time.Since(began) != makingWait {
+		if _, err := m.wait(t.Context(), "blue", 2<<20); apierr.CodeOf(err) != apierr.Overloaded || time.Since(began) != makingWait {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		var all sync.WaitGroup
 		for range makingMost {
-			all.Go(func() { _, _ = m.wait(t.Context(), "red") }) // its turn does not come
+			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn does not come
 		}
 		synctest.Wait()
-		if _, err := m.wait(t.Context(), "red"); apierr.CodeOf(err) != apierr.RateLimited {
+		if _, err := m.wait(t.Context(), "red", 2<<20); apierr.CodeOf(err) != apierr.RateLimited {
 			t.Errorf("one more of the same organization: %v", err)
 		}
 		all.Wait()
 		made()
-		made, err = m.wait(t.Context(), "blue")
+		made, err = m.wait(t.Context(), "blue", 2<<20)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -199,6 +199,7 @@ func (t *callable) run(s *dispatch.Submission, progress func(string)) (*domain.R
 		return nil, noRoom(err, run)
 	}
 	defer reader.Close()
+	httpx.EndReservation(t.c) // the log has been read; the answer is counted once the run has ended
 	progress("The run " + run.Run.ID + " was accepted.")
 	return t.await(reader, run, progress)
 }
