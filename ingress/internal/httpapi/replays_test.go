@@ -248,6 +248,6 @@ func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
 	call()
 	<-begun
 	call()
-	time.Sleep(500 * time.Millisecond) // in which the second call reads the log
+	<-time.After(500 * time.Millisecond) // in which the second call reads the log
 	a.from("GET", "/api/runs?id="+large, "", victim.key).want(t, "a large run beside it", 200, "")
 }

@@ -60,7 +60,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		if want := []string{"red", "red", "green", "blue", "red"}; !slices.Equal(order, want) {
 			t.Errorf("beside a small one of red's, made in the order %v, want %v", order, want)
 		}
-		time.Sleep(maxMade / forgiven * time.Second)
+		<-time.After(maxMade / forgiven * time.Second)
 		for of := range 300 {
 			m.count(strconv.Itoa(of), 0)
 		}
