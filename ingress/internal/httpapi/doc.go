@@ -1,5 +1,5 @@
-// Package httpapi is the HTTP face of the service: router.go holds the whole route
-// table, and each endpoint has a file that binds, validates, calls and renders.
+// Package httpapi is the HTTP face of the service: router.go collects the route table from the features, and each
+// feature is a package whose handlers bind, validate, call and render.
 //
 // A request passes these stations, and any of them may answer with problem+json:
 //
