@@ -19,7 +19,7 @@ func TestTheShortLane(t *testing.T) {
 	r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 		switch from.Name {
 		case "long.txt":
-			from.Spent(20 * time.Second)
+			from.Spent(time.Hour)
 			inHand <- struct{}{}
 			select {
 			case <-release:
