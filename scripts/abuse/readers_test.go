@@ -75,7 +75,7 @@ func (r *slowReading) run(ctx context.Context) {
 		for n := range readersEach {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					r.read(ctx, p, []string{"list", "session", "run"}[n%3])
+					r.read(ctx, p, []string{"list", "session", "run", "session"}[n%4])
 					wait(ctx, refusedPause)
 				}
 			})
