@@ -3,7 +3,6 @@ package abuse
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,13 +53,6 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 					t.Errorf("a run with a large answer: %v", err)
 					return
 				}
-				var run struct {
-					ID string `json:"id"`
-				}
-				if err := json.Unmarshal(a.body, &run); err != nil || run.ID == "" {
-					t.Errorf("the answer names no run: %v", err)
-				}
-				paths["run"] = "/api/runs?id=" + run.ID
 			}
 		})
 	}
@@ -75,7 +67,7 @@ func (r *slowReading) run(ctx context.Context) {
 		for n := range readersEach {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					r.read(ctx, p, []string{"list", "session", "run", "session"}[n%4])
+					r.read(ctx, p, []string{"list", "session"}[n%2])
 					wait(ctx, refusedPause)
 				}
 			})
@@ -161,19 +153,12 @@ func slowReaders(t *testing.T, s *service) { //nolint:thelper // a test, not a p
 	for n := range 25 {
 		home.trigger(t.Context(), home.key, fmt.Sprint("before ", n)).want(t, http.StatusOK)
 	}
-	var large struct {
-		ID string `json:"id"`
-	}
-	home.chat(t.Context(), home.byKey(), strings.Repeat("\U0001F4A3", largeCharacters)).want(t, http.StatusOK).into(t, &large)
 	r := newSlowReading(t, s)
-	v := &victim{probes: []probe{
-		home.lists(pace(80 * time.Millisecond)), home.chats(pace(160 * time.Millisecond)), home.reads("large run", large.ID, pace(160*time.Millisecond)),
-	}}
+	v := &victim{probes: []probe{home.lists(pace(60 * time.Millisecond)), home.chats(pace(120 * time.Millisecond))}}
 	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
 			"session 200":             readersOrganizations,
 			"session 429":             readersOrganizations,
-			"run 200":                 readersOrganizations,
 			"list 200":                3 * readersOrganizations,
 			"round with answers held": 3,
 		},

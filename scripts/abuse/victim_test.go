@@ -121,13 +121,6 @@ func (p *person) lists(every time.Duration) probe {
 	}}
 }
 
-// reads is a probe that reads one of the person's runs.
-func (p *person) reads(name, runID string, every time.Duration) probe {
-	return probe{name: name, every: every, send: func(ctx context.Context, _ int) error {
-		return p.get(ctx, "/api/runs?id="+runID, p.bearer()).ok(http.StatusOK)
-	}}
-}
-
 // chats is a probe that sends chat messages and waits for the answers.
 func (p *person) chats(every time.Duration) probe {
 	return probe{name: "chat", every: every, send: func(ctx context.Context, n int) error {
