@@ -20,7 +20,7 @@
 // attackers, victim, service and database share. They keep 3 ms beside 1 ms from being a failure. What is above the bound is measured
 // again, because the percentile of a short form is that of its slowest requests, and fails the test after three measurements in a row
 // on a quiet machine. A measurement during which other programs use more than a quarter of the machine can only show that the bound
-// holds. If there are not three quiet ones among six, the test says NOT TESTED. A refusal counts the first time, on any machine.
+// holds. If there are not three quiet ones among four, the test says NOT TESTED. A refusal counts the first time, on any machine.
 //
 // CI runs the short form in a stage of its own, beside nothing else.
 // Attackers are economical: what they cost in processor time is logged beside the service's.

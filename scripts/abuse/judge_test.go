@@ -24,7 +24,7 @@ const (
 	// quietMax is how many measurements on a quiet machine must be above the bound, one after another, before they fail the test.
 	// triesMax is how many measurements there are at most, those on a busy machine included.
 	quietMax = 3
-	triesMax = 6
+	triesMax = 4
 	// refill is the time in which a victim may make half a minute's requests again: a measurement of the short form takes that many at once.
 	refill = 30 * time.Second
 )
