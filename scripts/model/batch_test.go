@@ -56,7 +56,7 @@ func (g *group[Q, A]) run(t *task) {
 	}
 }
 
-// largestTold is the size from which on batches are told together.
+// largestTold is the largest batch size with a counter of its own. Larger batches count as this size.
 const largestTold = 8
 
 // claimAnswer is what Claim answers for one run.

@@ -97,8 +97,8 @@ func TestJunkIsBounded(t *testing.T) {
 	t.Logf("at most %d KiB at once; %d of %d found no slot in time", most.Load()>>10, busy.Load(), senders)
 }
 
-// Four strangers send unsigned bodies of the largest size at 320 KiB a second. The first deliveries of a sender that nobody has verified
-// are taken, of medium size at once, and large ones as soon as the strangers are known to be slow. Those are cut, and counted.
+// Four strangers send unsigned bodies of the largest size at 320 KiB a second. Beside them, the service accepts the first deliveries of an
+// unverified sender: medium ones at once, and large ones once the strangers' bodies have proved slow. It cuts those bodies and counts them.
 func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 	t.Parallel()
 	a := newArena(t)

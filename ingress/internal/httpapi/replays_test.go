@@ -155,7 +155,7 @@ func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	}
 }
 
-// The reader of a stream whose run expires is told so, and not that the run was erased.
+// A tool call whose run expires reports that the run has expired, not that it was erased.
 func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	t.Parallel()
 	a := newWaitingArena(t, unlimited)

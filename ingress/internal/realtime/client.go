@@ -95,7 +95,7 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 		return
 	}
 	in := &c.input
-	if after.detection == nil && c.session.listening() { // what was kept waits for the client's commit
+	if after.detection == nil && c.session.listening() { // the buffered audio waits for the client's commit
 		in.start = in.buffered(true)
 		in.speech, in.behind = nil, in.end // what the worker finds before, it found while it still listened
 	}

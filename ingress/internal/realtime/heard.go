@@ -45,7 +45,7 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 	c.items.keep(a, heard)
 }
 
-// keep cuts the text of an answer's item to what was heard.
+// keep cuts the text of an answer's item to the part that the client played.
 func (l *items) keep(a *answer, heard *domain.Heard) {
 	if _, it := l.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
 		it.parts[0].text, it.parts[0].annotations = heard.Text, nil

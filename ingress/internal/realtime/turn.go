@@ -74,7 +74,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, told bool) {
 	}
 }
 
-// unanswered returns what was said since the last response: the user's message, and the exchanges before it that the client created.
+// unanswered returns the items since the last response: the user's message, and the exchanges before it that the client created.
 func (l *items) unanswered() (message string, history []domain.Exchange, taken []*item) {
 	var users []string
 	for _, it := range *l {

@@ -44,8 +44,8 @@ const historyQuery = `SELECT seq, message, earlier, answer FROM (
 	ORDER BY r.seq DESC LIMIT $4) newest) sized
 WHERE bytes <= $6 ORDER BY seq`
 
-// History reads the newest completed turns of a session before seq, oldest first, at most limit and 8 MiB. An answer that was spoken is
-// what was heard of it, also when its run was cancelled for that.
+// History reads the newest completed turns of a session before seq, oldest first, at most limit and 8 MiB. Of a spoken
+// answer it returns the part that the user heard, also if the run was cancelled because the user interrupted.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
 	var turns []Turn
 	err := s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {

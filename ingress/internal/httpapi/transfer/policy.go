@@ -52,7 +52,7 @@ const (
 	MediumBody = 1 << 20
 
 	smallAtOnce   = 512
-	smallTime     = 10 * time.Second // from the first byte to the last, but for what SmallBody takes at the slowest pace
+	smallTime     = 10 * time.Second // for a whole small body, besides the time that its bytes take at the slowest pace
 	smallPaceTime = time.Second
 )
 
