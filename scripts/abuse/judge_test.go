@@ -17,7 +17,7 @@ const (
 	timesMax = 2
 	// floor and medianFloor are by how much the 99th percentile and the median may rise in any case: attackers, victim, service and
 	// database share two cores, so that a request waits for some turns of the scheduler.
-	floor       = 100 * time.Millisecond
+	floor       = 75 * time.Millisecond
 	medianFloor = 25 * time.Millisecond
 	// busyShare is the part of the machine's cores that other programs may use during a measurement that counts.
 	busyShare = 0.25

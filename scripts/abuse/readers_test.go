@@ -2,7 +2,9 @@ package abuse
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,7 +20,8 @@ const (
 	readersOrganizations = 4
 	largeTurns           = 32 // of an organization's session: its messages have more than 8 MiB
 	largeCharacters      = 32_000
-	readersEach          = 12 // connections of an organization
+	largestCharacters    = 500_000 // of the message of a single run: with its answer, it has 4 MB
+	readersEach          = 18      // connections of an organization
 	readPause            = 500 * time.Millisecond
 	refusedPause         = time.Second // until a reader that was refused comes again
 	readPiece            = 16          // bytes
@@ -32,8 +35,9 @@ type slowReading struct {
 	paths  map[*person]map[string]string
 	sent   tally
 
-	mu      sync.Mutex
-	reading int
+	mu       sync.Mutex
+	reading  int
+	answered int // requests of the round that were answered
 }
 
 func newSlowReading(t *testing.T, s *service) *slowReading {
@@ -54,20 +58,36 @@ func newSlowReading(t *testing.T, s *service) *slowReading {
 					return
 				}
 			}
+			paths["run"] = p.largeRun(t)
 		})
 	}
 	all.Wait()
 	return r
 }
 
+// largeRun makes a run with the largest message, and returns its path.
+func (p *person) largeRun(t *testing.T) (path string) {
+	t.Helper()
+	a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
+		map[string]any{"message": strings.Repeat("\U0001F4A3", largestCharacters), "sessionId": "largest"})
+	var run struct{ ID string }
+	if err := cmp.Or(a.ok(http.StatusOK), json.Unmarshal(a.body, &run)); err != nil {
+		t.Errorf("a run with the largest message: %v", err)
+	}
+	return "/api/runs?id=" + run.ID
+}
+
 func (r *slowReading) run(ctx context.Context) {
+	r.mu.Lock()
+	r.answered = 0
+	r.mu.Unlock()
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, p := range r.people {
 		for n := range readersEach {
 			all.Go(func() {
 				for ctx.Err() == nil {
-					r.read(ctx, p, []string{"list", "session"}[n%2])
+					r.read(ctx, p, []string{"list", "session", "run"}[n%3])
 					wait(ctx, refusedPause)
 				}
 			})
@@ -85,6 +105,7 @@ func (r *slowReading) read(ctx context.Context, p *person, what string) {
 		return
 	}
 	defer leave()
+	r.answer()
 	r.sent.count(what + " " + strconv.Itoa(res.StatusCode))
 	if res.StatusCode != http.StatusOK {
 		return
@@ -128,19 +149,25 @@ func (p *person) open(ctx context.Context, path string) (res *http.Response, lea
 	return res, leave, err
 }
 
+func (r *slowReading) answer() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answered++
+}
+
 func (r *slowReading) held(more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reading += more
 }
 
-// begun waits until answers are being read.
+// begun waits until answers are being read, and as many requests were answered as there are readers.
 func (r *slowReading) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
-		n := r.reading
+		full := r.reading >= readersOrganizations && r.answered >= readersOrganizations*readersEach
 		r.mu.Unlock()
-		if n >= readersOrganizations {
+		if full {
 			r.sent.count("round with answers held")
 			return
 		}
@@ -158,7 +185,8 @@ func slowReaders(t *testing.T, s *service) { //nolint:thelper // a test, not a p
 	s.judge(t, planned(plan{rounds: 3, each: 1200 * time.Millisecond}), v, attack{
 		run: r.run, begun: r.begun, sent: &r.sent, shows: map[string]int{
 			"session 200":             readersOrganizations,
-			"session 429":             readersOrganizations,
+			"run 200":                 readersOrganizations,
+			"run 429":                 1,
 			"list 200":                3 * readersOrganizations,
 			"round with answers held": 3,
 		},

@@ -200,7 +200,7 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 			NextCursor string `json:"nextCursor"`
 		}
 		must(t, json.Unmarshal(got.body, &page))
-		if len(got.body) > 8<<20 || len(page.Data) == 0 {
+		if len(got.body) > 1<<20 || len(page.Data) == 0 {
 			t.Fatalf("a page has %d agents and %d bytes", len(page.Data), len(got.body))
 		}
 		for _, agent := range page.Data {

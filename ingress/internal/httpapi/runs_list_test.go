@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-const pageMax = 8 << 20
+const pageMax = 1 << 20
 
 // fullRun changes a run's end to one with a long answer, citations, and a tool call that was given and gave much.
 func fullRun(answer string, bytes int) func(*domain.Run) {

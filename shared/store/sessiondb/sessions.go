@@ -156,7 +156,7 @@ type SessionTurn struct {
 }
 
 // sessionBytes bounds the inputs and results of the turns that are read at a time.
-const sessionBytes = 8 << 20
+const sessionBytes = 1 << 20
 
 // turnsQuery reads a page of turns. Texts of turns that do not fit are null, and so stay in the database. The newest turn always fits into
 // a whole page. Sizes of inputs are exact only where the sizes that PostgreSQL knows without reading the texts leave room: to refuse a

@@ -3,6 +3,7 @@ package httpx
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -13,11 +14,11 @@ import (
 // makingWait is how long a large answer waits for its turn.
 const makingWait = 10 * time.Second
 
-// makingMost is how many large answers of an organization may wait for their turns in a queue.
-const makingMost = AnswersPerOrganization / PageBytes
+// maxRest is the longest pause between two large answers.
+const maxRest = time.Second
 
-// mediumAnswer is how many bytes an answer may have that does not wait for larger ones.
-const mediumAnswer = 1 << 20
+// maxWaiting is how many large answers of an organization may wait for their turns.
+const maxWaiting = 4
 
 // The bytes of an organization's answers count for a while: forgiven is how many of them are forgotten in a second, maxMade how many
 // count at most.
@@ -26,19 +27,16 @@ const (
 	maxMade  = 64 << 20
 )
 
-// making decides when large answers are read from the database and rendered, which keeps a core busy. Answers of up to mediumAnswer bytes
-// and larger ones have a queue each, and one answer of each queue is made at a time. In a queue, the answer of the organization that has
-// had the fewest bytes made lately comes first. Many organizations that read large answers all the time thus delay another one's by the
-// rest of the answer in progress.
+// making decides when large answers are read from the database and rendered, which keeps a core busy here and one in PostgreSQL. One answer
+// is made at a time, and the next one begins after a pause as long as its making took, so that small requests find a core free. The next one
+// is that with the fewest bytes, including those of the organization's answers that were made lately. Many organizations that read large
+// answers all the time thus delay another one's by the answer in progress and its pause.
 type making struct {
-	mu            sync.Mutex
-	medium, large makingQueue
-	made          map[string]madeBytes // by organization; those of none may be missing
-}
-
-type makingQueue struct {
-	busy    bool
-	waiting []*makingTurn // in the order in which they came
+	mu      sync.Mutex
+	busy    bool // an answer is being made, or the pause after it is not over
+	began   time.Time
+	waiting []*makingTurn        // in the order in which they came
+	made    map[string]madeBytes // by organization; those of none may be missing
 }
 
 // madeBytes is how many bytes of an organization's answers were made lately.
@@ -56,32 +54,25 @@ type makingTurn struct {
 	comes chan struct{}
 }
 
-func (m *making) queue(bytes int) *makingQueue {
-	if bytes <= mediumAnswer {
-		return &m.medium
-	}
-	return &m.large
-}
-
 // wait returns when an answer of so many bytes may be made. The caller calls made at the end of its turn.
 func (m *making) wait(ctx context.Context, of string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, makingWait)
 	defer cancel()
-	turn, q := &makingTurn{of: of, bytes: bytes, comes: make(chan struct{})}, m.queue(bytes)
-	made = sync.OnceFunc(func() { m.next(q) })
+	turn := &makingTurn{of: of, bytes: bytes, comes: make(chan struct{})}
+	made = sync.OnceFunc(m.end)
 	m.mu.Lock()
 	own := 0
-	for _, other := range q.waiting {
+	for _, other := range m.waiting {
 		if other.of == of {
 			own++
 		}
 	}
-	if own >= makingMost {
+	if own >= maxWaiting {
 		m.mu.Unlock()
 		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
 	}
-	q.waiting = append(q.waiting, turn)
-	m.start(q)
+	m.waiting = append(m.waiting, turn)
+	m.start()
 	m.mu.Unlock()
 
 	select {
@@ -89,7 +80,7 @@ func (m *making) wait(ctx context.Context, of string, bytes int) (made func(), e
 		return made, nil
 	case <-ctx.Done():
 	}
-	if !m.giveUp(q, turn) {
+	if !m.giveUp(turn) {
 		made() // its turn has just come
 	}
 	busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
@@ -97,41 +88,45 @@ func (m *making) wait(ctx context.Context, of string, bytes int) (made func(), e
 	return nil, busy
 }
 
-// giveUp takes an answer out of its queue. It returns false if its turn has come.
-func (m *making) giveUp(q *makingQueue, turn *makingTurn) bool {
+// giveUp takes an answer out of the queue. It returns false if its turn has come.
+func (m *making) giveUp(turn *makingTurn) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := slices.Index(q.waiting, turn)
+	at := slices.Index(m.waiting, turn)
 	if at < 0 {
 		return false
 	}
-	q.waiting = slices.Delete(q.waiting, at, at+1)
+	m.waiting = slices.Delete(m.waiting, at, at+1)
 	return true
 }
 
-// next ends a turn.
-func (m *making) next(q *makingQueue) {
+// end ends a turn. The next one begins after a pause.
+func (m *making) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	q.busy = false
-	m.start(q)
+	time.AfterFunc(min(time.Since(m.began), maxRest), func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.busy = false
+		m.start()
+	})
 }
 
-// start begins the turn of the organization that has had the fewest bytes made lately. It is called under the lock.
-func (m *making) start(q *makingQueue) {
-	if q.busy || len(q.waiting) == 0 {
+// start begins the turn of the answer with the fewest bytes, including those of its organization. It is called under the lock.
+func (m *making) start() {
+	if m.busy || len(m.waiting) == 0 {
 		return
 	}
-	first, least := 0, m.made[q.waiting[0].of].now()
-	for at, turn := range q.waiting {
-		if bytes := m.made[turn.of].now(); bytes < least {
+	first, least := 0, math.Inf(1)
+	for at, turn := range m.waiting {
+		if bytes := m.made[turn.of].now() + float64(turn.bytes); bytes < least {
 			first, least = at, bytes
 		}
 	}
-	turn := q.waiting[first]
-	q.waiting = slices.Delete(q.waiting, first, first+1)
-	q.busy = true
-	m.count(turn.of, least+float64(turn.bytes))
+	turn := m.waiting[first]
+	m.waiting = slices.Delete(m.waiting, first, first+1)
+	m.busy, m.began = true, time.Now()
+	m.count(turn.of, least)
 	close(turn.comes)
 }
 

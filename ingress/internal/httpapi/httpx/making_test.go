@@ -12,7 +12,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// However many large answers organizations ask for, one that has asked for less is next. Smaller answers do not wait for larger ones.
+// However many large answers organizations ask for, one that has asked for less is next.
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,12 +29,13 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 				mu.Lock()
 				order = append(order, of)
 				mu.Unlock()
-				<-time.After(time.Second)
+				<-time.After(100 * time.Millisecond)
 				made()
 				made() // changes nothing
 			})
 			synctest.Wait()
 		}
+		began := time.Now()
 		for range 4 {
 			ask(t.Context(), "red", 2<<20)
 		}
@@ -48,17 +49,23 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		if want := []string{"red", "blue", "red", "blue", "red", "red"}; !slices.Equal(order, want) {
 			t.Errorf("made in the order %v, want %v", order, want)
 		}
-		if m.large.busy || m.medium.busy || len(m.large.waiting)+len(m.medium.waiting) > 0 {
-			t.Errorf("left behind: %v %v", m.large, m.medium)
+		if took := time.Since(began); took != 1100*time.Millisecond {
+			t.Errorf("six answers of 100 ms took %s, want a pause of 100 ms between any two", took)
+		}
+		<-time.After(100 * time.Millisecond)
+		synctest.Wait()
+		if m.busy || len(m.waiting) > 0 {
+			t.Errorf("left behind: %v", m.waiting)
 		}
 		order = nil
 		for _, of := range []string{"red", "red", "blue", "green"} {
 			ask(t.Context(), of, 2<<20)
 		}
-		ask(t.Context(), "red", 100<<10)
+		ask(t.Context(), "white", 8<<20)
+		ask(t.Context(), "black", 100<<10)
 		all.Wait()
-		if want := []string{"red", "red", "green", "blue", "red"}; !slices.Equal(order, want) {
-			t.Errorf("beside a small one of red's, made in the order %v, want %v", order, want)
+		if want := []string{"red", "black", "green", "blue", "white", "red"}; !slices.Equal(order, want) {
+			t.Errorf("of several sizes, made in the order %v, want %v", order, want)
 		}
 		<-time.After(maxMade / forgiven * time.Second)
 		for of := range 300 {
@@ -84,7 +91,7 @@ func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		var all sync.WaitGroup
-		for range makingMost {
+		for range maxWaiting {
 			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn does not come
 		}
 		synctest.Wait()

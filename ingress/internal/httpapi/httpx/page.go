@@ -43,8 +43,9 @@ const (
 	pageDefault = 20
 	// MaxPage is how many entries a page may have.
 	MaxPage = 100
-	// PageBytes is how many bytes the entries of a page may have together.
-	PageBytes = 8<<20 - 1<<10 // of a page's entries: with what stands around them it has at most 8 MiB
+	// PageBytes is how many bytes the entries of a page may have together: with what stands around them, a page has at most 1 MiB.
+	// A single entry may have more.
+	PageBytes = 1<<20 - 1<<10
 )
 
 // ReadPage reads limit and cursor of a list of ids with the prefix.

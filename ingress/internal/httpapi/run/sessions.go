@@ -177,7 +177,10 @@ func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, be
 	httpx.WriteJSON(c, http.StatusOK, shownSession(page, limit))
 }
 
-// shownSession shows a page of a session, of at most httpx.PageBytes.
+// maxTurn is how many bytes a turn's messages may have together: those of a longer turn are cut.
+const maxTurn = 8 << 20
+
+// shownSession shows a page of a session: turns of at most httpx.PageBytes together, or one turn.
 func shownSession(page sessiondb.SessionPage, limit int) sessionMessages {
 	messages := make([][]message, len(page.Turns))
 	for i, turn := range page.Turns {
@@ -198,9 +201,9 @@ func shownSession(page sessiondb.SessionPage, limit int) sessionMessages {
 	return shown
 }
 
-// cutToFit cuts the contents of a turn's messages that alone have more bytes than a page.
+// cutToFit cuts the contents of a turn's messages that have more than maxTurn bytes.
 func cutToFit(turn []message) {
-	if body, err := json.Marshal(turn); err != nil || len(body) <= httpx.PageBytes {
+	if body, err := json.Marshal(turn); err != nil || len(body) <= maxTurn {
 		return
 	}
 	for i := range turn {
