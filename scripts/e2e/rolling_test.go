@@ -16,27 +16,27 @@ const (
 	// rollingGrace is how long an ingress that stops goes on serving; balancerAsks is how often the balancer asks whether one is ready.
 	rollingGrace = 2 * time.Second
 	balancerAsks = 100 * time.Millisecond
-	// balancerPatience is how long an ingress may take to say it; balancerConns is how many connections to one are kept.
-	balancerPatience = 5 * time.Second
-	balancerConns    = 16
+	// balancerPatience is how long what an ingress said is believed; an ingress that takes longer to say it is not ready.
+	balancerPatience = rollingGrace / 2
+	// balancerConns is how many connections to one ingress are kept.
+	balancerConns = 16
 	// balancerHolds is for how long it holds a request for which no ingress is ready.
-	balancerHolds = 10 * time.Second
+	balancerHolds = 30 * time.Second
 )
 
-// balancer sends each request to the next of the ingresses that were ready when it asked them last, and holds those for which there is
-// none. It keeps its connections, sends nothing a second time, and is told of no restart: what it knows of an ingress is /readyz.
+// balancer sends each request to the next of the ingresses that said lately that they are ready, and holds those for which there is none. It keeps its connections, sends nothing a second time, and is told of no restart: what it knows of an ingress is /readyz.
 type balancer struct {
 	by *http.Client
 
 	mu    sync.Mutex
 	edges []*edge
-	ready map[*edge]bool
+	asked map[*edge]time.Time // when the ingress was asked that said last that it is ready; none if it said something else since
 	turn  int
 }
 
 func newBalancer(t *testing.T, edges ...*edge) *balancer {
 	t.Helper()
-	b := &balancer{by: keeping(t, balancerConns), edges: edges, ready: map[*edge]bool{}}
+	b := &balancer{by: keeping(t, balancerConns), edges: edges, asked: map[*edge]time.Time{}}
 	for _, e := range edges {
 		go b.watch(t.Context(), e)
 		b.await(t, e)
@@ -49,11 +49,14 @@ func (b *balancer) watch(ctx context.Context, e *edge) {
 	tick := time.NewTicker(balancerAsks)
 	defer tick.Stop()
 	for {
+		began := time.Now()
 		asking, cancel := context.WithTimeout(ctx, balancerPatience)
 		got := send(asking, http.MethodGet, e.url+"/readyz", nil, nil)
 		cancel()
 		b.mu.Lock()
-		b.ready[e] = got.err == nil && got.status == http.StatusOK
+		if b.asked[e] = began; got.err != nil || got.status != http.StatusOK {
+			delete(b.asked, e)
+		}
 		b.mu.Unlock()
 		select {
 		case <-tick.C:
@@ -69,9 +72,12 @@ func (b *balancer) await(t *testing.T, e *edge) {
 	eventually(t, 30*time.Second, "the balancer finds an ingress ready", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.ready[e]
+		return b.ready(e)
 	})
 }
+
+// ready reports whether an ingress said lately that it is ready. It is called under the lock.
+func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balancerPatience }
 
 // post sends a trigger of an account to the ingress whose turn it is.
 func (b *balancer) post(ctx context.Context, of account, tr trigger) answer {
@@ -93,7 +99,7 @@ func (b *balancer) next() *edge {
 	defer b.mu.Unlock()
 	for range b.edges {
 		b.turn++
-		if e := b.edges[b.turn%len(b.edges)]; b.ready[e] {
+		if e := b.edges[b.turn%len(b.edges)]; b.ready(e) {
 			return e
 		}
 	}
