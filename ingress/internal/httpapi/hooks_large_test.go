@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"parley/ingress/internal/httpapi/hook"
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 )
 
@@ -168,5 +170,34 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	must(t, a.sql.QueryRowContext(t.Context(), `SELECT count(*) FROM hook_senders WHERE hook_id = $1`, hookID).Scan(&left))
 	if left != 0 {
 		t.Errorf("%d senders of a deleted hook are left", left)
+	}
+}
+
+// The body of a delivery enters the ingress once there is room for it.
+func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+	a := newWaitingArena(t, unlimited)
+	const size, refusals = 900 << 10, 3
+	h := a.newHouse("home")
+	a.newAgent(h)
+	hookID, large := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`), strings.Repeat("x", size)
+	if got := a.deliver(hookID, "hmac", "d1", "", `{"a":"`+large+`"}`); got.status/100 != 2 {
+		t.Fatalf("a delivery: %d: %.300s", got.status, got.body)
+	}
+	path := "/api/hooks/deliveries?id=d1&hookId=" + hookID
+	other, err := a.api.large.Enter(h.org, httpx.AnswersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
+	must(t, err)
+	cost := allocated(func() {
+		for range refusals {
+			if got := a.from("GET", path, "", h.key); got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
+				t.Errorf("without room: %d, Retry-After %q: %.300s", got.status, got.header.Get("Retry-After"), got.body)
+			}
+		}
+	})
+	if cost > refusals*size {
+		t.Errorf("%d refused answers allocated %d bytes", refusals, cost)
+	}
+	other.Leave()
+	if got := a.ok("GET", path, "", h.key); !strings.Contains(string(got.body), large) || a.api.large.Bytes() != 0 {
+		t.Errorf("with room: %d bytes; %d bytes are still counted", len(got.body), a.api.large.Bytes())
 	}
 }

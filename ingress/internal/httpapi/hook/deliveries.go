@@ -100,6 +100,10 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	}
 	view := deliveryView{Delivery: known}
 	if known.Kept {
+		if err := httpx.ReserveAnswer(c, int(known.Bytes)); err != nil {
+			httpx.Fail(c, err)
+			return
+		}
 		body, contentType, err := h.Store.Hooks.DeliveryBody(ctx, org, hookID, deliveryID)
 		if err != nil {
 			httpx.Fail(c, err)
