@@ -204,7 +204,8 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 			t.Errorf("%s: %d refused readers allocated %d bytes", name, refusals, got)
 		}
 	}
-	if got := a.from("POST", "/api/runs?action=cancel&id="+open, "", h.owner.auth, h.header); got.status != http.StatusTooManyRequests {
-		t.Errorf("the answer to a cancellation: %d", got.status)
+	got := a.from("POST", "/api/runs?action=cancel&id="+open, "", h.owner.auth, h.header)
+	if got.status != http.StatusTooManyRequests || got.header.Get("Location") != "/api/runs?id="+open {
+		t.Errorf("the answer to a cancellation: %d, Location %q", got.status, got.header.Get("Location"))
 	}
 }

@@ -181,7 +181,7 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {
-		httpx.Fail(c, err)
+		httpx.RefuseAnswer(c, err)
 		return
 	}
 	if run.Erased {

@@ -76,6 +76,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		return
 	}
 	if asked.Last != (domain.EventID{}) { // an encoder must see the whole log
+		reader.Close()
 		if reader, err = h.openRun(c, runID, domain.EventID{}); err != nil {
 			httpx.Fail(c, err)
 			return
