@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/go-shiori/go-readability"
+	"codeberg.org/readeck/go-readability/v2"
 	"golang.org/x/net/html"
 	"golang.org/x/text/unicode/norm"
 )
