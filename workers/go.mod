@@ -27,6 +27,7 @@ require (
 require (
 	codeberg.org/readeck/go-readability/v2 v2.1.3
 	github.com/blevesearch/snowballstem v0.9.0
+	github.com/opencontainers/runtime-spec v1.3.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 )
 

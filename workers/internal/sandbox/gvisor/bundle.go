@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/host"
 )
@@ -55,7 +57,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		}
 	}
 	for _, file := range c.Shown {
-		mounts = append(mounts, ociMount{file.Path, "bind", file.Host, []string{"bind", "ro", "nosuid", "nodev"}})
+		mounts = append(mounts, specs.Mount{Destination: file.Path, Type: "bind", Source: file.Host, Options: []string{"bind", "ro", "nosuid", "nodev"}})
 	}
 	text, err := json.Marshal(b.config(c, mounts))
 	if err != nil {
@@ -68,7 +70,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 }
 
 // show lays out the host's folders. What is a symbolic link on the host is one in the sandbox.
-func (b *Backend) show(root string) (mounts []ociMount, err error) {
+func (b *Backend) show(root string) (mounts []specs.Mount, err error) {
 	for _, name := range slices.Concat(host.OuterLinks, host.Folders(b.python)) {
 		is, err := os.Lstat(name)
 		switch {
@@ -77,7 +79,7 @@ func (b *Backend) show(root string) (mounts []ociMount, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("looking for what sandboxes see: %w", err)
 		case is.IsDir():
-			mounts = append(mounts, ociMount{name, "bind", name, []string{"rbind", "ro", "nosuid", "nodev"}})
+			mounts = append(mounts, specs.Mount{Destination: name, Type: "bind", Source: name, Options: []string{"rbind", "ro", "nosuid", "nodev"}})
 			continue
 		case is.Mode().Type() != fs.ModeSymlink:
 			continue
@@ -116,23 +118,23 @@ func placesOf(shown []sandbox.Shown) (list []sandbox.Data) {
 
 // inMemory are the mounts that hold nothing of the host's. There is always a /proc and a /sys in gVisor, its own; empty ones hide
 // them, and the terminals and network devices that it makes up.
-func inMemory(l sandbox.Limits) (mounts []ociMount) {
+func inMemory(l sandbox.Limits) (mounts []specs.Mount) {
 	size := "size=" + strconv.FormatInt(max(l.Files, 4096), 10)
 	user := strconv.Itoa(host.User)
 	for name, mode := range map[string]string{sandbox.WorkDir: "0700", "/tmp": "1777", "/dev/shm": "1777"} {
 		options := []string{"nosuid", "nodev", size, "mode=" + mode, "uid=" + user, "gid=" + user}
-		mounts = append(mounts, ociMount{name, "tmpfs", "tmpfs", options})
+		mounts = append(mounts, specs.Mount{Destination: name, Type: "tmpfs", Source: "tmpfs", Options: options})
 	}
 	for _, name := range []string{"/proc", "/sys", "/dev/net"} {
 		options := []string{"ro", "nosuid", "nodev", "noexec", "size=4096", "mode=0555"}
-		mounts = append(mounts, ociMount{name, "tmpfs", "tmpfs", options})
+		mounts = append(mounts, specs.Mount{Destination: name, Type: "tmpfs", Source: "tmpfs", Options: options})
 	}
-	slices.SortFunc(mounts, func(a, b ociMount) int { return strings.Compare(a.Destination, b.Destination) })
+	slices.SortFunc(mounts, func(a, b specs.Mount) int { return strings.Compare(a.Destination, b.Destination) })
 	return mounts
 }
 
 // put writes a file that the sandbox may read.
-func put(root string, d sandbox.Data, mounts []ociMount) error {
+func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
 		return fmt.Errorf("file of a sandbox: %q is no absolute path of a file in a folder", d.Path)
 	}
@@ -176,25 +178,29 @@ func makeFolder(root, name string) error {
 }
 
 // config is what runsc is told of the sandbox.
-func (b *Backend) config(c sandbox.Command, mounts []ociMount) ociConfig {
-	config := ociConfig{
+func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
+	worst := worstFirst
+	config := specs.Spec{
 		Version: "1.0.2",
-		Process: ociProcess{
-			User: ociUser{host.User, host.User}, Args: withoutHome(c), Env: c.Env, Cwd: sandbox.WorkDir,
-			NoNewPrivileges: true, OOMScoreAdj: worstFirst,
-			Rlimits: []ociRlimit{{"RLIMIT_CORE", 0, 0}, {"RLIMIT_NOFILE", openFiles, openFiles}},
+		Process: &specs.Process{
+			User: specs.User{UID: host.User, GID: host.User}, Args: withoutHome(c), Env: c.Env, Cwd: sandbox.WorkDir,
+			Capabilities:    &specs.LinuxCapabilities{}, // none
+			NoNewPrivileges: true, OOMScoreAdj: &worst,
+			Rlimits: []specs.POSIXRlimit{{Type: "RLIMIT_CORE"}, {Type: "RLIMIT_NOFILE", Soft: openFiles, Hard: openFiles}},
 		},
-		Root:     ociRoot{Path: rootDir, Readonly: true},
+		Root:     &specs.Root{Path: rootDir, Readonly: true},
 		Hostname: host.Hostname,
 		Mounts:   mounts,
-		Linux:    ociLinux{Seccomp: b.filter},
+		Linux:    &specs.Linux{Seccomp: b.filter},
 	}
 	if n := c.Limits.Processes; n > 0 {
 		most := uint64(n + spareProcesses)
-		config.Process.Rlimits = append(config.Process.Rlimits, ociRlimit{"RLIMIT_NPROC", most, most})
+		config.Process.Rlimits = append(config.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_NPROC", Soft: most, Hard: most})
 	}
-	for _, kind := range []string{"pid", "network", "ipc", "uts", "mount"} {
-		config.Linux.Namespaces = append(config.Linux.Namespaces, ociNamespace{kind})
+	for _, kind := range []specs.LinuxNamespaceType{
+		specs.PIDNamespace, specs.NetworkNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.MountNamespace,
+	} {
+		config.Linux.Namespaces = append(config.Linux.Namespaces, specs.LinuxNamespace{Type: kind})
 	}
 	return config
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/cgroup"
 	"parley/workers/internal/sandbox/host"
@@ -34,7 +36,7 @@ type Backend struct {
 	kept   *folder
 	groups *cgroup.Root // nil where there are no cgroups
 	notes  []string
-	filter *filter
+	filter *specs.LinuxSeccomp
 	thread *host.Thread // sandboxes die with the thread that started them
 
 	mu       sync.Mutex

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"parley/workers/internal/sandbox"
 	"parley/workers/internal/sandbox/seccomp"
 )
@@ -96,7 +98,7 @@ func TestFilterIsWhole(t *testing.T) {
 	told := 0
 	for _, c := range f.Syscalls {
 		told += len(c.Names)
-		seen := map[uint32]bool{}
+		seen := map[uint]bool{}
 		for _, a := range c.Args {
 			if seen[a.Index] {
 				t.Errorf("%v has two conditions of argument %d, of which runsc wants one", c.Names, a.Index)
@@ -114,7 +116,7 @@ func TestFilterIsWhole(t *testing.T) {
 
 func TestDataLiesWhereItIsSeen(t *testing.T) {
 	t.Parallel()
-	mounts := []ociMount{{Destination: "/usr/lib"}}
+	mounts := []specs.Mount{{Destination: "/usr/lib"}}
 	for path, ok := range map[string]bool{
 		"/parley/main.py": true, "/usr/share/parley/x": true, "/usr/lib/x": false, "/work/x": false, "/tmp/a/b": false, "/proc/x": false,
 		"parley/x": false, "/parley/../work/x": false, "/parley/": false, "/top": false, "": false,
