@@ -86,6 +86,8 @@ func hostile(tb testing.TB) []hostileCase {
 		{"NUL and turned name", "\x00gpj.\u202Excod.txt", []byte("Words"), "", "Words"},
 		{"NUL in text", "a.txt", []byte("Wo\x00rds and many more words that follow it, so that it is text."), "", "Words"},
 		{"hidden characters", "a.txt", []byte("W\u202Eo\u200Br\u2066d\u00ADs\U000E0041"), "", "Words"},
+		{"nothing but hidden elements", "a.html", []byte(`<style>.gone { display: none }</style><p class="gone">1</p><p class="sr-only">2</p>` +
+			`<p style="position:absolute; left:-9999px">3</p><p style="clip: rect(0,0,0,0)">4</p>`), document.NoText, ""},
 		{"wrong type and name", "a.pdf", word(tb, text), "", "Words"},
 		{"text called Word", "a.docx", []byte("Words"), "", "Words"},
 		{"program called text", "a.txt", append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00>\x00"), make([]byte, 100)...), document.Unsupported, "program"},

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/html"
 
 	"parley/workers/internal/document"
+	"parley/workers/internal/invisible"
 	"parley/workers/internal/parse"
 	"parley/workers/internal/parse/charset"
 )
@@ -41,16 +42,27 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 
 // tell tells the text of a page; that of its menus only when there is no other.
 func tell(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
-	w := walk{out: out}
+	w := walk{out: out, hidden: styled(doc)}
 	before := out.Room()
 	w.node(doc)
 	w.flush()
 	if w.err == nil && w.skipped && out.Room() == before {
-		w = walk{out: out, menus: true}
+		w = walk{out: out, menus: true, hidden: w.hidden}
 		w.node(doc)
 		w.flush()
 	}
 	return w.skipped, w.err
+}
+
+// styled returns what the style sheets in a page hide.
+func styled(doc *html.Node) invisible.Names {
+	names := invisible.Names{}
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "style" && n.FirstChild != nil {
+			names.Add(n.FirstChild.Data)
+		}
+	}
+	return names
 }
 
 func page(content []byte, said string) (*html.Node, error) {

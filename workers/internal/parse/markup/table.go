@@ -7,6 +7,7 @@ import (
 	"golang.org/x/net/html"
 
 	"parley/workers/internal/document"
+	"parley/workers/internal/invisible"
 )
 
 // What a table may be: more columns than maxColumns are no table of data.
@@ -20,7 +21,7 @@ func (w *walk) table(n *html.Node) {
 	kind, level := w.kind, w.level
 	defer func() { w.kind, w.level = kind, level }()
 	w.kind, w.level = document.Paragraph, 0
-	rows := rowsOf(n)
+	rows := w.rowsOf(n)
 	if arranges(n, rows) {
 		w.children(n)
 		w.flush()
@@ -45,17 +46,17 @@ func (w *walk) table(n *html.Node) {
 }
 
 // rowsOf are the rows of a table, not those of tables in it.
-func rowsOf(n *html.Node) []*html.Node {
+func (w *walk) rowsOf(n *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		if c.Type != html.ElementNode || hidden(c) {
+		if c.Type != html.ElementNode || invisible.Element(c, w.hidden) {
 			continue
 		}
 		switch c.Data {
 		case "tr":
 			rows = append(rows, c)
 		case "thead", "tbody", "tfoot":
-			rows = append(rows, rowsOf(c)...)
+			rows = append(rows, w.rowsOf(c)...)
 		}
 	}
 	return rows
@@ -113,7 +114,7 @@ func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, 
 		head = head && c.Data == "th"
 		down := span(c, "rowspan")
 		text := ""
-		if !hidden(c) {
+		if !invisible.Element(c, w.hidden) {
 			text = w.inline(c)
 		}
 		for i := range span(c, "colspan") {

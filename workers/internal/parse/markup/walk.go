@@ -8,11 +8,13 @@ import (
 	"golang.org/x/net/html"
 
 	"parley/workers/internal/document"
+	"parley/workers/internal/invisible"
 	"parley/workers/internal/parse"
 )
 
 // walk tells the blocks of a page, in one pass.
 type walk struct {
+	hidden  invisible.Names // by style sheets of the page
 	out     *parse.Writer
 	text    strings.Builder // of the block that is being read
 	space   bool            // a space is due before the next word
@@ -79,7 +81,7 @@ func (w *walk) node(n *html.Node) {
 
 func (w *walk) element(n *html.Node) {
 	switch {
-	case dropped[n.Data] || hidden(n) || permalink(n):
+	case dropped[n.Data] || invisible.Element(n, w.hidden) || permalink(n):
 		return
 	case n.Data == "nav" || attr(n, "role") == "navigation":
 		if !w.menus {
@@ -179,7 +181,7 @@ func (w *walk) flush() {
 
 // inline is an element's text on one line.
 func (w *walk) inline(n *html.Node) string {
-	in := walk{menus: true}
+	in := walk{menus: true, hidden: w.hidden}
 	in.within(n)
 	return strings.TrimSpace(in.text.String())
 }
@@ -189,7 +191,7 @@ func (w *walk) within(n *html.Node) {
 		switch {
 		case c.Type == html.TextNode:
 			w.words(c.Data)
-		case c.Type != html.ElementNode || dropped[c.Data] || hidden(c) || permalink(c):
+		case c.Type != html.ElementNode || dropped[c.Data] || invisible.Element(c, w.hidden) || permalink(c):
 		case c.Data == "img":
 			w.space = true
 			w.words(attr(c, "alt"))

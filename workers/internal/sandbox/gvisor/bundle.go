@@ -57,7 +57,8 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 		}
 	}
 	for _, file := range c.Shown {
-		mounts = append(mounts, specs.Mount{Destination: file.Path, Type: "bind", Source: file.Host, Options: []string{"bind", "ro", "nosuid", "nodev"}})
+		options := []string{"bind", "ro", "nosuid", "nodev"}
+		mounts = append(mounts, specs.Mount{Destination: file.Path, Type: "bind", Source: file.Host, Options: options})
 	}
 	text, err := json.Marshal(b.config(c, mounts))
 	if err != nil {

@@ -43,7 +43,7 @@ func mainText(ctx context.Context, source, contentLanguage string) (p *page, err
 	if head.unreadable != "" {
 		return nil, fmt.Errorf("%w: %s", errUnread, head.unreadable)
 	}
-	left := pruning{hiddenNames: head.hiddenNames, nodes: maxNodes}
+	left := pruning{hidden: head.hidden, nodes: maxNodes}
 	left.prune(doc, place{})
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("taking page apart: %w", context.Cause(ctx))

@@ -5,14 +5,16 @@ import (
 	"strings"
 
 	"golang.org/x/net/html"
+
+	"parley/workers/internal/invisible"
 )
 
 // head is what a page says of itself.
 type head struct {
-	title       string
-	language    string
-	unreadable  string          // why its text is not to be used
-	hiddenNames map[string]bool // ".class" and "#id" that its own style sheets hide
+	title      string
+	language   string
+	unreadable string          // why its text is not to be used
+	hidden     invisible.Names // what its own style sheets hide
 
 	ogTitle string
 	heading string
@@ -22,7 +24,7 @@ const maxTitle = 300 // characters
 
 // readHead walks over a page once, before anything is taken out of it.
 func readHead(doc *html.Node) head {
-	h := head{hiddenNames: map[string]bool{}}
+	h := head{hidden: invisible.Names{}}
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode {
 			h.look(n)
@@ -51,7 +53,7 @@ func (h *head) look(n *html.Node) {
 	case "meta":
 		h.meta(n)
 	case "style":
-		hiddenBy(inner(n), h.hiddenNames)
+		h.hidden.Add(inner(n))
 	case "script":
 		if strings.Contains(attr(n, "type"), "ld+json") && notFree.MatchString(inner(n)) {
 			h.unreadable = "only a part of it can be read freely"
@@ -87,67 +89,6 @@ func forbidden(rules string) bool {
 		}
 	}
 	return false
-}
-
-// Rules of a style sheet, outside of at-rules; what such a rule says to hide; a selector that is one class or id.
-var (
-	styleRule   = regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`)
-	styleHides  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)`)
-	styleNote   = regexp.MustCompile(`(?s)/\*.*?\*/`)
-	simpleStyle = regexp.MustCompile(`^[.#][\w-]+$`)
-)
-
-const maxStyle = 200_000 // bytes of a style sheet that are looked at
-
-// hiddenBy notes the classes and ids that a style sheet hides.
-func hiddenBy(sheet string, names map[string]bool) {
-	if len(sheet) > maxStyle {
-		sheet = sheet[:maxStyle]
-	}
-	for _, rule := range styleRule.FindAllStringSubmatch(outsideAtRules(styleNote.ReplaceAllString(sheet, "")), -1) {
-		if !styleHides.MatchString(rule[2]) {
-			continue
-		}
-		for selector := range strings.SplitSeq(rule[1], ",") {
-			if selector = strings.TrimSpace(selector); simpleStyle.MatchString(selector) {
-				names[selector] = true
-			}
-		}
-	}
-}
-
-// outsideAtRules leaves out blocks such as those of @media print: what they hide is seen elsewhere.
-func outsideAtRules(sheet string) string {
-	var b strings.Builder
-	for {
-		at := strings.IndexByte(sheet, '@')
-		if at < 0 {
-			b.WriteString(sheet)
-			return b.String()
-		}
-		b.WriteString(sheet[:at])
-		sheet = afterAtRule(sheet[at:])
-	}
-}
-
-// afterAtRule gives what follows an at-rule, which ends with a semicolon or with its block.
-func afterAtRule(sheet string) string {
-	depth := 0
-	for i := range len(sheet) {
-		switch sheet[i] {
-		case ';':
-			if depth == 0 {
-				return sheet[i+1:]
-			}
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth <= 0 {
-				return sheet[i+1:]
-			}
-		}
-	}
-	return ""
 }
 
 func attr(n *html.Node, name string) string {

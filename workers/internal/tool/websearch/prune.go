@@ -2,18 +2,19 @@ package websearch
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 
 	"golang.org/x/net/html"
+
+	"parley/workers/internal/invisible"
 )
 
 // pruning takes out of a page what its reader does not see and what is not its content, in one walk.
 type pruning struct {
-	hiddenNames map[string]bool
-	nodes       int  // that may still be looked at
-	cut         bool // there were more, or deeper ones
+	hidden invisible.Names
+	nodes  int  // that may still be looked at
+	cut    bool // there were more, or deeper ones
 }
 
 // place is where in a page an element stands.
@@ -56,7 +57,7 @@ func (p *pruning) look(n *html.Node, at place) (extent, bool) {
 	default:
 		return extent{}, n.Type == html.DoctypeNode
 	}
-	if dropped[n.Data] || hidden(n, p.hiddenNames) || surrounding(n, at) {
+	if dropped[n.Data] || invisible.Element(n, p.hidden) || surrounding(n, at) {
 		return extent{}, false
 	}
 	inside := place{depth: at.depth + 1, content: at.content || n.Data == "main" || n.Data == "article"}
@@ -92,42 +93,6 @@ var surroundingRoles = map[string]bool{
 
 func surrounding(n *html.Node, at place) bool {
 	return n.Data == "footer" && !at.content || surroundingRoles[strings.ToLower(attr(n, "role"))]
-}
-
-// hiddenStyle is what an element's own style says to hide it by.
-var hiddenStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:` + strings.Join([]string{
-	`display\s*:\s*none`, `visibility\s*:\s*(?:hidden|collapse)`, `opacity\s*:\s*0?\.?0+\s*(?:!|;|$)`, `font-size\s*:\s*0(?:\.0+)?(?:[a-z%]+)?\s*(?:!|;|$)`,
-	`color\s*:\s*transparent`, `(?:left|top|right|text-indent)\s*:\s*-\d{3,}`, `clip\s*:\s*rect\(\s*0`, `clip-path\s*:\s*inset\(\s*(?:50|100)%`,
-	`(?:max-)?(?:width|height)\s*:\s*0(?:px)?\s*(?:!|;|$)`, `content-visibility\s*:\s*hidden`, `transform\s*:\s*scale\(\s*0\s*\)`,
-}, "|") + `)`)
-
-// hiddenClasses are the usual names of what only screen readers are to say, and of nothing to be seen.
-var hiddenClasses = map[string]bool{
-	"sr-only": true, "visually-hidden": true, "visuallyhidden": true, "screen-reader-text": true, "screen-reader-only": true,
-	"hidden": true, "d-none": true,
-}
-
-// hidden reports elements that a reader of the page does not see.
-func hidden(n *html.Node, names map[string]bool) bool {
-	if n.Data == "html" || n.Data == "body" { // hidden until a script has run
-		return false
-	}
-	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
-		switch a.Key {
-		case "hidden":
-			return !strings.EqualFold(a.Val, "until-found")
-		case "aria-hidden":
-			return strings.EqualFold(strings.TrimSpace(a.Val), "true")
-		case "style":
-			return hiddenStyle.MatchString(a.Val)
-		case "id":
-			return names["#"+a.Val]
-		case "class":
-			return slices.ContainsFunc(strings.Fields(a.Val), func(c string) bool { return hiddenClasses[c] || names["."+c] })
-		default:
-			return false
-		}
-	})
 }
 
 // Names of cookie notices; of parts that lead elsewhere. Both are only a reason to look closer.

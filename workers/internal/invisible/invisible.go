@@ -1,0 +1,112 @@
+// Package invisible finds elements of web pages and HTML documents that a reader does not see.
+package invisible
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// Names are the classes (".name") and ids ("#name") that style sheets hide.
+type Names map[string]bool
+
+// hiddenStyle is what an element's own style says to hide it by.
+var hiddenStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:` + strings.Join([]string{
+	`display\s*:\s*none`, `visibility\s*:\s*(?:hidden|collapse)`, `opacity\s*:\s*0?\.?0+\s*(?:!|;|$)`, `font-size\s*:\s*0(?:\.0+)?(?:[a-z%]+)?\s*(?:!|;|$)`,
+	`color\s*:\s*transparent`, `(?:left|top|right|text-indent)\s*:\s*-\d{3,}`, `clip\s*:\s*rect\(\s*0`, `clip-path\s*:\s*inset\(\s*(?:50|100)%`,
+	`(?:max-)?(?:width|height)\s*:\s*0(?:px)?\s*(?:!|;|$)`, `content-visibility\s*:\s*hidden`, `transform\s*:\s*scale\(\s*0\s*\)`,
+}, "|") + `)`)
+
+// hiddenClasses are the usual names of what only screen readers are to say, and of nothing to be seen.
+var hiddenClasses = map[string]bool{
+	"sr-only": true, "visually-hidden": true, "visuallyhidden": true, "screen-reader-text": true, "screen-reader-only": true,
+	"hidden": true, "d-none": true,
+}
+
+// Element reports whether a reader of the page does not see an element, by its own attributes or by the names that style sheets hide. Names
+// may be nil.
+func Element(n *html.Node, names Names) bool {
+	if n.Data == "html" || n.Data == "body" { // hidden until a script has run
+		return false
+	}
+	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool {
+		switch a.Key {
+		case "hidden":
+			return !strings.EqualFold(a.Val, "until-found")
+		case "aria-hidden":
+			return strings.EqualFold(strings.TrimSpace(a.Val), "true") && n.Data != "table" // some pages hide tables from screen readers only
+		case "style":
+			return hiddenStyle.MatchString(a.Val)
+		case "id":
+			return names["#"+a.Val]
+		case "class":
+			return slices.ContainsFunc(strings.Fields(a.Val), func(c string) bool { return hiddenClasses[c] || names["."+c] })
+		default:
+			return false
+		}
+	})
+}
+
+// Rules of a style sheet, outside of at-rules; what such a rule says to hide; a selector that is one class or id.
+var (
+	styleRule   = regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`)
+	styleHides  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)`)
+	styleNote   = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	simpleStyle = regexp.MustCompile(`^[.#][\w-]+$`)
+)
+
+// maxStyle bounds a style sheet.
+const maxStyle = 200_000 // bytes of a style sheet that are looked at
+
+// Add adds the classes and ids that a style sheet hides.
+func (n Names) Add(sheet string) {
+	if len(sheet) > maxStyle {
+		sheet = sheet[:maxStyle]
+	}
+	for _, rule := range styleRule.FindAllStringSubmatch(outsideAtRules(styleNote.ReplaceAllString(sheet, "")), -1) {
+		if !styleHides.MatchString(rule[2]) {
+			continue
+		}
+		for selector := range strings.SplitSeq(rule[1], ",") {
+			if selector = strings.TrimSpace(selector); simpleStyle.MatchString(selector) {
+				n[selector] = true
+			}
+		}
+	}
+}
+
+// outsideAtRules leaves out blocks such as those of @media print: what they hide is seen elsewhere.
+func outsideAtRules(sheet string) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexByte(sheet, '@')
+		if at < 0 {
+			b.WriteString(sheet)
+			return b.String()
+		}
+		b.WriteString(sheet[:at])
+		sheet = afterAtRule(sheet[at:])
+	}
+}
+
+// afterAtRule gives what follows an at-rule, which ends with a semicolon or with its block.
+func afterAtRule(sheet string) string {
+	depth := 0
+	for i := range len(sheet) {
+		switch sheet[i] {
+		case ';':
+			if depth == 0 {
+				return sheet[i+1:]
+			}
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth <= 0 {
+				return sheet[i+1:]
+			}
+		}
+	}
+	return ""
+}
