@@ -3,6 +3,8 @@
 // A test that fails each time fails the run. A test that passes on a later run is flaky: it does not fail the run, and its name
 // and the log of its failure go to the file of -flaky.
 //
+// After the first run it prints the slowest packages and tests.
+//
 //	retest -flaky FILE -packages "PACKAGES" -- gotestsum FLAGS -- GO_TEST_FLAGS
 //
 // The command gets the packages appended, and must write test events to the file named by GOTESTSUM_JSONFILE. A later run gets
@@ -58,6 +60,9 @@ type rerunner struct {
 // run tests the packages. It returns the exit code, and the flaky tests with their logs.
 func (r rerunner) run(ctx context.Context, packages []string) (code int, report string, err error) {
 	res, code, err := r.once(ctx, packages)
+	if err == nil {
+		_, _ = io.WriteString(r.out, res.slowest()) // for reading only
+	}
 	if err != nil || code == 0 {
 		return code, "", err
 	}

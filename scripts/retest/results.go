@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,15 +16,25 @@ const maxLogLines = 400
 
 // event is what go test -json writes for each step of a test.
 type event struct {
-	Action      string `json:"Action"`
-	Package     string `json:"Package"`
-	Test        string `json:"Test"`
-	Output      string `json:"Output"`
-	FailedBuild string `json:"FailedBuild"`
+	Action      string  `json:"Action"`
+	Package     string  `json:"Package"`
+	Test        string  `json:"Test"`
+	Elapsed     float64 `json:"Elapsed"` // seconds, at the end
+	Output      string  `json:"Output"`
+	FailedBuild string  `json:"FailedBuild"`
 }
 
 // results are the outcomes of one run, by package path.
-type results struct{ packages map[string]*packageResult }
+type results struct {
+	packages map[string]*packageResult
+	took     []took
+}
+
+// took is how long a package took, or a test of it.
+type took struct {
+	name, test string
+	seconds    float64
+}
 
 // packageResult is the outcome of one package. Tests are top-level ones: a subtest cannot be run without its parent.
 type packageResult struct {
@@ -64,6 +75,9 @@ func (r *results) add(e event) {
 	case "output":
 		p.output[top] = append(p.output[top], e.Output)
 	case "run", "pass", "fail", "skip":
+		if e.Action != "run" && !isSubtest {
+			r.took = append(r.took, took{e.Package, e.Test, e.Elapsed})
+		}
 		switch {
 		case e.Test == "":
 			p.fails = e.Action == "fail"
@@ -72,6 +86,32 @@ func (r *results) add(e event) {
 			p.tests[top] = e.Action
 		}
 	}
+}
+
+// How many packages and tests slowest lists, if a run has tested more packages than a few.
+const (
+	slowPackages = 15
+	slowTests    = 25
+	fewPackages  = 3
+)
+
+// slowest lists the slowest packages and tests, a line each. It is empty for a run of a few packages.
+func (r *results) slowest() string {
+	if len(r.packages) <= fewPackages {
+		return ""
+	}
+	slices.SortStableFunc(r.took, func(a, b took) int { return cmp.Compare(b.seconds, a.seconds) })
+	var packages, tests []string
+	for _, t := range r.took {
+		line := strings.TrimSpace(fmt.Sprintf("slow %6.1f s  %s %s", t.seconds, t.name, t.test))
+		switch {
+		case t.test == "" && len(packages) < slowPackages:
+			packages = append(packages, line)
+		case t.test != "" && len(tests) < slowTests:
+			tests = append(tests, line)
+		}
+	}
+	return strings.Join(append(packages, tests...), "\n") + "\n"
 }
 
 // failed returns the packages that failed, in the order of their names.

@@ -135,3 +135,28 @@ func TestReportIsAppended(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+func TestSlowestArePrinted(t *testing.T) {
+	t.Parallel()
+	var events strings.Builder
+	for p := range 5 {
+		for n := range 20 {
+			fmt.Fprintf(&events, `{"Action":"pass","Package":"p%d","Test":"Test%d","Elapsed":%d.5}`+"\n", p, n, 100*p+n)
+		}
+		fmt.Fprintf(&events, `{"Action":"pass","Package":"p%d","Test":"Test1/sub","Elapsed":9000}`+"\n", p)
+		fmt.Fprintf(&events, `{"Action":"pass","Package":"p%d","Elapsed":%d}`+"\n", p, 1000+p)
+	}
+	res, err := readResults(strings.NewReader(events.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(res.slowest()), "\n")
+	if len(lines) != 5+slowTests || lines[0] != "slow 1004.0 s  p4" || lines[5] != "slow  419.5 s  p4 Test19" || lines[29] != "slow  315.5 s  p3 Test15" {
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+	delete(res.packages, "p0")
+	delete(res.packages, "p1")
+	if text := res.slowest(); text != "" {
+		t.Errorf("of three packages: %s", text)
+	}
+}
