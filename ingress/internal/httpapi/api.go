@@ -112,7 +112,11 @@ type api struct {
 
 // New builds the handler of all routes.
 func New(deps Deps) (http.Handler, error) {
-	a, err := newAPI(deps)
+	passwords, err := auth.NewPasswords(0, auth.PasswordCost)
+	if err != nil {
+		return nil, fmt.Errorf("building HTTP face: %w", err)
+	}
+	a, err := newAPI(deps, passwords)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +127,7 @@ func New(deps Deps) (http.Handler, error) {
 	return a.engine(m), nil
 }
 
-func newAPI(deps Deps) (*api, error) {
-	passwords, err := auth.NewPasswords(0, auth.PasswordCost)
-	if err != nil {
-		return nil, fmt.Errorf("building HTTP face: %w", err)
-	}
+func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),
 		downloads:     transfer.Limiter{Policy: transfer.Files},

@@ -134,10 +134,9 @@ func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimi
 func (w *world) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
-	var err error
-	w.api, err = newAPI(w.deps)
+	passwords, err := auth.NewPasswords(0, cheapPasswords)
 	must(w.t, err)
-	w.api.account.Passwords, err = auth.NewPasswords(0, cheapPasswords)
+	w.api, err = newAPI(w.deps, passwords)
 	must(w.t, err)
 	m, err := newMetrics(nil)
 	must(w.t, err)
@@ -303,7 +302,7 @@ func (w *world) key(p person, scope domain.KeyScope) (header, keyID string) {
 // tableOf is an api whose route table can be read, and which can carry nothing out.
 func tableOf(t *testing.T) *api {
 	t.Helper()
-	a, err := newAPI(Deps{Store: &store.Store{}})
+	a, err := newAPI(Deps{Store: &store.Store{}}, nil)
 	must(t, err)
 	return a
 }

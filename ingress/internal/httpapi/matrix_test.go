@@ -443,6 +443,8 @@ type matrix struct {
 	missing     map[string][]target // per kind: what nobody finds, whoever asks
 	cells       atomic.Int64
 
+	shared sync.Map // what rows that only read share, by kind and caller
+
 	mu       sync.Mutex
 	notFound map[string]string // per method and path: the 404 that was seen first
 }
@@ -531,7 +533,7 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	if c.page != "" { // where a request comes from makes no difference to ids
 		missing = missing[:2]
 	}
-	list := asField(r, append([]target{{"own", kind.own(m.stage, c), "ok"}}, missing...))
+	list := asField(r, append([]target{{"own", m.own(r, name, c), "ok"}}, missing...))
 	if r.who == forVoice && c.page == foreignPage { // of what is not the caller's it is not told whose page may
 		list[0].outcome = "403 permission_denied"
 	}
@@ -555,13 +557,13 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		away = m.home
 	}
 	foreign = login("foreign", away.owner, away, domain.RoleOwner, away.owner.auth)
-	list = append(list, target{"foreign", kind.own(m.stage, &foreign), "404 not_found"})
+	list = append(list, target{"foreign", m.own(r, name, &foreign), "404 not_found"})
 	if kind.others != nil {
 		outcome := "404 not_found"
 		if kind.open != "" && c.house == m.home && c.role.AtLeast(kind.open) {
 			outcome = "ok"
 		}
-		list = append(list, target{"another member's", kind.others(m.stage), outcome})
+		list = append(list, target{"another member's", m.others(r, name), outcome})
 	}
 	return asField(r, list)
 }

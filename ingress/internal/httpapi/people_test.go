@@ -92,6 +92,19 @@ func TestPasswordsAreNormalized(t *testing.T) {
 	w.loginFrom(cleo.email, decomposed, home).want(t, "a hash of the password as it was typed", 200, "")
 }
 
+// TestPasswordsHaveTheirFullCost: the cheap hashes of the other tests are not the service's.
+func TestPasswordsHaveTheirFullCost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	var err error
+	w.handler, err = New(w.deps)
+	must(t, err)
+	hash := w.passwordOf(w.signUp("ada@example.com"), "")
+	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Errorf("a password is stored as %s", hash)
+	}
+}
+
 func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
