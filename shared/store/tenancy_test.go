@@ -489,6 +489,9 @@ var probes = []probe{
 	{"AgentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Agents.AgentSizes(ctx, org, "", "", 100)
 	}},
+	{"DocumentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Knowledge.DocumentSizes(ctx, org, knowledgedb.DocumentFilter{}, "", 100)
+	}},
 	{"TimelineBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Runs.TimelineBytes(ctx, org, "", of.ended)
 	}},
