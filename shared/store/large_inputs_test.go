@@ -60,4 +60,20 @@ func TestHistoriesAreBoundedInBytes(t *testing.T) {
 	if turns[0].Seq != 2 || turns[3].Seq != 5 {
 		t.Errorf("turns %d to %d", turns[0].Seq, turns[3].Seq)
 	}
+	size := 0
+	for _, turn := range turns {
+		size += len(turn.Message) + len(turn.Answer)
+	}
+	if short, large, err := b.s.Sessions.ShortHistory(t.Context(), b.org, c.SessionRef, c.Seq, 200); err != nil || len(short) != 0 || large != size {
+		t.Errorf("a large history is %d turns and %d bytes, %v; want %d bytes", len(short), large, err, size)
+	}
+	for _, message := range []int{100 << 10, 1} {
+		r := b.saying("short", message)
+		b.accept(10, r)
+		c = b.mustClaim(r.ID)
+		b.finish(c, "answer")
+	}
+	if short, large, err := b.s.Sessions.ShortHistory(t.Context(), b.org, c.SessionRef, c.Seq, 200); err != nil || len(short) != 1 || large != 0 {
+		t.Errorf("a short history is %d turns and %d bytes, %v", len(short), large, err)
+	}
 }

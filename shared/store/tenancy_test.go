@@ -489,6 +489,16 @@ var probes = []probe{
 	{"AgentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
 		return s.Agents.AgentSizes(ctx, org, "", "", 100)
 	}},
+	{"ShortHistory", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
+		turns, large, err := s.Sessions.ShortHistory(ctx, org, of.ref, 100, 100)
+		if large > 0 {
+			return large, err
+		}
+		return turns, err
+	}},
+	{"DocumentSizes", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
+		return s.Knowledge.DocumentSizes(ctx, org, knowledgedb.DocumentFilter{}, "", 100)
+	}},
 	{"TimelineBytes", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		return s.Runs.TimelineBytes(ctx, org, "", of.ended)
 	}},

@@ -113,8 +113,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A large run, response, turn of a session, timeline, source, or page of agents or hooks enters the ingress once there is room for it. Readers
-// for whom there is none cost no memory.
+// A large run, response, turn of a session, timeline, source, or page of agents, hooks or documents enters the ingress once there is room for
+// it. Readers for whom there is none cost no memory.
 func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
 	a := newArena(t)
 	const size, refusals, together = 8 << 20, 6, 12 // a run object has its answer twice
@@ -134,6 +134,7 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	a.exec(`UPDATE runs SET input = json_build_object('message', $2::text) WHERE id = $1`, asked, large)
 	sourceID := a.keep(read, h.word, large)
 	a.exec(`UPDATE agents SET system_prompt = $2 WHERE id = $1`, a.newAgent(h), large)
+	a.exec(`UPDATE documents SET notes = jsonb_build_array($2::text) WHERE id = $1`, a.document(h), large)
 	a.exec(`UPDATE hooks SET message_template = $2 WHERE id = $1`, a.newHook(h, "hmac"), large)
 
 	address := server.URL + "/api/runs?id=" + ended
@@ -191,6 +192,7 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 		"a source":             "/api/sources?id=" + sourceID,
 		"a page of agents":     "/api/agents",
 		"a page of hooks":      "/api/hooks",
+		"a page of documents":  "/api/knowledge",
 	} {
 		got := allocated(func() {
 			for range refusals {

@@ -1,14 +1,21 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"parley/ingress/internal/httpapi/httpx"
+	"parley/ingress/internal/stream"
 	"parley/shared/domain"
+	"parley/shared/store/executiondb"
 )
 
 // The lines of a run that has used a tool, of which a word is the organization's.
@@ -154,6 +161,39 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 		}
 	}
 	a.from("GET", "/api/runs?format=ai-sdk&id=run_00000000000000000000000000", "", h.key).want(t, "no run", 404, "not_found")
+}
+
+// openedLogs counts how often a log is opened.
+type openedLogs struct {
+	stream.Logs
+
+	n atomic.Int64
+}
+
+func (l *openedLogs) EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error) {
+	l.n.Add(1)
+	return l.Logs.EventLogBytes(ctx, req)
+}
+
+// A stream that is resumed in a format opens the run's log once.
+func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
+	t.Parallel()
+	a, h, agentID := chatters(t)
+	logs := &openedLogs{Logs: a.store.Executions}
+	hub := stream.New(logs, a.bus.NewWatch(), zerolog.Nop())
+	var ran sync.WaitGroup
+	ran.Go(func() { _ = hub.Run(t.Context()) })
+	t.Cleanup(ran.Wait)
+	chat := a.from("POST", "/api/agents?action=chat&format=ai-sdk&id="+agentID, `{"sessionId":"s1","message":"Hello"}`, h.key).want(t, "chat", 200, "")
+	a.rebuild(func(to *Deps) { to.Streams = hub })
+	read := "/api/runs?format=ai-sdk&id=" + strings.TrimPrefix(chat.header.Get("Location"), "/api/runs?id=")
+	for last, status := range map[string]int{"1.3": 200, "1.99": 204} {
+		before := logs.n.Load()
+		a.from("GET", read, "", h.key, "Last-Event-ID: "+last).want(t, "behind "+last, status, "")
+		if n := logs.n.Load() - before; n != 1 {
+			t.Errorf("behind %s: the log is opened %d times", last, n)
+		}
+	}
 }
 
 func TestFormatsAreAskedForWell(t *testing.T) {

@@ -120,8 +120,11 @@ func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.ready = r.place.logged(events)
 }
 
-// AtEnd reports whether the run has ended and the reader has been given all of its log.
-func (r *Reader) AtEnd() bool { return r.ended && len(r.ready) == 0 }
+// AtEnd reports, before the first Next, whether the run has ended and its log has no event after last.
+func (r *Reader) AtEnd(last domain.EventID) bool {
+	n := len(r.ready)
+	return r.ended && (n == 0 || !r.ready[n-1].ID.After(last))
+}
 
 // Close ends the reader; it may be called again.
 func (r *Reader) Close() {

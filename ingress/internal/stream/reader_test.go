@@ -274,7 +274,7 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 		late := open(t, h, "1.3")
 		defer late.Close()
 		want(t, "resumed", next(t, late, 0), "1.4 1.5 end")
-		if done := open(t, h, "1.5"); !done.AtEnd() {
+		if done := open(t, h, "1.5"); !done.AtEnd(eventID(t, "1.5")) {
 			t.Error("a reader behind the end is not at the end")
 		} else {
 			done.Close()

@@ -110,8 +110,8 @@ type EventLog struct {
 	Deferred bool // the batch had no room for the log: nothing of it was read, and it must be asked for again
 }
 
-// batchBytes bounds the chunks and results of the logs that are read in one statement.
-const batchBytes = 32 << 20
+// batchBytes bounds the chunks and results of the large logs that are read in one statement. A single log may have more.
+const batchBytes = 1 << 20
 
 type eventLogRow struct {
 	rundb.RunRow

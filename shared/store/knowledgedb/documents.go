@@ -121,23 +121,39 @@ type DocumentFilter struct {
 // likePattern escapes what is special to LIKE.
 var likePattern = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
+// DocumentSizes gives about the sizes of the documents that Documents reads, in their order.
+func (s *Store) DocumentSizes(ctx context.Context, org string, f DocumentFilter, after string, limit int) ([]int, error) {
+	return documentPage[int](ctx, s.db, `octet_length(d.name) + octet_length(d.notes::text) + octet_length(d.metadata::text)
+		+ coalesce(octet_length(d.url), 0) + coalesce(octet_length(d.error_message), 0) + 500`, org, f, after, limit)
+}
+
 // Documents reads up to limit documents of an organization, newest first; those older than the one of the id after, unless
 // that is empty.
 func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, after string, limit int) ([]domain.Document, error) {
-	query, args := `SELECT `+DocumentColumns+` FROM documents d WHERE d.org_id = $1 AND ($2 = '' OR d.status = $2)
+	rows, err := documentPage[DocumentRow](ctx, s.db, DocumentColumns, org, f, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	return documentsOf(rows)
+}
+
+// documentPage reads columns of the documents of a page.
+func documentPage[T any](
+	ctx context.Context, db *pg.DB, columns, org string, f DocumentFilter, after string, limit int,
+) (rows []T, err error) {
+	query, args := `SELECT `+columns+` FROM documents d WHERE d.org_id = $1 AND ($2 = '' OR d.status = $2)
 		AND ($3 = '' OR d.name ILIKE '%' || $3 || '%')`, []any{org, string(f.Status), likePattern.Replace(f.Query), limit}
 	if after != "" {
 		query, args = query+` AND d.id < $5`, append(args, after)
 	}
-	var rows []DocumentRow
-	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
-		rows = rows[:0]
+	err = db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
+		rows = nil
 		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.id DESC LIMIT $4`, args...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing documents: %w", err)
 	}
-	return documentsOf(rows)
+	return rows, nil
 }
 
 // OpenDocument is DocumentByID with the original, which is read as it is asked for, under ctx; not_found while it is to be

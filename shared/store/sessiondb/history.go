@@ -30,30 +30,59 @@ func (t Turn) Brought() ([]domain.Exchange, error) {
 	return out, nil
 }
 
-// historyBytes bounds the turns that are read in one statement. It is more than fits any model.
-const historyBytes = 8 << 20
+const (
+	// historyBytes bounds the turns that are read in one statement. It is more than fits any model.
+	historyBytes = 8 << 20
+	// shortHistory is how many bytes of turns ShortHistory reads at most.
+	shortHistory = 256 << 10
+)
 
-const historyQuery = `SELECT seq, message, earlier, answer FROM (
-  SELECT seq, message, earlier, answer,
-    sum(octet_length(message) + octet_length(answer) + coalesce(octet_length(earlier::text), 0)) OVER (ORDER BY seq DESC) AS bytes
-  FROM (SELECT r.seq, r.input->>'message' AS message, r.input->'history' AS earlier,
-	  CASE WHEN h.text = '' THEN $5 ELSE coalesce(h.text, r.answer) END AS answer
-	FROM runs r LEFT JOIN heard h ON h.run_id = r.id
-	WHERE r.org_id = $1 AND r.session_ref = $2 AND r.seq < $3
-	  AND (r.status = 'completed' AND r.answer IS NOT NULL OR h.run_id IS NOT NULL AND r.result IS NOT NULL)
-	ORDER BY r.seq DESC LIMIT $4) newest) sized
-WHERE bytes <= $6 ORDER BY seq`
+const historyQuery = `SELECT seq, CASE WHEN total <= $7 THEN message ELSE '' END AS message, CASE WHEN total <= $7 THEN earlier END AS earlier,
+  CASE WHEN total <= $7 THEN answer ELSE '' END AS answer, total FROM (
+  SELECT seq, message, earlier, answer, max(bytes) OVER () AS total FROM (
+    SELECT seq, message, earlier, answer,
+      sum(octet_length(message) + octet_length(answer) + coalesce(octet_length(earlier::text), 0)) OVER (ORDER BY seq DESC) AS bytes
+    FROM (SELECT r.seq, r.input->>'message' AS message, r.input->'history' AS earlier,
+	    CASE WHEN h.text = '' THEN $5 ELSE coalesce(h.text, r.answer) END AS answer
+	  FROM runs r LEFT JOIN heard h ON h.run_id = r.id
+	  WHERE r.org_id = $1 AND r.session_ref = $2 AND r.seq < $3
+	    AND (r.status = 'completed' AND r.answer IS NOT NULL OR h.run_id IS NOT NULL AND r.result IS NOT NULL)
+	  ORDER BY r.seq DESC LIMIT $4) newest) sized
+  WHERE bytes <= $6) fitting
+ORDER BY seq`
 
 // History reads the newest completed turns of a session before seq, oldest first, at most limit and 8 MiB. Of a spoken
 // answer it returns the part that the user heard, also if the run was cancelled because the user interrupted.
 func (s *Store) History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]Turn, error) {
-	var turns []Turn
-	err := s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
-		turns = nil
-		return stmt.SelectContext(ctx, &turns, org, sessionRef, seq, limit, unheard, historyBytes)
+	turns, _, err := s.history(ctx, org, sessionRef, seq, limit, historyBytes)
+	return turns, err
+}
+
+// ShortHistory is History if the turns have at most 256 KiB together. Otherwise it reads none, and returns their size.
+func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, seq, limit int) (turns []Turn, large int, err error) {
+	return s.history(ctx, org, sessionRef, seq, limit, shortHistory)
+}
+
+// history reads the turns, or their size if they have more bytes than most.
+func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, limit, most int) (turns []Turn, large int, err error) {
+	var rows []struct {
+		Turn
+
+		Total int `db:"total"`
+	}
+	err = s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
+		rows = nil
+		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, unheard, historyBytes, most)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading session history: %w", err)
+		return nil, 0, fmt.Errorf("reading session history: %w", err)
 	}
-	return turns, nil
+	if len(rows) > 0 && rows[0].Total > most {
+		return nil, rows[0].Total, nil
+	}
+	turns = make([]Turn, len(rows))
+	for i := range rows {
+		turns[i] = rows[i].Turn
+	}
+	return turns, 0, nil
 }

@@ -84,6 +84,10 @@ func (s *stage) Config(context.Context, string, string, int) (domain.Config, err
 
 func (s *stage) RunInput(context.Context, string, string) ([]byte, error) { return s.input, nil }
 
+func (s *stage) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {
+	return s.turns, 0, nil
+}
+
 func (s *stage) History(context.Context, string, int64, int, int) ([]sessiondb.Turn, error) {
 	return s.turns, nil
 }

@@ -24,8 +24,8 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		entered := map[string]func(){}
 		enter := func(name, org string, bytes int) {
 			go func() {
-				if leave, err := in.enter(t.Context(), org, bytes); err == nil {
-					entered[name] = leave
+				if turn, err := in.enter(t.Context(), org, bytes); err == nil {
+					entered[name] = func() { in.leave(turn) }
 				}
 			}()
 			synctest.Wait()

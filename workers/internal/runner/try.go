@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/shared/domain"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
+	"parley/shared/store/sessiondb"
 	"parley/workers/internal/agentloop"
 	"parley/workers/internal/tool"
 	"parley/workers/internal/toolset"
@@ -27,20 +29,21 @@ func (r *Runner) try(ctx context.Context, a *attempt) (agentloop.Output, error) 
 	if !a.claim.CallerAllowed {
 		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
 	}
-	leave, err := r.loadInput(ctx, a)
+	turns, room, err := r.load(ctx, a)
 	if err != nil {
 		return agentloop.Output{}, err
 	}
-	defer leave()
-	in, err := r.input(ctx, a)
+	defer r.inputs.leave(room)
+	in, err := r.input(ctx, a, turns)
 	if err != nil {
 		return agentloop.Output{}, err
 	}
+	r.keepHistory(a, room, in.History)
 	return r.loop.Run(ctx, in, journal{r.records, a}, a.events.loop)
 }
 
-// input gathers what the loop starts from.
-func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error) {
+// input gathers what the loop starts from. turns are the session's earlier ones.
+func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) (agentloop.Input, error) {
 	asked, err := a.claim.Input()
 	if err != nil {
 		return agentloop.Input{}, err
@@ -66,24 +69,18 @@ func (r *Runner) input(ctx context.Context, a *attempt) (agentloop.Input, error)
 		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
 		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
-	history, err := r.history(ctx, a, asked)
+	history, err := historyOf(turns, asked)
 	if err != nil {
 		return agentloop.Input{}, err
 	}
 	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
+	in.History = slices.Clone(in.History) // lets go of those that do not fit
 	return in, nil
 }
 
-// history gives what came before the message, oldest first: the session's earlier turns, each behind what its request
+// historyOf gives what came before the message, oldest first: the session's earlier turns, each behind what its request
 // brought along, and what this request brings along itself.
-func (r *Runner) history(ctx context.Context, a *attempt, asked domain.Input) ([]agentloop.Turn, error) {
-	if a.claim.Seq == 1 {
-		return plainTurns(asked.History), nil
-	}
-	turns, err := r.sessions.History(ctx, a.claim.OrganizationID, a.claim.SessionRef, a.claim.Seq, historyMax)
-	if err != nil {
-		return nil, retryable(err)
-	}
+func historyOf(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, error) {
 	history := make([]agentloop.Turn, 0, len(turns))
 	for _, t := range turns {
 		brought, err := t.Brought()

@@ -63,7 +63,15 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
-	docs, err := h.Store.Knowledge.Documents(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.After, p.Limit+1)
+	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
+	sizes, err := h.Store.Knowledge.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
+	if err == nil {
+		err = httpx.ReservePage(c, sizes, &p)
+	}
+	var docs []domain.Document
+	if err == nil {
+		docs, err = h.Store.Knowledge.Documents(ctx, org, filter, p.After, p.Limit+1)
+	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -61,27 +61,23 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		return
 	}
 	defer h.LeaveSeats(seats)
-	reader, err := h.openRun(c, runID, asked.Last)
+	from := asked.Last
+	if asked.Format != "" {
+		from = domain.EventID{} // an encoder must see the whole log
+	}
+	reader, err := h.openRun(c, runID, from)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer reader.Close()
-	if reader.AtEnd() { // browsers stop to reconnect
+	if reader.AtEnd(asked.Last) { // browsers stop to reconnect
 		c.Status(http.StatusNoContent)
 		return
 	}
 	if asked.Format == "" {
 		sendEvents(c, runID, reader, h.Permit(c))
 		return
-	}
-	if asked.Last != (domain.EventID{}) { // an encoder must see the whole log
-		reader.Close()
-		if reader, err = h.openRun(c, runID, domain.EventID{}); err != nil {
-			httpx.Fail(c, err)
-			return
-		}
-		defer reader.Close()
 	}
 	h.sendFormatted(c, runID, reader, asked)
 }

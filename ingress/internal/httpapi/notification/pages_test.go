@@ -1,0 +1,51 @@
+package notification
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/ingress/internal/httpapi/httpx"
+	"parley/shared/domain"
+	"parley/shared/id"
+	"parley/shared/store/notificationdb"
+)
+
+// The largest page of endpoints or notifications stays below the bound of a page: neither needs to be counted before it is read.
+func TestTheLargestPagesAreSmall(t *testing.T) {
+	t.Parallel()
+	const (
+		maxAddress = 2048 // bytes; of an endpoint's address
+		maxReason  = 4096 // the longest is a sentence about an address
+	)
+	// JSON writes each of these as six bytes.
+	escaped := func(n int) string { return strings.Repeat("<", n) }
+	now, agent, reason, code := domain.At(time.Now()), id.New(id.Agent), escaped(maxReason), 999
+	endpoint := domain.NotificationEndpoint{
+		ID: id.New(id.Endpoint), URL: escaped(maxAddress), Description: escaped(httpx.MaxDescription), Events: domain.NotificationEvents,
+		AgentID: &agent, DisabledReason: &reason, DisabledAt: &now, Secret: strings.Repeat("x", 64), PreviousUntil: &now,
+		Failures: 1 << 30, LastSuccessAt: &now, CreatedAt: now, UpdatedAt: now,
+	}
+	message := domain.Notification{
+		ID: id.New(id.Notification), EndpointID: endpoint.ID, Event: strings.Repeat("x", 64), Status: domain.NotificationDelivered,
+		Attempts: 1 << 30, ResponseCode: &code, NextAttemptAt: &now, CreatedAt: now, DeliveredAt: &now,
+	}
+	plain := strings.Repeat("x", maxReason) // the service's own sentences
+	message.Error = &plain
+	for name, tt := range map[string]struct {
+		entry   any
+		entries int
+	}{
+		"endpoints":     {endpoint, notificationdb.MaxEndpoints},
+		"notifications": {message, httpx.MaxPage + 1},
+	} {
+		body, err := json.Marshal(tt.entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := tt.entries * len(body); page > httpx.PageBytes {
+			t.Errorf("a page of %s has up to %d bytes", name, page)
+		}
+	}
+}
