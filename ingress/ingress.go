@@ -161,8 +161,8 @@ func (i *Ingress) httpDeps(limits *ratelimit.Limits, box *secrets.Box, signer *s
 }
 
 // accountLimits are the settings of what one person can multiply.
-func accountLimits(cfg Config) accountdb.AccountLimits {
-	return accountdb.AccountLimits{
+func accountLimits(cfg Config) accountdb.Limits {
+	return accountdb.Limits{
 		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: cfg.KeysPerUser,
 		OrganizationsPerUser: cfg.OrganizationsPerUser, MembershipsPerUser: cfg.MembershipsPerUser,
 	}

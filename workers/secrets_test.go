@@ -99,12 +99,12 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 		if n := counter(t, metrics, "tool"); n != 1 {
 			t.Errorf("counted %v", n)
 		}
-		if lines := log.lines("sealed values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.SealedKinds) {
+		if lines := log.lines("sealed values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.Kinds) {
 			t.Errorf("the check at the start said %s", lines)
 		}
 	})
 	if _, err := sealed.Reseal(t.Context(), st.Seals, sealedtest.Box(t, both),
-		func(v sealdb.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {}); err != nil {
+		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {}); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("after it", func(t *testing.T) { //nolint:paralleltest // the same

@@ -22,7 +22,7 @@ func (w *Workers) setUpTools() error {
 		return fmt.Errorf("reading SECRETS_KEY: %w", err)
 	}
 	open := func(sealed, org, target string) (string, error) {
-		return w.sealed.OpenText(sealdb.SealedTool, org, target, sealed)
+		return w.sealed.OpenText(sealdb.KindTool, org, target, sealed)
 	}
 	search, err := websearch.New(websearch.Config{
 		SearxngURL: w.cfg.SearxngURL, BraveAPIKey: w.cfg.BraveAPIKey, TavilyAPIKey: w.cfg.TavilyAPIKey, WikipediaURL: w.cfg.WikipediaURL,

@@ -14,8 +14,8 @@ const pageSize = 1000
 
 // Values lists what the database holds sealed; the store does.
 type Values interface {
-	SealedValues(ctx context.Context, kind sealdb.SealedKind, after sealdb.SealedValue, limit int) ([]sealdb.SealedValue, error)
-	SealedKeys(ctx context.Context, kind sealdb.SealedKind) ([]string, error)
+	SealedValues(ctx context.Context, kind sealdb.Kind, after sealdb.Value, limit int) ([]sealdb.Value, error)
+	SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, error)
 }
 
 // Key says what needs a key.
@@ -23,7 +23,7 @@ type Key struct {
 	ID    string
 	State State
 	// Values counts the values that need the key, by their kinds; kinds without any are absent.
-	Values map[sealdb.SealedKind]int
+	Values map[sealdb.Kind]int
 }
 
 // State is what SECRETS_KEY says of a key.
@@ -57,11 +57,11 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 		if n == 0 {
 			state = Current
 		}
-		keys = append(keys, Key{ID: keyID, State: state, Values: map[sealdb.SealedKind]int{}})
+		keys = append(keys, Key{ID: keyID, State: state, Values: map[sealdb.Kind]int{}})
 	}
 	configured, read := len(keys), 0
-	for _, kind := range sealdb.SealedKinds {
-		for at := (sealdb.SealedValue{}); ; {
+	for _, kind := range sealdb.Kinds {
+		for at := (sealdb.Value{}); ; {
 			page, err := values.SealedValues(ctx, kind, at, pageSize)
 			if err != nil {
 				return nil, err
@@ -70,7 +70,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 				for keyID := range strings.SplitSeq(value.Keys, ",") {
 					n := slices.IndexFunc(keys, func(k Key) bool { return k.ID == keyID })
 					if n < 0 {
-						n, keys = len(keys), append(keys, Key{ID: keyID, State: Missing, Values: map[sealdb.SealedKind]int{}})
+						n, keys = len(keys), append(keys, Key{ID: keyID, State: Missing, Values: map[sealdb.Kind]int{}})
 					}
 					keys[n].Values[kind]++
 				}

@@ -19,7 +19,7 @@ const (
 // Resealing is where values are resealed; the store is.
 type Resealing interface {
 	Values
-	Reseal(ctx context.Context, org string, values []sealdb.SealedValue, by sealdb.Resealer) ([]sealdb.Resealed, error)
+	Reseal(ctx context.Context, org string, values []sealdb.Value, by sealdb.Resealer) ([]sealdb.Resealed, error)
 }
 
 // Outcome counts what Reseal did.
@@ -32,10 +32,10 @@ type Outcome struct {
 // Reseal gives every value of the database the box's current key, while the service runs. Each batch is a transaction of its own, so it may
 // end at any time, and be started again. unopened is called for each value that no key opens, and progress after each batch.
 func Reseal(
-	ctx context.Context, values Resealing, box *secrets.Box, unopened func(sealdb.SealedValue), progress func(Outcome),
+	ctx context.Context, values Resealing, box *secrets.Box, unopened func(sealdb.Value), progress func(Outcome),
 ) (Outcome, error) {
 	r := &resealing{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
-	for _, kind := range sealdb.SealedKinds {
+	for _, kind := range sealdb.Kinds {
 		if err := r.kind(ctx, kind); err != nil {
 			return r.outcome, err
 		}
@@ -46,7 +46,7 @@ func Reseal(
 type resealing struct {
 	values   Resealing
 	by       resealer
-	unopened func(sealdb.SealedValue)
+	unopened func(sealdb.Value)
 	progress func(Outcome)
 	outcome  Outcome
 	again    bool // the present pass is not the first: what no key opens was counted before
@@ -54,7 +54,7 @@ type resealing struct {
 
 // kind goes over a kind's values until all that can be opened have the current key. Values move in the list as they are resealed, so that
 // a pass meets none twice. Another pass follows for those that were busy or came in between.
-func (r *resealing) kind(ctx context.Context, kind sealdb.SealedKind) error {
+func (r *resealing) kind(ctx context.Context, kind sealdb.Kind) error {
 	busy := 0
 	for pass := range maxPasses {
 		keys, err := r.values.SealedKeys(ctx, kind)
@@ -82,14 +82,14 @@ func (r *resealing) kind(ctx context.Context, kind sealdb.SealedKind) error {
 }
 
 // combination reseals the values that need a combination of keys, and gives how many others had locked.
-func (r *resealing) combination(ctx context.Context, kind sealdb.SealedKind, keys string) (busy int, err error) {
-	for at := (sealdb.SealedValue{Keys: keys}); ; {
+func (r *resealing) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
+	for at := (sealdb.Value{Keys: keys}); ; {
 		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
 		if err != nil {
 			return busy, err
 		}
 		listed := len(page)
-		page = slices.DeleteFunc(page, func(v sealdb.SealedValue) bool { return v.Keys != keys })
+		page = slices.DeleteFunc(page, func(v sealdb.Value) bool { return v.Keys != keys })
 		for batch := range batches(page) {
 			n, err := r.batch(ctx, batch)
 			if err != nil {
@@ -105,11 +105,11 @@ func (r *resealing) combination(ctx context.Context, kind sealdb.SealedKind, key
 }
 
 // batches cuts a page into parts of one organization each, which one transaction may take.
-func batches(page []sealdb.SealedValue) func(yield func([]sealdb.SealedValue) bool) {
-	return func(yield func([]sealdb.SealedValue) bool) {
+func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
+	return func(yield func([]sealdb.Value) bool) {
 		for len(page) > 0 {
 			n := 1
-			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != sealdb.SealedContent {
+			for n < min(len(page), batchRows) && page[n].OrganizationID == page[0].OrganizationID && page[0].Kind != sealdb.KindContent {
 				n++
 			}
 			if !yield(page[:n]) {
@@ -120,7 +120,7 @@ func batches(page []sealdb.SealedValue) func(yield func([]sealdb.SealedValue) bo
 	}
 }
 
-func (r *resealing) batch(ctx context.Context, batch []sealdb.SealedValue) (busy int, err error) {
+func (r *resealing) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
 	if pg.IsLocked(err) {
 		if len(batch) == 1 {
@@ -144,7 +144,7 @@ func (r *resealing) batch(ctx context.Context, batch []sealdb.SealedValue) (busy
 			r.outcome.Resealed++
 		case !r.again:
 			r.outcome.Unopened++
-			r.unopened(value.SealedValue)
+			r.unopened(value.Value)
 		}
 	}
 	r.progress(r.outcome)
@@ -169,20 +169,20 @@ func (r resealer) has(combination string) bool {
 }
 
 // place names a value's place, for the box.
-func place(kind sealdb.SealedKind, org, id string) string {
+func place(kind sealdb.Kind, org, id string) string {
 	switch kind {
-	case sealdb.SealedWidget:
+	case sealdb.KindWidget:
 		return secrets.WidgetIdentity(org, id)
-	case sealdb.SealedHook:
+	case sealdb.KindHook:
 		return secrets.Hook(org, id)
-	case sealdb.SealedNotification:
+	case sealdb.KindNotification:
 		return secrets.NotificationEndpoint(org, id)
 	default:
 		return secrets.AgentHeaders(org, id)
 	}
 }
 
-func (r resealer) ResealText(kind sealdb.SealedKind, org, id, sealed string) (string, error) {
+func (r resealer) ResealText(kind sealdb.Kind, org, id, sealed string) (string, error) {
 	if secrets.KeyID(sealed) == r.current {
 		return sealed, nil
 	}

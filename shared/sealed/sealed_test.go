@@ -29,7 +29,7 @@ func counted(t *testing.T, s *store.Store, setting string) string {
 	var out []string
 	for _, key := range keys {
 		line := string(key.State)
-		for _, kind := range sealdb.SealedKinds {
+		for _, kind := range sealdb.Kinds {
 			if n := key.Values[kind]; n > 0 {
 				line += fmt.Sprintf(" %s:%d", kind, n)
 			}
@@ -44,7 +44,7 @@ func reseal(ctx context.Context, t *testing.T, s sealed.Resealing, setting strin
 	t.Helper()
 	var unopened []string
 	outcome, err := sealed.Reseal(ctx, s, sealedtest.Box(t, setting),
-		func(v sealdb.SealedValue) { unopened = append(unopened, string(v.Kind)) }, func(sealed.Outcome) {})
+		func(v sealdb.Value) { unopened = append(unopened, string(v.Kind)) }, func(sealed.Outcome) {})
 	return outcome, unopened, err
 }
 
@@ -74,7 +74,7 @@ func TestReseal(t *testing.T) {
 	if got := counted(t, s, sealedtest.KeyB); got != "current, missing "+eachKind {
 		t.Errorf("without it: %s", got)
 	}
-	if got := len(house.Unopened(t, sealedtest.KeyB)); got != len(sealdb.SealedKinds) {
+	if got := len(house.Unopened(t, sealedtest.KeyB)); got != len(sealdb.Kinds) {
 		t.Errorf("without the key %d kinds are not opened", got)
 	}
 	both := sealedtest.KeyB + "," + sealedtest.KeyA
@@ -116,7 +116,7 @@ func TestResealGoesOnPastWhatNoKeyOpens(t *testing.T) {
 	if err != nil || outcome != (sealed.Outcome{Resealed: all, Unopened: all}) || len(unopened) != all {
 		t.Errorf("resealed %+v, %v, %v", outcome, unopened, err)
 	}
-	for _, kind := range sealdb.SealedKinds {
+	for _, kind := range sealdb.Kinds {
 		if !slices.Contains(unopened, string(kind)) {
 			t.Errorf("no %s is named among %v", kind, unopened)
 		}
@@ -127,7 +127,7 @@ func TestResealGoesOnPastWhatNoKeyOpens(t *testing.T) {
 	if got, want := counted(t, s, both), "current "+eachKind+", old hook:1, missing "+strings.ReplaceAll(eachKind, "hook:1 ", ""); got != want {
 		t.Errorf("counted %s, want %s", got, want)
 	}
-	if failed := lost.Unopened(t, strings.Repeat("0c", 32)); len(failed) != 1 || failed[sealdb.SealedHook] == nil {
+	if failed := lost.Unopened(t, strings.Repeat("0c", 32)); len(failed) != 1 || failed[sealdb.KindHook] == nil {
 		t.Errorf("with the lost key: %v", failed)
 	}
 }
@@ -192,7 +192,7 @@ type stopped struct {
 	stop    context.CancelFunc
 }
 
-func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.SealedValue, by sealdb.Resealer) ([]sealdb.Resealed, error) {
+func (s *stopped) Reseal(ctx context.Context, org string, values []sealdb.Value, by sealdb.Resealer) ([]sealdb.Resealed, error) {
 	if s.batches--; s.batches < 0 {
 		s.stop()
 	}

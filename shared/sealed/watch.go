@@ -28,13 +28,13 @@ type Watch struct {
 	unopened *prometheus.CounterVec
 	missing  *prometheus.GaugeVec
 	second   bool // another part of this process watches already
-	said     map[sealdb.SealedKind]string
+	said     map[sealdb.Kind]string
 }
 
 // NewWatch makes the watch of a part of a process. Parts that share a registry share their metrics, and only the first checks the database.
 func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
 	w := &Watch{
-		box: box, log: log, said: map[sealdb.SealedKind]string{},
+		box: box, log: log, said: map[sealdb.Kind]string{},
 		unopened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_secrets_unopened_total",
 			Help: "Times that a sealed value was needed and no key of SECRETS_KEY opened it, by what it is part of.",
@@ -57,30 +57,30 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 	if err != nil {
 		return nil, fmt.Errorf("registering metrics of sealed values: %w", err)
 	}
-	for _, kind := range sealdb.SealedKinds {
+	for _, kind := range sealdb.Kinds {
 		w.unopened.WithLabelValues(string(kind)) // from 0, so that the first one is an increase
 	}
 	return w, nil
 }
 
 // OpenText opens a sealed text. One that no key opens is reported, and the error is sealdb.ErrUnopened.
-func (w *Watch) OpenText(kind sealdb.SealedKind, org, id, sealed string) (string, error) {
+func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, error) {
 	plain, err := w.box.Open(sealed, place(kind, org, id))
 	if err != nil {
-		w.Unopened(sealdb.SealedValue{Kind: kind, Keys: secrets.KeyID(sealed), OrganizationID: org, ID: id})
+		w.Unopened(sealdb.Value{Kind: kind, Keys: secrets.KeyID(sealed), OrganizationID: org, ID: id})
 		return "", sealdb.ErrUnopened
 	}
 	return plain, nil
 }
 
 // UnopenedBytes is Unopened for a value whose sealed bytes say which key it needs; see sealdb.Store.ReportUnopened.
-func (w *Watch) UnopenedBytes(v sealdb.SealedValue, sealed []byte) {
+func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)
 	w.Unopened(v)
 }
 
 // Unopened reports a sealed value that was needed and could not be opened.
-func (w *Watch) Unopened(v sealdb.SealedValue) {
+func (w *Watch) Unopened(v sealdb.Value) {
 	w.unopened.WithLabelValues(string(v.Kind)).Inc()
 	why := "its key is not in SECRETS_KEY"
 	if slices.Contains(w.box.KeyIDs(), v.Keys) {
@@ -88,17 +88,17 @@ func (w *Watch) Unopened(v sealdb.SealedValue) {
 	}
 	var name string
 	switch v.Kind {
-	case sealdb.SealedHook, sealdb.SealedDelivery:
+	case sealdb.KindHook, sealdb.KindDelivery:
 		name = "hook_id"
-	case sealdb.SealedNotification:
+	case sealdb.KindNotification:
 		name = "endpoint_id"
-	case sealdb.SealedContent:
+	case sealdb.KindContent:
 		name = "hash"
 	default:
 		name = "agent_id"
 	}
 	log := w.log
-	if v.Kind == sealdb.SealedDelivery {
+	if v.Kind == sealdb.KindDelivery {
 		log = log.With().Str("delivery_id", v.Part).Logger()
 	}
 	log.Error().Str("kind", string(v.Kind)).Str("key_id", v.Keys).Str("org_id", v.OrganizationID).Str(name, v.ID).Str("reason", why).
@@ -130,7 +130,7 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 
 func (w *Watch) check(ctx context.Context, values Values) error {
 	known := w.box.KeyIDs()
-	for _, kind := range sealdb.SealedKinds {
+	for _, kind := range sealdb.Kinds {
 		combinations, err := values.SealedKeys(ctx, kind)
 		if err != nil {
 			return err

@@ -57,7 +57,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	ctx, stop := context.WithCancel(t.Context())
-	log, registry := &lines{most: len(sealdb.SealedKinds), closed: stop}, prometheus.NewRegistry()
+	log, registry := &lines{most: len(sealdb.Kinds), closed: stop}, prometheus.NewRegistry()
 	s := sealedtest.Open(t, dsn, sealedtest.KeyB)
 	w, err := sealed.NewWatch(sealedtest.Box(t, sealedtest.KeyB), registry, zerolog.New(log))
 	if err != nil {
@@ -67,7 +67,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 		t.Error(err)
 	}
 	keyA := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0]
-	for _, kind := range sealdb.SealedKinds {
+	for _, kind := range sealdb.Kinds {
 		want := `{"level":"error","kind":"` + string(kind) + `","key_id":"` + keyA + `","message":"sealed values need a key that SECRETS_KEY does not have`
 		if n := strings.Count(log.buf.String(), want); n != 1 {
 			t.Errorf("%d lines are about %s: %s", n, kind, &log.buf)
@@ -84,7 +84,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	if err := second.Run(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := second.OpenText(sealdb.SealedHook, "org_1", "hook_1", "v1."+keyA+".abc"); !errors.Is(err, sealdb.ErrUnopened) {
+	if _, err := second.OpenText(sealdb.KindHook, "org_1", "hook_1", "v1."+keyA+".abc"); !errors.Is(err, sealdb.ErrUnopened) {
 		t.Errorf("opened with %v", err)
 	}
 	if n := gauge(t, registry, "parley_secrets_unopened_total", "hook"); n != 1 {
@@ -101,8 +101,8 @@ type seen struct {
 	err   error
 }
 
-func (s *seen) SealedKeys(ctx context.Context, kind sealdb.SealedKind) ([]string, error) {
-	if s.kinds++; s.err != nil || s.kinds == len(sealdb.SealedKinds) {
+func (s *seen) SealedKeys(ctx context.Context, kind sealdb.Kind) ([]string, error) {
+	if s.kinds++; s.err != nil || s.kinds == len(sealdb.Kinds) {
 		defer s.stop()
 	}
 	if s.err != nil {
@@ -142,12 +142,12 @@ func TestWhyAValueIsNotOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := box.Seal("x", secrets.Hook("org_1", "hook_1"))
-	if plain, err := w.OpenText(sealdb.SealedHook, "org_1", "hook_1", good); err != nil || plain != "x" {
+	if plain, err := w.OpenText(sealdb.KindHook, "org_1", "hook_1", good); err != nil || plain != "x" {
 		t.Errorf("opened %q, %v", plain, err)
 	}
 	for value, want := range map[string]string{good: "belongs elsewhere", "v1.0a0a0a0a.x": "not in SECRETS_KEY", "plain": "malformed"} {
 		log.buf.Reset()
-		if _, err := w.OpenText(sealdb.SealedHook, "org_2", "hook_1", value); !errors.Is(err, sealdb.ErrUnopened) || !strings.Contains(log.buf.String(), want) {
+		if _, err := w.OpenText(sealdb.KindHook, "org_2", "hook_1", value); !errors.Is(err, sealdb.ErrUnopened) || !strings.Contains(log.buf.String(), want) {
 			t.Errorf("%s: %v, %s", value, err, &log.buf)
 		}
 	}

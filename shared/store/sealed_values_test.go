@@ -15,13 +15,13 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 	db := testkit.SQL(t, testkit.Postgres(t))
 	source := strings.Join(texts(t, db, `SELECT prosrc FROM pg_proc WHERE proname = 'sealed_values'`), "")
 	statements := regexp.MustCompile(`(?s)WHEN '(\w+)' THEN RETURN QUERY\s+(SELECT .*?LIMIT most);`).FindAllStringSubmatch(source, -1)
-	if len(statements) != len(sealdb.SealedKinds) {
-		t.Fatalf("%d statements were found for %d kinds", len(statements), len(sealdb.SealedKinds))
+	if len(statements) != len(sealdb.Kinds) {
+		t.Fatalf("%d statements were found for %d kinds", len(statements), len(sealdb.Kinds))
 	}
-	indexes := map[sealdb.SealedKind]string{
-		sealdb.SealedTool: "agents_sealed_tools", sealdb.SealedToolVersion: "agent_configs_sealed", sealdb.SealedWidget: "agents_sealed_widget",
-		sealdb.SealedHook: "hooks_sealed", sealdb.SealedNotification: "notification_endpoints_sealed", sealdb.SealedDelivery: "deliveries_sealed",
-		sealdb.SealedContent: "blob_chunks_sealed",
+	indexes := map[sealdb.Kind]string{
+		sealdb.KindTool: "agents_sealed_tools", sealdb.KindToolVersion: "agent_configs_sealed", sealdb.KindWidget: "agents_sealed_widget",
+		sealdb.KindHook: "hooks_sealed", sealdb.KindNotification: "notification_endpoints_sealed", sealdb.KindDelivery: "deliveries_sealed",
+		sealdb.KindContent: "blob_chunks_sealed",
 	}
 	arguments := strings.NewReplacer("after_keys", "'0a'", "after_owner", "'org_x'", "after_id", "'00'", "after_part", "'1'", "LIMIT most", "LIMIT 1")
 	for _, s := range statements {
@@ -37,7 +37,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = tx.Rollback() // it only reads
-		if index := indexes[sealdb.SealedKind(s[1])]; !strings.Contains(plan, `"Index Name": "`+index+`"`) || strings.Contains(plan, `"Sort"`) ||
+		if index := indexes[sealdb.Kind(s[1])]; !strings.Contains(plan, `"Index Name": "`+index+`"`) || strings.Contains(plan, `"Sort"`) ||
 			!strings.Contains(plan, `"Index Cond": "(ROW(`) {
 			t.Errorf("values of %s are not found by %s: %s", s[1], index, plan)
 		}

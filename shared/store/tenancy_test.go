@@ -454,7 +454,7 @@ var probes = []probe{
 		return body, err
 	}},
 	{"Reseal", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		values := []sealdb.SealedValue{{Kind: sealdb.SealedHook, ID: of.hook}, {Kind: sealdb.SealedNotification, ID: of.endpoint}, {Kind: sealdb.SealedDelivery, ID: of.hook, Part: "d"}}
+		values := []sealdb.Value{{Kind: sealdb.KindHook, ID: of.hook}, {Kind: sealdb.KindNotification, ID: of.endpoint}, {Kind: sealdb.KindDelivery, ID: of.hook, Part: "d"}}
 		for i := range values {
 			values[i].OrganizationID = org
 		}
@@ -600,7 +600,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 // overwriting puts texts of its own in the place of sealed values.
 type overwriting struct{}
 
-func (overwriting) ResealText(sealdb.SealedKind, string, string, string) (string, error) {
+func (overwriting) ResealText(sealdb.Kind, string, string, string) (string, error) {
 	return "theirs", nil
 }
 

@@ -45,7 +45,7 @@ type Widgets struct {
 
 // Opener opens stored secrets, and reports those that no key opens.
 type Opener interface {
-	OpenText(kind sealdb.SealedKind, org, id, sealed string) (string, error)
+	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
 // NewWidgets makes widgets that are read from l, and whose tokens are sealed with box. opener opens their identity secrets.
@@ -174,7 +174,7 @@ func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name stri
 	if err != nil || of.Secret == "" {
 		return "", "", wrong
 	}
-	secret, err := w.secrets.OpenText(sealdb.SealedWidget, of.OrganizationID, of.AgentID, of.Secret)
+	secret, err := w.secrets.OpenText(sealdb.KindWidget, of.OrganizationID, of.AgentID, of.Secret)
 	if err != nil {
 		return "", "", fmt.Errorf("opening identity secret: %w", err)
 	}

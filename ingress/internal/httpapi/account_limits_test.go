@@ -23,7 +23,7 @@ func (a answer) wantQuota(tb testing.TB, what string, most int, setting string) 
 func TestKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	w.store.Accounts.LimitAccounts(accountdb.AccountLimits{KeysPerOrganization: 2, KeysPerUser: 2})
+	w.store.Accounts.LimitAccounts(accountdb.Limits{KeysPerOrganization: 2, KeysPerUser: 2})
 	ada, victim := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	for scope, setting := range map[domain.KeyScope]string{domain.KeyScopeOrganization: "KEYS_PER_ORGANIZATION", domain.KeyScopeUser: "KEYS_PER_USER"} {
 		body := `{"name":"one more","scope":"` + string(scope) + `"}`
@@ -44,7 +44,7 @@ func TestKeysAreLimited(t *testing.T) {
 func TestOrganizationsAreLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	w.store.Accounts.LimitAccounts(accountdb.AccountLimits{OrganizationsPerUser: 2, MembershipsPerUser: 3})
+	w.store.Accounts.LimitAccounts(accountdb.Limits{OrganizationsPerUser: 2, MembershipsPerUser: 3})
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	create := func(by person) answer { return w.do("POST", "/api/organizations", `{"name":"another"}`, by.auth) }
 	create(ada).want(t, "a second one", 201, "")

@@ -24,7 +24,7 @@ func withKeys(t *testing.T, dsn, setting string) *arena {
 }
 
 // unopened reads how many values of a kind could not be opened.
-func (w *world) unopened(t *testing.T, kind sealdb.SealedKind) float64 {
+func (w *world) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	t.Helper()
 	families, err := w.sealed.Gather()
 	must(t, err)
@@ -40,7 +40,7 @@ func (w *world) unopened(t *testing.T, kind sealdb.SealedKind) float64 {
 }
 
 // errorLines are those of the log that say that a value of a kind cannot be opened.
-func (w *world) errorLines(kind sealdb.SealedKind, words ...string) int {
+func (w *world) errorLines(kind sealdb.Kind, words ...string) int {
 	n := 0
 next:
 	for line := range strings.Lines(w.log.String()) {
@@ -91,14 +91,14 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	download(gone).want(t, "downloading", 503, "unavailable")
 	body(gone).want(t, "a body", 503, "unavailable")
 	for _, c := range []struct {
-		kind  sealdb.SealedKind
+		kind  sealdb.Kind
 		id    string
 		times int
 	}{
-		{sealdb.SealedHook, `"hook_id":"` + hookID + `"`, 1}, // remembered for a moment
-		{sealdb.SealedWidget, `"agent_id":"` + widgetID + `"`, 1},
-		{sealdb.SealedContent, `"hash":"`, 1},
-		{sealdb.SealedDelivery, `"delivery_id":"d1"`, 1},
+		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // remembered for a moment
+		{sealdb.KindWidget, `"agent_id":"` + widgetID + `"`, 1},
+		{sealdb.KindContent, `"hash":"`, 1},
+		{sealdb.KindDelivery, `"delivery_id":"d1"`, 1},
 	} {
 		if n := gone.errorLines(c.kind, c.id, keyA, `"org_id":"`+h.org+`"`); n != c.times {
 			t.Errorf("%d lines of the log are about the %s, want %d: %s", n, c.kind, c.times, gone.log)
@@ -115,7 +115,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 
 	rotating := withKeys(t, dsn, both)
 	_, err := sealed.Reseal(t.Context(), rotating.store.Seals, sealedtest.Box(t, both),
-		func(v sealdb.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
+		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
 	// Who comes back while both keys are there gets a name of the new one.
 	anonymous = rotating.visit(widgetID, `"`+anonymous+`"`, widgetPage).want(t, "an anonymous visitor, with both", 201, "").text(t, "visitor")
@@ -146,7 +146,7 @@ func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	a.exec(`UPDATE hooks SET previous_secret = 'v1.0c0c0c0c.abc', previous_until = now() + interval '1 hour' WHERE id = $1`, hookID)
 	a.api.hooks.Hooks.Forget(hookID)
 	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery", 202, "")
-	if n := a.unopened(t, sealdb.SealedHook); n != 1 {
+	if n := a.unopened(t, sealdb.KindHook); n != 1 {
 		t.Errorf("%v were counted", n)
 	}
 	a.exec(`UPDATE hooks SET enabled = false, secret = 'v1.0c0c0c0c.abc' WHERE id = $1`, hookID)

@@ -166,23 +166,23 @@ func (h *House) Deliver(tb testing.TB, setting string, n int) {
 }
 
 // Unopened opens every value as a service with a setting of SECRETS_KEY does, and gives what went wrong, by kind.
-func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.SealedKind]error {
+func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 	tb.Helper()
 	s, box, ctx, org := Open(tb, h.DSN, setting), Box(tb, setting), tb.Context(), h.Organization
-	failed := map[sealdb.SealedKind]error{}
-	note := func(kind sealdb.SealedKind, err error) {
+	failed := map[sealdb.Kind]error{}
+	note := func(kind sealdb.Kind, err error) {
 		if err != nil {
 			failed[kind] = errors.Join(failed[kind], err)
 		}
 	}
-	text := func(kind sealdb.SealedKind, sealed, place, want string) {
+	text := func(kind sealdb.Kind, sealed, place, want string) {
 		got, err := box.Open(sealed, place)
 		if err == nil && got != want {
 			err = fmt.Errorf("opened %q, not %q", got, want)
 		}
 		note(kind, err)
 	}
-	tools := func(kind sealdb.SealedKind, t domain.Tools) {
+	tools := func(kind sealdb.Kind, t domain.Tools) {
 		place := secrets.AgentHeaders(org, h.Agent)
 		text(kind, t.HTTPRequest.Endpoints[0].Headers["Authorization"], place, Header)
 		text(kind, t.HTTPRequest.Endpoints[0].SigningSecret, place, Signing)
@@ -190,23 +190,23 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.SealedKind]er
 	}
 	agent, err := s.Agents.Agent(ctx, org, h.Agent)
 	must(tb, err)
-	tools(sealdb.SealedTool, agent.Tools)
-	text(sealdb.SealedWidget, agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, h.Agent), Identity)
+	tools(sealdb.KindTool, agent.Tools)
+	text(sealdb.KindWidget, agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, h.Agent), Identity)
 	for version := range agent.Version {
 		config, err := s.Executions.Config(ctx, org, h.Agent, version+1)
 		must(tb, err)
-		tools(sealdb.SealedToolVersion, config.Tools)
+		tools(sealdb.KindToolVersion, config.Tools)
 	}
 	hook, err := s.Hooks.ReceivingHook(ctx, h.HookID)
 	must(tb, err)
-	text(sealdb.SealedHook, hook.SealedSecrets[0], secrets.Hook(org, h.HookID), Hook)
-	text(sealdb.SealedNotification, h.endpointSecret(tb), secrets.NotificationEndpoint(org, h.EndpointID), Endpoint)
+	text(sealdb.KindHook, hook.SealedSecrets[0], secrets.Hook(org, h.HookID), Hook)
+	text(sealdb.KindNotification, h.endpointSecret(tb), secrets.NotificationEndpoint(org, h.EndpointID), Endpoint)
 	body, _, err := s.Hooks.DeliveryBody(ctx, org, h.HookID, "one")
 	if err == nil && string(body) != Body {
 		err = fmt.Errorf("opened %q", body)
 	}
-	note(sealdb.SealedDelivery, err)
-	note(sealdb.SealedContent, h.read(ctx, s))
+	note(sealdb.KindDelivery, err)
+	note(sealdb.KindContent, h.read(ctx, s))
 	return failed
 }
 

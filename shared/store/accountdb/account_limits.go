@@ -9,8 +9,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// AccountLimits bound what one person can multiply. 0 stands for no limit.
-type AccountLimits struct {
+// Limits bound what one person can multiply. 0 stands for no limit.
+type Limits struct {
 	KeysPerOrganization  int // that are neither revoked nor expired
 	KeysPerUser          int // likewise, of user keys
 	OrganizationsPerUser int // that a user owns
@@ -18,15 +18,15 @@ type AccountLimits struct {
 }
 
 // LimitAccounts sets the limits of accounts that the store makes from now on. It is for the start of a process.
-func (s *Store) LimitAccounts(limits AccountLimits) { s.bounds = limits }
+func (s *Store) LimitAccounts(limits Limits) { s.bounds = limits }
 
-func (s *Store) limits() AccountLimits { return s.bounds }
+func (s *Store) limits() Limits { return s.bounds }
 
-func (s *Organizations) limits() AccountLimits { return s.accounts.bounds }
+func (s *Organizations) limits() Limits { return s.accounts.bounds }
 
 // roomForKey reports conflict when an organization, or a user, has as many keys as it may. It keeps others from making more
 // of the same meanwhile. The organization must be locked.
-func (l AccountLimits) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
+func (l Limits) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	if k.OrganizationID != "" {
 		return room(ctx, tx, l.KeysPerOrganization,
@@ -45,7 +45,7 @@ func (l AccountLimits) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) er
 
 // roomForOrganization reports conflict when a user owns as many organizations as they may, or belongs to as many. It keeps
 // others from adding to them meanwhile.
-func (l AccountLimits) roomForOrganization(ctx context.Context, tx *sqlx.Tx, userID string) error {
+func (l Limits) roomForOrganization(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if err := l.roomForMembership(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {
 		return err
 	}
@@ -58,7 +58,7 @@ func (l AccountLimits) roomForOrganization(ctx context.Context, tx *sqlx.Tx, use
 
 // roomForMembership reports conflict when a user belongs to as many organizations as they may and would be new in this one.
 // It keeps others from adding to them meanwhile.
-func (l AccountLimits) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
+func (l Limits) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
 	if l.MembershipsPerUser == 0 {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 type Store struct {
 	db *pg.DB
 
-	bounds AccountLimits
+	bounds Limits
 }
 
 // New makes the store on a database.

@@ -148,6 +148,6 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 		return row.Body, row.ContentType, nil
 	}
 	body, err = s.seals.Open(row.Body, sealdb.DeliveryName(org, hookID, id),
-		sealdb.SealedValue{Kind: sealdb.SealedDelivery, OrganizationID: org, ID: hookID, Part: id})
+		sealdb.Value{Kind: sealdb.KindDelivery, OrganizationID: org, ID: hookID, Part: id})
 	return body, row.ContentType, err
 }

@@ -24,20 +24,20 @@ var ErrUnopened = errors.New("sealed value cannot be opened")
 
 // Resealer seals values with the current key. It returns a value that has this key as it is, and ErrUnopened for one that no key opens.
 type Resealer interface {
-	ResealText(kind SealedKind, org, id, sealed string) (string, error)
+	ResealText(kind Kind, org, id, sealed string) (string, error)
 	ResealBytes(sealed, associated []byte) ([]byte, error)
 }
 
 // Resealed is what became of a value.
 type Resealed struct {
-	SealedValue
+	Value
 
 	Err error // nil: it has the current key, or is gone. ErrUnopened: no key opens it, or a part of it, which stays as it is
 }
 
 // Reseal seals values of one organization again, in one short transaction that locks their rows. A change of the same row comes before or
 // after it, and is not lost.
-func (s *Store) Reseal(ctx context.Context, org string, values []SealedValue, by Resealer) ([]Resealed, error) {
+func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resealer) ([]Resealed, error) {
 	var out []Resealed
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = out[:0]
@@ -53,31 +53,31 @@ func (s *Store) Reseal(ctx context.Context, org string, values []SealedValue, by
 	return out, err
 }
 
-func reseal(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	// The secret before the present one is dropped once nobody may use it.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
-	if v.Kind == SealedTool || v.Kind == SealedWidget {
+	if v.Kind == KindTool || v.Kind == KindWidget {
 		if cleared, err := clearDeleted(ctx, tx, v); cleared || err != nil {
 			return err
 		}
 	}
 	switch v.Kind {
-	case SealedTool:
+	case KindTool:
 		return resealTools(ctx, tx, v, by)
-	case SealedToolVersion:
+	case KindToolVersion:
 		return resealConfig(ctx, tx, v, by)
-	case SealedWidget:
+	case KindWidget:
 		return resealPair(ctx, tx, v, by, `SELECT widget_secret AS secret, '' AS previous FROM agents`,
 			`UPDATE agents SET widget_secret = $3 WHERE id = $1 AND org_id = $2 AND $4 = ''`)
-	case SealedHook:
+	case KindHook:
 		return resealPair(ctx, tx, v, by, pair+`hooks`,
 			`UPDATE hooks SET secret = $3, previous_secret = $4 WHERE id = $1 AND org_id = $2`)
-	case SealedNotification:
+	case KindNotification:
 		return resealPair(ctx, tx, v, by, pair+`notification_endpoints`,
 			`UPDATE notification_endpoints SET secret = $3, previous_secret = nullif($4, '') WHERE id = $1 AND org_id = $2`)
-	case SealedDelivery:
+	case KindDelivery:
 		return resealDelivery(ctx, tx, v, by)
-	case SealedContent:
+	case KindContent:
 		return resealChunk(ctx, tx, v, by)
 	default:
 		return fmt.Errorf("no such kind of sealed value: %q", v.Kind)
@@ -85,13 +85,13 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error 
 }
 
 // clearDeleted drops the secrets of an agent that was deleted: its row stays for its runs, and nothing uses them.
-func clearDeleted(ctx context.Context, tx *sqlx.Tx, v SealedValue) (cleared bool, err error) {
+func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err error) {
 	return pg.AnyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
 		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
 }
 
 // resealTexts gives the texts with the current key. Those that no key opens stay as they are, with the error ErrUnopened.
-func resealTexts(v SealedValue, by Resealer, texts []string) (fresh []string, err error) {
+func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err error) {
 	fresh = slices.Clone(texts)
 	for i, sealed := range texts {
 		if sealed == "" {
@@ -111,7 +111,7 @@ func resealTexts(v SealedValue, by Resealer, texts []string) (fresh []string, er
 }
 
 // resealPair reseals a row that holds a secret and the one before it.
-func resealPair(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer, read, write string) error {
+func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
 		Previous string `db:"previous"`
@@ -168,7 +168,7 @@ func replacements(texts, fresh []string) (olds, news []string) {
 }
 
 // resealTools replaces sealed values within the tools as they are written, so that nothing else of them changes.
-func resealTools(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT tools FROM agents WHERE id = $1 AND org_id = $2 FOR NO KEY UPDATE`, v.ID, v.OrganizationID)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -199,7 +199,7 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) e
 }
 
 // resealConfig has a function of the schema replace them within a version of an agent, which the service may not change.
-func resealConfig(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT config -> 'tools' FROM agent_configs WHERE target_id = $1 AND version = $2::int AND org_id = $3`,
 		v.ID, v.Part, v.OrganizationID)
@@ -229,7 +229,7 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) 
 	return unopened
 }
 
-func resealDelivery(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+func resealDelivery(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var body []byte
 	err := tx.GetContext(ctx, &body, `SELECT body FROM deliveries WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3
 		AND sealed AND body IS NOT NULL FOR NO KEY UPDATE`, v.ID, v.Part, v.OrganizationID)
@@ -249,7 +249,7 @@ func resealDelivery(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer
 }
 
 // resealChunk reseals all pieces of a chunk, or none of them.
-func resealChunk(ctx context.Context, tx *sqlx.Tx, v SealedValue, by Resealer) error {
+func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	hash, err := hex.DecodeString(v.ID)
 	if err != nil {
 		return fmt.Errorf("reading hash: %w", err)

@@ -32,7 +32,7 @@ func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
 // ReportUnopened has report called with each content or body of a delivery that is read and that no key opens, and with its sealed bytes.
 // It is called before the store is used.
-func (s *Store) ReportUnopened(report func(v SealedValue, sealed []byte)) { s.unopened = report }
+func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
 // PieceName is the place of a content's piece, for the sealer: of no other organization, content or number.
 func PieceName(org string, hash []byte, n int) []byte {
@@ -71,12 +71,12 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 }
 
 // ContentValue names a chunk of a content for an operator.
-func ContentValue(org string, hash []byte, n int) SealedValue {
-	return SealedValue{Kind: SealedContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
+func ContentValue(org string, hash []byte, n int) Value {
+	return Value{Kind: KindContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
 }
 
 // Open opens a piece of the name, which is a part of v.
-func (s *Store) Open(piece, name []byte, v SealedValue) ([]byte, error) {
+func (s *Store) Open(piece, name []byte, v Value) ([]byte, error) {
 	if s.sealer == nil {
 		return nil, ErrContentSealed
 	}

@@ -10,7 +10,7 @@ type Store struct {
 	sealer  Sealer // nil: what is sealed cannot be opened
 	sealing int    // how many bytes longer a sealed piece is; 0: contents are stored as they are
 	// unopened, if not nil, is called with each content that no key of sealer opens.
-	unopened func(v SealedValue, sealed []byte)
+	unopened func(v Value, sealed []byte)
 }
 
 // New makes the store on a database.

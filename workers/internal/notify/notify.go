@@ -45,7 +45,7 @@ type Store interface {
 
 // Secrets opens the stored secrets of endpoints, and reports those that no key opens.
 type Secrets interface {
-	OpenText(kind sealdb.SealedKind, org, id, sealed string) (string, error)
+	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
 // Changes is told that an organization's notifications have changed.

@@ -41,7 +41,7 @@ func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 		}
 	}
 	both := sealedtest.Box(t, sealedtest.KeyB+","+sealedtest.KeyA)
-	_, err = sealed.Reseal(t.Context(), r.store.Seals, both, func(v sealdb.SealedValue) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
+	_, err = sealed.Reseal(t.Context(), r.store.Seals, both, func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
 	r.notifier(r.store.Notifications)
 	r.due()

@@ -66,7 +66,7 @@ func (n *Notifier) sign(header http.Header, c *notificationdb.ClaimedNotificatio
 	signatures := make([]string, 0, len(c.SealedSecrets))
 	var unopened error
 	for _, sealed := range c.SealedSecrets {
-		secret, err := n.secrets.OpenText(sealdb.SealedNotification, c.OrganizationID, c.EndpointID, sealed)
+		secret, err := n.secrets.OpenText(sealdb.KindNotification, c.OrganizationID, c.EndpointID, sealed)
 		if err != nil {
 			unopened = fmt.Errorf("opening secret: %w", err)
 			continue

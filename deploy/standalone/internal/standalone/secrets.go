@@ -178,7 +178,7 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	progress := con.Progress(quiet, "resealing")
 	defer progress.Done()
 	noted := time.Now()
-	return sealed.Reseal(ctx, st.Seals, box, func(v sealdb.SealedValue) {
+	return sealed.Reseal(ctx, st.Seals, box, func(v sealdb.Value) {
 		con.Notef("cannot be opened: %s (key %s)", v, v.Keys)
 	}, func(o sealed.Outcome) {
 		progress.Sayf("resealing: %d values", o.Resealed)
@@ -194,7 +194,7 @@ type keyView struct {
 	ID        string                    `json:"id"`
 	Place     int                       `json:"place,omitempty"` // in SECRETS_KEY, from 1
 	State     sealed.State              `json:"state"`
-	Values    map[sealdb.SealedKind]int `json:"values"`
+	Values    map[sealdb.Kind]int `json:"values"`
 	Total     int                       `json:"total"`
 	Removable bool                      `json:"removable"`
 }
@@ -216,7 +216,7 @@ func printKeys(con *console.Console, keys []sealed.Key) error {
 	_, _ = fmt.Fprintln(table, "KEY\tPLACE\tSTATE\tVALUES\tREMOVABLE\tNEEDED BY") // a Builder never fails
 	for _, view := range keysView(keys) {
 		var needed []string
-		for _, kind := range sealdb.SealedKinds {
+		for _, kind := range sealdb.Kinds {
 			if n := view.Values[kind]; n > 0 {
 				needed = append(needed, fmt.Sprintf("%s %d", kind, n))
 			}

@@ -144,7 +144,7 @@ func (l *liveHooks) open(found hookdb.ReceivingHook) (*liveHook, error) {
 	}
 	var unopened error
 	for _, sealed := range found.SealedSecrets {
-		secret, err := l.secrets.OpenText(sealdb.SealedHook, found.OrganizationID, found.ID, sealed)
+		secret, err := l.secrets.OpenText(sealdb.KindHook, found.OrganizationID, found.ID, sealed)
 		if err != nil {
 			unopened = fmt.Errorf("opening secret of hook: %w", err)
 			continue
