@@ -260,8 +260,8 @@ func ErasedKey() error {
 	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
 }
 
-// expiredKey is the refusal of a request whose key's run expired while it was read.
-func expiredKey() error {
+// ExpiredKey is the refusal of a request whose key's run expired while it was read.
+func ExpiredKey() error {
 	e := apierr.New(apierr.Unavailable, "the run of this idempotency key has just expired; try again")
 	e.RetryAfter = time.Second
 	return e
@@ -276,7 +276,7 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 		}
 		whole, err := r.store.Runs.RunByID(ctx, run.OrganizationID, "", run.Run.ID)
 		if apierr.CodeOf(err) == apierr.NotFound {
-			return nil, expiredKey()
+			return nil, ExpiredKey()
 		}
 		if err != nil {
 			return nil, err

@@ -211,3 +211,43 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 		t.Errorf("the answer to a cancellation: %d, Location %q", got.status, got.header.Get("Location"))
 	}
 }
+
+// Slow readers of one run whose log grows hold no more than their organization's share. A reader of another organization is served.
+func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
+	a := newWaitingArena(t, unlimited)
+	const size, readers, share = 12 << 20, 12, 20 << 20
+	a.api.large = httpx.LargeAnswers{PerOrganization: share, AtOnce: 80 << 20}
+	server := httptest.NewServer(a.serving())
+	t.Cleanup(server.Close)
+	h, victim := a.newHouse("red"), a.newHouse("victim")
+	runID := a.newChat(h, a.newAgent(h), "s", h.owner.auth, h.header)
+	a.hold(runID)
+	chat := a.newChat(victim, a.newAgent(victim), "s", victim.owner.auth, victim.header)
+	inUse := func() int64 {
+		runtime.GC()
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		return int64(now.HeapAlloc)
+	}
+	for range readers {
+		slowReader(t, server.URL+"/api/runs?stream=1&id="+runID, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
+	}
+	before := inUse()
+	a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events)
+		SELECT $1, $2, 1, n + 1, n + 1, 'message.delta {"text":"' || repeat('y', $3) || E'"}\n' FROM generate_series(1, 12) n`, runID, h.org, size/12)
+	counted := int64(0)
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers look at a log again after 5 seconds without news
+		<-time.After(200 * time.Millisecond)
+		counted = max(counted, a.api.large.Bytes())
+	}
+	if counted < size || counted > share {
+		t.Errorf("%d bytes are counted", counted)
+	}
+	if held := inUse() - before; held > 2*share {
+		t.Errorf("%d slow readers of %d bytes hold %d bytes of memory", readers, size, held)
+	}
+	res := slowReader(t, server.URL+"/api/runs?stream=1&id="+chat, victim.owner.auth, victim.header) //nolint:bodyclose // the same
+	if res.StatusCode != http.StatusOK {
+		t.Errorf("the victim's stream is %d beside them", res.StatusCode)
+	}
+}

@@ -1,9 +1,15 @@
 package httpapi
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gin-gonic/gin"
+
+	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/openai"
 	"parley/ingress/internal/openaiapi"
 	"parley/shared/domain"
@@ -212,6 +218,35 @@ func TestResponsesThatAreNoneAreNotFound(t *testing.T) {
 	chat := openaiapi.ResponseID(a.newChat(h, agentID, "s", h.key))
 	a.from("GET", "/v1/responses/"+chat+"?stream=true", "", h.key).want(t, "with its events", 400, "invalid_request stream")
 	a.from("GET", "/v1/responses/"+chat+"?stream=false&stream=false", "", h.key).want(t, "twice", 400, "invalid_request stream")
+}
+
+// A response in the background is not found once its run has expired. A request with its key that waits for room meanwhile may be repeated,
+// and begins another run.
+func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	a := newWaitingArena(t, unlimited)
+	h := a.newHouse("home")
+	body := `{"model":"` + a.newAgent(h) + `","input":"m","background":true}`
+	ask := func() answer { return a.from("POST", "/v1/responses", body, h.key, "Idempotency-Key: k") }
+	responseID := ask().want(t, "the first", 200, "").text(t, "id")
+	a.finish(strings.Repeat("x", 300<<10), runOf(responseID))
+
+	c, _ := gin.CreateTestContext(httptest.NewRecorder())
+	c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+	httpx.StateOf(c).Large = &a.api.large
+	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large answer is being made
+	replayed := make(chan answer, 1)
+	go func() { replayed <- ask() }()
+	<-time.After(2 * time.Second) // in which the replay begins to wait for its turn
+	a.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runOf(responseID))
+	httpx.EndReservation(c)
+	if got := (<-replayed).want(t, "a replay", 503, "unavailable"); got.header.Get("Retry-After") == "" {
+		t.Error("a replay has no Retry-After")
+	}
+	a.from("GET", "/v1/responses/"+responseID, "", h.key).want(t, "an expired response", 404, "not_found")
+	if again := ask().want(t, "again", 200, "").text(t, "id"); again == responseID {
+		t.Error("an expired response holds its key")
+	}
 }
 
 func TestRequestsForResponsesAreRefusedByName(t *testing.T) {

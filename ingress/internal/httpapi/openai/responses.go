@@ -89,7 +89,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		return
 	}
 	h.Dispatch.Release(sub)
-	if err := h.Runs.ReadDeferred(c, &sub.Run); err != nil {
+	if err := h.Runs.ReadBegun(c, &sub.Run); err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
 	}

@@ -213,6 +213,15 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	return nil
 }
 
+// ReadBegun is ReadDeferred for a run that a request began or found by its key. If the run has expired, the request may be repeated.
+func (h *Handler) ReadBegun(c *gin.Context, run *rundb.StoredRun) error {
+	err := h.ReadDeferred(c, run)
+	if apierr.CodeOf(err) == apierr.NotFound {
+		return dispatch.ExpiredKey()
+	}
+	return err
+}
+
 // postRuns acts on a run: cancels it, or decides what it waits for a person to decide.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)

@@ -80,7 +80,7 @@ func (h *Handler) unfinished(c *gin.Context, run *rundb.StoredRun) {
 		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
 		now = *run
 	}
-	if err := h.ReadDeferred(c, &now); err != nil {
+	if err := h.ReadBegun(c, &now); err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
 	}
