@@ -28,8 +28,8 @@ const (
 )
 
 // making decides when large answers are read from the database and rendered, which keeps a core busy here and one in PostgreSQL. One answer
-// is made at a time, and the next one begins after a pause as long as its making took, so that small requests find a core free. The next one
-// is that with the fewest bytes, including those of the organization's answers that were made lately. Many organizations that read large
+// is made at a time, and the next one begins after a pause as long as its making took, so that small requests find a core free. Next is the
+// answer with the fewest bytes, including those of its organization's answers that were made lately. Many organizations that read large
 // answers all the time thus delay another one's by the answer in progress and its pause.
 type making struct {
 	mu      sync.Mutex
