@@ -50,6 +50,7 @@ type databases struct {
 	dsn      func(database string) string
 	admin    *sql.DB // on the server's maintenance database
 	template string
+	copying  string // clause of CREATE DATABASE that copies the template fastest; the server's default when empty
 }
 
 // testDatabases is set up at first use, once for the test process.
@@ -63,7 +64,13 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDatabases(ctx, server.DSN("postgres"), server.DSN)
+	made, err := newDatabases(ctx, server.DSN("postgres"), server.DSN)
+	if err != nil {
+		return nil, err
+	}
+	// The default logs each page. Copying the files needs two checkpoints, which cost next to nothing without fsync.
+	made.copying = " STRATEGY = FILE_COPY"
+	return made, nil
 })
 
 // privatePostgres runs until this process ends: it is told then, and the reaper makes sure.
@@ -97,7 +104,7 @@ func newDatabases(ctx context.Context, dsn string, of func(string) string) (*dat
 }
 
 func (d *databases) clone(ctx context.Context, name string) error {
-	_, err := d.admin.ExecContext(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name)+" TEMPLATE "+pq.QuoteIdentifier(d.template))
+	_, err := d.admin.ExecContext(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name)+" TEMPLATE "+pq.QuoteIdentifier(d.template)+d.copying)
 	return err
 }
 
