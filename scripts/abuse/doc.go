@@ -16,7 +16,7 @@
 //   - the median or the 99th percentile beside the attack exceeds both twice its value alone and its value alone plus a floor;
 //   - the attack sent less than it had to, or the service refused it in another way than documented.
 //
-// The floors, 25 ms for the median and 100 ms for the percentile, are the time by which a scheduler delays a request on two cores that
+// The floors, 25 ms for the median and 75 ms for the percentile, are the time by which a scheduler delays a request on two cores that
 // attackers, victim, service and database share. They keep 3 ms beside 1 ms from being a failure. What is above the bound is measured
 // again, because the percentile of a short form is that of its slowest requests, and fails the test after three measurements in a row
 // on a quiet machine. A measurement during which other programs use more than a quarter of the machine can only show that the bound

@@ -14,7 +14,6 @@ import (
 	"parley/ingress/internal/openapi/openapitest"
 	"parley/ingress/internal/openid"
 	"parley/shared/apierr"
-	"parley/shared/domain"
 )
 
 // browser follows a login at the provider by hand: its cookies, and what it may be made to do wrong.
@@ -321,12 +320,11 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "cfo@example.com")
 	squatter := b.w.signUp("cfo@example.com")
-	key, _ := b.w.key(squatter, domain.KeyScopeUser)
 	first := b.back(b.begin(t, ""))
 	if first.status != http.StatusSeeOther {
 		t.Fatalf("taking over an account without anything: %d %s", first.status, first.body)
 	}
-	b.w.closed(squatter, key)
+	b.w.closed(squatter)
 	person := b.w.do("GET", "/api/auth/session", "", first.session()).want(t, "session", 200, "")
 	if person.text(t, "user.id") == squatter.id || person.text(t, "organization.id") == squatter.org || person.json(t, "organizations.1") != nil {
 		t.Errorf("the person is %s", person.body)

@@ -12,9 +12,9 @@ import (
 )
 
 // closed fails the test unless nothing opens an account any more.
-func (w *world) closed(p person, keys ...string) {
+func (w *world) closed(p person) {
 	w.t.Helper()
-	for _, credential := range append(keys, p.auth, p.cookie) {
+	for _, credential := range []string{p.auth, p.cookie} {
 		w.do("GET", "/api/auth/session", "", credential, "X-Organization-Id: "+p.org).want(w.t, "a credential of a closed account", 401, "unauthenticated")
 	}
 	w.loginFrom(p.email, password, home).want(w.t, "the password of a closed account", 401, "unauthenticated")
@@ -61,8 +61,6 @@ func TestLinksTakeUnusedAccountsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
 	owner, squatter := w.signUp("owner@example.com"), w.signUp("cfo@example.com")
-	userKey, _ := w.key(squatter, domain.KeyScopeUser)
-	orgKey, _ := w.key(squatter, domain.KeyScopeOrganization)
 	login := secrets.NewLinkToken()
 	must(t, w.store.Accounts.CreateLoginLink(t.Context(), squatter.id, secrets.Hash(login), time.Now().Add(time.Hour)))
 	token := w.add(owner, owner.org, "cfo@example.com", domain.RoleAdmin).token(t)
@@ -70,7 +68,7 @@ func TestLinksTakeUnusedAccountsOver(t *testing.T) {
 	if cfo.id == squatter.id || cfo.org != owner.org {
 		t.Errorf("the person is %+v", cfo)
 	}
-	w.closed(squatter, userKey, orgKey)
+	w.closed(squatter)
 	if a := w.do("GET", "/login?token="+login, ""); a.status != 410 {
 		t.Errorf("the squatter's login link: %d", a.status)
 	}
@@ -113,6 +111,29 @@ func TestLinksHurtNobody(t *testing.T) {
 	}
 	w.do("POST", "/api/auth/accept", accepting(w.add(ada, ada.org, ada.email+".example", domain.RoleMember).token(t), ""), ada.auth).
 		want(t, "an invitation of another address", 400, "invalid_request password:required")
+}
+
+// TestLinksCloseNoAccountInUse: each of these is something that the holder of an account would miss.
+func TestLinksCloseNoAccountInUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	stranger := w.signUp("stranger@example.com")
+	for name, use := range map[string]func(who person){
+		"an API key of the organization": func(who person) { w.key(who, domain.KeyScopeOrganization) },
+		"an API key of the user":         func(who person) { w.key(who, domain.KeyScopeUser) },
+		"a budget": func(who person) {
+			w.do("POST", "/api/budgets", `{"scope":"organization","metric":"runs","period":"day","limit":10}`, who.auth).want(t, "a budget", 201, "")
+		},
+		"a notification endpoint": func(who person) {
+			w.do("POST", "/api/notifications", `{"url":"https://example.com/told","events":["run.failed"]}`, who.auth).want(t, "an endpoint", 201, "")
+		},
+	} {
+		holder := w.signUp(strings.ReplaceAll(name, " ", ".") + "@example.com")
+		use(holder)
+		token := w.add(stranger, stranger.org, holder.email, domain.RoleMember).token(t)
+		w.do("POST", "/api/auth/accept", accepting(token, `,"password":"`+newPassword+`"`)).want(t, "taking over", 201, "")
+		w.do("GET", "/api/agents", "", holder.auth, "X-Organization-Id: "+holder.org).want(t, "the session of a holder with "+name, 200, "")
+	}
 }
 
 // TestLinksProveNothingToOthers: a squatter who invites themselves proves nothing to another organization.

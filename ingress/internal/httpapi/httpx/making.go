@@ -1,9 +1,9 @@
 package httpx
 
 import (
+	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -27,10 +27,13 @@ const (
 	maxMade  = 64 << 20
 )
 
+// agedBytes is how many bytes of its organization are left out of account for each second that an answer waits.
+const agedBytes = maxMade / 8
+
 // making decides when large answers are read from the database and rendered, which keeps a core busy here and one in PostgreSQL. One answer
 // is made at a time, and the next one begins after a pause as long as its making took, so that small requests find a core free. Next is the
-// answer with the fewest bytes, including those of its organization's answers that were made lately. Many organizations that read large
-// answers all the time thus delay another one's by the answer in progress and its pause.
+// answer of the organization that has had the fewest bytes made lately; a second of waiting makes up for agedBytes of them, so that nobody
+// waits for newcomers without end. Of equal ones it is the smallest.
 type making struct {
 	mu      sync.Mutex
 	busy    bool // an answer is being made, or the pause after it is not over
@@ -51,6 +54,7 @@ func (b madeBytes) now() float64 { return max(b.bytes-time.Since(b.at).Seconds()
 type makingTurn struct {
 	of    string // whose share it counts against
 	bytes int
+	came  time.Time
 	comes chan struct{}
 }
 
@@ -58,7 +62,7 @@ type makingTurn struct {
 func (m *making) wait(ctx context.Context, of string, bytes int) (made func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, makingWait)
 	defer cancel()
-	turn := &makingTurn{of: of, bytes: bytes, comes: make(chan struct{})}
+	turn := &makingTurn{of: of, bytes: bytes, came: time.Now(), comes: make(chan struct{})}
 	made = sync.OnceFunc(m.end)
 	m.mu.Lock()
 	own := 0
@@ -112,22 +116,23 @@ func (m *making) end() {
 	})
 }
 
-// start begins the turn of the answer with the fewest bytes, including those of its organization. It is called under the lock.
+// start begins the next turn. It is called under the lock.
 func (m *making) start() {
 	if m.busy || len(m.waiting) == 0 {
 		return
 	}
-	first, least := 0, math.Inf(1)
-	for at, turn := range m.waiting {
-		if bytes := m.made[turn.of].now() + float64(turn.bytes); bytes < least {
-			first, least = at, bytes
-		}
-	}
-	turn := m.waiting[first]
-	m.waiting = slices.Delete(m.waiting, first, first+1)
+	turn := slices.MinFunc(m.waiting, func(a, b *makingTurn) int {
+		return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a.bytes, b.bytes))
+	})
+	m.waiting = slices.DeleteFunc(m.waiting, func(other *makingTurn) bool { return other == turn })
 	m.busy, m.began = true, time.Now()
-	m.count(turn.of, least)
+	m.count(turn.of, m.made[turn.of].now()+float64(turn.bytes))
 	close(turn.comes)
+}
+
+// rank is the bytes of an answer's organization, less what its waiting makes up for. The least is next.
+func (m *making) rank(turn *makingTurn) float64 {
+	return m.made[turn.of].now() - time.Since(turn.came).Seconds()*agedBytes
 }
 
 // count notes how many bytes an organization's answers have, and forgets organizations all of whose bytes are forgiven.

@@ -64,7 +64,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		ask(t.Context(), "white", 8<<20)
 		ask(t.Context(), "black", 100<<10)
 		all.Wait()
-		if want := []string{"red", "black", "green", "blue", "white", "red"}; !slices.Equal(order, want) {
+		if want := []string{"red", "black", "green", "white", "blue", "red"}; !slices.Equal(order, want) {
 			t.Errorf("of several sizes, made in the order %v, want %v", order, want)
 		}
 		<-time.After(maxMade / forgiven * time.Second)
@@ -74,6 +74,50 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		if len(m.made) > 256 {
 			t.Errorf("%d organizations are remembered", len(m.made))
 		}
+	})
+}
+
+// Forty organizations that ask for small ones of the large answers, as often as they may, do not keep another one's large answer waiting.
+func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &making{}
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		ask := func(ctx context.Context, of string, bytes int, takes time.Duration) {
+			all.Go(func() {
+				if made, err := m.wait(ctx, of, bytes); err == nil {
+					<-time.After(takes)
+					made()
+				}
+			})
+		}
+		for n := range 40 {
+			all.Go(func() {
+				<-time.After(time.Duration(n) * time.Millisecond)
+				for ctx.Err() == nil {
+					ask(ctx, strconv.Itoa(n), 70<<10, 3*time.Millisecond)
+					<-time.After(100 * time.Millisecond)
+				}
+			})
+		}
+		<-time.After(5 * time.Second)
+		for n := range 5 {
+			began := time.Now()
+			made, err := m.wait(ctx, "victim", 4<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// There are 160 answers of 6 ms before it, and half a second for each 4 MiB that it has read before.
+			if waited, most := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > most {
+				t.Errorf("large answer %d waited for %s", n, waited)
+			}
+			<-time.After(20 * time.Millisecond)
+			made()
+			<-time.After(time.Second)
+		}
+		stop()
+		all.Wait()
 	})
 }
 
