@@ -152,7 +152,7 @@ func mayUse(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a list of 
 	case r.Role != "" && !who.Role.AtLeast(r.Role):
 		return apierr.New(apierr.PermissionDenied, "this takes the role %s", r.Role)
 	case r.Login && httpx.Identity(c).Token == "":
-		return apierr.New(apierr.PermissionDenied, "an API key has no login sessions: it is revoked instead")
+		return apierr.New(apierr.PermissionDenied, "this needs a login session, which an API key does not have")
 	case r.Person && who.UserID == "":
 		return apierr.New(apierr.PermissionDenied, "an organization's key is not a person and cannot own another organization")
 	}
