@@ -70,7 +70,9 @@ func (p *person) largeRun(t *testing.T) (path string) {
 	t.Helper()
 	a := p.post(t.Context(), "/api/agents?action=chat&id="+p.agent, p.byKey(),
 		map[string]any{"message": strings.Repeat("\U0001F4A3", largestCharacters), "sessionId": "largest"})
-	var run struct{ ID string }
+	var run struct {
+		ID string `json:"id"`
+	}
 	if err := cmp.Or(a.ok(http.StatusOK), json.Unmarshal(a.body, &run)); err != nil {
 		t.Errorf("a run with the largest message: %v", err)
 	}

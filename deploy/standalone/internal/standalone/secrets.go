@@ -191,12 +191,12 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 
 // keyView is a key as JSON shows it.
 type keyView struct {
-	ID        string                    `json:"id"`
-	Place     int                       `json:"place,omitempty"` // in SECRETS_KEY, from 1
-	State     sealed.State              `json:"state"`
+	ID        string              `json:"id"`
+	Place     int                 `json:"place,omitempty"` // in SECRETS_KEY, from 1
+	State     sealed.State        `json:"state"`
 	Values    map[sealdb.Kind]int `json:"values"`
-	Total     int                       `json:"total"`
-	Removable bool                      `json:"removable"`
+	Total     int                 `json:"total"`
+	Removable bool                `json:"removable"`
 }
 
 func keysView(keys []sealed.Key) []keyView {

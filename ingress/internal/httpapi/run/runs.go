@@ -157,7 +157,7 @@ func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration 
 	if given && (err != nil || seconds < 0) {
 		found.Add("wait", httpx.CodeInvalidValue, "must be a whole number of seconds")
 	}
-	return h.capped(seconds)
+	return capped(seconds, h.WaitDefault)
 }
 
 // findRun gives a run that the caller may read, as Store.ShortRun does, and notes for the log that the request is about it.

@@ -97,8 +97,8 @@ func (h *Handler) unfinished(c *gin.Context, run *rundb.StoredRun) {
 }
 
 // capped is a wait in seconds, cut to the setting.
-func (h *Handler) capped(seconds int) time.Duration {
-	return time.Duration(min(seconds, int(h.WaitDefault/time.Second))) * time.Second
+func capped(seconds int, longest time.Duration) time.Duration {
+	return time.Duration(min(seconds, int(longest/time.Second))) * time.Second
 }
 
 // preferredWait reads Prefer: wait=N in seconds, up to the setting, and respond-async, which is no wait. Unknown and malformed
@@ -120,7 +120,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 			if err != nil { // more than a number holds
 				seconds = math.MaxInt
 			}
-			wait, waits = h.capped(seconds), true
+			wait, waits = capped(seconds, h.WaitDefault), true
 		}
 	}
 	return wait
