@@ -22,7 +22,7 @@ import (
 // seedVariable repeats a storm.
 const seedVariable = "PARLEY_STORM_SEED"
 
-// storm runs hostile programs and honest ones at the same time, through one interpreter, with small limits.
+// storm runs hostile programs and honest ones at the same time, with small limits. Honest ones have more time: they wait for a core.
 func (s *suite) storm(t *testing.T) {
 	seed := seedOf(t)
 	n, hostileAtOnce, honestAtOnce := 100, 100, 100
@@ -31,8 +31,11 @@ func (s *suite) storm(t *testing.T) {
 	}
 	t.Logf("%d hostile and %d honest programs, %s=%d repeats them", n, n, seedVariable, seed)
 	limits := tight()
-	limits.Wall = max(3*time.Second, 5*s.measure(t))
+	wall := max(3*time.Second, 5*s.measure(t))
+	limits.Wall = wall
 	in := s.python(t, limits)
+	limits.Wall = patience / 2
+	honestIn := s.python(t, limits)
 	tree := newTree(t)
 	before := hashes(t, tree)
 	hostile := make([]ran, n)
@@ -50,7 +53,7 @@ func (s *suite) storm(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				begin := time.Now()
-				honest[i], errs[i] = begun(ctx, in, python.Program{Code: good[i].code})
+				honest[i], errs[i] = begun(ctx, honestIn, python.Program{Code: good[i].code})
 				s.honestTook(time.Since(begin))
 			})
 		})
@@ -63,7 +66,7 @@ func (s *suite) storm(t *testing.T) {
 		}
 	}
 	for i, r := range hostile {
-		s.verifyHostile(t, bad[i], r, limits.Wall)
+		s.verifyHostile(t, bad[i], r, wall)
 	}
 	if after := hashes(t, tree); !slices.Equal(before, after) {
 		t.Errorf("files of the host were changed: before %v, after %v", before, after)
