@@ -31,7 +31,7 @@ long := $(filter-out 0 no,$(LONG))
 # -count=1: tests of real processes are run, not remembered.
 # -vet=off, -w: lint vets, and nobody debugs what is linked for one run.
 gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- \
-	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 20m) -count=1 -vet=off -ldflags=-w
+	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 40m) -count=1 -vet=off -ldflags=-w
 # $(call run-tests,FLAGS,PACKAGES)
 run-tests = $(if $(FLAKY),bin/retest -flaky $(FLAKY) -packages "$(2)" -- $(gotest) $(1),$(gotest) $(1) $(2))
 
