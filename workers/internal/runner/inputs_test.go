@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -21,10 +22,13 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInputs()
+		var mu sync.Mutex
 		entered := map[string]func(){}
 		enter := func(name, org string, bytes int) {
 			go func() {
 				if turn, err := in.enter(t.Context(), org, bytes); err == nil {
+					mu.Lock()
+					defer mu.Unlock()
 					entered[name] = func() { in.leave(turn) }
 				}
 			}()
@@ -33,6 +37,8 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		want := func(when string, names ...string) {
 			t.Helper()
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			if len(entered) != len(names) {
 				t.Errorf("%s: %d have room, want %v", when, len(entered), names)
 			}
@@ -43,8 +49,11 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 			}
 		}
 		leave := func(name string) {
-			entered[name]()
+			mu.Lock()
+			gone := entered[name]
 			delete(entered, name)
+			mu.Unlock()
+			gone()
 		}
 		enter("a1", "a", 7*inputMiB)
 		enter("a2", "a", 3*inputMiB)
