@@ -163,7 +163,7 @@ func (r *slowReading) held(more int) {
 	r.reading += more
 }
 
-// begun waits until answers are being read, and as many requests were answered as there are readers.
+// begun waits until answers are being read and there were as many answers as there are readers.
 func (r *slowReading) begun(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()

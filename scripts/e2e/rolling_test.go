@@ -16,21 +16,22 @@ const (
 	// rollingGrace is how long an ingress that stops goes on serving; balancerAsks is how often the balancer asks whether one is ready.
 	rollingGrace = 2 * time.Second
 	balancerAsks = 100 * time.Millisecond
-	// balancerPatience is how long what an ingress said is believed; an ingress that takes longer to say it is not ready.
+	// balancerPatience is how long an answer of /readyz counts. An ingress that answers more slowly counts as not ready.
 	balancerPatience = rollingGrace / 2
 	// balancerConns is how many connections to one ingress are kept.
 	balancerConns = 16
-	// balancerHolds is for how long it holds a request for which no ingress is ready.
+	// balancerHolds is how long the balancer holds a request while no ingress is ready.
 	balancerHolds = 30 * time.Second
 )
 
-// balancer sends each request to the next of the ingresses that said lately that they are ready, and holds those for which there is none. It keeps its connections, sends nothing a second time, and is told of no restart: what it knows of an ingress is /readyz.
+// balancer sends each request to the next ready ingress, and holds requests while none is ready. It keeps its connections, sends nothing
+// twice, and learns of restarts only from /readyz.
 type balancer struct {
 	by *http.Client
 
 	mu    sync.Mutex
 	edges []*edge
-	asked map[*edge]time.Time // when the ingress was asked that said last that it is ready; none if it said something else since
+	asked map[*edge]time.Time // when the ingress got the request that it answered with ready; missing if its latest answer was another
 	turn  int
 }
 
@@ -76,7 +77,7 @@ func (b *balancer) await(t *testing.T, e *edge) {
 	})
 }
 
-// ready reports whether an ingress said lately that it is ready. It is called under the lock.
+// ready reports whether an ingress has recently answered that it is ready. The caller holds the lock.
 func (b *balancer) ready(e *edge) bool { return time.Since(b.asked[e]) < balancerPatience }
 
 // post sends a trigger of an account to the ingress whose turn it is.

@@ -303,7 +303,7 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 	t.Logf("%d keys, each posted twice, %d times answered with 202", len(r.asked), waited)
 }
 
-// wantHistory looks at what the last run of a session was shown: the newest turns in it, whichever release had written them.
+// wantHistory checks that the last run of a session was shown its newest turns, whichever release had written them.
 func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	t.Helper()
 	history, at := model.historyOf(upgradeTrigger(client, last).message), 0

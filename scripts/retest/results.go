@@ -88,7 +88,7 @@ func (r *results) add(e event) {
 	}
 }
 
-// How many packages and tests slowest lists, if a run has tested more packages than a few.
+// slowest lists at most this many packages and tests, and none for a run of a few packages.
 const (
 	slowPackages = 15
 	slowTests    = 25

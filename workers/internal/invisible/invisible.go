@@ -12,14 +12,14 @@ import (
 // Names are the classes (".name") and ids ("#name") that style sheets hide.
 type Names map[string]bool
 
-// hiddenStyle is what an element's own style says to hide it by.
+// hiddenStyle matches a style attribute that hides its element.
 var hiddenStyle = regexp.MustCompile(`(?i)(?:^|;)\s*(?:` + strings.Join([]string{
 	`display\s*:\s*none`, `visibility\s*:\s*(?:hidden|collapse)`, `opacity\s*:\s*0?\.?0+\s*(?:!|;|$)`, `font-size\s*:\s*0(?:\.0+)?(?:[a-z%]+)?\s*(?:!|;|$)`,
 	`color\s*:\s*transparent`, `(?:left|top|right|text-indent)\s*:\s*-\d{3,}`, `clip\s*:\s*rect\(\s*0`, `clip-path\s*:\s*inset\(\s*(?:50|100)%`,
 	`(?:max-)?(?:width|height)\s*:\s*0(?:px)?\s*(?:!|;|$)`, `content-visibility\s*:\s*hidden`, `transform\s*:\s*scale\(\s*0\s*\)`,
 }, "|") + `)`)
 
-// hiddenClasses are the usual names of what only screen readers are to say, and of nothing to be seen.
+// hiddenClasses are common classes of text for screen readers only, and of hidden elements.
 var hiddenClasses = map[string]bool{
 	"sr-only": true, "visually-hidden": true, "visuallyhidden": true, "screen-reader-text": true, "screen-reader-only": true,
 	"hidden": true, "d-none": true,
@@ -49,7 +49,7 @@ func Element(n *html.Node, names Names) bool {
 	})
 }
 
-// Rules of a style sheet, outside of at-rules; what such a rule says to hide; a selector that is one class or id.
+// Parts of a style sheet: a rule, a declaration that hides elements, a comment, and a selector that is one class or id.
 var (
 	styleRule   = regexp.MustCompile(`([^{}]*)\{([^{}]*)\}`)
 	styleHides  = regexp.MustCompile(`(?i)(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)`)
@@ -57,8 +57,8 @@ var (
 	simpleStyle = regexp.MustCompile(`^[.#][\w-]+$`)
 )
 
-// maxStyle bounds a style sheet.
-const maxStyle = 200_000 // bytes of a style sheet that are looked at
+// maxStyle is how many bytes of a style sheet are read.
+const maxStyle = 200_000
 
 // Add adds the classes and ids that a style sheet hides.
 func (n Names) Add(sheet string) {

@@ -109,8 +109,8 @@ func (in *inputs) add(org string, bytes int) {
 	}
 }
 
-// load reads what a run's claim does not hold: an input that was too large for it, and the earlier turns of its session. If these are large
-// it waits until there is room for both. The caller leaves the room, which is nil if none was needed.
+// load reads what a run's claim does not hold: an input that was too large for it, and the earlier turns of its session. If these are
+// large, load waits until there is room for both. The caller gives the room back. It is nil if none was needed.
 func (r *Runner) load(ctx context.Context, a *attempt) (turns []sessiondb.Turn, room *inputTurn, err error) {
 	c, large := a.claim, 0
 	if c.Seq > 1 {

@@ -47,7 +47,7 @@ type Queue interface {
 	HandOver(ctx context.Context, freed map[queuedb.Lane]int, window int) ([]domain.Job, error)
 }
 
-// History reads the earlier turns of a run's session. ShortHistory reads none of many bytes, and returns how many these are.
+// History reads the earlier turns of a run's session. ShortHistory returns the size of a large history instead of its turns.
 type History interface {
 	ShortHistory(ctx context.Context, org string, sessionRef int64, seq, limit int) (turns []sessiondb.Turn, large int, err error)
 	History(ctx context.Context, org string, sessionRef int64, seq, limit int) ([]sessiondb.Turn, error)

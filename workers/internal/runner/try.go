@@ -74,7 +74,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		return agentloop.Input{}, err
 	}
 	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
-	in.History = slices.Clone(in.History) // lets go of those that do not fit
+	in.History = slices.Clone(in.History) // releases the turns that do not fit
 	return in, nil
 }
 

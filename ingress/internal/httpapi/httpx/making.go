@@ -27,13 +27,13 @@ const (
 	maxMade  = 64 << 20
 )
 
-// agedBytes is how many bytes of its organization are left out of account for each second that an answer waits.
+// agedBytes is by how many bytes a second of waiting lowers the rank of an answer.
 const agedBytes = maxMade / 8
 
-// making decides when large answers are read from the database and rendered, which keeps a core busy here and one in PostgreSQL. One answer
-// is made at a time, and the next one begins after a pause as long as its making took, so that small requests find a core free. Next is the
-// answer of the organization that has had the fewest bytes made lately; a second of waiting makes up for agedBytes of them, so that nobody
-// waits for newcomers without end. Of equal ones it is the smallest.
+// making decides when large answers are read from the database and rendered. That keeps a core busy here and one in PostgreSQL. So one
+// answer is made at a time, and a pause as long as its making follows, in which small requests find a core free. The answer with the
+// lowest rank is next: that of the organization which has had the fewest bytes made lately. Waiting lowers the rank, so that newcomers do
+// not delay an answer without end. Of equal ranks the smallest answer is next.
 type making struct {
 	mu      sync.Mutex
 	busy    bool // an answer is being made, or the pause after it is not over
@@ -130,7 +130,7 @@ func (m *making) start() {
 	close(turn.comes)
 }
 
-// rank is the bytes of an answer's organization, less what its waiting makes up for. The least is next.
+// rank is how many bytes the answer's organization has had made lately, less agedBytes for each second that the answer has waited.
 func (m *making) rank(turn *makingTurn) float64 {
 	return m.made[turn.of].now() - time.Since(turn.came).Seconds()*agedBytes
 }

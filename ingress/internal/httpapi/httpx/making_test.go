@@ -77,7 +77,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	})
 }
 
-// Forty organizations that ask for small ones of the large answers, as often as they may, do not keep another one's large answer waiting.
+// Forty organizations that request answers of 70 KiB as often as they may delay an answer of 4 MiB by little.
 func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -177,7 +177,7 @@ func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, be
 	httpx.WriteJSON(c, http.StatusOK, shownSession(page, limit))
 }
 
-// maxTurn is how many bytes a turn's messages may have together: those of a longer turn are cut.
+// maxTurn bounds the bytes of a turn's messages. The messages of a larger turn are cut.
 const maxTurn = 8 << 20
 
 // shownSession shows a page of a session: turns of at most httpx.PageBytes together, or one turn.

@@ -22,7 +22,8 @@ import (
 // seedVariable repeats a storm.
 const seedVariable = "PARLEY_STORM_SEED"
 
-// storm runs hostile programs and honest ones at the same time, with small limits. Honest ones have more time: they wait for a core.
+// storm runs hostile programs and honest ones at the same time, with small limits. Honest ones have more time: they
+// wait for a core.
 func (s *suite) storm(t *testing.T) {
 	seed := seedOf(t)
 	n, hostileAtOnce, honestAtOnce := 100, 100, 100
