@@ -21,6 +21,7 @@ var withoutOrganizations = map[string]string{
 	"demo_clients":     "counts of client addresses",
 	"rate_buckets":     "counts of limits, under names that are hashes or ids",
 	"goose_db_version": "the schema's version; the service cannot read it",
+	"function_files":   "which functions are applied; the service cannot read it",
 }
 
 func texts(t *testing.T, db *sql.DB, query string, args ...any) []string {

@@ -130,11 +130,11 @@ func onePerKey(rows []NewRun) []NewRun {
 // The statements are in the schema, as are those of the other functions called here: each names the organizations of its
 // rows and then works on these rows alone, in one round trip.
 const (
-	// acceptSingleQuery is for what most runs are, see single; migrations/0024_dispatch.sql.
-	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs_2($1, $2, $3, $4)`
-	// acceptQuery is for all runs; migrations/0024_dispatch.sql.
+	// acceptSingleQuery is for what most runs are, see single.
+	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs($1, $2, $3, $4)`
+	// acceptQuery is for all runs.
 	acceptQuery = `SELECT run_id, created_at, dispatched
-FROM accept_runs_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+FROM accept_runs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 )
 
 // acceptance gives the statement that accepts the runs, and its arguments. taken are the slots of their lanes.
