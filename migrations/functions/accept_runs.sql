@@ -1,8 +1,6 @@
--- Accepts runs and returns those that were inserted. $1 to $18 are columns, one array each: ids, organizations, agents,
--- templates, caller kinds, principals, session ids, session keys, trigger types, automations, idempotency keys, their
--- hashes, fingerprints, inputs, lanes, dedupes, reply subjects, traceparents. $19 and $20 are retentions and deadlines in
--- seconds, $21 the free slots of each run's lane, $22 the time until the first redispatch, $23 the API keys, and $24 the
--- delays in milliseconds: 0 for none, -1 until the run is released.
+-- Accepts runs and returns those that were inserted. $1 are the runs, $2 their organizations without repetition, $3 the
+-- free slots of each run's lane by its turn, which counts from 0, and $4 is the time until the first redispatch. A run's
+-- hold is its delay in milliseconds: 0 for none, -1 until it is released.
 --
 -- A run is not returned if its agent is missing or refuses the caller, or if another run has its idempotency key. The
 -- caller has counted the slots. A delayed run takes none, and neither does one that is not the first of its session. The
@@ -10,8 +8,7 @@
 --
 -- The joins are on single columns, and both checks hide from the planner that they are anti joins. Otherwise it expects
 -- one row and compares each row of the batch with each other, or reads all open runs.
-CREATE OR REPLACE FUNCTION accept_runs(text[], text[], text[], text[], text[], text[], text[], bytea[], text[], text[], text[],
-    bytea[], bytea[], text[], text[], text[], text[], text[], int[], int[], int[], interval, text[], bigint[])
+CREATE OR REPLACE FUNCTION accept_runs(new_run[], text[], int[], interval)
   RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean)
   LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -20,15 +17,9 @@ DECLARE
 BEGIN
   RETURN QUERY
   WITH batch AS MATERIALIZED (
-    SELECT id, org_id, nullif(agent_id, '') AS agent_id, nullif(template_id, '') AS template_id, caller_kind, principal,
-      session_id, session_key, trigger_type, nullif(automation_id, '') AS automation_id, nullif(key, '') AS key,
-      nullif(key_hash, '') AS key_hash, nullif(fingerprint, '') AS fingerprint, input, lane, dedupe, reply_to, traceparent,
-      retention, deadline, slots, nullif(key_id, '') AS key_id, hold, n
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::text[], $10::text[],
-      $11::text[], $12::bytea[], $13::bytea[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::int[], $20::int[], $21::int[],
-      $23::text[], $24::bigint[])
-      WITH ORDINALITY AS u (id, org_id, agent_id, template_id, caller_kind, principal, session_id, session_key, trigger_type,
-      automation_id, key, key_hash, fingerprint, input, lane, dedupe, reply_to, traceparent, retention, deadline, slots, key_id, hold, n)
+    SELECT id, org_id, agent_id, template_id, caller_kind, principal, session_id, session_key, trigger_type, automation_id, key, key_hash,
+      fingerprint, input, lane, dedupe, reply_to, traceparent, retention, deadline, hold, key_id, turn AS n, ($3)[turn + 1] AS slots
+    FROM unnest($1)
   ), eligible AS MATERIALIZED (
     SELECT b.*, coalesce(a.version, t.version) AS config_version
     FROM batch b
@@ -57,7 +48,7 @@ BEGIN
     INSERT INTO runs (id, org_id, agent_id, template_id, config_version, session_ref, seq, session_id, principal, caller_kind,
       trigger_type, automation_id, idempotency_key, idempotency_hash, fingerprint, input, retention, sweep_after, created_at, key_id)
     SELECT id, org_id, agent_id, template_id, config_version, ref, seq, session_id, principal, caller_kind, trigger_type,
-      automation_id, key, key_hash, fingerprint, input::json, retention,
+      automation_id, key, key_hash, fingerprint, input, retention,
       CASE WHEN retention > 0 THEN now() + make_interval(secs => retention) END, date_trunc('milliseconds', clock_timestamp()), key_id
     FROM placed ORDER BY key_hash, id
     ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING
@@ -66,7 +57,7 @@ BEGIN
     INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dispatched_at,
       next_dispatch_at, not_before, dedupe, reply_to, traceparent, deadline)
     SELECT i.id, p.org_id, p.agent_id, p.ref, p.seq, p.lane, 'queued', p.dispatch, p.dispatch::int,
-      CASE WHEN p.dispatch THEN clock_timestamp() END, CASE WHEN p.dispatch THEN clock_timestamp() + $22::interval END,
+      CASE WHEN p.dispatch THEN clock_timestamp() END, CASE WHEN p.dispatch THEN clock_timestamp() + $4 END,
       CASE WHEN p.hold > 0 THEN i.created_at + make_interval(secs => p.hold / 1000.0) WHEN p.hold < 0 THEN 'infinity' END,
       p.dedupe, p.reply_to, p.traceparent, i.created_at + make_interval(secs => p.deadline + greatest(p.hold, 0) / 1000.0)
     FROM inserted i JOIN placed p ON p.id = i.id

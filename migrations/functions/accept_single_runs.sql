@@ -1,6 +1,6 @@
--- Accepts runs of agents that each have a new session to themselves and are not delayed: accept_runs for most runs. $1 are
--- the runs, $2 their organizations without repetition (org_no counts from 1), $3 the free slots of each run's lane by its
--- turn, which counts from 0, and $4 is the time until the first redispatch. Rows of waiting_lanes are locked last, in order.
+-- Accepts runs of agents that each have a new session to themselves and are not delayed: accept_runs for most runs, with
+-- the same arguments. org_no is the place of the run's organization in $2 and counts from 1. Rows of waiting_lanes are
+-- locked last, in order.
 CREATE OR REPLACE FUNCTION accept_single_runs(new_run[], text[], int[], interval)
   RETURNS TABLE (run_id text, created_at timestamptz, dispatched boolean)
   LANGUAGE plpgsql AS $$
