@@ -21,7 +21,7 @@ import (
 
 const (
 	// releaseBefore is the commit of the release before this one, which services are upgraded from.
-	releaseBefore = "66da96053109d090754c6d9bc36f1e679a488a07"
+	releaseBefore = "0e240cb7d6cb80bc6243aa220d1d813ddd01e059"
 	// upgradeClients post keyed triggers while the service is upgraded.
 	upgradeClients = 4
 )
