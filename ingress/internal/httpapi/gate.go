@@ -73,6 +73,11 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 	if err := r.CheckQuery(c); err != nil {
 		return err
 	}
+	if changes := r.Method == http.MethodPut || r.Method == http.MethodDelete; changes && !r.Match {
+		if err := httpx.RefuseMatch(c.Request.Header); err != nil {
+			return err
+		}
+	}
 	return checkBody(c, &r)
 }
 

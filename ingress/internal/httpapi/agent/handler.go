@@ -56,8 +56,8 @@ func (h *Handler) Routes() []httpx.Route {
 			Find:   agent,
 			Handle: h.importOpenAPI,
 		},
-		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Handle: h.updateAgent},
-		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Handle: h.deleteAgent},
+		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.updateAgent},
+		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.deleteAgent},
 	}
 }
 
