@@ -124,11 +124,8 @@ func Fail(c *gin.Context, err error) {
 
 // blamesRequest reports whether a code is about parameters or the body, which are judged after the id in the query.
 func blamesRequest(code apierr.Code) bool {
-	switch code {
-	case apierr.InvalidRequest, apierr.PreconditionFailed, apierr.PayloadTooLarge, apierr.UnsupportedMediaType:
-		return true
-	}
-	return false
+	return code == apierr.InvalidRequest || code == apierr.PreconditionFailed || code == apierr.PayloadTooLarge ||
+		code == apierr.UnsupportedMediaType
 }
 
 // Coded returns an error as callers may see it.
