@@ -5,8 +5,8 @@ MAKEFLAGS += --no-print-directory
 # The modules of go.work: `make test` covers them in one go, lint and modules take them one by one.
 MODULES := $(shell sed -nE 's,^(use)?[[:space:]]*\./([^[:space:]]+).*,\2,p' go.work)
 $(if $(MODULES),,$(error go.work names no module: nothing would be checked))
-# What is checked like them: tools of our own, outside of go.work for the sake of their dependencies.
-CHECKED := $(MODULES) tools/containers tools/manifests
+# What is checked like them: a tool of our own, outside of go.work for the sake of its dependencies.
+CHECKED := $(MODULES) tools/manifests
 
 export PATH := $(PATH):/usr/local/go/bin
 # No commit is stamped into binaries: in a clone that belongs to somebody else git refuses, and the build with it.
@@ -39,7 +39,7 @@ run-tests = $(if $(FLAKY),bin/retest -flaky $(FLAKY) -packages "$(2)" -- $(gotes
 # that clears up behind a test that was killed, which would be one more image.
 LOCAL_IMAGES ?=
 in_containers := ./shared/store ./shared/bus ./ingress/internal/dispatch ./workers/internal/sweep
-local_images = PARLEY_TEST_POSTGRES_IMAGE=parley-local/postgres PARLEY_TEST_NATS_IMAGE=parley-local/nats TESTCONTAINERS_RYUK_DISABLED=true
+containers = $(if $(filter-out 0 no,$(LOCAL_IMAGES)),PARLEY_TEST_POSTGRES_IMAGE=parley-local/postgres PARLEY_TEST_NATS_IMAGE=parley-local/nats TESTCONTAINERS_RYUK_DISABLED=true)
 
 .PHONY: help
 help: ## List the targets
@@ -65,10 +65,11 @@ test: ## Run the tests (LONG=1: also those that take minutes; RACE=1, PACKAGES=.
 	@$(call run-tests,$(TESTFLAGS),$(PACKAGES))
 
 .PHONY: test-containers
-test-containers: ## Run the tests of store, bus, dispatch and sweep on PostgreSQL and NATS in containers (LOCAL_IMAGES=1)
-	@$(MAKE) -s bin/gotestsum bin/nats-server bin/containers
+test-containers: ## Run the tests of store, bus, dispatch and sweep, and one end to end, on PostgreSQL and NATS in containers (LOCAL_IMAGES=1)
+	@$(MAKE) -s bin/gotestsum bin/nats-server
 	@$(if $(filter-out 0 no,$(LOCAL_IMAGES)),deploy/docker/local.sh debian postgres nats >/dev/null)
-	@$(if $(filter-out 0 no,$(LOCAL_IMAGES)),$(local_images)) bin/containers $(gotest) $(TESTFLAGS) $(in_containers)
+	@$(containers) $(gotest) -tags containers $(TESTFLAGS) $(in_containers)
+	@$(containers) $(gotest) -tags containers -run OnGivenServers ./scripts/e2e
 
 .PHONY: test-upgrade
 test-upgrade: ## Upgrade from the release before under load, and back: both releases as real processes
@@ -166,6 +167,10 @@ verify: ## What CI checks: lint, modules, test
 	@$(MAKE) modules
 	@$(MAKE) test
 
+.PHONY: nightly
+nightly: ## What takes hours: race detector, long tests, upgrade, mutants, crash points, chaos, fuzz targets
+	@.ci/run nightly
+
 .PHONY: clean
 clean: ## Remove bin: what was built, and the last bench's figures
 	rm -rf bin
@@ -183,7 +188,5 @@ bin/esbuild: tools/web/go.mod
 	@scripts/build.sh esbuild github.com/evanw/esbuild/cmd/esbuild tools/web
 bin/tsgo: tools/web/go.mod
 	@scripts/build.sh tsgo github.com/microsoft/typescript-go/cmd/tsgo tools/web
-bin/containers: tools/containers/go.mod tools/containers/main.go
-	@scripts/build.sh containers parley/tools/containers tools/containers
 bin/golangci-lint: tools/lint/go.mod
 	@scripts/build.sh golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint tools/lint

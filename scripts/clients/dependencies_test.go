@@ -22,7 +22,7 @@ func TestDependencies(t *testing.T) {
 	root := testkit.Root(t)
 	want := map[string]string{}
 	for _, module := range []string{
-		"shared", "ingress", "workers", "migrations", "deploy/standalone", "scripts", "tools/containers", "tools/manifests",
+		"shared", "ingress", "workers", "migrations", "deploy/standalone", "scripts", "tools/manifests",
 	} {
 		maps.Copy(want, versions(t, filepath.Join(root, module, "go.mod"), required))
 	}

@@ -22,8 +22,9 @@ const secretsKey = "ZTJlLWUyZS1lMmUtZTJlLWUyZS1lMmUtZTJlLWUyZSE="
 
 // cluster is the servers that ingresses and workers of one test need.
 type cluster struct {
-	postgres *testkit.PostgresServer
+	postgres *testkit.PostgresServer // nil on given servers, as nats
 	nats     *testkit.NATSServer
+	dsn, bus string // the servers' URLs
 	store    string // JetStream's directory
 	model    *ledger
 	db       *sql.DB
@@ -48,18 +49,31 @@ func newClusterOn(t *testing.T, bus *testkit.NATSServer, settings ...string) *cl
 // newClusterFor is newCluster on servers that are there.
 func newClusterFor(t *testing.T, postgres *testkit.PostgresServer, bus *testkit.NATSServer, settings ...string) *cluster {
 	t.Helper()
-	db, err := sql.Open("postgres", postgres.DSN())
+	c := newClusterAt(t, postgres.DSN(), bus.URL, settings...)
+	c.postgres, c.nats = postgres, bus
+	return c
+}
+
+// newGivenCluster is newCluster on servers that the test does not kill: those that it is given, or containers.
+func newGivenCluster(t *testing.T) *cluster {
+	t.Helper()
+	return newClusterAt(t, testkit.Postgres(t), testkit.NATS(t))
+}
+
+func newClusterAt(t *testing.T, dsn, bus string, settings ...string) *cluster {
+	t.Helper()
+	db, err := sql.Open("postgres", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	return &cluster{postgres: postgres, nats: bus, model: newLedger(t), db: db, settings: settings}
+	return &cluster{dsn: dsn, bus: bus, model: newLedger(t), db: db, settings: settings}
 }
 
 // environment is what a process of the cluster is started with; later settings win.
 func (c *cluster) environment(settings []string) []string {
 	env := []string{
-		"DATABASE_URL=" + c.postgres.DSN(), "NATS_URL=" + c.nats.URL, "SECRETS_KEY=" + secretsKey,
+		"DATABASE_URL=" + c.dsn, "NATS_URL=" + c.bus, "SECRETS_KEY=" + secretsKey,
 		"OPENAI_BASE_URL=" + c.model.url, "OPENAI_API_KEY=ledger", "DEFAULT_MODEL=", "LOG_FORMAT=json", "LOG_LEVEL=info",
 	}
 	return append(append(env, c.settings...), settings...)

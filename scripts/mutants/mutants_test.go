@@ -385,7 +385,7 @@ var all = []mutant{
 	},
 	{
 		"a sweeper that takes runs after a step of the clock",
-		[]edit{{"workers/internal/sweep/clock.go", "s.clock.grace = time.Now().Add(lease.Lease)", "s.clock.grace = time.Now()"}},
+		[]edit{{"workers/internal/sweep/clock.go", "s.clock.grace = time.Now().Add(lease.Lease)", "s.clock.grace = time.Now().Add(-lease.Lease)"}},
 		"workers/internal/sweep",
 		[]string{"TestWorkersGetTimeAfterAStepOfTheClock"},
 	},

@@ -2,8 +2,8 @@
 //
 // Where a server comes from, in this order:
 //
-//	TEST_DATABASE_URL, TEST_NATS_URL     a server that runs already, such as the containers
-//	                                     that make test-containers starts
+//	TEST_DATABASE_URL, TEST_NATS_URL     a server that runs already
+//	the build tag containers             one in a container, for all tests of the process
 //	otherwise                            a private one, started from found binaries
 //
 // Postgres gives each test an empty, migrated database of its own: the migrations run once
@@ -16,7 +16,7 @@
 // directory which a small shell process watches over. It holds the other end of a pipe:
 //
 //	test process ── ends, however ──▶ pipe closes ──▶ its PostgreSQLs are stopped, whatever
-//	carries its mark in the environment is killed, the directory is removed
+//	carries its mark in the environment is killed, its containers and the directory are removed
 //
 // No TestMain is needed for any of it.
 package testkit

@@ -30,7 +30,11 @@ const sharedWithin = 5 * time.Minute
 // Parley's in it.
 func NATS(tb testing.TB) string {
 	tb.Helper()
-	if url := os.Getenv("TEST_NATS_URL"); url != "" {
+	url, err := givenNATS()
+	if err != nil {
+		tb.Fatalf("testkit: NATS: %v", err)
+	}
+	if url != "" {
 		return borrow(tb, url)
 	}
 	server, err := embedded.Start(embedded.Config{Dir: tempDir(tb, "nats"), Port: embedded.RandomPort, Log: zerolog.Nop()})

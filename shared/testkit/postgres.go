@@ -57,7 +57,11 @@ type databases struct {
 var testDatabases = sync.OnceValues(func() (*databases, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
-	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
+	dsn, err := givenPostgres()
+	if err != nil {
+		return nil, err
+	}
+	if dsn != "" {
 		return newDatabases(ctx, dsn, func(name string) string { return withDatabase(dsn, name) })
 	}
 	server, err := privatePostgres(ctx)

@@ -23,6 +23,9 @@ const markKey = "PARLEY_TEST_RUN"
 // once, for what is being killed may just have started something.
 const reaperScript = `
 cat >/dev/null
+for script in "$1"/*.end; do
+	[ -f "$script" ] && sh "$script" &
+done
 for record in "$1"/*/data/postmaster.pid; do
 	[ -f "$record" ] && kill -QUIT "$(head -n 1 "$record")"
 done

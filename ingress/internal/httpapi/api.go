@@ -164,47 +164,58 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline)
 	a.knowledge = knowledge.New(knowledge.Deps{
-		SessionChecks: a.SessionChecks, References: references, Store: deps.Store, Dispatch: deps.Dispatch, Bells: deps.Bells,
-		Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads, Limits: deps.Documents, Log: deps.Log,
+		SessionChecks: a.SessionChecks, References: references, BlobsDB: deps.Store.Blobs, KnowledgeDB: deps.Store.Knowledge,
+		Dispatch: deps.Dispatch, Bells: deps.Bells, Searches: deps.Searches, Signer: deps.Signer, Downloads: &a.downloads,
+		Limits: deps.Documents, Log: deps.Log,
 	})
-	a.templates = &agent.Templates{Store: deps.Store}
+	a.templates = &agent.Templates{AgentsDB: deps.Store.Agents}
 	a.agents = agent.New(agent.Deps{
-		References: references, Store: deps.Store, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
+		References: references, AgentsDB: deps.Store.Agents, Secrets: deps.Secrets, Runs: deps.Runs, Auth: deps.Auth,
 		Templates: a.templates, DefaultModel: deps.DefaultModel,
 	})
 	a.usage = usage.New(usage.Deps{
-		References: references, Store: deps.Store, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
+		References: references, BudgetsDB: deps.Store.Budgets, KnowledgeDB: deps.Store.Knowledge, RunsDB: deps.Store.Runs,
+		UsageDB: deps.Store.Usage, Rates: deps.Limits, Streams: &a.Limiter.StreamLimits,
 		VoicePerOrganization: deps.VoicePerOrganization, Documents: deps.Documents, RunDeadline: deps.RunDeadline,
 	})
 	a.notifications = notification.New(notification.Deps{
-		References: references, Store: deps.Store, Secrets: deps.Secrets, Changes: deps.Bells, Outside: deps.Outside,
-		MaxEndpoints: notificationdb.MaxEndpoints,
+		References: references, NotificationsDB: deps.Store.Notifications, Secrets: deps.Secrets, Changes: deps.Bells,
+		Outside: deps.Outside, MaxEndpoints: notificationdb.MaxEndpoints,
 	})
 	a.account = account.New(account.Deps{
-		Store: deps.Store, Auth: deps.Auth, Secrets: deps.Secrets, Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID,
-		PublicURL: a.PublicURL, Secure: a.secure, SignupsPerAddress: deps.SignupsPerAddress,
+		AccountsDB: deps.Store.Accounts, OrganizationsDB: deps.Store.Organizations, Auth: deps.Auth, Secrets: deps.Secrets,
+		Passwords: passwords, Origins: a.origins, OpenID: deps.OpenID, PublicURL: a.PublicURL, Secure: a.secure,
+		SignupsPerAddress: deps.SignupsPerAddress,
 	})
-	a.organizations = organization.New(organization.Deps{Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL})
+	a.organizations = organization.New(organization.Deps{
+		Organizations: deps.Store.Organizations, Auth: deps.Auth, PublicURL: a.PublicURL,
+	})
 	a.hooks = hook.New(hook.Deps{
-		References: references, Submitter: submitter, Store: deps.Store, Auth: deps.Auth, Limits: deps.Limits, Dispatch: deps.Dispatch,
-		Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL, RunDeadline: deps.RunDeadline,
-		RetentionDefault: deps.RetentionDefault, MaxHooks: hookdb.MaxHooks, Log: deps.Log,
+		References: references, Submitter: submitter, AgentsDB: deps.Store.Agents, HooksDB: deps.Store.Hooks, Auth: deps.Auth,
+		Limits: deps.Limits, Dispatch: deps.Dispatch, Secrets: deps.Secrets, Opener: deps.Sealed, PublicURL: a.PublicURL,
+		RunDeadline: deps.RunDeadline, RetentionDefault: deps.RetentionDefault, MaxHooks: hookdb.MaxHooks, Log: deps.Log,
 	})
 	a.runs = run.New(run.Deps{
-		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store,
+		Limiter: a.Limiter, References: references, Submitter: submitter, SessionChecks: a.SessionChecks,
+		AgentsDB: deps.Store.Agents, BlobsDB: deps.Store.Blobs, RunsDB: deps.Store.Runs, SessionsDB: deps.Store.Sessions,
 		Dispatch: deps.Dispatch, Streams: deps.Streams, Changes: deps.Changes, Secrets: deps.Secrets, Templates: a.templates,
 		Downloads: &a.downloads, Log: deps.Log, WaitDefault: deps.WaitDefault, RetentionDefault: deps.RetentionDefault,
 	})
 	a.openai = openai.New(openai.Deps{
-		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, Store: deps.Store, Dispatch: deps.Dispatch,
-		Templates: a.templates, Log: deps.Log, RunDeadline: deps.RunDeadline,
+		Limiter: a.Limiter, SessionChecks: a.SessionChecks, Runs: a.runs, AgentsDB: deps.Store.Agents, RunsDB: deps.Store.Runs,
+		Dispatch: deps.Dispatch, Templates: a.templates, Log: deps.Log, RunDeadline: deps.RunDeadline,
 	})
-	a.mcp = mcp.New(mcp.Deps{Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store})
-	a.widget = widget.New(widget.Deps{Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits})
+	a.mcp = mcp.New(mcp.Deps{
+		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,
+		RunsDB: deps.Store.Runs,
+	})
+	a.widget = widget.New(widget.Deps{
+		Limiter: a.Limiter, Auth: deps.Auth, Rates: deps.Limits,
+	})
 	a.voice = voice.New(voice.Deps{
-		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, Store: deps.Store, Auth: deps.Auth,
-		Dispatch: deps.Dispatch, Voice: deps.Voice, Templates: a.templates, Pages: a.widget, Origins: a.origins, Stopping: a.stopping,
-		VoicePerOrganization: deps.VoicePerOrganization,
+		Limiter: a.Limiter, Submitter: submitter, SessionChecks: a.SessionChecks, AgentsDB: deps.Store.Agents,
+		SessionsDB: deps.Store.Sessions, Auth: deps.Auth, Dispatch: deps.Dispatch, Voice: deps.Voice, Templates: a.templates,
+		Pages: a.widget, Origins: a.origins, Stopping: a.stopping, VoicePerOrganization: deps.VoicePerOrganization,
 	})
 }
 

@@ -70,10 +70,7 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 	if malformed != nil {
 		return malformed
 	}
-	if err := r.CheckQuery(c); err != nil {
-		return err
-	}
-	return checkBody(c, &r)
+	return checkRequest(c, &r)
 }
 
 // checkPage refuses pages of other origins where a browser adds the credential, or none is needed.
@@ -97,6 +94,19 @@ func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 		return httpx.Refusal(ratelimit.Decision{Limit: d.Limit, RetryAfter: d.Reset})
 	}
 	return r.Find(c)
+}
+
+// checkRequest checks parameters, condition and body.
+func checkRequest(c *gin.Context, r *httpx.Route) error {
+	if err := r.CheckQuery(c); err != nil {
+		return err
+	}
+	if changes := r.Method == http.MethodPut || r.Method == http.MethodDelete; changes && !r.Match {
+		if err := httpx.RefuseMatch(c.Request.Header); err != nil {
+			return err
+		}
+	}
+	return checkBody(c, r)
 }
 
 // checkBody refuses a body that is no JSON, and no form where there may be one, and fields where the route takes no body.

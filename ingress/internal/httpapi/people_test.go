@@ -122,6 +122,7 @@ func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 			"/api/keys":                  {`{"name":"` + text + `","scope":"user"}`, "name"},
 			"/api/agents":                {`{"name":"` + text + `","systemPrompt":"p"}`, "name"},
 			"/api/organizations/members": {`{"email":"` + text + `@example.com","role":"member"}`, "email"},
+			"/api/knowledge":             {`{"name":"` + text + `","content":"c"}`, "name"},
 		} {
 			a := w.do("POST", route, c.body, ada.auth)
 			if a.status != 400 || a.problems(t) != "invalid_request "+c.field+":invalid_value" {
@@ -133,6 +134,13 @@ func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 	}
 	for n, shown := range []string{"Ada Lovelace", "Zoë O’Neil-Łukasz 3.", "山田　太郎", "علی\u200cرضا", "क्\u200dष", "👩\u200d💻 Team ❤️", "1️⃣ Ops", "D\u0302"} {
 		w.do("POST", "/api/organizations", `{"name":"`+shown+`"}`, ada.auth).want(t, "name "+string(rune('0'+n)), 201, "")
+	}
+	describe := func(text string) answer {
+		return w.do("POST", "/api/agents", `{"name":"n","systemPrompt":"p","description":"`+text+`"}`, ada.auth)
+	}
+	describe(`Lamps.\r\n\n\tAll of them. علی\u200cرضا`).want(t, "a description of several lines", 201, "")
+	for _, text := range []string{`a\u202eb`, `a\u001b[31mb`, `a\rb`} {
+		describe(text).want(t, "a description that hides something", 400, "invalid_request description:invalid_value")
 	}
 }
 

@@ -20,9 +20,11 @@ import (
 // side gains anything of the other's: the taker gets an account of their own, and the account before keeps what it has
 // and its password, but not the address. One that has nothing is closed instead.
 
-// maxDisplaced bounds the accounts of an address that links displaced: a login compares the passwords of all of them. An
-// OpenID provider may displace one more.
+// maxDisplaced bounds the displaced accounts of an address that have a password: a login compares all of them.
 const maxDisplaced = 4
+
+// maxListed bounds the accounts of an address that the operator sees.
+const maxListed = 100
 
 // AddressAccount is an account that has an address, or had it before another account took it over.
 type AddressAccount struct {
@@ -35,10 +37,18 @@ type AddressAccount struct {
 // AccountsAt lists the accounts of an email address in any case: its holder, if there is one, and the displaced ones
 // that still have a password.
 func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount, error) {
+	return s.accountsAt(ctx, `lower(email) = lower($1) AND (displaced_at IS NULL OR password_hash <> '')`, email, 1+maxDisplaced)
+}
+
+// AllAccountsAt is AccountsAt with the displaced accounts that have no password any more, at most 100.
+func (s *Store) AllAccountsAt(ctx context.Context, email string) ([]AddressAccount, error) {
+	return s.accountsAt(ctx, `lower(email) = lower($1)`, email, maxListed)
+}
+
+func (s *Store) accountsAt(ctx context.Context, where, email string, limit int) ([]AddressAccount, error) {
 	var rows []userRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+userColumns+` FROM users
-		WHERE lower(email) = lower($1) AND (displaced_at IS NULL OR password_hash <> '') ORDER BY displaced_at IS NOT NULL, id LIMIT $2`,
-		email, 2+maxDisplaced)
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+userColumns+` FROM users WHERE `+where+`
+		ORDER BY displaced_at IS NOT NULL, id LIMIT $2`, email, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading accounts of an address: %w", err)
 	}
@@ -103,9 +113,8 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // displace takes an address from the locked account that holds it, for somebody who has proven it or holds the link of an
-// invitation. email_taken when the account has proven it, and for a link also when too many accounts had it. The
-// transaction names another user and other organizations afterwards.
-func displace(ctx context.Context, tx *sqlx.Tx, holder userRow, proven bool) error {
+// invitation. email_taken when the account has proven it. The transaction names another user and other organizations afterwards.
+func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "this email address already has an account")
 	}
@@ -118,21 +127,26 @@ func displace(ctx context.Context, tx *sqlx.Tx, holder userRow, proven bool) err
 			return err
 		}
 	}
-	var others int
-	err = tx.GetContext(ctx, &others, `SELECT count(*) FROM users
-		WHERE lower(email) = lower($1) AND displaced_at IS NOT NULL AND password_hash <> ''`, holder.Email)
-	if err != nil {
-		return fmt.Errorf("counting accounts of an address: %w", err)
-	}
-	if used && !proven && others >= maxDisplaced {
-		return apierr.New(apierr.EmailTaken,
-			"too many accounts have had this email address; ask whoever runs the service for a password reset link")
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE users SET displaced_at = clock_timestamp() WHERE id = $1`, holder.ID)
-	if err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = clock_timestamp() WHERE id = $1`, holder.ID); err != nil {
 		return fmt.Errorf("displacing account: %w", err)
 	}
-	return voidLinksOf(ctx, tx, holder.ID)
+	if err := voidLinksOf(ctx, tx, holder.ID); err != nil {
+		return err
+	}
+	return dropPasswords(ctx, tx, holder.Email)
+}
+
+// dropPasswords leaves maxDisplaced displaced accounts of an address their passwords. The others keep their login sessions
+// and keys, and get a password again by a link of the operator. The first to go are accounts made by invitations of the
+// organization that made most of them, so that one organization cannot lock out another's members; among equals, the
+// account that was displaced first.
+func dropPasswords(ctx context.Context, tx *sqlx.Tx, email string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = '' WHERE id IN (
+		SELECT id FROM (
+			SELECT id, displaced_at, count(*) OVER (PARTITION BY coalesce(invited_to, id)) AS alike FROM users
+			WHERE lower(email) = lower($1) AND displaced_at IS NOT NULL AND password_hash <> '') AS displaced
+		ORDER BY alike, displaced_at DESC, id DESC OFFSET $2)`, email, maxDisplaced)
+	return wrap("dropping passwords of displaced accounts", err)
 }
 
 // closeAccount ends all ways into an account, and all keys of it and of its organizations.

@@ -106,7 +106,7 @@ func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) e
 	if err := mayTakeOver(ctx, tx, holder, meant); err != nil {
 		return err
 	}
-	return displace(ctx, tx, holder, true)
+	return displace(ctx, tx, holder)
 }
 
 // hasAddress reports whether a user has an address, whether or not another account holds it.

@@ -81,7 +81,7 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 			return err
 		}
 		if known {
-			if err := displace(ctx, tx, before, false); err != nil {
+			if err := displace(ctx, tx, before); err != nil {
 				return err
 			}
 			if err := pg.ActFor(ctx, tx, invited.OrganizationID); err != nil {

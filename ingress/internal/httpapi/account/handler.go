@@ -13,12 +13,13 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/accountdb"
 )
 
 // Deps is what the handler of accounts needs.
 type Deps struct {
-	Store             *store.Store
+	AccountsDB        *accountdb.Store
+	OrganizationsDB   *accountdb.Organizations
 	Auth              *auth.Resolver
 	Secrets           *secrets.Box
 	Passwords         *auth.Passwords
@@ -90,5 +91,5 @@ func (h *Handler) Routes() []httpx.Route {
 // readLogin reads a login session of the caller's.
 func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
 	ident := httpx.Identity(c)
-	return h.Store.Accounts.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
+	return h.AccountsDB.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)
 }

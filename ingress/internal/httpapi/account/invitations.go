@@ -30,7 +30,7 @@ func (h *Handler) listInvitations(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	invitations, err := h.Store.Organizations.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
+	invitations, err := h.OrganizationsDB.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -41,7 +41,7 @@ func (h *Handler) listInvitations(c *gin.Context) {
 }
 
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
-	found, err := h.Store.Organizations.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
+	found, err := h.OrganizationsDB.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
 	return viewOfInvitation(found), err
 }
 
@@ -73,7 +73,7 @@ func (h *Handler) answerInvitation(c *gin.Context) {
 		return
 	}
 	who, accept := httpx.Caller(c), action == actionAccept
-	answered, err := h.Store.Organizations.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
+	answered, err := h.OrganizationsDB.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

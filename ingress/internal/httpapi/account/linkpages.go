@@ -98,7 +98,7 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 func (h *Pages) declineForm(c *gin.Context, token string) {
 	invited, _, err := h.invitationOf(c, token)
 	if err == nil {
-		err = h.Store.Organizations.DeclineByLink(c.Request.Context(), secrets.Hash(token))
+		err = h.OrganizationsDB.DeclineByLink(c.Request.Context(), secrets.Hash(token))
 	}
 	if err != nil {
 		showLinkGone(c, err, invitationGone)

@@ -78,7 +78,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 			return none(err)
 		}
 	}
-	account, err := h.Store.Accounts.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
+	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
 	}
@@ -87,7 +87,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 
 // accountsOf reports whether an address has accounts, and whether the holder of a link may take it over from them.
 func (h *Handler) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
-	accounts, err := h.Store.Accounts.AccountsAt(ctx, email)
+	accounts, err := h.AccountsDB.AccountsAt(ctx, email)
 	return len(accounts) > 0, !slices.ContainsFunc(accounts, func(account accountdb.AddressAccount) bool { return account.Proven }), err
 }
 
@@ -107,7 +107,7 @@ func (h *Handler) acceptAnew(
 			return err
 		}
 		name := body.Name.Or(localPart(invited.Email))
-		account, err = h.Store.Accounts.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
+		account, err = h.AccountsDB.JoinNew(c.Request.Context(), secrets.Hash(body.Token), name, hash, login)
 		return err
 	})
 	if err == nil && account.Before != "" {
@@ -127,10 +127,10 @@ func (h *Handler) invitationOf(c *gin.Context, token string) (invited domain.Inv
 		return invited, person, err
 	}
 	ctx := c.Request.Context()
-	if invited, err = h.Store.Organizations.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
+	if invited, err = h.OrganizationsDB.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
 	}
-	user, err := h.Store.Accounts.User(ctx, ident.Caller.UserID)
+	user, err := h.AccountsDB.User(ctx, ident.Caller.UserID)
 	if err != nil {
 		return invited, person, err
 	}
@@ -174,7 +174,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}
-	account, err := h.Store.Accounts.UseReset(ctx, secrets.Hash(body.Token), hash, login)
+	account, err := h.AccountsDB.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
 		h.Auth.ForgetUser(user.ID)
 	}
@@ -186,5 +186,5 @@ func (h *Handler) resetOf(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")
 	}
-	return h.Store.Accounts.ResetOf(c.Request.Context(), secrets.Hash(token))
+	return h.AccountsDB.ResetOf(c.Request.Context(), secrets.Hash(token))
 }

@@ -151,7 +151,7 @@ func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Acc
 		}
 		token, login = h.newLogin(c)
 		user := accountdb.NewUser{Email: body.Email, Name: body.Name.Or(localPart(body.Email)), PasswordHash: hash}
-		account, err = h.Store.Accounts.SignUp(c.Request.Context(), user, login)
+		account, err = h.AccountsDB.SignUp(c.Request.Context(), user, login)
 		return err
 	})
 	return account, token, login, err
@@ -217,7 +217,7 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 	}
 	token, login := h.newLogin(c)
 	login.PasswordHash = hash
-	account, err := h.Store.Accounts.LogIn(c.Request.Context(), userID, login)
+	account, err := h.AccountsDB.LogIn(c.Request.Context(), userID, login)
 	return account, token, login, err
 }
 
@@ -226,7 +226,7 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx := c.Request.Context()
 	good, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
-		known, err := h.Store.Accounts.LoggedInFrom(ctx, email, h.Auth.ClientAddr(c.Request).String())
+		known, err := h.AccountsDB.LoggedInFrom(ctx, email, h.Auth.ClientAddr(c.Request).String())
 		return err == nil && known
 	})
 	if err != nil {
@@ -242,7 +242,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 // matching gives the account of an address that the password opens, of those that have it or had it. An address without an
 // account costs as much as one with an account.
 func (h *Handler) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
-	accounts, err := h.Store.Accounts.AccountsAt(ctx, email)
+	accounts, err := h.AccountsDB.AccountsAt(ctx, email)
 	if err != nil {
 		return "", "", err
 	}
@@ -276,10 +276,10 @@ func (h *Handler) logout(c *gin.Context) {
 	}
 	var err error
 	if everywhere {
-		err = h.Store.Accounts.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
+		err = h.AccountsDB.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
 		h.Auth.ForgetUser(ident.Caller.UserID)
 	} else {
-		err = h.Store.Accounts.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
+		err = h.AccountsDB.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
 		h.Auth.ForgetToken(ident.Token)
 	}
 	if err != nil {

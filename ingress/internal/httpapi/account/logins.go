@@ -21,7 +21,7 @@ func (h *Handler) listLogins(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	logins, err := h.Store.Accounts.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
+	logins, err := h.AccountsDB.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -39,7 +39,7 @@ func (h *Handler) endLogin(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	hash, err := h.Store.Accounts.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
+	hash, err := h.AccountsDB.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

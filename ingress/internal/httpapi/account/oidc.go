@@ -170,10 +170,10 @@ func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {
 	logIn := func() error {
-		account, err = h.Store.Accounts.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
+		account, err = h.AccountsDB.LogInByIdentity(c.Request.Context(), person, loggedIn, takeOver, login)
 		return err
 	}
-	known, err := h.Store.Accounts.IdentityKnown(c.Request.Context(), person)
+	known, err := h.AccountsDB.IdentityKnown(c.Request.Context(), person)
 	if err != nil {
 		return account, err
 	}

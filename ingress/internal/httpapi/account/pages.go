@@ -57,7 +57,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		return
 	}
 	token, login := h.newLogin(c)
-	_, err := h.Store.Accounts.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
+	_, err := h.AccountsDB.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, accountdb.ErrLinkSpent):
 		if h.passes(c, shown.Next) { // by this very link, most likely

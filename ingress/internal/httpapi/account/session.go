@@ -42,22 +42,22 @@ func (h *Handler) session(c *gin.Context) {
 func (h *Handler) SessionOf(ctx context.Context, who domain.Caller) (SessionView, error) {
 	view := SessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error
-	if view.Organization, err = h.Store.Organizations.Organization(ctx, who.OrganizationID); err != nil {
+	if view.Organization, err = h.OrganizationsDB.Organization(ctx, who.OrganizationID); err != nil {
 		return view, err
 	}
 	if who.UserID == "" { // an organization's key is good there and nowhere else
 		view.Organizations = []domain.Membership{{Organization: view.Organization, Role: who.Role}}
 		return view, nil
 	}
-	user, err := h.Store.Accounts.User(ctx, who.UserID)
+	user, err := h.AccountsDB.User(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
-	proven, err := h.Store.Accounts.HoldsAddress(ctx, who.UserID)
+	proven, err := h.AccountsDB.HoldsAddress(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
 	view.User, view.EmailProven = &user, &proven
-	view.Organizations, err = h.Store.Organizations.Memberships(ctx, who.UserID)
+	view.Organizations, err = h.OrganizationsDB.Memberships(ctx, who.UserID)
 	return view, err
 }

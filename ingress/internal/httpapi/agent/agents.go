@@ -43,13 +43,13 @@ func (h *Handler) getAgents(c *gin.Context) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	sizes, err := h.Store.Agents.AgentSizes(ctx, org, q, p.After, p.Limit+1)
+	sizes, err := h.AgentsDB.AgentSizes(ctx, org, q, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
 	var agents []domain.Agent
 	if err == nil {
-		agents, err = h.Store.Agents.Agents(ctx, org, q, p.After, p.Limit+1)
+		agents, err = h.AgentsDB.Agents(ctx, org, q, p.After, p.Limit+1)
 	}
 	if err != nil {
 		httpx.Fail(c, err)
@@ -63,7 +63,7 @@ func (h *Handler) getAgents(c *gin.Context) {
 
 func (h *Handler) getAgent(c *gin.Context, agentID string) {
 	httpx.About(c, agentID, "", "")
-	agent, err := h.Store.Agents.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
+	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -100,7 +100,7 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 		if err := found.Err(); err != nil { // what is wrong by itself, before what depends on the template
 			return agent, err
 		}
-		t, err := h.Store.Agents.Template(ctx, body.TemplateID.Value)
+		t, err := h.AgentsDB.Template(ctx, body.TemplateID.Value)
 		if apierr.CodeOf(err) == apierr.NotFound {
 			err = apierr.Invalid("templateId", httpx.CodeInvalidValue, "is no template")
 		}
@@ -113,7 +113,7 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 	if err := found.Err(); err != nil {
 		return agent, err
 	}
-	stored, err := h.Store.Agents.CreateAgent(ctx, org, agent)
+	stored, err := h.AgentsDB.CreateAgent(ctx, org, agent)
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	return stored, err
 }
@@ -141,7 +141,7 @@ func (h *Handler) updateAgent(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	agent, err := h.Store.Agents.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (h *Handler) boundDocuments(c *gin.Context, agentID string, body *updateAge
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
 	}
-	agent, err := h.Store.Agents.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
+	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (h *Handler) deleteAgent(c *gin.Context) {
 // dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
 // cancelling fails and the caller tries again; after, for what was accepted in between.
 func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
-	agent, err := h.Store.Agents.Agent(ctx, org, agentID)
+	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err == nil {
 		err = condition.Check(agent.Version)
 	}
@@ -216,7 +216,7 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 	if err := h.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
-	if err := h.Store.Agents.DeleteAgent(ctx, org, agentID, condition.Check); err != nil {
+	if err := h.AgentsDB.DeleteAgent(ctx, org, agentID, condition.Check); err != nil {
 		return err
 	}
 	if err := h.Runs.CancelQueued(ctx, org, agentID); err != nil {

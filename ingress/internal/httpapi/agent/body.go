@@ -74,7 +74,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 		p.Name("name", f.Name.Value, httpx.MaxName)
 	}
 	if f.Description.Set {
-		p.Text("description", f.Description.Value, 0, httpx.MaxDescription)
+		p.Prose("description", f.Description.Value, httpx.MaxDescription)
 	}
 	if f.SystemPrompt.Set {
 		p.Text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)

@@ -10,13 +10,13 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
 )
 
 // Deps is what the handler of agents needs.
 type Deps struct {
 	*httpx.References
-	Store        *store.Store
+	AgentsDB     *agentdb.Store
 	Secrets      *secrets.Box
 	Runs         RunCanceller
 	Auth         *auth.Resolver // forgets what it knows of a changed agent's widget
@@ -38,7 +38,7 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 // Routes are agents and templates.
 func (h *Handler) Routes() []httpx.Route {
 	const admin, member = domain.RoleAdmin, domain.RoleMember
-	agent := httpx.InOrganization(h.Store.Agents.Agent, id.Agent)
+	agent := httpx.InOrganization(h.AgentsDB.Agent, id.Agent)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/agents/templates", Need: auth.NeedPublic,
@@ -56,8 +56,8 @@ func (h *Handler) Routes() []httpx.Route {
 			Find:   agent,
 			Handle: h.importOpenAPI,
 		},
-		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Handle: h.updateAgent},
-		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Handle: h.deleteAgent},
+		{Method: "PUT", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.updateAgent},
+		{Method: "DELETE", Path: "/api/agents", Need: auth.NeedUser, Role: admin, Find: agent, Match: true, Handle: h.deleteAgent},
 	}
 }
 

@@ -129,7 +129,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 		return
 	}
 	var before domain.Agent
-	agent, err := h.Store.Agents.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 // checkVersion refuses an import into another version of the agent, as PUT does before it looks at what a field means. The update
 // checks again: the agent may change while its document is converted.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
-	_, err := h.Store.Agents.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
+	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}

@@ -13,14 +13,14 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
 )
 
 const templatesKept = 5 * time.Second
 
 // Templates remembers the templates for a moment: anybody may ask for them as often as they like.
 type Templates struct {
-	Store *store.Store
+	AgentsDB *agentdb.Store
 
 	mu    sync.Mutex
 	all   []domain.Template
@@ -38,7 +38,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	// The first caller may disconnect while others still wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	all, err := l.Store.Agents.Templates(ctx)
+	all, err := l.AgentsDB.Templates(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -188,7 +188,7 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	if slices.Contains(ownTools, b.Name) {
 		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
 	}
-	p.Text(at+".description", b.Description, 0, toolDescriptionMost)
+	p.Prose(at+".description", b.Description, toolDescriptionMost)
 	if !slices.Contains(methods, b.Method) {
 		p.Add(at+".method", httpx.CodeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
 	}

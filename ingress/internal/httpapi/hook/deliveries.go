@@ -70,7 +70,7 @@ func (h *Handler) hookOf(c *gin.Context, hookID, deliveryID string) (string, err
 	if !httpx.IsText(deliveryID) {
 		return "", httpx.NotFound()
 	}
-	hooks, err := h.Store.Hooks.HooksOfDelivery(c.Request.Context(), httpx.Caller(c).OrganizationID, deliveryID)
+	hooks, err := h.HooksDB.HooksOfDelivery(c.Request.Context(), httpx.Caller(c).OrganizationID, deliveryID)
 	switch {
 	case err != nil:
 		return "", err
@@ -87,13 +87,13 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	if !id.Valid(id.Hook, hookID) {
 		return apierr.New(apierr.NotFound, "no such resource")
 	}
-	_, err := h.Store.Hooks.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
+	_, err := h.HooksDB.Hook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID)
 	return err
 }
 
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := h.Store.Hooks.Delivery(ctx, org, hookID, deliveryID)
+	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -104,7 +104,7 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 			httpx.Fail(c, err)
 			return
 		}
-		body, contentType, err := h.Store.Hooks.DeliveryBody(ctx, org, hookID, deliveryID)
+		body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hookID, deliveryID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -140,7 +140,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 		httpx.Fail(c, err)
 		return
 	}
-	logged, err := h.Store.Hooks.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
+	logged, err := h.HooksDB.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -202,7 +202,7 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
 
 func (h *Handler) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (receivedView, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
-	known, err := h.Store.Hooks.Delivery(ctx, org, hook.ID, deliveryID)
+	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return receivedView{}, err
 	}
@@ -211,7 +211,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (
 			"what this delivery brought is not kept: it was filtered, its run was "+
 				"erased or is kept no longer, or it has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
-	body, contentType, err := h.Store.Hooks.DeliveryBody(ctx, org, hook.ID, deliveryID)
+	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return receivedView{}, err
 	}
@@ -248,7 +248,7 @@ func redeliveredID(of string, n int) string {
 }
 
 func (h *Handler) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bool, error) {
-	_, err := h.Store.Hooks.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
+	_, err := h.HooksDB.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeOf(err) == apierr.NotFound {
 		return true, nil
 	}

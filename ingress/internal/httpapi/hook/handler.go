@@ -16,7 +16,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
 	"parley/shared/store/hookdb"
 )
 
@@ -24,7 +24,8 @@ import (
 type Deps struct {
 	*httpx.References
 	*dispatch.Submitter
-	Store            *store.Store
+	AgentsDB         *agentdb.Store
+	HooksDB          *hookdb.Store
 	Auth             *auth.Resolver
 	Limits           *ratelimit.Limits
 	Dispatch         *dispatch.Dispatcher
@@ -54,7 +55,7 @@ func New(deps Deps) *Handler {
 		Unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
 	}
 	h.Hooks = newLiveHooks(func(ctx context.Context, id string) (hookdb.ReceivingHook, error) {
-		return h.Store.Hooks.ReceivingHook(ctx, id)
+		return h.HooksDB.ReceivingHook(ctx, id)
 	}, deps.Opener)
 	return h
 }
@@ -62,7 +63,7 @@ func New(deps Deps) *Handler {
 // Routes are hooks and the log of their deliveries.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
-	hook := httpx.InOrganization(h.Store.Hooks.Hook, id.Hook)
+	hook := httpx.InOrganization(h.HooksDB.Hook, id.Hook)
 	return []httpx.Route{
 		{Method: "GET", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Find: hook, List: httpx.Paged, Handle: h.getHooks},
 		{Method: "POST", Path: "/api/hooks", Need: auth.NeedUser, Role: admin, Handle: h.createHook},
@@ -97,7 +98,7 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 	case err == nil && !httpx.IsText(deliveryID):
 		return httpx.NotFound()
 	case err == nil:
-		_, err = h.Store.Hooks.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID, deliveryID)
+		_, err = h.HooksDB.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID, deliveryID)
 	}
 	return err
 }

@@ -32,7 +32,7 @@ func (h *Handler) getHooks(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if given {
-		hook, err := h.Store.Hooks.Hook(c.Request.Context(), org, hookID)
+		hook, err := h.HooksDB.Hook(c.Request.Context(), org, hookID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -45,13 +45,13 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	sizes, err := h.Store.Hooks.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
+	sizes, err := h.HooksDB.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
 	var hooks []domain.Hook
 	if err == nil {
-		hooks, err = h.Store.Hooks.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
+		hooks, err = h.HooksDB.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
 	}
 	if err != nil {
 		httpx.Fail(c, err)
@@ -86,7 +86,7 @@ func (h *Handler) createHook(c *gin.Context) {
 	if secret == "" {
 		secret = webhookin.NewSecret(hook.Source)
 	}
-	stored, err := h.Store.Hooks.CreateHook(c.Request.Context(), hookdb.NewHook{
+	stored, err := h.HooksDB.CreateHook(c.Request.Context(), hookdb.NewHook{
 		Hook: hook, OrganizationID: who.OrganizationID, SealedSecret: h.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, hook.ID)),
 		Most: h.MaxHooks,
 	})
@@ -123,7 +123,7 @@ func (h *Handler) updateHook(c *gin.Context) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := h.Store.Hooks.Hook(ctx, org, hookID)
+	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -136,7 +136,7 @@ func (h *Handler) updateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	changed, err := h.Store.Hooks.UpdateHook(ctx, org, hookID, body.change())
+	changed, err := h.HooksDB.UpdateHook(ctx, org, hookID, body.change())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -168,7 +168,7 @@ func (h *Handler) deleteHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.Hooks.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
+	if err := h.HooksDB.DeleteHook(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -185,7 +185,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	known, err := h.Store.Hooks.Hook(ctx, org, hookID)
+	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -203,7 +203,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		return
 	}
 	sealed := h.Secrets.Seal(secret, secrets.Hook(org, hookID))
-	changed, err := h.Store.Hooks.UpdateHook(ctx, org, hookID, hookdb.HookChange{
+	changed, err := h.HooksDB.UpdateHook(ctx, org, hookID, hookdb.HookChange{
 		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
 	})
 	if err != nil {

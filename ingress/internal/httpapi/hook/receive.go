@@ -279,7 +279,7 @@ func (h *Handler) putOff(ctx context.Context, hook *liveHook, d *queuedb.NewDeli
 	if d.Run == nil {
 		return nil
 	}
-	agent, err := h.Store.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
+	agent, err := h.AgentsDB.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
 	case apierr.CodeOf(err) == apierr.NotFound:
 		refuse(d, apierr.NotFound, queuedb.HookWithoutAgent)
@@ -320,7 +320,7 @@ func (h *Handler) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.A
 
 // unlogged gives the run of a delivery that was seen before. Of any other it says what it would have been.
 func (h *Handler) unlogged(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
-	seen, err := h.Store.Hooks.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
+	seen, err := h.HooksDB.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
 		return queuedb.AcceptedDelivery{}, err
 	}

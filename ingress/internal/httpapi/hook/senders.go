@@ -22,7 +22,7 @@ func (h *Handler) verify(ctx context.Context, hook *liveHook, client string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, senderWait)
 	defer cancel()
-	if err := h.Store.Hooks.VerifySender(ctx, hook.OrganizationID, hook.ID, client); err != nil {
+	if err := h.HooksDB.VerifySender(ctx, hook.OrganizationID, hook.ID, client); err != nil {
 		h.Log.Warn().Err(err).Str("org_id", hook.OrganizationID).Msg("cannot remember the verified sender of a hook")
 		h.senders.forget(sender)
 	}

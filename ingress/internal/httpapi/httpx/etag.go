@@ -59,6 +59,15 @@ func (p Precondition) Check(version int) error {
 	return nil
 }
 
+// RefuseMatch refuses a change of a thing that has no version on condition that it is at one.
+func RefuseMatch(header http.Header) error {
+	condition, err := ReadPrecondition(header)
+	if err != nil || condition.match == nil || slices.Contains(condition.match, anyVersion) {
+		return err
+	}
+	return apierr.New(apierr.PreconditionFailed, "this has no version that If-Match could name; leave If-Match out")
+}
+
 // has reports whether If-None-Match names a version.
 func (p Precondition) has(version int) bool {
 	tag := etag(version)

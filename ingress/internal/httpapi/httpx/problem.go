@@ -72,8 +72,8 @@ var Kinds = map[apierr.Code]struct {
 }
 
 // Fail answers a request with an error: a coded one as it is, a database that is away as unavailable,
-// and any other as internal, of which only the log tells more. A refusal of parameters or of the body becomes not_found when the
-// caller may not read what the query's id names. Nothing after it may write.
+// and any other as internal, of which only the log tells more. A refusal of parameters, of a condition or of
+// the body becomes not_found when the caller may not read what the query's id names. Nothing after it may write.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	StateOf(c).Err = err
@@ -124,7 +124,8 @@ func Fail(c *gin.Context, err error) {
 
 // blamesRequest reports whether a code is about parameters or the body, which are judged after the id in the query.
 func blamesRequest(code apierr.Code) bool {
-	return code == apierr.InvalidRequest || code == apierr.PayloadTooLarge || code == apierr.UnsupportedMediaType
+	return code == apierr.InvalidRequest || code == apierr.PreconditionFailed || code == apierr.PayloadTooLarge ||
+		code == apierr.UnsupportedMediaType
 }
 
 // Coded returns an error as callers may see it.

@@ -79,6 +79,20 @@ func (p *Problems) Name(field, value string, most int) {
 	p.fault(field, value)
 }
 
+// Prose is text of at most that many characters, of several lines. No other character in it is invisible or changes the
+// order of the text.
+func (p *Problems) Prose(field, value string, most int) {
+	p.Text(field, value, 0, most)
+	p.Visible(field, strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(value))
+}
+
+// Visible checks that no character of a field is invisible or changes the order of the text.
+func (p *Problems) Visible(field, value string) {
+	if r := domain.HiddenRune(value); r != utf8.RuneError {
+		p.Add(field, CodeInvalidValue, "must not contain %U: control, invisible and bidirectional characters are not allowed", r)
+	}
+}
+
 // Email checks that a field is an email address without a name.
 func (p *Problems) Email(field, value string) {
 	p.Name(field, value, MaxEmail)

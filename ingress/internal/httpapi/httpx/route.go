@@ -23,6 +23,7 @@ type Route struct {
 	Login  bool        // for login sessions alone
 	Stream bool        // the answer to GET has no end, and HEAD is not offered
 	Open   bool        // the query is another protocol's: unknown parameters are ignored
+	Match  bool        // the handler compares If-Match with the version of what the id names
 
 	Find   Finder          // looks up what the query's id names; nil: the route takes no id
 	List   Params          // parameters of the query without an id; nil beside a find: the id is required

@@ -80,6 +80,7 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 		before := len(p.List)
 		p.Text("name", f.Name.Value, 1, len(f.Name.Value))
 		if len(p.List) == before {
+			p.Visible("name", f.Name.Value)
 			f.Name.Value = documentName(p, "name", f.Name.Value)
 		}
 	}

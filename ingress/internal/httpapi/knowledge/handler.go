@@ -10,7 +10,7 @@ import (
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/blobdb"
 	"parley/shared/store/knowledgedb"
 )
 
@@ -23,14 +23,15 @@ type DocumentEraser interface {
 type Deps struct {
 	httpx.SessionChecks
 	*httpx.References
-	Store     *store.Store
-	Dispatch  DocumentEraser
-	Bells     Doorbells
-	Searches  SearchCaller
-	Signer    ClaimSigner
-	Downloads *transfer.Limiter
-	Limits    knowledgedb.DocumentLimits // of an organization
-	Log       zerolog.Logger
+	BlobsDB     *blobdb.Store
+	KnowledgeDB *knowledgedb.Store
+	Dispatch    DocumentEraser
+	Bells       Doorbells
+	Searches    SearchCaller
+	Signer      ClaimSigner
+	Downloads   *transfer.Limiter
+	Limits      knowledgedb.DocumentLimits // of an organization
+	Log         zerolog.Logger
 }
 
 // Handler answers /api/knowledge.
@@ -53,7 +54,7 @@ func New(deps Deps) *Handler {
 // Routes are the documents of an organization.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
-	document := httpx.InOrganization(h.Store.Knowledge.DocumentByID, id.Document)
+	document := httpx.InOrganization(h.KnowledgeDB.DocumentByID, id.Document)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/knowledge", Need: auth.NeedUser, Role: member,

@@ -64,13 +64,13 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	sizes, err := h.Store.Knowledge.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
+	sizes, err := h.KnowledgeDB.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
 	var docs []domain.Document
 	if err == nil {
-		docs, err = h.Store.Knowledge.Documents(ctx, org, filter, p.After, p.Limit+1)
+		docs, err = h.KnowledgeDB.Documents(ctx, org, filter, p.After, p.Limit+1)
 	}
 	if err != nil {
 		httpx.Fail(c, err)

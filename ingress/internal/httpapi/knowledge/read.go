@@ -100,7 +100,7 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 	case asked.chunk != nil:
 		h.showChunk(c, documentID, *asked.chunk)
 	default:
-		doc, err := h.Store.Knowledge.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+		doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -117,7 +117,7 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) {
 		return
 	}
 	defer h.Downloads.Leave(place)
-	doc, content, err := h.Store.Knowledge.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	doc, content, err := h.KnowledgeDB.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -161,7 +161,7 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
 	org := httpx.Caller(c).OrganizationID
-	passages, err := h.Store.Knowledge.DocumentPassages(c.Request.Context(), org, documentID, page, PagePassagesMost+1)
+	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, PagePassagesMost+1)
 	if err != nil {
 		return shown, err
 	}
@@ -181,7 +181,7 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 		httpx.Fail(c, err)
 		return
 	}
-	passages, err := h.Store.Knowledge.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
+	passages, err := h.KnowledgeDB.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
 	if err == nil && len(passages) == 0 { // it was replaced meanwhile
 		err = noDocument()
 	}
@@ -194,7 +194,7 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 
 // readyDocument gives a document that was read.
 func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
-	doc, err := h.Store.Knowledge.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
 		err = apierr.New(apierr.NotFound, "the document is %s: only one that is ready has pages and passages", doc.Status)
 	}

@@ -41,7 +41,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 	for i := range docs {
 		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), httpx.Caller(c).Principal()
 	}
-	queued, err := h.Store.Knowledge.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
+	queued, err := h.KnowledgeDB.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
 	if err != nil {
 		httpx.Fail(c, refusedDocument(err))
 		return
@@ -118,7 +118,7 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTime)
 	defer cancel()
-	if err := h.Store.Blobs.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
+	if err := h.BlobsDB.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
 		h.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).Msg("cannot remove what a refused form has left; the sweeper will")
 	}
 }
@@ -127,7 +127,7 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 func (h *Handler) keeper(c *gin.Context) func(io.Reader) (blobdb.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
 	return func(content io.Reader) (blobdb.Upload, error) {
-		return h.Store.Blobs.Upload(ctx, org, content, DocumentMost)
+		return h.BlobsDB.Upload(ctx, org, content, DocumentMost)
 	}
 }
 
@@ -155,7 +155,7 @@ func (h *Handler) putDocument(c *gin.Context) {
 		return
 	}
 	// Before the body comes: of what is not there nothing is kept.
-	known, err := h.Store.Knowledge.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	known, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -245,7 +245,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	if f.Metadata.Set {
 		metadata = &f.Metadata.Value
 	}
-	edited, err := h.Store.Knowledge.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
+	edited, err := h.KnowledgeDB.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -260,7 +260,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 
 func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) {
 	with.CreatedBy = httpx.Caller(c).Principal()
-	queued, err := h.Store.Knowledge.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
+	queued, err := h.KnowledgeDB.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
 	if err != nil {
 		httpx.Fail(c, refusedDocument(err))
 		return
@@ -276,7 +276,7 @@ func (h *Handler) retryDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	queued, err := h.Store.Knowledge.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
+	queued, err := h.KnowledgeDB.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -22,7 +22,7 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
 	"parley/shared/store/rundb"
 )
 
@@ -33,7 +33,8 @@ type Deps struct {
 	*httpx.Limiter
 	*dispatch.Submitter
 	httpx.SessionChecks
-	Store *store.Store
+	AgentsDB *agentdb.Store
+	RunsDB   *rundb.Store
 }
 
 // Handler answers /mcp.
@@ -123,7 +124,7 @@ func (t *callable) coded(err error) error {
 // List gives the newest agents of the organization that people may chat with.
 func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
 	//nolint:contextcheck // the request's ends with its client, the SDK's does not
-	known, err := t.h.Store.Agents.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
+	known, err := t.h.AgentsDB.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
 	if err != nil {
 		t.out.instead = t.coded(err)
 		return nil, t.out.instead
@@ -247,7 +248,7 @@ func (t *callable) take(e domain.Event, run *rundb.StoredRun, progress func(stri
 			progress(told.ToolCall.Name + ": " + told.ToolCall.Status)
 		}
 	case domain.EventRequiresAction: // it may have been decided since
-		now, err := t.h.Store.Runs.ShortRun(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+		now, err := t.h.RunsDB.ShortRun(t.c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 		if err == nil && now.Run.Status == domain.RunRequiresAction {
 			return &now.Run, nil
 		}

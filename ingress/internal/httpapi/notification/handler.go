@@ -6,7 +6,7 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/notificationdb"
 )
 
 // ChangeNotifier reports that something of an organization has changed.
@@ -17,11 +17,11 @@ type ChangeNotifier interface {
 // Deps is what the handler of notifications needs.
 type Deps struct {
 	*httpx.References
-	Store        *store.Store
-	Secrets      *secrets.Box
-	Changes      ChangeNotifier
-	Outside      AddressChecker // of endpoints
-	MaxEndpoints int            // that an organization may have
+	NotificationsDB *notificationdb.Store
+	Secrets         *secrets.Box
+	Changes         ChangeNotifier
+	Outside         AddressChecker // of endpoints
+	MaxEndpoints    int            // that an organization may have
 }
 
 // Handler answers /api/notifications.
@@ -33,8 +33,8 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 // Routes are the endpoints of notifications and their messages.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
-	endpoint := httpx.InOrganization(h.Store.Notifications.Endpoint, id.Endpoint)
-	message := httpx.InOrganization(h.Store.Notifications.Notification, id.Notification)
+	endpoint := httpx.InOrganization(h.NotificationsDB.Endpoint, id.Endpoint)
+	message := httpx.InOrganization(h.NotificationsDB.Notification, id.Notification)
 	return []httpx.Route{
 		{
 			Method: "GET", Path: "/api/notifications", Need: auth.NeedUser, Role: admin,

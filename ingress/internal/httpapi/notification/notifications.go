@@ -128,7 +128,7 @@ func (h *Handler) getNotifications(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if one {
-		found, err := h.Store.Notifications.Endpoint(c.Request.Context(), org, endpointID)
+		found, err := h.NotificationsDB.Endpoint(c.Request.Context(), org, endpointID)
 		h.writeEndpoint(c, found, err)
 		return
 	}
@@ -137,7 +137,7 @@ func (h *Handler) getNotifications(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	endpoints, err := h.Store.Notifications.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
+	endpoints, err := h.NotificationsDB.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -172,7 +172,7 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 	}
 	org, made := httpx.Caller(c).OrganizationID, id.New(id.Endpoint)
 	secret, sealed := h.newEndpointSecret(org, made)
-	e, err := h.Store.Notifications.CreateEndpoint(c.Request.Context(), notificationdb.NewEndpoint{
+	e, err := h.NotificationsDB.CreateEndpoint(c.Request.Context(), notificationdb.NewEndpoint{
 		OrganizationID: org, ID: made, URL: body.URL.Value, Description: body.Description.Value, Events: body.Events.Value,
 		AgentID: body.AgentID.Value, Enabled: body.Enabled.Or(true), SealedSecret: sealed,
 	}, h.MaxEndpoints)
@@ -206,7 +206,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, found.Err())
 		return
 	}
-	known, err := h.Store.Notifications.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
+	known, err := h.NotificationsDB.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	if err == nil {
 		err = httpx.Unchanged(found, body, known)
 	}
@@ -218,7 +218,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		URL: body.URL.Pointer(), Description: body.Description.Pointer(), Events: body.Events.Value,
 		AgentID: body.AgentID.Pointer(), Enabled: body.Enabled.Pointer(),
 	}
-	e, err := h.Store.Notifications.UpdateEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID, change)
+	e, err := h.NotificationsDB.UpdateEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID, change)
 	if err == nil {
 		h.notificationsChanged(c)
 	}
@@ -234,7 +234,7 @@ func (h *Handler) rotateEndpoint(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	secret, sealed := h.newEndpointSecret(org, endpointID)
-	e, err := h.Store.Notifications.UpdateEndpoint(c.Request.Context(), org, endpointID, notificationdb.EndpointChange{
+	e, err := h.NotificationsDB.UpdateEndpoint(c.Request.Context(), org, endpointID, notificationdb.EndpointChange{
 		SealedSecret: &sealed, KeepPrevious: previousSecretHolds,
 	})
 	e.Secret = secret
@@ -248,7 +248,7 @@ func (h *Handler) testEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	n, err := h.Store.Notifications.TestEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
+	n, err := h.NotificationsDB.TestEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	h.writeQueued(c, n, err)
 }
 
@@ -269,7 +269,7 @@ func (h *Handler) deleteEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.Notifications.DeleteEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID); err != nil {
+	if err := h.NotificationsDB.DeleteEndpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
@@ -286,7 +286,7 @@ func (h *Handler) getMessages(c *gin.Context) {
 	}
 	org := httpx.Caller(c).OrganizationID
 	if one {
-		n, err := h.Store.Notifications.Notification(c.Request.Context(), org, messageID)
+		n, err := h.NotificationsDB.Notification(c.Request.Context(), org, messageID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -304,7 +304,7 @@ func (h *Handler) getMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	messages, err := h.Store.Notifications.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
+	messages, err := h.NotificationsDB.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -340,6 +340,6 @@ func (h *Handler) postMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	n, err := h.Store.Notifications.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
+	n, err := h.NotificationsDB.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
 	h.writeQueued(c, n, err)
 }

@@ -21,7 +21,7 @@ const (
 // listModels is GET /v1/models: the newest agents that people may chat with.
 func (h *Handler) listModels(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
-	agents, err := h.Store.Agents.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
+	agents, err := h.AgentsDB.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -48,7 +48,7 @@ func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, er
 	if !id.Valid(id.Agent, modelID) {
 		return h.templateModel(c, modelID)
 	}
-	agent, err := h.Store.Agents.Agent(ctx, org, modelID)
+	agent, err := h.AgentsDB.Agent(ctx, org, modelID)
 	if err != nil {
 		return openaiapi.Model{}, err
 	}

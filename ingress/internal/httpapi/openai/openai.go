@@ -19,7 +19,8 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/contract"
 	"parley/shared/domain"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/rundb"
 )
 
 const (
@@ -43,7 +44,8 @@ type Deps struct {
 	*httpx.Limiter
 	httpx.SessionChecks
 	Runs        *run.Handler
-	Store       *store.Store
+	AgentsDB    *agentdb.Store
+	RunsDB      *rundb.Store
 	Dispatch    *dispatch.Dispatcher
 	Templates   TemplateList
 	Log         zerolog.Logger
@@ -143,7 +145,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		ended = result.Run
 	}
 	if !ended.Ended() {
-		now, err := h.Store.Runs.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
+		now, err := h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
 			return nil, err
 		}

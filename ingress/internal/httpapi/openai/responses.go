@@ -52,7 +52,7 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 // goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
 // template: sessions are theirs.
 func (h *Handler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
-	run, err := h.Store.Runs.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
+	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
 	if err != nil && !missing {

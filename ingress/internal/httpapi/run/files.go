@@ -43,7 +43,7 @@ func (h *Handler) getFile(c *gin.Context) {
 
 // openFile opens a file whose run the caller may read. Of others there is none, and none of an erased run.
 func (h *Handler) openFile(c *gin.Context, fileID string) (file domain.File, content io.ReadSeekCloser, err error) {
-	file, content, err = h.Store.Blobs.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
+	file, content, err = h.BlobsDB.OpenFile(c.Request.Context(), httpx.Caller(c).OrganizationID, fileID)
 	if err != nil {
 		return file, nil, err
 	}

@@ -16,7 +16,10 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/secrets"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/blobdb"
+	"parley/shared/store/rundb"
+	"parley/shared/store/sessiondb"
 )
 
 // TemplateFinder finds templates; not_found if there is none of the id.
@@ -30,7 +33,10 @@ type Deps struct {
 	*httpx.References
 	*dispatch.Submitter
 	httpx.SessionChecks
-	Store            *store.Store
+	AgentsDB         *agentdb.Store
+	BlobsDB          *blobdb.Store
+	RunsDB           *rundb.Store
+	SessionsDB       *sessiondb.Store
 	Dispatch         *dispatch.Dispatcher
 	Streams          *stream.Hub
 	Changes          *changes.Hub
@@ -52,7 +58,7 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
-	source := httpx.InOrganization(h.Store.Blobs.SourceByID)
+	source := httpx.InOrganization(h.BlobsDB.SourceByID)
 	return []httpx.Route{
 		{
 			Method: "POST", Path: "/api/agents", Action: "chat", Need: auth.NeedDemo, Role: member, Late: true,
@@ -97,7 +103,7 @@ func (h *Handler) findTarget(c *gin.Context) error {
 		if !id.Valid(id.Agent, agents[0]) {
 			return httpx.NotFound()
 		}
-		_, err := h.Store.Agents.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agents[0])
+		_, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agents[0])
 		return err
 	case len(templates) == 1 && len(agents) == 0 && templates[0] != "":
 		_, err := h.Templates.ByID(c.Request.Context(), templates[0])
@@ -117,7 +123,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	case !exists:
 		return httpx.NotFound()
 	}
-	_, err = h.Store.Sessions.PageOfSession(c.Request.Context(), name, 0, 1, 1) // whether there is one is all that counts
+	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // whether there is one is all that counts
 	return err
 }
 

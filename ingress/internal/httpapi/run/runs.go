@@ -59,7 +59,7 @@ func (h *Handler) listRuns(c *gin.Context) {
 	}
 	who := httpx.Caller(c)
 	filter.Principals, filter.Before = who.Readable(), page.After
-	runs, err := h.Store.Runs.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
+	runs, err := h.RunsDB.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -173,7 +173,7 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
 	err = asReader(who, func(principal string) (err error) {
-		run, err = h.Store.Runs.ShortRun(c.Request.Context(), who.OrganizationID, principal, runID)
+		run, err = h.RunsDB.ShortRun(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	return run, err
@@ -205,7 +205,7 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if err := httpx.ReserveAnswer(c, run.Deferred); err != nil {
 		return err
 	}
-	whole, err := h.Store.Runs.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
+	whole, err := h.RunsDB.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (h *Handler) getSessions(c *gin.Context) {
 	}
 	if !given || who.MayRead(principal) { // a member sees none of others' sessions
 		var err error
-		if entries, err = h.Store.Sessions.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
+		if entries, err = h.SessionsDB.Sessions(c.Request.Context(), who.OrganizationID, filter, limit+1); err != nil {
 			httpx.Fail(c, err)
 			return
 		}
@@ -151,7 +151,7 @@ func (h *Handler) getSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	page, err := h.Store.Sessions.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
+	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLargeSession(c, name, before, limit, max(page.Newest, httpx.PageBytes))
 		return
@@ -169,7 +169,7 @@ func (h *Handler) getLargeSession(c *gin.Context, name sessiondb.SessionName, be
 		httpx.Fail(c, err)
 		return
 	}
-	page, err := h.Store.Sessions.PageOfSession(c.Request.Context(), name, before, limit, 0)
+	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, 0)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -297,9 +297,9 @@ func (h *Handler) onlySession(
 	c *gin.Context, found *httpx.Problems, sessionID, principal string, chosen bool,
 ) (target, whose string, err error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
-	sessions, err := h.Store.Sessions.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
+	sessions, err := h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, []string{principal})
 	if err == nil && len(sessions) == 0 && !chosen {
-		sessions, err = h.Store.Sessions.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
+		sessions, err = h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
 	}
 	switch {
 	case err != nil:

@@ -21,13 +21,13 @@ func (h *Handler) getSource(c *gin.Context) {
 		return
 	}
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
-	bytes, err := h.Store.Blobs.SourceBytes(ctx, org, sourceID)
+	bytes, err := h.BlobsDB.SourceBytes(ctx, org, sourceID)
 	if err == nil {
 		err = httpx.ReserveAnswer(c, bytes)
 	}
 	var source domain.Source
 	if err == nil {
-		source, err = h.Store.Blobs.SourceByID(ctx, org, sourceID)
+		source, err = h.BlobsDB.SourceByID(ctx, org, sourceID)
 	}
 	if err != nil {
 		httpx.Fail(c, err)

@@ -75,7 +75,7 @@ func (h *Handler) accepted(c *gin.Context, run *rundb.StoredRun) {
 // unfinished answers 202 with the run as it stands now that the wait is over, or the run waits for a person; 200 if it has ended since.
 func (h *Handler) unfinished(c *gin.Context, run *rundb.StoredRun) {
 	ctx := c.Request.Context()
-	now, err := h.Store.Runs.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
+	now, err := h.RunsDB.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
 	if err != nil {
 		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
 		now = *run

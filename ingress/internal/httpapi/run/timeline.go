@@ -34,14 +34,14 @@ func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	var timeline domain.Timeline
 	var erased bool
 	err := asReader(who, func(principal string) error {
-		bytes, err := h.Store.Runs.TimelineBytes(c.Request.Context(), who.OrganizationID, principal, runID)
+		bytes, err := h.RunsDB.TimelineBytes(c.Request.Context(), who.OrganizationID, principal, runID)
 		if err == nil {
 			err = httpx.ReserveAnswer(c, bytes)
 		}
 		if err != nil {
 			return err
 		}
-		timeline, erased, err = h.Store.Runs.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
+		timeline, erased, err = h.RunsDB.Timeline(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	switch {

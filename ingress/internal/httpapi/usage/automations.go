@@ -33,7 +33,7 @@ func (h *Handler) getAutomations(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	all, err := h.Store.Runs.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
+	all, err := h.RunsDB.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

@@ -20,7 +20,7 @@ func (h *Handler) getBudgets(c *gin.Context) {
 		return
 	}
 	if given {
-		budget, err := h.Store.Budgets.Budget(c.Request.Context(), org, budgetID)
+		budget, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -33,7 +33,7 @@ func (h *Handler) getBudgets(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budgets, err := h.Store.Budgets.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
+	budgets, err := h.BudgetsDB.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -81,7 +81,7 @@ func (h *Handler) createBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budget, err := h.Store.Budgets.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
+	budget, err := h.BudgetsDB.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
 		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
 	})
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *Handler) updateBudget(c *gin.Context) {
 		return
 	}
 	org := httpx.Caller(c).OrganizationID
-	known, err := h.Store.Budgets.Budget(c.Request.Context(), org, budgetID)
+	known, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -134,7 +134,7 @@ func (h *Handler) updateBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	budget, err := h.Store.Budgets.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
+	budget, err := h.BudgetsDB.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -149,7 +149,7 @@ func (h *Handler) deleteBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.Store.Budgets.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
+	if err := h.BudgetsDB.DeleteBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, budgetID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}

@@ -10,14 +10,19 @@ import (
 	"parley/ingress/internal/ratelimit"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/budgetdb"
 	"parley/shared/store/knowledgedb"
+	"parley/shared/store/rundb"
+	"parley/shared/store/usagedb"
 )
 
 // Deps is what the handler of usage needs.
 type Deps struct {
 	*httpx.References
-	Store                *store.Store
+	BudgetsDB            *budgetdb.Store
+	KnowledgeDB          *knowledgedb.Store
+	RunsDB               *rundb.Store
+	UsageDB              *usagedb.Store
 	Rates                *ratelimit.Limits
 	Streams              *httpx.StreamLimits
 	VoicePerOrganization int
@@ -37,7 +42,7 @@ func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 // Routes are usage, budgets, automations and limits.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
-	budget := httpx.InOrganization(h.Store.Budgets.Budget, id.Budget)
+	budget := httpx.InOrganization(h.BudgetsDB.Budget, id.Budget)
 	return []httpx.Route{
 		{Method: "GET", Path: "/api/organizations/limits", Need: auth.NeedUser, Role: member, Handle: h.getLimits},
 		{
@@ -58,5 +63,5 @@ func (h *Handler) Routes() []httpx.Route {
 }
 
 func (h *Handler) readAutomation(c *gin.Context, name string) (domain.Automation, error) {
-	return h.Store.Runs.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
+	return h.RunsDB.Automation(c.Request.Context(), httpx.Caller(c).OrganizationID, name)
 }

@@ -44,7 +44,7 @@ type documentUsageView struct {
 
 // getLimits is GET /api/organizations/limits.
 func (h *Handler) getLimits(c *gin.Context) {
-	used, err := h.Store.Knowledge.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
+	used, err := h.KnowledgeDB.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

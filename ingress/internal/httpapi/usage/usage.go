@@ -98,7 +98,7 @@ func (h *Handler) getUsage(c *gin.Context) {
 	}
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
-		return h.Store.Usage.Usage(ctx, key.org, filter, now)
+		return h.UsageDB.Usage(ctx, key.org, filter, now)
 	})
 	if err != nil {
 		httpx.Fail(c, err)

@@ -103,7 +103,7 @@ func (r *runs) Cancel(ctx context.Context, runID string) error {
 func (r *runs) SaveHeard(ctx context.Context, runID string, heard domain.Heard) error {
 	org, _, err := r.of(runID)
 	if err == nil {
-		err = r.h.Store.Sessions.SaveHeard(ctx, org, runID, heard)
+		err = r.h.SessionsDB.SaveHeard(ctx, org, runID, heard)
 	}
 	return err
 }

@@ -20,7 +20,8 @@ import (
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/sessiondb"
 )
 
 const (
@@ -59,7 +60,8 @@ type Deps struct {
 	*httpx.Limiter
 	*dispatch.Submitter
 	httpx.SessionChecks
-	Store                *store.Store
+	AgentsDB             *agentdb.Store
+	SessionsDB           *sessiondb.Store
 	Auth                 *auth.Resolver
 	Dispatch             *dispatch.Dispatcher
 	Voice                *voicegate.Gate
@@ -234,7 +236,7 @@ func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error
 
 func (h *Handler) toolsOf(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
-		agent, err := h.Store.Agents.Agent(ctx, org, model)
+		agent, err := h.AgentsDB.Agent(ctx, org, model)
 		if err == nil && !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
 			err = apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", domain.CallerUser)
 		}

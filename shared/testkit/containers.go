@@ -1,0 +1,116 @@
+//go:build containers
+
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/modules/nats"
+	"github.com/testcontainers/testcontainers-go/modules/postgres"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+// givenPostgres returns the URL that TEST_DATABASE_URL names, or else starts a container at first use, once for the test process.
+var givenPostgres = sync.OnceValues(func() (string, error) {
+	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
+		return dsn, nil
+	}
+	ctx := context.Background()
+	at, err := publishedAt(ctx)
+	if err != nil {
+		return "", err
+	}
+	server, err := postgres.Run(ctx, image("PARLEY_TEST_POSTGRES_IMAGE", "postgres:17-alpine"), published("5432/tcp", at),
+		postgres.WithUsername("parley"), postgres.WithPassword("parley"), postgres.WithDatabase("parley"),
+		testcontainers.WithCmdArgs("-c", "fsync=off", "-c", "max_connections=400"),
+		testcontainers.WithWaitStrategyAndDeadline(setUpWithin, wait.ForSQL("5432/tcp", "postgres", containerDSN)))
+	if err != nil {
+		return "", fmt.Errorf("starting PostgreSQL in a container: %w", err)
+	}
+	if err := removeAtEnd(server); err != nil {
+		return "", err
+	}
+	return server.ConnectionString(ctx, "sslmode=disable")
+})
+
+// givenNATS returns the URL that TEST_NATS_URL names, or else starts a container at first use, once for the test process.
+var givenNATS = sync.OnceValues(func() (string, error) {
+	if url := os.Getenv("TEST_NATS_URL"); url != "" {
+		return url, nil
+	}
+	ctx := context.Background()
+	at, err := publishedAt(ctx)
+	if err != nil {
+		return "", err
+	}
+	server, err := nats.Run(ctx, image("PARLEY_TEST_NATS_IMAGE", "nats:2.12-alpine"), published("4222/tcp", at),
+		testcontainers.WithCmd("-js"),
+		testcontainers.WithWaitStrategyAndDeadline(setUpWithin, wait.ForLog("Server is ready")))
+	if err != nil {
+		return "", fmt.Errorf("starting NATS in a container: %w", err)
+	}
+	if err := removeAtEnd(server); err != nil {
+		return "", err
+	}
+	return server.ConnectionString(ctx)
+})
+
+// publishedAt returns the address at which containers publish their ports: this machine's own, unless the engine is elsewhere.
+func publishedAt(ctx context.Context) (netip.Addr, error) {
+	engine, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("finding the container engine: %w", err)
+	}
+	defer func() { _ = engine.Close() }() // it was only asked
+	host, err := engine.DaemonHost(ctx)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("asking where the container engine is: %w", err)
+	}
+	if host == "localhost" || host == "127.0.0.1" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	return netip.IPv4Unspecified(), nil
+}
+
+// published gives a port one number at an address. Left to itself, an engine may give another one for IPv6, and which of both is asked
+// for is left to chance.
+func published(port string, at netip.Addr) testcontainers.CustomizeRequestOption {
+	return testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
+		host.PortBindings = network.PortMap{network.MustParsePort(port): {{HostIP: at}}}
+	})
+}
+
+func containerDSN(host string, port network.Port) string {
+	return "postgres://parley:parley@" + net.JoinHostPort(host, port.Port()) + "/parley?sslmode=disable"
+}
+
+// image returns the image that the environment names, or else the usual one.
+func image(key, usual string) string {
+	if named := os.Getenv(key); named != "" {
+		return named
+	}
+	return usual
+}
+
+// removeAtEnd tells the reaper to remove a container once this process has ended. The reaper of testcontainers does it, too, where its
+// image can be had.
+func removeAtEnd(c testcontainers.Container) error {
+	own, err := mine()
+	if err != nil {
+		return err
+	}
+	script := "docker rm --force --volumes " + c.GetContainerID() + " >/dev/null 2>&1\n"
+	if err := os.WriteFile(filepath.Join(own.dir, c.GetContainerID()+".end"), []byte(script), 0o600); err != nil {
+		return fmt.Errorf("noting container for removal: %w", err)
+	}
+	return nil
+}
