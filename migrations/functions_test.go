@@ -55,9 +55,14 @@ func faultsOf(f functionFile) (faults []string) {
 			faults = append(faults, "behind its triggers it has "+m[0])
 		}
 	}
-	if strings.Contains(f.function, "SECURITY DEFINER") != strings.Contains(f.function, "\nALTER FUNCTION "+f.name+" OWNER TO parley_system;\n") ||
-		strings.Contains(f.function, "SECURITY DEFINER") != strings.Contains(f.function, "\nREVOKE EXECUTE ON FUNCTION "+f.name+" FROM PUBLIC;\n") {
-		faults = append(faults, "SECURITY DEFINER, its owner and its rights do not belong together")
+	definer := strings.Contains(f.function, "SECURITY DEFINER")
+	for _, line := range []string{
+		"REVOKE EXECUTE ON FUNCTION " + f.name + " FROM PUBLIC;", "GRANT EXECUTE ON FUNCTION " + f.name + " TO parley_app;",
+		"ALTER FUNCTION " + f.name + " OWNER TO parley_system;",
+	} {
+		if definer != strings.Contains(f.function, "\n"+line+"\n") {
+			faults = append(faults, "SECURITY DEFINER and its rights do not belong together: "+line)
+		}
 	}
 	return faults
 }

@@ -213,8 +213,8 @@ func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
 	changed := replaced(t, files, "poison_runs", "CREATE OR REPLACE FUNCTION poison_runs(int, bigint)",
 		"DROP FUNCTION IF EXISTS poison_runs(int, bigint);\nCREATE OR REPLACE FUNCTION poison_runs(int, bigint, text DEFAULT '')")
 	mustMigrate(t, db, changed)
-	const signatures = `SELECT oid::regprocedure::text || ' ' || proowner::regrole || ' ' || has_function_privilege('parley_app', oid, 'EXECUTE')
-		FROM pg_proc WHERE proname = 'poison_runs'`
+	const signatures = `SELECT oid::regprocedure::text || ' ' || proowner::regrole || ' ' ||
+		has_function_privilege('parley_app', oid, 'EXECUTE') FROM pg_proc WHERE proname = 'poison_runs'`
 	if got := texts(t, db, signatures); len(got) != 1 || got[0] != "poison_runs(integer,bigint,text) parley_system true" {
 		t.Errorf("%q", got)
 	}
@@ -316,7 +316,8 @@ func TestFunctionsChangeUnderLoad(t *testing.T) {
 	if took := slices.Max(slowest[:]); took > testkit.Within(5*time.Second) {
 		t.Errorf("a run took %v", took)
 	}
-	if n := len(texts(t, raw, `SELECT p.proname`+ownFunctions+` AND p.xmin = (SELECT xmin FROM pg_proc WHERE proname = 'append_steps')`)); n < 80 {
+	const together = ` AND p.xmin = (SELECT xmin FROM pg_proc WHERE proname = 'append_steps')`
+	if n := len(texts(t, raw, `SELECT p.proname`+ownFunctions+together)); n < 80 {
 		t.Errorf("%d functions were replaced", n)
 	}
 }
