@@ -9,8 +9,9 @@ $(if $(MODULES),,$(error go.work names no module: nothing would be checked))
 CHECKED := $(MODULES) tools/manifests
 
 export PATH := $(PATH):/usr/local/go/bin
-# No commit is stamped into binaries: in a clone that belongs to somebody else git refuses, and the build with it.
-export GOFLAGS := $(strip $(filter-out -buildvcs=%,$(shell PATH="$$PATH:/usr/local/go/bin" go env GOFLAGS 2>/dev/null)) -buildvcs=false)
+# No commit is stamped into binaries: in a clone that belongs to somebody else git refuses, and the build with it. Without paths in
+# them, what one clone has compiled serves the next one.
+export GOFLAGS := $(strip $(filter-out -buildvcs=% -trimpath,$(shell PATH="$$PATH:/usr/local/go/bin" go env GOFLAGS 2>/dev/null)) -buildvcs=false -trimpath)
 # Tests that kill a real nats-server start this one.
 export PARLEY_NATS_SERVER := $(CURDIR)/bin/nats-server
 
