@@ -6,11 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/alexedwards/argon2id"
 
 	"parley/shared/apierr"
 )
@@ -90,26 +93,34 @@ func TestCookie(t *testing.T) {
 
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	p, err := NewPasswords(0, PasswordCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hash, err := p.Hash(t.Context(), "correct horse")
-	if err != nil || !strings.HasPrefix(hash, "$argon2id$") {
-		t.Fatalf("hash %q, %v", hash, err)
-	}
-	for name, c := range map[string]struct {
-		password, hash string
-		want           bool
-	}{
-		"right":         {"correct horse", hash, true},
-		"wrong":         {"correct horses", hash, false},
-		"no account":    {"correct horse", "", false},
-		"the dummy one": {"no password is this one", "", false},
-	} {
-		if got, err := p.Matches(t.Context(), c.password, c.hash); err != nil || got != c.want {
-			t.Errorf("%s: %v, %v", name, got, err)
+	p := NewPasswords(0, PasswordCost)
+	stored := func(password string, schemes ...string) string {
+		hash, err := p.Hash(t.Context(), password, schemes)
+		if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+			t.Fatalf("hash %q, %v", hash, err)
 		}
+		return hash
+	}
+	scheme := func(hash string) string { return hash[:strings.LastIndexByte(hash, '$')] }
+	first := stored("correct horse")
+	second := stored("battery staple", "$argon2id$v=19$m=64,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA", scheme(first))
+	if scheme(first) != scheme(second) || first == second {
+		t.Errorf("%s and %s", first, second)
+	}
+	if other := stored("correct horse"); scheme(other) == scheme(first) {
+		t.Errorf("without a scheme, %s has the salt of %s", other, first)
+	}
+	for password, want := range map[string]bool{"correct horse": true, "correct horses": false} {
+		hashes, err := p.Hashes(t.Context(), password, []string{scheme(first)})
+		if err != nil || slices.Contains(hashes, first) != want {
+			t.Errorf("%s: %q, %v", password, hashes, err)
+		}
+	}
+	if hashes, err := p.Hashes(t.Context(), "no account", nil); err != nil || len(hashes) > 0 {
+		t.Errorf("no account: %q, %v", hashes, err)
+	}
+	if same, err := argon2id.ComparePasswordAndHash("battery staple", second); err != nil || !same {
+		t.Errorf("the library does not read %s: %v", second, err)
 	}
 }
 

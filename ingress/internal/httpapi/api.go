@@ -112,11 +112,7 @@ type api struct {
 
 // New builds the handler of all routes.
 func New(deps Deps) (http.Handler, error) {
-	passwords, err := auth.NewPasswords(0, auth.PasswordCost)
-	if err != nil {
-		return nil, fmt.Errorf("building HTTP face: %w", err)
-	}
-	a, err := newAPI(deps, passwords)
+	a, err := newAPI(deps, auth.NewPasswords(0, auth.PasswordCost))
 	if err != nil {
 		return nil, err
 	}

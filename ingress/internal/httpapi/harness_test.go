@@ -134,9 +134,8 @@ func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimi
 func (w *world) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
-	passwords, err := auth.NewPasswords(0, cheapPasswords)
-	must(w.t, err)
-	w.api, err = newAPI(w.deps, passwords)
+	var err error
+	w.api, err = newAPI(w.deps, auth.NewPasswords(0, cheapPasswords))
 	must(w.t, err)
 	m, err := newMetrics(nil)
 	must(w.t, err)

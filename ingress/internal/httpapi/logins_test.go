@@ -119,9 +119,7 @@ func TestUseOfLoginsIsNoted(t *testing.T) {
 func TestAFloodOfLogins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, manyRequests)
-	var err error
-	w.api.account.Passwords, err = auth.NewPasswords(1, auth.PasswordCost)
-	must(t, err)
+	w.api.account.Passwords = auth.NewPasswords(1, auth.PasswordCost)
 	const callers = 200
 	answers := make(chan answer, callers)
 	var wg sync.WaitGroup

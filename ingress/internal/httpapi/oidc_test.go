@@ -320,11 +320,14 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "cfo@example.com")
 	squatter := b.w.signUp("cfo@example.com")
+	b.back(b.begin(t, "")).want(t, "without saying so", 409, "email_taken")
+	b.takeOver = true
 	first := b.back(b.begin(t, ""))
 	if first.status != http.StatusSeeOther {
 		t.Fatalf("taking over an account without anything: %d %s", first.status, first.body)
 	}
-	b.w.closed(squatter)
+	b.takeOver = false
+	b.w.keeps(squatter)
 	person := b.w.do("GET", "/api/auth/session", "", first.session()).want(t, "session", 200, "")
 	if person.text(t, "user.id") == squatter.id || person.text(t, "organization.id") == squatter.org || person.json(t, "organizations.1") != nil {
 		t.Errorf("the person is %s", person.body)

@@ -123,6 +123,8 @@ func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 			"/api/agents":                {`{"name":"` + text + `","systemPrompt":"p"}`, "name"},
 			"/api/organizations/members": {`{"email":"` + text + `@example.com","role":"member"}`, "email"},
 			"/api/knowledge":             {`{"name":"` + text + `","content":"c"}`, "name"},
+			"/api/knowledge?":            {`{"url":"https://example.com/` + text + `"}`, "url"},
+			"/api/notifications":         {`{"url":"https://` + text + `.example.com/","events":["run.failed"]}`, "url"},
 		} {
 			a := w.do("POST", route, c.body, ada.auth)
 			if a.status != 400 || a.problems(t) != "invalid_request "+c.field+":invalid_value" {

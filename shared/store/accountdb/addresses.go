@@ -17,46 +17,82 @@ import (
 // An address belongs to nobody until it is proven: its holder signed in by an OpenID provider that verified it, or
 // used a link that whoever runs the service made. An invitation's link proves nothing to anybody but the organization
 // that made it, for its maker holds it as well. So the holder of a link may take an unproven address over, and neither
-// side gains anything of the other's: the taker gets an account of their own, and the account before keeps what it has
-// and its password, but not the address. One that has nothing is closed instead.
-
-// maxDisplaced bounds the displaced accounts of an address that have a password: a login compares all of them.
-const maxDisplaced = 4
+// side gains anything of the other's: the taker gets an account of their own, and the displaced account keeps all that it
+// has, its password and login sessions included, but not the address.
 
 // maxListed bounds the accounts of an address that the operator sees.
 const maxListed = 100
 
+// maxSchemes bounds the schemes of the passwords of an address: a login computes one key for each. There is one, but for passwords that
+// were set at the same time, or before the cost of a password changed.
+const maxSchemes = 8
+
+// schemeOf is the SQL of a stored password's scheme: all but its key.
+const schemeOf = `substring(password_hash FROM '^(.*)[$]')`
+
 // AddressAccount is an account that has an address, or had it before another account took it over.
 type AddressAccount struct {
-	User         domain.User
-	PasswordHash string // empty: nobody logs in to it by password
-	Proven       bool   // the address
-	Displaced    bool   // another account holds the address
+	User      domain.User
+	Displaced bool // another account holds the address
 }
 
-// AccountsAt lists the accounts of an email address in any case: its holder, if there is one, and the displaced ones
-// that still have a password.
+// AccountsAt lists up to 100 accounts of an email address in any case: its holder, if there is one, and the displaced ones.
 func (s *Store) AccountsAt(ctx context.Context, email string) ([]AddressAccount, error) {
-	return s.accountsAt(ctx, `lower(email) = lower($1) AND (displaced_at IS NULL OR password_hash <> '')`, email, 1+maxDisplaced)
-}
-
-// AllAccountsAt is AccountsAt with the displaced accounts that have no password any more, at most 100.
-func (s *Store) AllAccountsAt(ctx context.Context, email string) ([]AddressAccount, error) {
-	return s.accountsAt(ctx, `lower(email) = lower($1)`, email, maxListed)
-}
-
-func (s *Store) accountsAt(ctx context.Context, where, email string, limit int) ([]AddressAccount, error) {
 	var rows []userRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+userColumns+` FROM users WHERE `+where+`
-		ORDER BY displaced_at IS NOT NULL, id LIMIT $2`, email, limit)
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
+		ORDER BY displaced_at IS NOT NULL, displaced_at, id LIMIT $2`, email, maxListed)
 	if err != nil {
 		return nil, fmt.Errorf("reading accounts of an address: %w", err)
 	}
 	out := make([]AddressAccount, len(rows))
 	for i, row := range rows {
-		out[i] = AddressAccount{row.user(), row.PasswordHash, row.Proven, row.Displaced}
+		out[i] = AddressAccount{row.user(), row.Displaced}
 	}
 	return out, nil
+}
+
+// AddressKnown reports whether an email address has accounts, and whether one of them has proven it.
+func (s *Store) AddressKnown(ctx context.Context, email string) (known, proven bool, err error) {
+	var row struct {
+		Known  bool `db:"known"`
+		Proven bool `db:"proven"`
+	}
+	err = s.db.GetContext(ctx, &row, `SELECT count(*) > 0 AS known, coalesce(bool_or(email_proven_at IS NOT NULL), false) AS proven
+		FROM users WHERE lower(email) = lower($1)`, email)
+	return row.Known, row.Proven, wrap("looking for accounts of an address", err)
+}
+
+// PasswordSchemes lists the schemes of the passwords of an email address: all but the keys.
+func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, error) {
+	var schemes []string
+	err := s.db.SelectContext(ctx, &schemes, `SELECT DISTINCT `+schemeOf+` FROM users
+		WHERE lower(email) = lower($1) AND password_hash <> '' ORDER BY 1`, email)
+	return schemes, wrap("reading how passwords are stored", err)
+}
+
+// ByPassword gives the account of an email address whose stored password is one of hashes, and that password: the holder's
+// before those of displaced accounts. With a client address it is an account with an open login session from there. WrongPassword when
+// there is none.
+func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, from string) (userID, hash string, err error) {
+	var row userRow
+	err = s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1) AND password_hash = ANY ($2)
+		AND ($3::text = '' OR EXISTS (SELECT FROM login_sessions l
+			WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp()))
+		ORDER BY displaced_at IS NOT NULL, displaced_at, id LIMIT 1`, email, pq.Array(hashes), from)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", "", WrongPassword()
+	}
+	return row.ID, row.PasswordHash, wrap("looking for an account by its password", err)
+}
+
+// boundSchemes refuses a password under one more scheme: then others of the address were set at the same time.
+func boundSchemes(ctx context.Context, tx *sqlx.Tx, email string) error {
+	var schemes int
+	err := tx.GetContext(ctx, &schemes, `SELECT count(DISTINCT `+schemeOf+`) FROM users WHERE lower(email) = lower($1) AND password_hash <> ''`, email)
+	if err == nil && schemes > maxSchemes {
+		return apierr.New(apierr.Unavailable, "other passwords of this address were set at the same time; try again")
+	}
+	return wrap("counting how passwords are stored", err)
 }
 
 // ProveAddress notes that whoever runs the service vouches for the address of a user.
@@ -96,16 +132,6 @@ func holderOf(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, er
 	return row, err == nil, wrap("reading the holder of an address", err)
 }
 
-// accountUsed reports whether an account has anything that its holder would miss.
-func accountUsed(ctx context.Context, tx *sqlx.Tx, userID string) (bool, error) {
-	if err := actAs(ctx, tx, userID); err != nil {
-		return false, err
-	}
-	var used bool
-	err := tx.GetContext(ctx, &used, `SELECT parley_account_used()`)
-	return used, wrap("reading what an account has", err)
-}
-
 // actAs names the user whose own rows the transaction sees.
 func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `SELECT set_config('parley.user', $1, true)`, userID)
@@ -113,67 +139,15 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // displace takes an address from the locked account that holds it, for somebody who has proven it or holds the link of an
-// invitation. email_taken when the account has proven it. The transaction names another user and other organizations afterwards.
+// invitation. email_taken when the account has proven it.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "this email address already has an account")
 	}
-	used, err := accountUsed(ctx, tx, holder.ID)
-	if err != nil {
-		return err
-	}
-	if !used {
-		if err := closeAccount(ctx, tx, holder.ID); err != nil {
-			return err
-		}
-	}
 	if _, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = clock_timestamp() WHERE id = $1`, holder.ID); err != nil {
 		return fmt.Errorf("displacing account: %w", err)
 	}
-	if err := voidLinksOf(ctx, tx, holder.ID); err != nil {
-		return err
-	}
-	return dropPasswords(ctx, tx, holder.Email)
-}
-
-// dropPasswords leaves maxDisplaced displaced accounts of an address their passwords. The others keep their login sessions
-// and keys, and get a password again by a link of the operator. The first to go are accounts made by invitations of the
-// organization that made most of them, so that one organization cannot lock out another's members; among equals, the
-// account that was displaced first.
-func dropPasswords(ctx context.Context, tx *sqlx.Tx, email string) error {
-	_, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = '' WHERE id IN (
-		SELECT id FROM (
-			SELECT id, displaced_at, count(*) OVER (PARTITION BY coalesce(invited_to, id)) AS alike FROM users
-			WHERE lower(email) = lower($1) AND displaced_at IS NOT NULL AND password_hash <> '') AS displaced
-		ORDER BY alike, displaced_at DESC, id DESC OFFSET $2)`, email, maxDisplaced)
-	return wrap("dropping passwords of displaced accounts", err)
-}
-
-// closeAccount ends all ways into an account, and all keys of it and of its organizations.
-func closeAccount(ctx context.Context, tx *sqlx.Tx, userID string) error {
-	if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = '' WHERE id = $1`, userID); err != nil {
-		return fmt.Errorf("closing account: %w", err)
-	}
-	if err := deleteLogins(ctx, tx, userID); err != nil {
-		return err
-	}
-	all, err := memberships(ctx, tx, userID)
-	if err != nil {
-		return err
-	}
-	orgs := make([]string, len(all))
-	for i, m := range all {
-		orgs[i] = m.ID
-	}
-	if err := pg.ActFor(ctx, tx, orgs...); err != nil {
-		return err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE api_keys SET revoked_at = clock_timestamp()
-		WHERE revoked_at IS NULL AND org_id = ANY ($1)`, pq.Array(orgs))
-	if err != nil {
-		return fmt.Errorf("revoking API keys: %w", err)
-	}
-	return revokeUserKeys(ctx, tx, userID)
+	return voidLinksOf(ctx, tx, holder.ID)
 }
 
 // revokeUserKeys ends a user's own API keys.

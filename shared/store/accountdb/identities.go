@@ -36,7 +36,7 @@ func (s *Store) IdentityKnown(ctx context.Context, who Identity) (bool, error) {
 // LogInByIdentity logs in the person behind an identity. One seen for the first time must have a verified
 // address (permission_denied), which proves it. The identity is linked to the account of loggedIn, while the login session of
 // login.LoginID holds, if that account has the address. Otherwise a new account is made for it. One that holds the address
-// without proof loses it: by itself when it has nothing, else only if takeOver says so. email_taken in all other cases.
+// without proof loses it if takeOver says so. email_taken in all other cases.
 func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
@@ -103,7 +103,7 @@ func proven(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, lin
 
 // takeAddress displaces the holder of an address for somebody who has proven it.
 func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) error {
-	if err := mayTakeOver(ctx, tx, holder, meant); err != nil {
+	if err := mayTakeOver(holder, meant); err != nil {
 		return err
 	}
 	return displace(ctx, tx, holder)
@@ -117,17 +117,16 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 }
 
 // mayTakeOver reports email_taken when somebody who has proven an address may not displace its holder as they came.
-func mayTakeOver(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) error {
-	if holder.Proven {
+func mayTakeOver(holder userRow, meant bool) error {
+	switch {
+	case holder.Proven:
 		return apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
-	}
-	used, err := accountUsed(ctx, tx, holder.ID)
-	if err == nil && used && !meant {
-		err = apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
-			"this email address already has an account that is in use: log in to it first, and the two are linked; "+
+	case !meant:
+		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
+			"this email address already has an account: log in to it first, and the two are linked; "+
 				"or begin again with takeover=1 for an account of your own, if that one is not yours")
 	}
-	return err
+	return nil
 }
 
 // reclaim gives a displaced account its address back, and notes that it is proven.

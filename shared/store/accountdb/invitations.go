@@ -68,7 +68,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 
 // JoinNew is Join for somebody who has no account of the address: it makes one, and their default organization after the
 // membership, which is the older one. It takes the address over from an account that has not proven it, and is email_taken
-// for one that has. The account that was closed or displaced, if there was one, is in the result.
+// for one that has. The account that was displaced, if there was one, is in the result.
 func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
@@ -82,9 +82,6 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 		}
 		if known {
 			if err := displace(ctx, tx, before); err != nil {
-				return err
-			}
-			if err := pg.ActFor(ctx, tx, invited.OrganizationID); err != nil {
 				return err
 			}
 		}

@@ -207,6 +207,9 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 		if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = $2 WHERE id = $1`, user.ID, passwordHash); err != nil {
 			return fmt.Errorf("setting password: %w", err)
 		}
+		if err := boundSchemes(ctx, tx, user.Email); err != nil {
+			return err
+		}
 		if err := voidLinksOf(ctx, tx, user.ID); err != nil {
 			return err
 		}
@@ -224,12 +227,27 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 	return account, err
 }
 
+// proveByReset notes that whoever runs the service vouches for the address of a user, who gets it back from an account that has not
+// proven it.
 func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
-	if user.Proven || user.Displaced {
+	if user.Proven {
 		return nil
+	}
+	if user.Displaced {
+		holder, known, err := holderOf(ctx, tx, user.Email)
+		switch {
+		case err != nil:
+			return err
+		case known && holder.Proven:
+			return nil
+		case known:
+			if err := displace(ctx, tx, holder); err != nil {
+				return err
+			}
+		}
 	}
 	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
 		return err
 	}
-	return prove(ctx, tx, user.ID)
+	return reclaim(ctx, tx, user.ID)
 }

@@ -86,7 +86,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 		}
 		return user.ID, err
 	}
-	accounts, err := st.Accounts.AllAccountsAt(ctx, r.Account)
+	accounts, err := st.Accounts.AccountsAt(ctx, r.Account)
 	switch {
 	case err != nil:
 		return "", err

@@ -1,9 +1,7 @@
 package account
 
 import (
-	"context"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -63,7 +61,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 		if !body.Password.Set {
 			return none(apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address"))
 		}
-		known, free, err := h.accountsOf(c.Request.Context(), invited.Email)
+		known, proven, err := h.AccountsDB.AddressKnown(c.Request.Context(), invited.Email)
 		if err != nil {
 			return none(err)
 		}
@@ -71,7 +69,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 			userID, login.PasswordHash, err = h.authenticate(c, invited.Email, body.Password.Value)
 		}
 		switch {
-		case apierr.CodeOf(err) == apierr.Unauthenticated && mayJoin && free, !known && mayJoin:
+		case apierr.CodeOf(err) == apierr.Unauthenticated && mayJoin && !proven, !known && mayJoin:
 			account, err := h.acceptAnew(c, invited, body, login)
 			return account, token, login, err
 		case err != nil:
@@ -85,12 +83,6 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
-// accountsOf reports whether an address has accounts, and whether the holder of a link may take it over from them.
-func (h *Handler) accountsOf(ctx context.Context, email string) (known, free bool, err error) {
-	accounts, err := h.AccountsDB.AccountsAt(ctx, email)
-	return len(accounts) > 0, !slices.ContainsFunc(accounts, func(account accountdb.AddressAccount) bool { return account.Proven }), err
-}
-
 // acceptAnew makes an account of the invited address.
 func (h *Handler) acceptAnew(
 	c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin,
@@ -102,7 +94,7 @@ func (h *Handler) acceptAnew(
 	}
 	var account accountdb.Account
 	err := h.countSignup(c, func() error {
-		hash, err := h.Passwords.Hash(c.Request.Context(), body.Password.Value)
+		hash, err := h.hash(c.Request.Context(), invited.Email, body.Password.Value)
 		if err != nil {
 			return err
 		}
@@ -170,7 +162,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 		return accountdb.Account{}, "", login, err
 	}
 	ctx := c.Request.Context()
-	hash, err := h.Passwords.Hash(ctx, body.Password)
+	hash, err := h.hash(ctx, user.Email, body.Password)
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}

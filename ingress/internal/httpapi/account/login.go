@@ -145,7 +145,7 @@ func (h *Handler) signup(c *gin.Context) {
 // signUp makes a user of a checked body, and a session of theirs.
 func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Account, token string, login accountdb.NewLogin, err error) {
 	err = h.countSignup(c, func() error {
-		hash, err := h.Passwords.Hash(c.Request.Context(), body.Password)
+		hash, err := h.hash(c.Request.Context(), body.Email, body.Password)
 		if err != nil {
 			return err
 		}
@@ -225,40 +225,43 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 // follows must check that this is still theirs. Wrong ones are counted.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx := c.Request.Context()
+	from := "" // above the limit over all addresses, only accounts count that are logged in to from this one
 	good, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
-		known, err := h.AccountsDB.LoggedInFrom(ctx, email, h.Auth.ClientAddr(c.Request).String())
+		from = h.Auth.ClientAddr(c.Request).String()
+		known, err := h.AccountsDB.LoggedInFrom(ctx, email, from)
 		return err == nil && known
 	})
 	if err != nil {
 		return "", "", err
 	}
-	userID, hash, err = h.matching(ctx, email, password)
+	userID, hash, err = h.matching(ctx, email, password, from)
 	if apierr.CodeOf(err) != apierr.Unauthenticated {
 		good()
 	}
 	return userID, hash, err
 }
 
-// matching gives the account of an address that the password opens, of those that have it or had it. An address without an
-// account costs as much as one with an account.
-func (h *Handler) matching(ctx context.Context, email, password string) (userID, hash string, err error) {
-	accounts, err := h.AccountsDB.AccountsAt(ctx, email)
+// matching gives the account of an address that the password opens, of those that have it or had it, and, with a client address, that
+// are logged in to from there. An address without an account costs as much as one with many.
+func (h *Handler) matching(ctx context.Context, email, password, from string) (userID, hash string, err error) {
+	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err != nil {
 		return "", "", err
 	}
-	if len(accounts) == 0 {
-		accounts = []accountdb.AddressAccount{{}}
+	hashes, err := h.Passwords.Hashes(ctx, password, schemes)
+	if err != nil {
+		return "", "", err
 	}
-	for _, account := range accounts {
-		matches, err := h.Passwords.Matches(ctx, password, account.PasswordHash)
-		if err != nil {
-			return "", "", err
-		}
-		if matches {
-			return account.User.ID, account.PasswordHash, nil
-		}
+	return h.AccountsDB.ByPassword(ctx, email, hashes, from)
+}
+
+// hash makes the text to store for a password of an address.
+func (h *Handler) hash(ctx context.Context, email, password string) (string, error) {
+	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
+	if err != nil {
+		return "", err
 	}
-	return "", "", accountdb.WrongPassword()
+	return h.Passwords.Hash(ctx, password, schemes)
 }
 
 // logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with

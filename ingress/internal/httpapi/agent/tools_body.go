@@ -119,6 +119,7 @@ func (b *toolsBody) Check(p *httpx.Problems) {
 	b.HTTPRequest.Value.Check(p)
 	b.MCP.Value.Check(p)
 	p.Text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
+	p.Visible("tools.voice.voice", b.Voice.Value.Voice.Value)
 }
 
 func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain.Approval]) {

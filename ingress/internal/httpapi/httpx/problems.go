@@ -148,6 +148,8 @@ var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func CheckURL(p *Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
+	case domain.HiddenRune(address) != utf8.RuneError:
+		p.Visible(at, address)
 	case len(address) > maxURL:
 		p.Add(at, CodeTooLong, "must have at most %d characters", maxURL)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":

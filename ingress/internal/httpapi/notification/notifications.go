@@ -51,6 +51,9 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 
 // checkEndpointURL takes whole addresses. Where they lead is the outbound rules' matter.
 func checkEndpointURL(p *httpx.Problems, address string) {
+	if httpx.CheckURL(p, "url", address); p.Has("url") {
+		return
+	}
 	read, err := endpoint.Parse(address)
 	if err != nil {
 		p.Add("url", httpx.CodeInvalidValue, "%s", err)
