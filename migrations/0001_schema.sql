@@ -1043,7 +1043,7 @@ GRANT USAGE ON SEQUENCE sessions_ref_seq, deliveries_ref TO parley_app;
 
 -- The functions that read across organizations.
 GRANT SELECT ON organizations, users, memberships, login_sessions, agents, runs, agent_configs, sources, blobs, blob_chunks,
-  knowledge_terms, collecting, budgets TO parley_system;
+  knowledge_terms, collecting TO parley_system;
 GRANT SELECT, DELETE ON invitations, document_chunks, document_vectors, hooks, hook_senders TO parley_system;
 GRANT SELECT, UPDATE ON api_keys, open_runs, documents TO parley_system;
 GRANT SELECT, UPDATE, DELETE ON deliveries, notification_endpoints, notifications, past_usage, past_usage_by, past_automations,

@@ -36,7 +36,6 @@ var credentialCalls = map[string]credentialCall{
 	"parley_memberships":     {call: `parley_memberships($1)`, credential: "user"},
 	"parley_holdings":        {call: `parley_holdings($1)`, credential: "user"},
 	"parley_own_invitations": {call: `parley_own_invitations() WHERE $1::text <> ''`, credential: "user"},
-	"parley_account_used":    {call: `parley_account_used() AS used WHERE used AND $1::text <> ''`, credential: "user"},
 	"parley_invitation":      {call: `parley_invitation(decode($1, 'hex'))`, credential: "link hash"},
 	"parley_widgets":         {call: `parley_widgets(ARRAY[$1::text])`, credential: "agent"},
 	"parley_widget_origins":  {call: `parley_widget_origins(ARRAY[$1::text]) AS origin`, credential: "origin"},
