@@ -21,7 +21,7 @@ import (
 
 const (
 	// releaseBefore is the commit of the release before this one, which services are upgraded from.
-	releaseBefore = "0e240cb7d6cb80bc6243aa220d1d813ddd01e059"
+	releaseBefore = "e60d096f58af5257faaa3bb49d1c06759e39965a"
 	// upgradeClients post keyed triggers while the service is upgraded.
 	upgradeClients = 4
 )
