@@ -3,7 +3,6 @@ module parley/workers
 go 1.26.0
 
 require (
-	github.com/abadojack/whatlanggo v1.0.1
 	github.com/alecthomas/kong v1.17.0
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/clipperhouse/uax29/v2 v2.7.0
@@ -26,6 +25,7 @@ require (
 
 require (
 	codeberg.org/readeck/go-readability/v2 v2.1.3
+	github.com/RadhiFadlillah/whatlanggo v0.0.0-20240916001553-aac1f0f737fc
 	github.com/blevesearch/snowballstem v0.9.0
 	github.com/opencontainers/runtime-spec v1.3.0
 	go.opentelemetry.io/otel/sdk v1.47.0

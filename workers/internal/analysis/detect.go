@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/abadojack/whatlanggo"
+	"github.com/RadhiFadlillah/whatlanggo"
 )
 
 // sample is how much of a text its language is told from, in letters, fewest how few of them say nothing.

@@ -14,6 +14,7 @@ import (
 
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/webhookin"
+	"parley/ingress/internal/webhookin/intake"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -187,12 +188,12 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 
 // openHook returns the current state of an organization's hook. It returns conflict if the hook takes no deliveries: it is disabled,
 // or its API key is no longer valid.
-func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
+func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) {
 	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
 	}
 	h.Hooks.Forget(hookID)
-	hook, err := h.Hooks.get(c.Request.Context(), hookID)
+	hook, err := h.Hooks.Get(c.Request.Context(), hookID)
 	if apierr.CodeOf(err) == apierr.NotFound {
 		return nil, apierr.New(apierr.Conflict,
 			"the hook takes no deliveries: it is disabled, or its API key is no longer valid; enable it or set another keyId")
@@ -200,39 +201,39 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*liveHook, error) {
 	return hook, err
 }
 
-func (h *Handler) redeliver(c *gin.Context, hook *liveHook, deliveryID string) (receivedView, error) {
+func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Taken, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
 	if err != nil {
-		return receivedView{}, err
+		return intake.Taken{}, err
 	}
 	if !known.Kept {
-		return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue,
+		return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue,
 			"what this delivery brought is not kept: it was filtered, its run was "+
 				"erased or is kept no longer, or it has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
 	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
-		return receivedView{}, err
+		return intake.Taken{}, err
 	}
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 	event.Name, event.Answer = known.Event, nil
-	of := delivered{contentType: contentType, body: body, traceparent: httpx.Traceparent(c), again: true}
+	of := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
 	for n := 1; n <= redeliveredMost; n++ {
 		event.ID = redeliveredID(known.ID, n)
 		free, err := h.unseen(ctx, hook, event.ID)
 		if err != nil {
-			return receivedView{}, err
+			return intake.Taken{}, err
 		}
 		if !free {
 			continue
 		}
-		taken, err := h.take(ctx, hook, &event, of)
+		taken, err := h.intake.Take(ctx, hook, &event, of)
 		if err != nil || !taken.Duplicate { // else another request was first
 			return taken, err
 		}
 	}
-	return receivedView{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", redeliveredMost)
+	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", redeliveredMost)
 }
 
 // redeliveredID names the nth time that a delivery is delivered again. However often that is done in a row, it counts from the first.
@@ -247,7 +248,7 @@ func redeliveredID(of string, n int) string {
 	return out
 }
 
-func (h *Handler) unseen(ctx context.Context, hook *liveHook, deliveryID string) (bool, error) {
+func (h *Handler) unseen(ctx context.Context, hook *intake.Hook, deliveryID string) (bool, error) {
 	_, err := h.HooksDB.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeOf(err) == apierr.NotFound {
 		return true, nil
@@ -273,7 +274,7 @@ func (h *Handler) testHook(c *gin.Context) {
 		payload = body.Payload.Value
 	}
 	name, testID := body.Event.Or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
-	sent, err := webhookin.Signed(&hook.Hook, hook.secrets[0], testID, name, payload, time.Now())
+	sent, err := webhookin.Signed(&hook.Hook, hook.Secrets[0], testID, name, payload, time.Now())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -284,8 +285,8 @@ func (h *Handler) testHook(c *gin.Context) {
 		return
 	}
 	event.ID, event.Name = testID, name // where the source has them in the payload, this one may have none
-	taken, err := h.take(c.Request.Context(), hook, &event, delivered{
-		contentType: httpx.ContentJSON, body: sent.Body, traceparent: httpx.Traceparent(c),
+	taken, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
+		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
 	})
 	if err != nil {
 		httpx.Fail(c, err)

@@ -12,6 +12,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 	"parley/ingress/internal/httpapi/transfer"
 	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/webhookin/intake"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/id"
@@ -41,7 +42,8 @@ type Deps struct {
 // Handler answers /api/hooks, and takes deliveries.
 type Handler struct {
 	Deps
-	Hooks                *liveHooks
+	Hooks                *intake.Hooks
+	intake               intake.Intake
 	Small, Medium, Large transfer.Limiter    // deliveries that come
 	Unsigned             *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
 	senders              verifiedSenders     // of deliveries
@@ -53,8 +55,12 @@ func New(deps Deps) *Handler {
 		Deps: deps, Small: transfer.Limiter{Policy: SmallDeliveries}, Medium: transfer.Limiter{Policy: MediumDeliveries},
 		Large:    transfer.Limiter{Policy: LargeDeliveries},
 		Unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
+		intake: intake.Intake{
+			Agents: deps.AgentsDB, Log: deps.HooksDB, Limits: deps.Limits, Budgets: deps.Submitter, Dispatch: deps.Dispatch,
+			RunDeadline: deps.RunDeadline, Retention: deps.RetentionDefault,
+		},
 	}
-	h.Hooks = newLiveHooks(func(ctx context.Context, id string) (hookdb.ReceivingHook, error) {
+	h.Hooks = intake.NewHooks(func(ctx context.Context, id string) (hookdb.ReceivingHook, error) {
 		return h.HooksDB.ReceivingHook(ctx, id)
 	}, deps.Opener)
 	return h

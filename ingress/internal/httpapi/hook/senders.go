@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"parley/ingress/internal/webhookin/intake"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 
 // verify remembers that a client address has sent a hook a signed delivery: here for a day, and in the database for all ingresses. What
 // cannot be written is forgotten, so that the next delivery tries again.
-func (h *Handler) verify(ctx context.Context, hook *liveHook, client string) {
+func (h *Handler) verify(ctx context.Context, hook *intake.Hook, client string) {
 	sender := hook.ID + " " + client
 	if !h.senders.add(sender) {
 		return

@@ -1,4 +1,4 @@
-package hook
+package intake
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 func TestInventedHooksDisturbNobody(t *testing.T) {
 	t.Parallel()
 	stuck, reading := make(chan struct{}), make(chan struct{})
-	l := newLiveHooks(func(_ context.Context, id string) (hookdb.ReceivingHook, error) {
+	l := NewHooks(func(_ context.Context, id string) (hookdb.ReceivingHook, error) {
 		switch id {
 		case "live":
 			return hookdb.ReceivingHook{Hook: domain.Hook{ID: id, Enabled: true, MessageTemplate: "x"}}, nil
@@ -29,13 +29,13 @@ func TestInventedHooksDisturbNobody(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := l.get(ctx, "live"); err != nil {
+		if _, err := l.Get(ctx, "live"); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	live("at first")
 	for n := range 3 * missingMost {
-		if _, err := l.get(t.Context(), strconv.Itoa(n)); apierr.CodeOf(err) != apierr.NotFound {
+		if _, err := l.Get(t.Context(), strconv.Itoa(n)); apierr.CodeOf(err) != apierr.NotFound {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestInventedHooksDisturbNobody(t *testing.T) {
 	done := make(chan struct{})
 	for range hookReads {
 		go func() {
-			_, _ = l.get(context.WithoutCancel(t.Context()), "stuck")
+			_, _ = l.Get(context.WithoutCancel(t.Context()), "stuck")
 			done <- struct{}{}
 		}()
 	}
@@ -63,7 +63,7 @@ func TestInventedHooksDisturbNobody(t *testing.T) {
 	// Whoever had no delivery for a while is forgotten.
 	old.until = time.Now().Add(-2 * hookKept)
 	l.known["live"], l.swept = old, time.Time{}
-	_, _ = l.get(t.Context(), "another")
+	_, _ = l.Get(t.Context(), "another")
 	if len(l.known) != 0 || len(l.missing) == 0 {
 		t.Errorf("%d hooks are remembered", len(l.known))
 	}

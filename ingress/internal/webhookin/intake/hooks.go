@@ -1,4 +1,4 @@
-package hook
+package intake
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"parley/ingress/internal/auth"
 	"parley/ingress/internal/webhookin"
 	"parley/shared/apierr"
 	"parley/shared/domain"
@@ -25,26 +24,27 @@ const (
 	hookReadTime   = 3 * time.Second
 )
 
-// liveHook is a hook that takes deliveries: its secrets opened, its rules read.
-type liveHook struct {
+// Hook is a hook that takes deliveries: its secrets opened, its rules read.
+type Hook struct {
 	hookdb.ReceivingHook
 
-	secrets []string
-	rules   *webhookin.Rules
+	Secrets []string
+
+	rules *webhookin.Rules
 }
 
-// caller is who a hook's deliveries run agents as: its key.
-func (h *liveHook) caller() domain.Caller {
+// Caller is who a hook's deliveries run agents as: its key.
+func (h *Hook) Caller() domain.Caller {
 	return domain.Caller{
 		Kind: domain.CallerSystem, OrganizationID: h.OrganizationID, UserID: h.KeyUserID, KeyID: h.KeyID, Credential: h.KeyID,
 	}
 }
 
-// liveHooks remembers hooks for a moment, and ids that are none's. Reads are few at a time, and those of ids that may be invented are
+// Hooks remembers hooks for a moment, and ids that are none's. Reads are few at a time, and those of ids that may be invented are
 // apart: a flood of them waits for itself.
-type liveHooks struct {
+type Hooks struct {
 	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)
-	secrets      auth.Opener
+	secrets      Opener
 	first, again chan struct{} // reads of ids that are not known, and of hooks that were there a moment ago
 
 	mu      sync.Mutex
@@ -54,20 +54,26 @@ type liveHooks struct {
 }
 
 type knownHook struct {
-	hook  *liveHook // nil: there is none
-	err   error     // why none of its secrets can be opened
+	hook  *Hook // nil: there is none
+	err   error // why none of its secrets can be opened
 	until time.Time
 }
 
-func newLiveHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), opener auth.Opener) *liveHooks {
-	return &liveHooks{
+// Opener opens stored secrets.
+type Opener interface {
+	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
+}
+
+// NewHooks remembers hooks that read finds, whose secrets opener opens.
+func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), opener Opener) *Hooks {
+	return &Hooks{
 		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
 		known: map[string]knownHook{}, missing: map[string]time.Time{},
 	}
 }
 
-// get gives a hook that takes deliveries. One that does not, for whatever reason, is not_found.
-func (l *liveHooks) get(ctx context.Context, id string) (*liveHook, error) {
+// Get gives a hook that takes deliveries. One that does not, for whatever reason, is not_found.
+func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	entry, known := l.remembered(id)
 	if !known {
 		var err error
@@ -84,7 +90,7 @@ func (l *liveHooks) get(ctx context.Context, id string) (*liveHook, error) {
 	return entry.hook, nil
 }
 
-func (l *liveHooks) remembered(id string) (entry knownHook, known bool) {
+func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -96,7 +102,7 @@ func (l *liveHooks) remembered(id string) (entry knownHook, known bool) {
 }
 
 // queue is where a read of an id waits.
-func (l *liveHooks) queue(id string) chan struct{} {
+func (l *Hooks) queue(id string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, was := l.known[id]; was {
@@ -106,7 +112,7 @@ func (l *liveHooks) queue(id string) chan struct{} {
 }
 
 // find reads a hook, unless another request has just done so.
-func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
+func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
 	reads := l.queue(id)
@@ -137,8 +143,8 @@ func (l *liveHooks) find(ctx context.Context, id string) (knownHook, error) {
 }
 
 // open opens a hook's secrets. While it is rotated it has two, and one of them is enough. sealdb.ErrUnopened comes with the hook.
-func (l *liveHooks) open(found hookdb.ReceivingHook) (*liveHook, error) {
-	hook := &liveHook{ReceivingHook: found}
+func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
+	hook := &Hook{ReceivingHook: found}
 	if !found.Enabled {
 		return hook, nil
 	}
@@ -149,9 +155,9 @@ func (l *liveHooks) open(found hookdb.ReceivingHook) (*liveHook, error) {
 			unopened = fmt.Errorf("opening secret of hook: %w", err)
 			continue
 		}
-		hook.secrets = append(hook.secrets, secret)
+		hook.Secrets = append(hook.Secrets, secret)
 	}
-	if len(hook.secrets) == 0 && unopened != nil {
+	if len(hook.Secrets) == 0 && unopened != nil {
 		return hook, unopened
 	}
 	rules, faults := webhookin.NewRules(found.MessageTemplate, found.Filter, found.Coalesce)
@@ -162,7 +168,7 @@ func (l *liveHooks) open(found hookdb.ReceivingHook) (*liveHook, error) {
 	return hook, nil
 }
 
-func (l *liveHooks) put(id string, entry knownHook) {
+func (l *Hooks) put(id string, entry knownHook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.swept) > hookKept {
@@ -186,7 +192,7 @@ func (l *liveHooks) put(id string, entry knownHook) {
 }
 
 // Forget lets a change take effect here at once.
-func (l *liveHooks) Forget(id string) {
+func (l *Hooks) Forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, id)

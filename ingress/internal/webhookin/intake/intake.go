@@ -1,0 +1,266 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/ingress/internal/dispatch"
+	"parley/ingress/internal/ratelimit"
+	"parley/ingress/internal/webhookin"
+	"parley/shared/apierr"
+	"parley/shared/contract"
+	"parley/shared/domain"
+	"parley/shared/store/agentdb"
+	"parley/shared/store/budgetdb"
+	"parley/shared/store/hookdb"
+	"parley/shared/store/queuedb"
+)
+
+const (
+	payloadPassed  = 64 << 10 // bytes of a payload that are handed to the agent
+	contentMost    = 200      // bytes of a Content-Type that are kept
+	triggerWebhook = "webhook"
+)
+
+// Intake decides about deliveries, and has them logged and run.
+type Intake struct {
+	Agents      *agentdb.Store
+	Log         *hookdb.Store // of deliveries
+	Limits      *ratelimit.Limits
+	Budgets     *dispatch.Submitter
+	Dispatch    *dispatch.Dispatcher
+	RunDeadline time.Duration
+	Retention   time.Duration // of runs
+}
+
+// Delivered is what is kept of a delivery beside its event.
+type Delivered struct {
+	ContentType string
+	Body        []byte
+	Traceparent string
+	Again       bool // somebody wants it run, whatever the filter says
+}
+
+// Taken is what came of a delivery, as its source is told.
+type Taken struct {
+	DeliveryID string                `json:"deliveryId"`
+	Status     domain.DeliveryStatus `json:"status"`
+	RunID      *string               `json:"runId"`
+	Duplicate  bool                  `json:"duplicate"`
+	Error      *domain.RunError      `json:"error"`
+}
+
+// Take logs a verified delivery, and accepts the run that the hook's rules make of it. One that was seen before gives what came
+// of it then. A delivery that nothing can be run for is no error: sources would give the hook up. Over the limit of requests it is not
+// logged.
+func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Taken, error) {
+	limit, err := i.Limits.Check(ctx, hook.Caller())
+	if err != nil {
+		return Taken{}, fmt.Errorf("checking limit: %w", err)
+	}
+	d, err := i.decide(ctx, hook, e, of)
+	if err != nil {
+		return Taken{}, err
+	}
+	if !limit.Allowed {
+		if err := i.putOff(ctx, hook, &d, limit.RetryAfter); err != nil {
+			return Taken{}, err
+		}
+	}
+	deliver := i.deliver
+	if !limit.Allowed && d.Run == nil {
+		deliver = i.unlogged
+	}
+	accepted, err := deliver(ctx, d)
+	if err != nil {
+		return Taken{}, err
+	}
+	was := accepted.Delivery
+	if limit.Allowed && !costs(&d, &accepted) {
+		i.Limits.Refund(hook.Caller())
+	}
+	return Taken{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
+}
+
+// putOff says of a delivery over the limit that its run is to wait: it may not come again. One that no run could come of has none: it is
+// not logged.
+func (i *Intake) putOff(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
+	if d.Run == nil {
+		return nil
+	}
+	agent, err := i.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
+	switch {
+	case apierr.CodeOf(err) == apierr.NotFound:
+		refuse(d, apierr.NotFound, queuedb.HookWithoutAgent)
+		d.Run = nil
+	case err != nil:
+		return err
+	case !slices.Contains(agent.AllowedCallers, domain.CallerSystem):
+		refuse(d, apierr.CallerNotAllowed, queuedb.CallerLeftOut(domain.CallerSystem))
+		d.Run = nil
+	default:
+		d.Run.Hold = wait
+	}
+	return nil
+}
+
+// costs says that a delivery counts against the limit, as all do that are logged: but for one that has joined another's run, of which each
+// takes no more than so many, and one that was seen before.
+func costs(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
+	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
+	return !joined && !accepted.Existing
+}
+
+// deliver logs a delivery. One for whose run a budget has no room any more, though it had just before, is refused; if it was put off, too,
+// it is not logged.
+func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
+	accepted, err := i.deliverOnce(ctx, d)
+	if apierr.CodeOf(err) != apierr.BudgetExceeded {
+		return accepted, err
+	}
+	over := d.Run != nil && d.Run.Hold > 0
+	refuse(&d, apierr.BudgetExceeded, detailOf(err))
+	d.Run, d.Collect = nil, nil
+	if over {
+		return i.unlogged(ctx, d)
+	}
+	return i.deliverOnce(ctx, d)
+}
+
+// unlogged gives the run of a delivery that was seen before. Of any other it says what it would have been.
+func (i *Intake) unlogged(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
+	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
+	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
+		return queuedb.AcceptedDelivery{}, err
+	}
+	if seen.RunID != nil {
+		return queuedb.AcceptedDelivery{Delivery: seen, Existing: true}, nil
+	}
+	return queuedb.AcceptedDelivery{Delivery: domain.Delivery{ID: d.ID, Status: d.Status, Error: d.Error}}, nil
+}
+
+func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
+	accepted, err := i.Dispatch.Deliver(ctx, d)
+	if err == nil {
+		err = accepted.Err
+	}
+	return accepted, err
+}
+
+// decide says of a delivery what is to become of it: answered, filtered, refused, or a run.
+func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
+	d := queuedb.NewDelivery{
+		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
+		Bytes: int64(len(of.Body)), Status: domain.DeliveryAnswered,
+	}
+	if len(of.Body) <= hookdb.DeliveryBodyMax {
+		d.Body = of.Body
+	}
+	if e.Answer != nil {
+		return d, nil
+	}
+	rules := hook.rules.Apply
+	if of.Again {
+		rules = hook.rules.ApplyUnfiltered
+	}
+	out := rules(e)
+	switch {
+	case !out.Passed:
+		d.Status, d.Body = domain.DeliveryFiltered, nil
+		return d, nil
+	case out.Message == "" && e.Payload.Foreign:
+		refuse(&d, apierr.InvalidRequest, "the body is not JSON, and the template gave no text for it")
+		return d, nil
+	case out.Message == "":
+		refuse(&d, apierr.InvalidRequest, "the template gave no text for this delivery")
+		return d, nil
+	}
+	who := hook.Caller()
+	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
+	case apierr.CodeOf(err) == apierr.BudgetExceeded:
+		refuse(&d, apierr.BudgetExceeded, detailOf(err))
+		return d, nil
+	case err != nil:
+		return d, err
+	}
+	run, err := i.deliveryRun(hook, e, out.Message, of.Traceparent)
+	if err != nil {
+		return d, err
+	}
+	d.Status, d.Run = domain.DeliveryAccepted, &run
+	if out.Key != "" {
+		d.Status, d.Collect = domain.DeliveryCoalesced, collected(hook, out.Key)
+	}
+	return d, nil
+}
+
+// collected says what a delivery is collected by. A hook that runs another agent, or by another key, begins anew.
+func collected(hook *Hook, key string) *queuedb.Collect {
+	by := hook.Coalesce
+	return &queuedb.Collect{
+		KeyHash: contract.Hash(hook.AgentID, hook.KeyID, key),
+		Window:  time.Duration(by.WindowSeconds) * time.Second, MaxWait: time.Duration(by.MaxWaitSeconds) * time.Second,
+	}
+}
+
+// deliveryRun is the run of a delivery, as run-automation would accept it from the hook's key. What the delivery brings comes
+// along as data: the run has read what is not to be trusted.
+func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
+	data, err := deliveryData(hook.Source, e)
+	if err != nil {
+		return queuedb.NewRun{}, fmt.Errorf("rendering delivery: %w", err)
+	}
+	s := dispatch.NewAutomation(hook.Caller(), hook.AgentID, i.Retention)
+	s.Message, s.Data, s.Traceparent = message, data, traceparent
+	s.Key, s.KeyScope = e.ID, "hook:"+hook.ID
+	s.TriggerType, s.AutomationID = triggerWebhook, hook.Name
+	return s.NewRun(i.RunDeadline)
+}
+
+type deliveryHead struct {
+	Source     domain.HookSource `json:"source"`
+	Event      string            `json:"event"`
+	DeliveryID string            `json:"deliveryId"`
+}
+
+// deliveryData is what the agent is given of a delivery beside the message.
+func deliveryData(source domain.HookSource, e *webhookin.Event) (json.RawMessage, error) {
+	data := struct {
+		Webhook      deliveryHead    `json:"webhook"`
+		Payload      json.RawMessage `json:"payload,omitempty"`
+		PayloadBytes int             `json:"payloadBytes,omitempty"`
+	}{Webhook: deliveryHead{source, e.Name, e.ID}}
+	if payload, passed := e.Payload.JSON(payloadPassed); passed {
+		data.Payload = payload
+	} else {
+		data.PayloadBytes = e.Payload.Bytes
+	}
+	return json.Marshal(data)
+}
+
+// refuse says of a delivery that nothing can be run for it.
+func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
+	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
+}
+
+func detailOf(err error) string {
+	if coded, ok := errors.AsType[*apierr.Error](err); ok {
+		return coded.Detail
+	}
+	return ""
+}
+
+// shortType is a Content-Type as it is kept.
+func shortType(contentType string) string {
+	foreign := func(r rune) bool { return r < ' ' || r > '~' }
+	if len(contentType) > contentMost || strings.ContainsFunc(contentType, foreign) {
+		return ""
+	}
+	return contentType
+}
