@@ -669,7 +669,7 @@ func (r *rig) exec(query string) {
 func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, defaults())
-	r.exec(`ALTER FUNCTION run_event_logs RENAME TO away`)
+	r.exec(`ALTER FUNCTION event_logs_that_fit RENAME TO away`)
 	f := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)
 	f.isStream()
 	h := r.take()
@@ -680,7 +680,7 @@ func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
 	h.say("a")
 	f.until("message.delta")
 	h.finish("a")
-	r.exec(`ALTER FUNCTION away RENAME TO run_event_logs`)
+	r.exec(`ALTER FUNCTION away RENAME TO event_logs_that_fit`)
 	f.until("run.completed")
 }
 

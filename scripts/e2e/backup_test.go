@@ -142,7 +142,7 @@ func (c *cluster) wantSchemaOf(t *testing.T, source *cluster) {
 		"constraints": `SELECT format('%s %s %s %s', conrelid::regclass, conname, convalidated, pg_get_constraintdef(oid, true)) FROM pg_constraint
 			WHERE connamespace = 'public'::regnamespace`,
 		"triggers":   `SELECT pg_get_triggerdef(oid) || tgenabled::text FROM pg_trigger WHERE NOT tgisinternal`,
-		"migrations": `SELECT version_id::text FROM goose_db_version`,
+		"migrations": `SELECT version_id::text FROM goose_db_version UNION ALL SELECT name || function_digest || trigger_digest FROM function_files`,
 		"roles": `SELECT format('%s %s %s %s %s', rolname, rolsuper, rolbypassrls, rolcanlogin, pg_has_role('parley_app', 'parley_system', 'MEMBER')) FROM pg_roles
 			WHERE rolname IN ('parley_app', 'parley_system')`,
 	} {

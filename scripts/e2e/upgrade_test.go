@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +21,7 @@ import (
 
 const (
 	// releaseBefore is the commit of the release before this one, which services are upgraded from.
-	releaseBefore = "66da96053109d090754c6d9bc36f1e679a488a07"
+	releaseBefore = "e60d096f58af5257faaa3bb49d1c06759e39965a"
 	// upgradeClients post keyed triggers while the service is upgraded.
 	upgradeClients = 4
 )
@@ -30,11 +30,12 @@ const (
 // both releases being at work meanwhile. Every request is answered with 200 or 202, every key is one run, and none is lost.
 func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	t.Parallel()
-	tree, schema := treeBefore(t)
+	tree := treeBefore(t)
+	wantNewerSchema(t, tree)
 	c := newClusterFor(t, testkit.EmptyPostgresProcess(t), testkit.NATSProcess(t, ""), "LIMIT_USER=50000", "LIMIT_SYSTEM=100000")
 	before := *c
 	before.tree = tree
-	if err := migrations.To(t.Context(), c.db, schema); err != nil {
+	if err := migrations.UpFrom(t.Context(), c.db, os.DirFS(filepath.Join(tree, "migrations"))); err != nil {
 		t.Fatal(err)
 	}
 	r := &rollout{answers: map[string][]answer{}, last: map[int]int{}}
@@ -59,8 +60,8 @@ func TestUpgradeFromTheReleaseBefore(t *testing.T) {
 	r.check(t, c)
 }
 
-// treeBefore gives the sources of the release before, out of the repository's history, and the number of its schema.
-func treeBefore(t *testing.T) (dir string, schema int64) {
+// treeBefore gives the sources of the release before, out of the repository's history.
+func treeBefore(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Getenv("PARLEY_E2E_UPGRADE") == "" {
 		leaveOut(t, "it builds the release before; make test-upgrade runs it")
@@ -78,16 +79,37 @@ func treeBefore(t *testing.T) (dir string, schema int64) {
 	if _, err := os.Stat(dir); err != nil {
 		unpack(t, root, dir)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "migrations", "*.sql"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no migrations in %s: %v", dir, err)
+	return dir
+}
+
+// wantNewerSchema demands a new numbered migration if any function has changed since the release before: by its number a binary of
+// that release leaves the functions alone.
+func wantNewerSchema(t *testing.T, before string) {
+	t.Helper()
+	now := testkit.Root(t)
+	was, is := sqlFiles(t, before, "functions/*.sql"), sqlFiles(t, now, "functions/*.sql")
+	newest := func(tree string) string { return slices.Max(slices.Collect(maps.Keys(sqlFiles(t, tree, "*.sql")))) }
+	if !maps.Equal(was, is) && newest(now) <= newest(before) {
+		t.Errorf("functions have changed since the release before: add a numbered migration, see CONTRIBUTING.md")
 	}
-	number, _, _ := strings.Cut(filepath.Base(slices.Max(files)), "_")
-	schema, err = strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// sqlFiles are the contents of files of migrations, by their names.
+func sqlFiles(t *testing.T, tree, pattern string) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(tree, "migrations", pattern))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no migrations in %s: %v", tree, err)
 	}
-	return dir, schema
+	files := map[string]string{}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = string(content)
+	}
+	return files
 }
 
 // leaveOut says why the test is not run, whatever is shown of tests.

@@ -70,7 +70,7 @@ type runID int
 
 func (r runID) String() string { return fmt.Sprint(int(r)) }
 
-// claims is Store.Claim: claim_runs_2, and void_claims_2 for those that cannot be claimed. If the second statement fails, no run is answered,
+// claims is Store.Claim: claim_runs, and void_claims for those that cannot be claimed. If the second statement fails, no run is answered,
 // although those of the first are claimed.
 func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	s := w.sim
@@ -103,7 +103,7 @@ func (w *worker) claims(t *task, ids []runID) ([]claimAnswer, error) {
 	return out, err
 }
 
-// claimAll is claim_runs_2. It skips runs that are locked, and claims a run once, however often a batch names it. A conflict rolls all of it
+// claimAll is claim_runs. It skips runs that are locked, and claims a run once, however often a batch names it. A conflict rolls all of it
 // back.
 func (db *database) claimAll(ids []runID) []claim {
 	s := db.sim

@@ -173,7 +173,7 @@ func (db *database) stored(r *run) stored {
 // hash is KeyHash: organization, endpoint and key.
 func (o *order) hash() string { return fmt.Sprintf("%d/%s", o.org, o.key) }
 
-// view is what acceptance knows of the session and the lane: headed in accept_runs_3, and the count of slots.go.
+// view is what acceptance knows of the session and the lane: headed in accept_runs, and the count of slots.go.
 type view struct {
 	head bool
 	used int
@@ -243,7 +243,7 @@ func (db *database) deleteExpired(found []*run) {
 
 func (r *run) hash() string { return fmt.Sprintf("%d/%s", r.org, r.key) }
 
-// accept is one row of accept_runs_3. It is lost to the run that holds its key, even if the retention of that run is over.
+// accept is one row of accept_runs. It is lost to the run that holds its key, even if the retention of that run is over.
 func (db *database) accept(o *order, seen view) accepted {
 	if o.key != "" && db.byKey[o.hash()] != nil && !db.sim.mutant.acceptWithoutIndex {
 		return accepted{lost: true}
@@ -331,7 +331,7 @@ func (c claim) String() string {
 	return fmt.Sprintf("run %d fence=%d attempt=%d", c.run.id, c.fence, c.attempts)
 }
 
-// claim is claim_runs_2 of one run.
+// claim is claim_runs of one run.
 func (db *database) claim(id int) claim {
 	s, r := db.sim, db.byID(id)
 	switch {
@@ -357,7 +357,7 @@ func (db *database) claim(id int) claim {
 	return claim{run: r, fence: o.fence, attempts: o.attempts, deaths: o.deaths, deadline: o.deadline}
 }
 
-// claimable is the condition of claim_runs_2.
+// claimable is the condition of claim_runs.
 func (db *database) claimable(r *run) bool {
 	s, o := db.sim, r.open
 	if o == nil || r.isLocked(s) || s.now >= o.deadline || !db.isHead(r) && !s.mutant.claimOutOfOrder {
@@ -421,7 +421,7 @@ const (
 	leaseLocked
 )
 
-// extend is extend_leases_2.
+// extend is extend_leases.
 func (db *database) extend(r *run, fence int) leased {
 	if r.isLocked(db.sim) && r.open.fence == fence && r.open.status == running {
 		if db.sim.mutant.lockedLeaseLost {

@@ -4,12 +4,11 @@
 // meets once a month; what it says holds for the product as far as the model is like it, so it is written to be read beside it:
 //
 //	model                         product
-//	database_test.go, accept      store/queuedb/accept.go and slots.go, accept_runs_3 and accept_single_runs_2 in 0024_dispatch.sql
-//	  claim, voidClaim            store/executiondb/claim.go, claim_runs_2 and void_claims_2 in 0023_locks.sql
-//	  extend, journal, finish     store/executiondb/claim.go and finish.go, extend_leases_2 in 0023_locks.sql,
-//	                              append_steps in 0005_functions.sql, end_lane_runs in 0024_dispatch.sql
-//	  putBack, handOver           store/executiondb/finish.go, store/queuedb/slots.go, dispatch_runs in 0024_dispatch.sql
-//	  lost … redispatch           store/executiondb/sweep.go, store/queuedb/dispatch.go, lost_runs, overdue_runs … in 0024_dispatch.sql
+//	database_test.go, accept      store/queuedb/accept.go and slots.go, accept_runs and accept_single_runs in migrations/functions
+//	  claim, voidClaim            store/executiondb/claim.go, claim_runs and void_claims
+//	  extend, journal, finish     store/executiondb/claim.go and finish.go, extend_leases, append_steps, end_lane_runs
+//	  putBack, handOver           store/executiondb/finish.go, store/queuedb/slots.go, dispatch_runs
+//	  lost … redispatch           store/executiondb/sweep.go, store/queuedb/dispatch.go, lost_runs, overdue_runs …
 //	ledger_test.go                store/executiondb/effects.go, park.go, actions.go
 //	stream_test.go                shared/bus/jobs.go and bus.go, and what nats-server promises of a work queue, no more
 //	ingress_test.go               ingress/internal/dispatch

@@ -176,7 +176,7 @@ func (i *ingress) accepts(t *task) {
 	}
 }
 
-// insert is accept_runs_3 and accept_single_runs_2. It skips runs whose session is locked. Of several runs with one key it accepts the first.
+// insert is accept_runs and accept_single_runs. It skips runs whose session is locked. Of several runs with one key it accepts the first.
 func (i *ingress) insert(t *task, orders []*order) ([]accepted, error) {
 	s, db := i.sim, i.sim.db
 	look := func() []view {

@@ -21,6 +21,7 @@ var withoutOrganizations = map[string]string{
 	"demo_clients":     "counts of client addresses",
 	"rate_buckets":     "counts of limits, under names that are hashes or ids",
 	"goose_db_version": "the schema's version; the service cannot read it",
+	"function_files":   "which functions are applied; the service cannot read it",
 }
 
 func texts(t *testing.T, db *sql.DB, query string, args ...any) []string {
@@ -114,6 +115,8 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 			WHERE n.nspname = 'public' AND has_schema_privilege(r, n.oid, 'CREATE')`,
 		"tables that the service may truncate or disable triggers of": `SELECT c.relname ` + tables + `
 			AND (has_table_privilege('parley_app', c.oid, 'TRUNCATE') OR has_table_privilege('parley_app', c.oid, 'TRIGGER'))`,
+		"tables of migrations that the service may read": `SELECT c.relname ` + tables + ` AND c.relname IN ('goose_db_version', 'function_files')
+			AND has_any_column_privilege('parley_app', c.oid, 'SELECT, INSERT, UPDATE')`,
 		"templates that the service may write": `SELECT c.relname ` + tables + ` AND c.relname = 'templates'
 			AND has_any_column_privilege('parley_app', c.oid, 'INSERT, UPDATE')`,
 	} {

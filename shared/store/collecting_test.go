@@ -98,36 +98,6 @@ func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 	}
 }
 
-// acceptAsTheReleaseBefore accepts a run without a key as binaries of before hooks do.
-func (b *bench) acceptAsTheReleaseBefore(r queuedb.NewRun) string {
-	b.Helper()
-	b.accepted(r, "", nil)
-	return r.ID
-}
-
-func (b *bench) accepted(r queuedb.NewRun, key string, hash []byte) {
-	b.Helper()
-	var runs int
-	if err := b.s.SQL().QueryRowContext(b.Context(), `SELECT count(*) FROM accept_runs(ARRAY[$1], ARRAY[$2], ARRAY[$3], ARRAY[''], ARRAY['system'],
-		ARRAY['p'], ARRAY[$1], ARRAY[$4::bytea], ARRAY['api'], ARRAY[''], ARRAY[$5], ARRAY[$6::bytea], ARRAY['print'::bytea], ARRAY[$7], ARRAY['automation'],
-		ARRAY[$1], ARRAY['reply'], ARRAY['parent'], ARRAY[60], ARRAY[61], 10, '5 seconds')`,
-		r.ID, b.org, b.agent, r.SessionKey, key, append([]byte{}, hash...), string(r.Input)).Scan(&runs); err != nil || runs != 1 {
-		b.Fatalf("accepting as before: %d runs, %v", runs, err)
-	}
-}
-
-// What the release before calls goes on beside what this one does.
-func TestTheFormerAcceptStillAccepts(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	first, again := b.run("", ""), b.run("k", "")
-	b.accepted(first, "k", again.KeyHash)
-	if out := b.accept(wideWindow, again)[0]; !out.Existing || out.Run.Run.ID != first.ID {
-		t.Errorf("its key is not held: %+v", out)
-	}
-	b.finish(b.mustClaim(first.ID), "done")
-}
-
 func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -28,7 +28,6 @@ type credentialCall struct {
 
 var credentialCalls = map[string]credentialCall{
 	"parley_key_credentials":   {call: `parley_key_credentials(ARRAY[$1::text])`, credential: "key"},
-	"parley_key_credentials_2": {call: `parley_key_credentials_2(ARRAY[$1::text])`, credential: "key"},
 	"parley_login_credentials": {call: `parley_login_credentials(ARRAY[decode($1, 'hex')])`, credential: "login hash"},
 	"parley_touch_keys": {
 		call: `parley_touch_keys(ARRAY[$1::text], ARRAY[clock_timestamp()])`, credential: "key",
@@ -36,14 +35,11 @@ var credentialCalls = map[string]credentialCall{
 	},
 	"parley_memberships":     {call: `parley_memberships($1)`, credential: "user"},
 	"parley_holdings":        {call: `parley_holdings($1)`, credential: "user"},
-	"parley_holdings_2":      {call: `parley_holdings_2($1)`, credential: "user"},
 	"parley_own_invitations": {call: `parley_own_invitations() WHERE $1::text <> ''`, credential: "user"},
-	"parley_account_used":    {call: `parley_account_used() AS used WHERE used AND $1::text <> ''`, credential: "user"},
 	"parley_invitation":      {call: `parley_invitation(decode($1, 'hex'))`, credential: "link hash"},
 	"parley_widgets":         {call: `parley_widgets(ARRAY[$1::text])`, credential: "agent"},
 	"parley_widget_origins":  {call: `parley_widget_origins(ARRAY[$1::text]) AS origin`, credential: "origin"},
-	"receiving_hook":         {call: `receiving_hook($1)`, credential: "hook"},
-	"receiving_hook_2":       {call: `receiving_hook_2($1, interval '1 day')`, credential: "hook"},
+	"receiving_hook":         {call: `receiving_hook($1, interval '1 day')`, credential: "hook"},
 }
 
 // holder is an organization with one of everything that a credential leads to: ids, hashes and texts that no other organization has.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"parley/migrations"
 	"parley/shared/apierr"
 	"parley/shared/domain"
 	"parley/shared/store/queuedb"
@@ -209,32 +208,5 @@ func TestErasingWhileSomebodyListens(t *testing.T) {
 		if got := r.leaks(); got != "" {
 			t.Fatalf("%d: left %s", n, got)
 		}
-	}
-}
-
-// Binaries of the release before go on as they did, on a schema that has the table. What comes after that file can be repeated, too.
-func TestMigratingVoiceAgain(t *testing.T) {
-	t.Parallel()
-	_, db := released(t)
-	fill(t, db, 100)
-	if err := migrations.Up(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	for _, half := range []string{
-		`DELETE FROM goose_db_version WHERE version_id >= 14`, `DROP POLICY tenant ON heard`, `DROP TRIGGER run_erased ON runs`,
-		`DROP POLICY tenant ON deliveries`, `DROP TRIGGER run_collects_no_more ON runs`, `DROP FUNCTION receiving_hook`,
-	} {
-		mustExec(t, db, half)
-	}
-	if err := migrations.Up(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	wantTenancy(t, db)
-	mustExec(t, db, `INSERT INTO heard (run_id, org_id, text, audio_ms) SELECT id, org_id, 'x', 1 FROM runs`)
-	sweepAsTheReleaseBefore(t, db)
-	left := texts(t, db, `SELECT run_id FROM heard h WHERE NOT EXISTS (SELECT FROM runs r WHERE r.id = h.run_id)`)
-	all := texts(t, db, `SELECT run_id FROM heard`)
-	if len(left) != 0 || len(all) == 0 || len(all) == 100 {
-		t.Errorf("%d rows, %d of them of no run", len(all), len(left))
 	}
 }

@@ -44,7 +44,7 @@ func (b *bench) loseDocuments() {
 // serverStarted makes the database's functions think that the server was started then; the tests' own was a moment ago.
 func (b *bench) serverStarted(when string) {
 	b.Helper()
-	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents_2', 'hopeless_documents')`)
+	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
 	for _, definition := range definitions {
 		if !strings.Contains(definition, "pg_postmaster_start_time()") {
 			b.Fatal("when the server was started counts for nothing")

@@ -326,7 +326,7 @@ func TestWhatRemovedRunsLeaveIsHeld(t *testing.T) {
 	account, _ := signUp(t, s, "ada@example.com")
 	held := func() string {
 		t.Helper()
-		return strings.Join(texts(t, s.SQL(), `SELECT id FROM parley_holdings_2($1)`, account.User.ID), " ")
+		return strings.Join(texts(t, s.SQL(), `SELECT id FROM parley_holdings($1)`, account.User.ID), " ")
 	}
 	if got := held(); got != "" {
 		t.Errorf("an unused organization is held: %s", got)

@@ -94,10 +94,10 @@ func New(db *pg.DB) *Store {
 func (s *Store) CheckSchema(ctx context.Context) error {
 	return s.Fresh(ctx, func(fresh *sql.DB) error {
 		if _, err := fresh.ExecContext(ctx, `SELECT agents.widget_secret, runs.key_id, runs.summary, api_keys.lineage, users.displaced_at,
-			CAST('accept_single_runs_2(new_run[], text[], int[], interval)' AS regprocedure),
+			CAST('accept_single_runs(new_run[], text[], int[], interval)' AS regprocedure),
 			CAST('end_lane_runs(run_ending[], text[], boolean)' AS regprocedure),
-			CAST('claim_runs_2(text[], interval)' AS regprocedure),
-			CAST('receiving_hook_2(text, interval)' AS regprocedure)
+			CAST('claim_runs(text[], interval)' AS regprocedure),
+			CAST('receiving_hook(text, interval)' AS regprocedure)
 			FROM agents, api_keys, users, runs, open_runs, rate_buckets, run_events,
 			invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
 			run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications,

@@ -119,7 +119,7 @@ func TestATimelineOfOneAttempt(t *testing.T) {
 // timeless has the functions that look for lost workers do so however short the server is up.
 func (b *bench) timeless() {
 	b.Helper()
-	for _, name := range []string{"lost_runs(bigint, interval)", "claim_runs_2(text[], interval)"} {
+	for _, name := range []string{"lost_runs(bigint, interval)", "claim_runs(text[], interval)"} {
 		var definition string
 		if err := b.raw.QueryRowContext(b.Context(), `SELECT pg_get_functiondef($1::regprocedure)`, name).Scan(&definition); err != nil {
 			b.Fatal(err)

@@ -271,7 +271,8 @@ func (a *arena) enter(p person, org string, role domain.Role) {
 func (a *arena) loginAgain(p person) person {
 	a.t.Helper()
 	p.carry(secrets.NewSessionToken())
-	a.exec(`INSERT INTO login_sessions (token_hash, user_id, expires_at) VALUES ($1, $2, $3)`, secrets.Hash(p.token), p.id, time.Now().Add(time.Hour))
+	a.exec(`INSERT INTO login_sessions (id, token_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)`,
+		id.New(id.Login), secrets.Hash(p.token), p.id, time.Now().Add(time.Hour))
 	return p
 }
 

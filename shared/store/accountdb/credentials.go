@@ -66,7 +66,7 @@ const credentialColumns = `login_id, key_id, org_id, user_id, secret_hash, expir
 
 // KeyCredentials reads the keys with these ids that are not revoked, by id.
 func (s *Store) KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*Credential, error) {
-	rows, err := readCredentials(ctx, s.db, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials_2($1)`, pq.Array(keyIDs))
+	rows, err := readCredentials(ctx, s.db, `SELECT lineage, `+credentialColumns+` FROM parley_key_credentials($1)`, pq.Array(keyIDs))
 	if err != nil {
 		return nil, fmt.Errorf("reading API keys: %w", err)
 	}

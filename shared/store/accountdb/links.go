@@ -186,7 +186,7 @@ func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, 
 // in another one. An organization of their own that the person never used is nothing.
 func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
 	var theirs bool
-	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND NOT EXISTS (SELECT 1 FROM parley_holdings_2($1) WHERE id <> $2)
+	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND NOT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)
 		FROM users WHERE id = $1`, userID, org)
 	if err != nil {
 		return false, fmt.Errorf("reading whose account it is: %w", err)

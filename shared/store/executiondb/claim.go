@@ -93,7 +93,7 @@ const claimQuery = `SELECT run_id, org_id, agent_id, template_id, config_version
   automation_id, idempotency_key, CASE WHEN octet_length(input::text) <= $3 THEN input END AS input,
   CASE WHEN octet_length(input::text) > $3 THEN octet_length(input::text) ELSE 0 END AS large_input,
   caller_kind, retention, fence, attempts, deaths, last_error, created_at, started_at,
-  deadline, db_now, caller_allowed, locked FROM claim_runs_2($1, $2)`
+  deadline, db_now, caller_allowed, locked FROM claim_runs($1, $2)`
 
 // Claim takes those of the runs that may start now, in one statement that waits for no lock. The answers are in the order of runIDs.
 func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
@@ -146,7 +146,7 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 	}
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims_2($1)`, pq.Array(void))
+		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
 	})
 	if err != nil {
 		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
@@ -184,7 +184,7 @@ func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	var rows []heldRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
-		return tx.SelectContext(ctx, &rows, `SELECT run_id, locked FROM extend_leases_2($1, $2, $3, $4)`,
+		return tx.SelectContext(ctx, &rows, `SELECT run_id, locked FROM extend_leases($1, $2, $3, $4)`,
 			pq.Array(pg.Column(held, func(h *lease.Held) string { return h.RunID })),
 			pq.Array(pg.Column(held, func(h *lease.Held) int64 { return h.Fence })), pg.Interval(lease.Lease),
 			pq.Array(pg.Column(held, func(h *lease.Held) string { return h.OrganizationID })))

@@ -69,7 +69,7 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
 func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
-	stmt, err := s.db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events_2($1, $2, $3, $4, $5, $6)`)
+	stmt, err := s.db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (f *Finished) fail(endings []Ending, err error) {
 	}
 }
 
-// The statement is in the schema, migrations/0024_dispatch.sql.
+// The statement is in the schema, migrations/functions/end_lane_runs.sql.
 const finishQuery = `SELECT run_id, org_id, lane, place FROM end_lane_runs($1, $2, $3)`
 
 // Finish saves endings, in statements that write about MaxBatchBytes at most. One call has at most one ending per run. With an error none

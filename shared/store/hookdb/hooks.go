@@ -320,7 +320,7 @@ type receivingRow struct {
 func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, error) {
 	stmt, err := s.db.Prepared(ctx, `SELECT id, name, agent_id, key_id, source, previous_until, signature_header, delivery_id_header,
 		message_template, filter, coalescing, enabled, created_at, updated_at, org_id, secret, previous_secret, key_scope, key_user_id,
-		senders FROM receiving_hook_2($1, $2)`)
+		senders FROM receiving_hook($1, $2)`)
 	if err != nil {
 		return ReceivingHook{}, err
 	}

@@ -79,7 +79,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		debts[i] = claim.Debts[org]
 	}
 	var rows []DocumentRow
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM claim_documents_2($1, $2, $3, $4, $5, $6, $7) d`,
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM claim_documents($1, $2, $3, $4, $5, $6, $7) d`,
 		claim.Most, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(owing), pq.Array(debts), heaviest)
 	if err != nil {
 		return nil, fmt.Errorf("claiming documents: %w", err)

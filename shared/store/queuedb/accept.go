@@ -130,28 +130,29 @@ func onePerKey(rows []NewRun) []NewRun {
 // The statements are in the schema, as are those of the other functions called here: each names the organizations of its
 // rows and then works on these rows alone, in one round trip.
 const (
-	// acceptSingleQuery is for what most runs are, see single; migrations/0024_dispatch.sql.
-	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs_2($1, $2, $3, $4)`
-	// acceptQuery is for all runs; migrations/0024_dispatch.sql.
-	acceptQuery = `SELECT run_id, created_at, dispatched
-FROM accept_runs_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+	// acceptSingleQuery is for what most runs are, see single.
+	acceptSingleQuery = `SELECT run_id, created_at, dispatched FROM accept_single_runs($1, $2, $3, $4)`
+	// acceptQuery is for all runs.
+	acceptQuery = `SELECT run_id, created_at, dispatched FROM accept_runs($1, $2, $3, $4)`
 )
 
 // acceptance gives the statement that accepts the runs, and its arguments. taken are the slots of their lanes.
 func acceptance(rows []NewRun, taken map[Lane]int) (query string, args []any) {
 	slots := pq.Array(pg.Column(rows, func(r *NewRun) int64 { return int64(taken[r.lane()]) }))
+	runs, organizations := newRuns(rows)
+	args = []any{runs, pq.Array(organizations), slots, FirstRing}
 	if slices.ContainsFunc(rows, func(r NewRun) bool { return !r.single() }) {
-		return acceptQuery, acceptArgs(rows, slots)
+		return acceptQuery, args
 	}
-	return acceptSingleQuery, acceptSingleArgs(rows, slots)
+	return acceptSingleQuery, args
 }
 
 // single reports whether the run has nothing to do with others: an agent's, in a session of its own, that may start at once.
 func (r NewRun) single() bool { return r.OwnSession && r.AgentID != "" && r.Hold == 0 }
 
-// acceptSingleArgs are those of acceptSingleQuery.
-func acceptSingleArgs(rows []NewRun, slots any) []any {
-	organizations := make([]string, 0, 4)
+// newRuns are the rows as an array of the type new_run, and their organizations without repetition.
+func newRuns(rows []NewRun) (runs string, organizations []string) {
+	organizations = make([]string, 0, 4)
 	t := pg.NewTuples(len(rows), 1024)
 	for i := range rows {
 		r := &rows[i]
@@ -162,7 +163,8 @@ func acceptSingleArgs(rows []NewRun, slots any) []any {
 		t.Next()
 		t.Text(r.ID)
 		t.Text(r.OrganizationID)
-		t.Text(r.AgentID)
+		t.Optional(r.AgentID)
+		t.Optional(r.TemplateID)
 		t.Text(string(r.CallerKind))
 		t.Text(r.Principal)
 		t.Text(r.SessionID)
@@ -179,12 +181,13 @@ func acceptSingleArgs(rows []NewRun, slots any) []any {
 		t.Text(r.Traceparent)
 		t.Int(int64(r.Retention / time.Second))
 		t.Int(int64(r.Deadline / time.Second))
+		t.Int(r.holdMillis())
 		t.Optional(r.KeyID)
 		t.Int(int64(organization) + 1)
 		t.Int(int64(i)) // its turn
 		t.Done()
 	}
-	return []any{t.String(), pq.Array(organizations), slots, FirstRing}
+	return t.String(), organizations
 }
 
 type createdRow struct {
@@ -259,38 +262,6 @@ func createdByID(created []createdRow) map[string]createdRow {
 		out[c.ID] = c
 	}
 	return out
-}
-
-// acceptArgs are those of acceptQuery.
-func acceptArgs(rows []NewRun, slots any) []any {
-	text := func(f func(*NewRun) string) any { return pq.Array(pg.Column(rows, f)) }
-	hash := func(f func(*NewRun) []byte) any { return pq.ByteaArray(pg.Column(rows, f)) }
-	number := func(f func(*NewRun) int64) any { return pq.Array(pg.Column(rows, f)) }
-	return []any{
-		text(func(r *NewRun) string { return r.ID }),
-		text(func(r *NewRun) string { return r.OrganizationID }),
-		text(func(r *NewRun) string { return r.AgentID }),
-		text(func(r *NewRun) string { return r.TemplateID }),
-		text(func(r *NewRun) string { return string(r.CallerKind) }),
-		text(func(r *NewRun) string { return r.Principal }),
-		text(func(r *NewRun) string { return r.SessionID }),
-		hash(func(r *NewRun) []byte { return r.SessionKey }),
-		text(func(r *NewRun) string { return r.TriggerType }),
-		text(func(r *NewRun) string { return r.AutomationID }),
-		text(func(r *NewRun) string { return r.IdempotencyKey }),
-		hash(func(r *NewRun) []byte { return r.KeyHash }),
-		hash(func(r *NewRun) []byte { return r.Fingerprint }),
-		text(func(r *NewRun) string { return string(r.Input) }),
-		text(func(r *NewRun) string { return string(r.Lane) }),
-		text(func(r *NewRun) string { return r.Dedupe }),
-		text(func(r *NewRun) string { return r.ReplyTo }),
-		text(func(r *NewRun) string { return r.Traceparent }),
-		number(func(r *NewRun) int64 { return int64(r.Retention / time.Second) }),
-		number(func(r *NewRun) int64 { return int64(r.Deadline / time.Second) }),
-		slots, FirstRing,
-		text(func(r *NewRun) string { return r.KeyID }),
-		number(func(r *NewRun) int64 { return r.holdMillis() }),
-	}
 }
 
 // holdMillis is how long the run is held, in milliseconds; -1 until it is released.

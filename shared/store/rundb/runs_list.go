@@ -14,7 +14,7 @@ import (
 )
 
 // summaryColumns are what a list shows of a run. The message has one character more than is shown, which says that it goes on. What is
-// large stays in the database: see migrations/0021_answers.sql.
+// large stays in the database: see migrations/functions/runs_keep_summary.sql.
 const summaryColumns = `r.id, r.agent_id, r.template_id, r.session_id, r.trigger_type, r.automation_id, r.idempotency_key,
 	coalesce(r.status, o.status, 'queued') AS status, left(r.answer, 501) AS message,
 	coalesce(r.summary, run_summary(r.result)) AS summary, coalesce(r.attempts, o.attempts, 0) AS attempts, r.created_at,

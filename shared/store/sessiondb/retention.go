@@ -78,7 +78,7 @@ const pastUsage = 400 * 24 * time.Hour
 // PrunePast removes what is known of removed runs when that is over, too: up to limit hours' numbers and automations. It reports how
 // many of either at most.
 func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
-	if err := s.db.GetContext(ctx, &n, `SELECT prune_past_2($1, $2, $3)`, limit, pg.Interval(pastUsage), pg.Interval(rundb.PastAutomations)); err != nil {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_past($1, $2, $3)`, limit, pg.Interval(pastUsage), pg.Interval(rundb.PastAutomations)); err != nil {
 		return 0, fmt.Errorf("pruning what is known of removed runs: %w", err)
 	}
 	return n, nil
@@ -87,7 +87,7 @@ func (s *Store) PrunePast(ctx context.Context, limit int) (n int, err error) {
 // PruneDeliveries removes deliveries to hooks that are kept no longer - for 30 days, and never less than their runs - and those to hooks
 // that were deleted, and senders that are verified no longer: up to limit of each. It reports how many it has looked at, of either at most.
 func (s *Store) PruneDeliveries(ctx context.Context, limit int) (n int, err error) {
-	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries_2($1, $2)`, limit, pg.Interval(domain.SendersKept)); err != nil {
+	if err := s.db.GetContext(ctx, &n, `SELECT prune_deliveries($1, $2)`, limit, pg.Interval(domain.SendersKept)); err != nil {
 		return 0, fmt.Errorf("pruning deliveries: %w", err)
 	}
 	return n, nil

@@ -193,7 +193,7 @@ func (r *rig) exec(query string, args ...any) {
 // ofAnOldServer has leases run out although the server was started only just now: for one lease after that none does else.
 func (r *rig) ofAnOldServer() {
 	r.Helper()
-	for _, f := range []string{"claim_documents_2", "hopeless_documents"} {
+	for _, f := range []string{"claim_documents", "hopeless_documents"} {
 		var text string
 		if err := r.db.QueryRowContext(r.Context(), `SELECT pg_get_functiondef($1::regproc)`, f).Scan(&text); err != nil {
 			r.Fatal(err)

@@ -5,7 +5,7 @@
 //	           │              └─ at the last attempt ─► failed            │
 //	           └──────────────────────────────────────────────────────────┘
 //
-// What happens is noted where it happens, in the same transaction, by triggers: see migrations/0016_notifications.sql. So nothing
+// What happens is noted where it happens, in the same transaction, by triggers: see notify_*.sql in migrations/functions. So nothing
 // is lost, whoever dies. A worker that dies between sending and writing that down sends again, under the same id and with the same
 // payload: every event arrives at least once, and a receiver knows one that comes again by its webhook-id.
 //

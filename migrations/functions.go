@@ -1,0 +1,168 @@
+package migrations
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pressly/goose/v3/lock"
+)
+
+// functionFile is a file of functions/. Its triggers, which may be "", are apart: creating one locks its
+// table, so a trigger is applied only if it has changed itself.
+type functionFile struct {
+	name               string
+	function, triggers string
+}
+
+// triggerStart begins the part of a file that has its triggers.
+const triggerStart = "\nCREATE OR REPLACE TRIGGER "
+
+func readFunctions(files fs.FS) ([]functionFile, error) {
+	names, err := fs.Glob(files, "functions/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("listing functions: %w", err)
+	}
+	functions := make([]functionFile, 0, len(names))
+	for _, name := range names {
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, fmt.Errorf("reading function: %w", err)
+		}
+		f := functionFile{name: strings.TrimSuffix(path.Base(name), ".sql"), function: string(content)}
+		if at := strings.Index(f.function, triggerStart); at >= 0 {
+			f.function, f.triggers = f.function[:at], f.function[at:]
+		}
+		functions = append(functions, f)
+	}
+	return functions, nil
+}
+
+// appliedFunction is a row of function_files.
+type appliedFunction struct{ function, triggers string }
+
+// applyFunctions creates or replaces the functions that differ from what the database has, all of them or none. It
+// leaves a database alone whose schema is newer than the newest one that this release knows: binaries of a later
+// release may be at work there, and need their functions.
+func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("beginning: %w", err)
+	}
+	defer func() {
+		if rollbackErr := tx.Rollback(); !errors.Is(rollbackErr, sql.ErrTxDone) {
+			err = errors.Join(err, rollbackErr)
+		}
+	}()
+
+	var version int64
+	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, lock.DefaultLockID); err != nil {
+		return fmt.Errorf("waiting for other migrations: %w", err)
+	}
+	if err := tx.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
+		return fmt.Errorf("reading version: %w", err)
+	}
+	if version > newest {
+		return nil
+	}
+	if err := applyChanged(ctx, tx, functions); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("committing functions: %w", err)
+	}
+	return nil
+}
+
+func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) error {
+	applied, err := appliedFunctions(ctx, tx)
+	if err != nil {
+		return err
+	}
+	changed := slices.DeleteFunc(slices.Clone(functions), func(f functionFile) bool { return applied[f.name] == f.digests() })
+	for name := range applied {
+		if slices.ContainsFunc(functions, func(f functionFile) bool { return f.name == name }) {
+			continue
+		}
+		// Its file is gone: a migration drops the function.
+		if _, err := tx.ExecContext(ctx, `DELETE FROM function_files WHERE name = $1`, name); err != nil {
+			return fmt.Errorf("forgetting function %s: %w", name, err)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+
+	// Statements of the service queue up behind a wait for a table, which is therefore short. The owner of a function
+	// must have the right to create it.
+	const begin = `SET LOCAL lock_timeout = '2s'; GRANT CREATE ON SCHEMA public TO parley_system`
+	if _, err := tx.ExecContext(ctx, begin); err != nil {
+		return fmt.Errorf("preparing functions: %w", err)
+	}
+	for _, f := range changed {
+		if err := f.apply(ctx, tx, applied[f.name]); err != nil {
+			return fmt.Errorf("function %s: %w", f.name, err)
+		}
+	}
+	if _, err := tx.ExecContext(ctx, `REVOKE CREATE ON SCHEMA public FROM parley_system`); err != nil {
+		return fmt.Errorf("finishing functions: %w", err)
+	}
+	return nil
+}
+
+func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appliedFunction, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT name, function_digest, trigger_digest FROM function_files`)
+	if err != nil {
+		return nil, fmt.Errorf("reading applied functions: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	applied = map[string]appliedFunction{}
+	for rows.Next() {
+		var name string
+		var a appliedFunction
+		if err := rows.Scan(&name, &a.function, &a.triggers); err != nil {
+			return nil, fmt.Errorf("reading applied function: %w", err)
+		}
+		applied[name] = a
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("reading applied functions: %w", err)
+	}
+	return applied, nil
+}
+
+// apply creates or replaces the function, and its triggers if they have changed, and notes it.
+func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunction) error {
+	if _, err := tx.ExecContext(ctx, f.function); err != nil {
+		return fmt.Errorf("creating: %w", err)
+	}
+	digests := f.digests()
+	if digests.triggers != applied.triggers && f.triggers != "" {
+		if _, err := tx.ExecContext(ctx, f.triggers); err != nil {
+			return fmt.Errorf("creating triggers: %w", err)
+		}
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO function_files (name, function_digest, trigger_digest) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO UPDATE SET function_digest = excluded.function_digest, trigger_digest = excluded.trigger_digest`,
+		f.name, digests.function, digests.triggers)
+	if err != nil {
+		return fmt.Errorf("noting: %w", err)
+	}
+	return nil
+}
+
+func (f functionFile) digests() appliedFunction {
+	return appliedFunction{function: digestOf(f.function), triggers: digestOf(f.triggers)}
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

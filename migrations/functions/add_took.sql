@@ -1,0 +1,11 @@
+-- Returns the sum of two arrays of counts by bucket: see past_usage.took.
+CREATE OR REPLACE FUNCTION add_took(counts int[], others int[]) RETURNS int[]
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+  FOR bucket IN coalesce(array_lower(others, 1), 1) .. coalesce(array_upper(others, 1), 0) LOOP
+    IF others[bucket] > 0 THEN
+      counts[bucket] := coalesce(counts[bucket], 0) + others[bucket];
+    END IF;
+  END LOOP;
+  RETURN counts;
+END $$;

@@ -1,0 +1,43 @@
+-- Claims those of the runs $1 that may start, for a lease of $2. A job message names a run, and only the run's row knows its
+-- organization. A run whose lease has expired is taken over: see lost_runs. A run that another transaction has locked is
+-- returned with locked set, without a claim; the caller tries again.
+--
+-- A claim locks no session row. Acceptance numbers the runs of a session in commit order, so a transaction that sees a run
+-- sees all runs before it. If the predecessor finishes in the meantime, its finish dispatches the run again. The index
+-- open_runs_one_per_session refuses what remains.
+CREATE OR REPLACE FUNCTION claim_runs(text[], interval)
+  RETURNS TABLE (run_id text, org_id text, agent_id text, template_id text, config_version int, session_ref bigint, seq int,
+    session_id text, trigger_type text, automation_id text, idempotency_key text, input json, caller_kind text, retention int,
+    fence bigint, attempts int, deaths int, last_error json, created_at timestamptz, started_at timestamptz, deadline timestamptz,
+    db_now timestamptz, caller_allowed boolean, locked boolean)
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  WITH want AS MATERIALIZED (
+    SELECT run_id FROM open_runs WHERE run_id = ANY ($1) ORDER BY run_id FOR UPDATE SKIP LOCKED
+  ), claimed AS (
+    UPDATE open_runs o SET status = 'running', dispatched = true, fence = o.fence + 1, attempts = o.attempts + 1,
+      deaths = o.deaths + (o.status = 'running')::int, lease_until = clock_timestamp() + $2::interval,
+      next_dispatch_at = NULL, not_before = NULL, started_at = coalesce(o.started_at, clock_timestamp())
+    FROM want
+    WHERE o.run_id = want.run_id AND o.deadline > clock_timestamp()
+      AND (o.status = 'queued' AND (o.not_before IS NULL OR o.not_before <= clock_timestamp())
+        OR o.status = 'running' AND o.lease_until < clock_timestamp()
+          AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)
+      AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)
+    RETURNING o.*
+  )
+  SELECT c.run_id, c.org_id, r.agent_id, r.template_id, r.config_version, c.session_ref, c.seq, r.session_id, r.trigger_type,
+    r.automation_id, r.idempotency_key, r.input, r.caller_kind, r.retention, c.fence, c.attempts, c.deaths, c.last_error,
+    r.created_at, c.started_at, c.deadline, clock_timestamp() AS db_now,
+    r.agent_id IS NULL OR coalesce(a.deleted_at IS NULL AND r.caller_kind = ANY (a.allowed_callers), false) AS caller_allowed, false AS locked
+  FROM claimed c JOIN runs r ON r.id = c.run_id LEFT JOIN agents a ON a.id = c.agent_id AND a.org_id = c.org_id
+  UNION ALL
+  SELECT o.run_id, o.org_id, NULL, NULL, 0, o.session_ref, o.seq, '', '', NULL, NULL, NULL, '', 0, o.fence, o.attempts, o.deaths, NULL,
+    clock_timestamp(), clock_timestamp(), o.deadline, clock_timestamp(), false, true
+  FROM open_runs o WHERE o.run_id = ANY ($1) AND NOT EXISTS (SELECT FROM want w WHERE w.run_id = o.run_id);
+END $$;
+REVOKE EXECUTE ON FUNCTION claim_runs FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION claim_runs TO parley_app;
+ALTER FUNCTION claim_runs OWNER TO parley_system;

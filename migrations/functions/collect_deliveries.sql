@@ -1,0 +1,25 @@
+-- Coalesces deliveries: each element of the arrays is a group of deliveries with the same hook and key that arrived
+-- together. $1 are the hooks, $2 the hashes of the keys, $3 the organizations, $4 the runs to begin where none is
+-- coalescing, $5 the numbers of deliveries, $6 the inputs, $7 the windows and $8 the longest delays in milliseconds. A run
+-- takes at most $9 deliveries.
+--
+-- Returns the run of each group. A key whose run is being released or finished is waited for, and begins a new run.
+CREATE OR REPLACE FUNCTION collect_deliveries(text[], bytea[], text[], text[], bigint[], text[], bigint[], bigint[], bigint)
+  RETURNS TABLE (hook_id text, key_hash bytea, run_id text)
+  LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  acting text := parley_act_for($3);
+BEGIN
+  RETURN QUERY
+  INSERT INTO collecting AS c (hook_id, key_hash, org_id, run_id, deliveries, input, first_at, last_at, closes_at)
+  SELECT u.hook_id, u.key_hash, u.org_id, u.run_id, u.deliveries, u.input::json, now_at.at, now_at.at + make_interval(secs => u.longest / 1000.0),
+    now_at.at + make_interval(secs => CASE WHEN u.deliveries >= $9 THEN 0 ELSE least(u.window_ms, u.longest) / 1000.0 END)
+  FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) AS u (hook_id, key_hash, org_id, run_id, deliveries, input, window_ms, longest)
+    CROSS JOIN (SELECT clock_timestamp() AS at) now_at
+  ORDER BY u.hook_id COLLATE "C", u.key_hash
+  ON CONFLICT (hook_id, key_hash) DO UPDATE SET deliveries = c.deliveries + excluded.deliveries, input = excluded.input,
+    closes_at = CASE WHEN c.deliveries + excluded.deliveries >= $9 THEN least(c.closes_at, excluded.first_at)
+      ELSE least(excluded.closes_at, c.last_at) END
+  RETURNING c.hook_id, c.key_hash, c.run_id;
+END $$;

@@ -1,0 +1,12 @@
+-- Returns the counts of buckets, by bucket: see past_usage.took.
+CREATE OR REPLACE FUNCTION count_took(buckets int[]) RETURNS int[]
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+  counts int[] := '{}';
+  bucket int;
+BEGIN
+  FOREACH bucket IN ARRAY coalesce(buckets, '{}') LOOP
+    counts[bucket] := coalesce(counts[bucket], 0) + 1;
+  END LOOP;
+  RETURN counts;
+END $$;

@@ -1,0 +1,13 @@
+-- Returns up to $1 runs whose retention may be over. It compares with now(), because an index cannot serve a bound that
+-- may change from row to row, as clock_timestamp() may.
+CREATE OR REPLACE FUNCTION expired_runs(bigint)
+  RETURNS TABLE (run_id text, org_id text)
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT r.id, r.org_id FROM runs r WHERE r.sweep_after <= now() ORDER BY r.sweep_after LIMIT $1;
+END $$;
+REVOKE EXECUTE ON FUNCTION expired_runs FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION expired_runs TO parley_app;
+ALTER FUNCTION expired_runs OWNER TO parley_system;

@@ -1,0 +1,16 @@
+-- Returns up to $1 running runs whose lease of $2 has expired: the first one of each organization before any second one.
+-- Returns none for one lease after a start of the server, because its outage kept living workers from renewing theirs.
+CREATE OR REPLACE FUNCTION lost_runs(bigint, interval)
+  RETURNS TABLE (run_id text, org_id text)
+  LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+  SELECT f.run_id, f.org_id FROM (SELECT o.run_id, o.org_id, row_number() OVER (PARTITION BY o.org_id ORDER BY o.lease_until, o.run_id) AS n
+    FROM open_runs o WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()
+      AND pg_postmaster_start_time() < clock_timestamp() - $2) f
+  ORDER BY f.n, f.run_id LIMIT $1;
+END $$;
+REVOKE EXECUTE ON FUNCTION lost_runs FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION lost_runs TO parley_app;
+ALTER FUNCTION lost_runs OWNER TO parley_system;

@@ -1,0 +1,14 @@
+-- Returns a new id with a prefix, as package id makes them: 26 base-32 digits that hold a UUIDv7. The random bits and the
+-- variant are those of a random UUID.
+CREATE OR REPLACE FUNCTION new_type_id(prefix text) RETURNS text
+  LANGUAGE plpgsql AS $$
+DECLARE
+  bits varbit := B'00' || trunc(extract(epoch FROM clock_timestamp()) * 1000)::bigint::bit(48) || B'0111'
+    || substring(('x' || replace(gen_random_uuid()::text, '-', ''))::bit(128) FROM 53);
+  made text := prefix || '_';
+BEGIN
+  FOR i IN 0 .. 25 LOOP
+    made := made || substr('0123456789abcdefghjkmnpqrstvwxyz', substring(bits FROM i * 5 + 1 FOR 5)::bit(5)::int + 1, 1);
+  END LOOP;
+  RETURN made;
+END $$;

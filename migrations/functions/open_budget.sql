@@ -1,0 +1,21 @@
+-- Adds the count of a budget for the period that began on a day and returns true, or returns false if it exists. The count
+-- of the period before stays, because a call may still use it. One transaction at a time adds a count: the others wait for
+-- it, rather than each reading all runs of the period.
+CREATE OR REPLACE FUNCTION open_budget(b budgets, since date) RETURNS boolean
+  LANGUAGE plpgsql AS $$
+DECLARE
+  made boolean;
+BEGIN
+  IF EXISTS (SELECT FROM budget_counts c WHERE c.budget_id = b.id AND c.starts_on = since) THEN
+    RETURN false;
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtextextended('parley.budget ' || b.id, 0));
+  IF EXISTS (SELECT FROM budget_counts c WHERE c.budget_id = b.id AND c.starts_on = since) THEN
+    RETURN false;
+  END IF;
+  INSERT INTO budget_counts (budget_id, starts_on, org_id, used) VALUES (b.id, since, b.org_id, budget_seed(b, since)) ON CONFLICT DO NOTHING;
+  made := FOUND;
+  DELETE FROM budget_counts c WHERE c.budget_id = b.id AND c.reserved = 0
+    AND c.starts_on < budget_start(b.period, (since - 1)::timestamp AT TIME ZONE 'UTC');
+  RETURN made;
+END $$;

@@ -1,0 +1,12 @@
+-- Names the organizations that parley_organizations() returns until the end of the transaction, and returns the setting.
+-- An id with a comma is left out, because it would read as several. A batch of one organization, the usual one, is named
+-- without a query.
+CREATE OR REPLACE FUNCTION parley_act_for(orgs text[]) RETURNS text
+  LANGUAGE plpgsql AS $$
+BEGIN
+  IF orgs[1] = ALL (orgs) AND strpos(orgs[1], ',') = 0 THEN
+    RETURN set_config('parley.organizations', orgs[1], true);
+  END IF;
+  RETURN set_config('parley.organizations',
+    coalesce((SELECT string_agg(DISTINCT o, ',') FROM unnest(orgs) AS o WHERE strpos(o, ',') = 0), ''), true);
+END $$;

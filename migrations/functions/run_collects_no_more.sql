@@ -1,0 +1,11 @@
+-- Ends the coalescing of a run that finishes meanwhile, as by cancellation or erasure. Such a run has never started, and
+-- few others have not.
+CREATE OR REPLACE FUNCTION run_collects_no_more() RETURNS trigger
+  LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM collecting WHERE run_id = NEW.id;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER run_collects_no_more AFTER UPDATE OF status ON runs
+  FOR EACH ROW WHEN (NEW.status IS NOT NULL AND NEW.started_at IS NULL) EXECUTE FUNCTION run_collects_no_more();

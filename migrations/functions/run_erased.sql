@@ -1,0 +1,12 @@
+-- Deletes what was played of an erased run, and the bodies of its deliveries. Only erasure sets a run's input and leaves
+-- no result.
+CREATE OR REPLACE FUNCTION run_erased() RETURNS trigger
+  LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM heard WHERE run_id = NEW.id;
+  UPDATE deliveries SET body = NULL WHERE run_id = NEW.id AND body IS NOT NULL;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER run_erased AFTER UPDATE OF input ON runs
+  FOR EACH ROW WHEN (NEW.status IS NOT NULL AND NEW.result IS NULL) EXECUTE FUNCTION run_erased();

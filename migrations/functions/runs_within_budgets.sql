@@ -1,0 +1,30 @@
+-- Counts accepted runs. It refuses a run that a budget of runs has no room for, and with it its batch: the detail of the
+-- error is the budget, and the caller tries its runs one by one.
+CREATE OR REPLACE FUNCTION runs_within_budgets() RETURNS trigger
+  LANGUAGE plpgsql AS $$
+DECLARE
+  orgs text[] := ARRAY(SELECT DISTINCT f.org_id FROM fresh f);
+  b budgets;
+  n bigint;
+  since date;
+BEGIN
+  IF NOT EXISTS (SELECT FROM budgets k WHERE k.org_id = ANY (orgs) AND k.metric = 'runs') THEN
+    RETURN NULL;
+  END IF;
+  FOR b IN SELECT k.* FROM budgets k WHERE k.org_id = ANY (orgs) AND k.metric = 'runs' ORDER BY k.id LOOP
+    SELECT count(*) INTO n FROM fresh f WHERE f.org_id = b.org_id AND budget_covers(b.scope, b.subjects, f.agent_id, f.key_id, f.automation_id);
+    CONTINUE WHEN n = 0;
+    since := budget_start(b.period, clock_timestamp());
+    IF open_budget(b, since) THEN
+      n := 0; -- the runs are in the table, so the seed has counted them
+    END IF;
+    UPDATE budget_counts c SET used = c.used + n WHERE c.budget_id = b.id AND c.starts_on = since AND c.used + n <= b.most;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'a budget of runs is used up' USING ERRCODE = '23B01', DETAIL = b.id || ' ' || since;
+    END IF;
+  END LOOP;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER runs_within_budgets AFTER INSERT ON runs REFERENCING NEW TABLE AS fresh
+  FOR EACH STATEMENT EXECUTE FUNCTION runs_within_budgets();

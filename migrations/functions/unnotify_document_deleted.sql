@@ -1,0 +1,10 @@
+-- Deletes the notifications of a deleted document.
+CREATE OR REPLACE FUNCTION unnotify_document_deleted() RETURNS trigger
+  LANGUAGE plpgsql AS $$
+BEGIN
+  DELETE FROM notifications WHERE subject_id = OLD.id;
+  RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER unnotify_document_deleted AFTER DELETE ON documents
+  FOR EACH ROW EXECUTE FUNCTION unnotify_document_deleted();

@@ -1,0 +1,323 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"parley/migrations"
+	"parley/shared/store"
+	"parley/shared/testkit"
+)
+
+// inSchemaFile are the functions that policies and indexes need, and that 0001_schema.sql defines.
+var inSchemaFile = []string{
+	"parley_organizations", "parley_user", "sealed_bytes_keys", "sealed_config_keys", "sealed_text_keys", "sealed_tools_keys",
+}
+
+// emptyDatabase gives the address of an empty database, whose owner has no other rights.
+func emptyDatabase(t *testing.T) (dsn string, db *sql.DB) {
+	t.Helper()
+	superDSN := testkit.Postgres(t)
+	super := testkit.SQL(t, superDSN)
+	owner, password := login(t, super, " IN ROLE parley_app, parley_system")
+	mustExec(t, super, `CREATE DATABASE `+owner+` OWNER `+owner)
+	t.Cleanup(func() {
+		_, _ = super.ExecContext(context.WithoutCancel(t.Context()), `DROP DATABASE `+owner+` WITH (FORCE)`)
+	}) // the test has ended
+	mustExec(t, testkit.SQL(t, withPath(t, superDSN, owner)), `GRANT USAGE, CREATE ON SCHEMA public TO `+owner+` WITH GRANT OPTION`)
+	dsn = loginAs(t, superDSN, owner, owner, password)
+	return dsn, testkit.SQL(t, dsn)
+}
+
+// releaseFiles are the files of package migrations, to be changed.
+func releaseFiles(t *testing.T) fstest.MapFS {
+	t.Helper()
+	dir := os.DirFS(filepath.Join(testkit.Root(t), "migrations"))
+	files := fstest.MapFS{}
+	for _, pattern := range []string{"*.sql", "functions/*.sql"} {
+		names, err := fs.Glob(dir, pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			content, err := fs.ReadFile(dir, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = &fstest.MapFile{Data: content}
+		}
+	}
+	return files
+}
+
+// replaced gives the files with a text of a function's file replaced.
+func replaced(t *testing.T, files fstest.MapFS, function, old, with string) fstest.MapFS {
+	t.Helper()
+	name := "functions/" + function + ".sql"
+	before := string(files[name].Data)
+	after := strings.Replace(before, old, with, 1)
+	if after == before {
+		t.Fatalf("%s has no %q", name, old)
+	}
+	changed := maps.Clone(files)
+	changed[name] = &fstest.MapFile{Data: []byte(after)}
+	return changed
+}
+
+func mustMigrate(t *testing.T, db *sql.DB, files fs.FS) {
+	t.Helper()
+	if err := migrations.UpFrom(t.Context(), db, files); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const ownFunctions = ` FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace
+	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e')`
+
+// A new database has the function of each file, those of 0001_schema.sql, and no other.
+func TestAFreshDatabaseHasEveryFunction(t *testing.T) {
+	t.Parallel()
+	db := testkit.SQL(t, testkit.Postgres(t))
+	files := releaseFiles(t)
+	want := slices.Clone(inSchemaFile)
+	for name := range files {
+		if function, found := strings.CutPrefix(name, "functions/"); found {
+			want = append(want, strings.TrimSuffix(function, ".sql"))
+		}
+	}
+	slices.Sort(want)
+	if got := texts(t, db, `SELECT p.proname`+ownFunctions+` ORDER BY p.proname COLLATE "C"`); !slices.Equal(got, want) {
+		t.Errorf("functions:\n%v\nwant\n%v", got, want)
+	}
+	if noted := texts(t, db, `SELECT name FROM function_files`); len(noted) != len(want)-len(inSchemaFile) {
+		t.Errorf("%d functions are noted", len(noted))
+	}
+}
+
+// written are the catalog rows of functions and triggers, each with the transaction that wrote it.
+func written(t *testing.T, db *sql.DB) (rows []string) {
+	t.Helper()
+	return slices.Concat(texts(t, db, `SELECT 'function ' || p.proname || ' ' || p.xmin`+ownFunctions),
+		texts(t, db, `SELECT 'trigger ' || tgname || ' ' || xmin FROM pg_trigger WHERE NOT tgisinternal`))
+}
+
+// The next start applies a file that has changed, and no other; a trigger only if the trigger has changed.
+func TestOnlyWhatChangedIsApplied(t *testing.T) {
+	t.Parallel()
+	_, db := emptyDatabase(t)
+	files := releaseFiles(t)
+	mustMigrate(t, db, files)
+	for _, c := range []struct {
+		files fstest.MapFS
+		want  string
+	}{
+		{files, ""},
+		{replaced(t, files, "poison_runs", "o.deaths >= $1", "o.deaths > $1"), "function poison_runs"},
+		{files, "function poison_runs"},
+		{replaced(t, files, "runs_keep_summary", "RETURN NEW", "RETURN (NEW)"), "function runs_keep_summary"},
+		{replaced(t, files, "runs_keep_summary", "> 65536", "> 65537"), "function runs_keep_summary trigger runs_keep_summary"},
+		{files, "function runs_keep_summary trigger runs_keep_summary"},
+	} {
+		before := written(t, db)
+		mustMigrate(t, db, c.files)
+		var changed []string
+		for _, row := range written(t, db) {
+			if !slices.Contains(before, row) {
+				changed = append(changed, row[:strings.LastIndex(row, " ")])
+			}
+		}
+		slices.Sort(changed)
+		if got := strings.Join(changed, " "); got != c.want {
+			t.Errorf("applied %q, want %q", got, c.want)
+		}
+	}
+}
+
+// A function that a trigger calls changes without a lock on the trigger's table.
+func TestAFunctionOfATriggerWaitsForNoTable(t *testing.T) {
+	t.Parallel()
+	_, db := emptyDatabase(t)
+	files := releaseFiles(t)
+	mustMigrate(t, db, files)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing is kept
+	if _, err := tx.ExecContext(t.Context(), `LOCK TABLE runs IN ROW EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), testkit.Within(10*time.Second))
+	defer stop()
+	if err := migrations.UpFrom(ctx, db, replaced(t, files, "runs_keep_summary", "RETURN NEW", "RETURN (NEW)")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A binary of a release that was rolled back puts no old function over a newer one.
+func TestAnOlderReleaseLeavesNewerFunctionsAlone(t *testing.T) {
+	t.Parallel()
+	_, db := emptyDatabase(t)
+	older := releaseFiles(t)
+	newer := replaced(t, older, "poison_runs", "o.deaths >= $1", "o.deaths > $1")
+	newer["9999_newer.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nSELECT 1;\n")}
+	mustMigrate(t, db, newer)
+	mustMigrate(t, db, older)
+	if n := len(texts(t, db, `SELECT proname FROM pg_proc WHERE proname = 'poison_runs' AND prosrc LIKE '%o.deaths > $1%'`)); n != 1 {
+		t.Error("the older release replaced the function")
+	}
+}
+
+// If a function cannot be created, no other one changes, and no right stays. The next start goes on.
+func TestFunctionsChangeTogetherOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	_, db := emptyDatabase(t)
+	files := releaseFiles(t)
+	mustMigrate(t, db, files)
+	before := written(t, db)
+	good := replaced(t, files, "append_steps", "AS $$\n", "AS $$ /* changed */\n")
+	broken := replaced(t, good, "poison_runs", "RETURN QUERY", "RETURN QWERTY")
+	if err := migrations.UpFrom(t.Context(), db, broken); err == nil || !strings.Contains(err.Error(), "function poison_runs") {
+		t.Errorf("a broken function: %v", err)
+	}
+	if after := written(t, db); !slices.Equal(before, after) {
+		t.Error("functions changed beside the broken one")
+	}
+	if may := texts(t, db, `SELECT 'CREATE' WHERE has_schema_privilege('parley_system', 'public', 'CREATE')`); len(may) > 0 {
+		t.Error("parley_system may create in the schema")
+	}
+	mustMigrate(t, db, good)
+	if n := len(texts(t, db, `SELECT proname FROM pg_proc WHERE prosrc LIKE '%/* changed */%'`)); n != 1 {
+		t.Errorf("%d functions changed", n)
+	}
+}
+
+// A file that drops the old signature gives a function other arguments. A function without a file is forgotten, so
+// that it is created again if its file comes back.
+func TestAFunctionChangesItsArgumentsAndGoes(t *testing.T) {
+	t.Parallel()
+	_, db := emptyDatabase(t)
+	files := releaseFiles(t)
+	mustMigrate(t, db, files)
+	changed := replaced(t, files, "poison_runs", "CREATE OR REPLACE FUNCTION poison_runs(int, bigint)",
+		"DROP FUNCTION IF EXISTS poison_runs(int, bigint);\nCREATE OR REPLACE FUNCTION poison_runs(int, bigint, text DEFAULT '')")
+	mustMigrate(t, db, changed)
+	const signatures = `SELECT oid::regprocedure::text || ' ' || proowner::regrole || ' ' ||
+		has_function_privilege('parley_app', oid, 'EXECUTE') FROM pg_proc WHERE proname = 'poison_runs'`
+	if got := texts(t, db, signatures); len(got) != 1 || got[0] != "poison_runs(integer,bigint,text) parley_system true" {
+		t.Errorf("%q", got)
+	}
+
+	without := maps.Clone(files)
+	delete(without, "functions/poison_runs.sql")
+	without["9999_drop.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\nDROP FUNCTION poison_runs;\n")}
+	mustMigrate(t, db, without)
+	if got := texts(t, db, signatures); len(got) != 0 {
+		t.Errorf("%q stay", got)
+	}
+	again := maps.Clone(changed)
+	again["9999_drop.sql"] = without["9999_drop.sql"]
+	mustMigrate(t, db, again)
+	if got := texts(t, db, signatures); len(got) != 1 {
+		t.Errorf("%q come back", got)
+	}
+}
+
+// A database with the schema of before 0.3.0 is refused and stays as it is.
+func TestAnOldSchemaIsRefused(t *testing.T) {
+	t.Parallel()
+	_, db := emptyDatabase(t)
+	mustExec(t, db, `CREATE TABLE organizations (id text PRIMARY KEY)`)
+	err := migrations.Up(t.Context(), db)
+	if err == nil || !strings.Contains(err.Error(), "before 0.3.0") || !strings.Contains(err.Error(), "start with a new, empty database") {
+		t.Errorf("an old schema: %v", err)
+	}
+	if found := texts(t, db, `SELECT c.relname `+tables); len(found) != 1 {
+		t.Errorf("tables %v", found)
+	}
+}
+
+// A process that comes before its migration is not ready.
+func TestAnIncompleteSchemaIsNotEnough(t *testing.T) {
+	t.Parallel()
+	dsn, db := emptyDatabase(t)
+	files := releaseFiles(t)
+	incomplete := maps.Clone(files)
+	delete(incomplete, "functions/accept_single_runs.sql")
+	mustMigrate(t, db, incomplete)
+	s, err := store.Open(dsn, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.CheckSchema(t.Context()); err == nil {
+		t.Error("a schema without a function that accepts runs is enough")
+	}
+	mustMigrate(t, db, files)
+	if err := s.CheckSchema(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// While every function is replaced, runs are accepted, claimed and finished: no statement fails or waits for long.
+func TestFunctionsChangeUnderLoad(t *testing.T) {
+	t.Parallel()
+	s, raw := openRaw(t)
+	files := releaseFiles(t)
+	for name, file := range files {
+		if strings.HasPrefix(name, "functions/") {
+			files[name] = &fstest.MapFile{Data: append([]byte("-- Changed.\n"), file.Data...)}
+		}
+	}
+	const lives = 4
+	benches := make([]*bench, lives)
+	for n := range benches {
+		benches[n] = newBenchOn(t, s, raw, fmt.Sprintf("user%d@example.com", n))
+	}
+	migrated := make(chan struct{})
+	var slowest [lives]time.Duration
+	var work sync.WaitGroup
+	for n, b := range benches {
+		work.Go(func() {
+			for last := false; !last && !t.Failed(); {
+				last = isClosed(migrated)
+				began := time.Now()
+				b.finish(b.mustClaim(b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID), "done")
+				slowest[n] = max(slowest[n], time.Since(began))
+			}
+		})
+	}
+	err := migrations.UpFrom(t.Context(), raw, files)
+	close(migrated)
+	work.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := slices.Max(slowest[:]); took > testkit.Within(5*time.Second) {
+		t.Errorf("a run took %v", took)
+	}
+	const together = ` AND p.xmin = (SELECT xmin FROM pg_proc WHERE proname = 'append_steps')`
+	if n := len(texts(t, raw, `SELECT p.proname`+ownFunctions+together)); n < 80 {
+		t.Errorf("%d functions were replaced", n)
+	}
+}
