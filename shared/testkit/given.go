@@ -5,7 +5,7 @@ package testkit
 import "os"
 
 // givenPostgres returns the URL of the PostgreSQL that the tests share, "" if each test process starts its own.
-func givenPostgres() (string, error) { return os.Getenv("TEST_DATABASE_URL"), nil }
+func givenPostgres() (string, error) { return os.Getenv("TEST_DATABASE_URL"), nil } //nolint:unparam // with containers there are errors
 
 // givenNATS returns the URL of the NATS that the tests share, "" if each test starts its own.
-func givenNATS() (string, error) { return os.Getenv("TEST_NATS_URL"), nil }
+func givenNATS() (string, error) { return os.Getenv("TEST_NATS_URL"), nil } //nolint:unparam // the same

@@ -167,6 +167,24 @@ func TestEveryBodyIsStrict(t *testing.T) {
 	t.Logf("%d rows with a body, %d without", taken, n)
 }
 
+// A change on condition of a version is refused where nothing has a version, unless what the id names is missing.
+func TestOnlyAgentsHaveVersions(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for _, r := range edgeRows(t) {
+		if r.method != http.MethodPut && r.method != http.MethodDelete || r.route.Match {
+			continue
+		}
+		n++
+		r.send(r.own(), "", "", `If-Match: "1"`).want(t, r.name(), 412, "precondition_failed")
+		r.send(r.own(), "", "", "If-Match: 1").want(t, r.name()+" with a malformed tag", 400, "invalid_request If-Match:invalid_value")
+		if strings.Contains(r.query, "id=$") && r.route.Find != nil {
+			r.send(neverGiven(idKinds[r.kind()].prefix), "", "", `If-Match: "1"`).want(t, r.name()+" of a missing thing", 404, "not_found")
+		}
+	}
+	t.Logf("%d rows", n)
+}
+
 // An empty body of unknown length is no body.
 func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	t.Parallel()

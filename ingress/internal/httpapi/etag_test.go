@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"testing"
-
-	"parley/shared/id"
 )
 
 // An agent's version is its entity tag.
@@ -47,19 +45,4 @@ func TestAgentsHaveVersions(t *testing.T) {
 			t.Errorf("%s with %s: %v %s", c.method, c.header, got.header, got.body)
 		}
 	}
-}
-
-// TestNoVersion: a change on condition of a version is refused where there is none, after the checks of the contract that come first.
-func TestNoVersion(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, manyRequests)
-	ada := w.signUp("ada@example.com")
-	budget := w.do("POST", "/api/budgets", `{"scope":"organization","metric":"runs","period":"day","limit":10}`, ada.auth).want(t, "a budget", 201, "")
-	at := "/api/budgets?id=" + budget.text(t, "id")
-	for _, method := range []string{"PUT", "DELETE"} {
-		w.do(method, at, "", ada.auth, `If-Match: "1"`).want(t, method, 412, "precondition_failed")
-		w.do(method, "/api/budgets?id="+id.New(id.Budget), "", ada.auth, `If-Match: "1"`).want(t, method+" of a missing one", 404, "not_found")
-		w.do(method, at, "", ada.auth, `If-Match: 1`).want(t, method+" with a malformed tag", 400, "invalid_request If-Match:invalid_value")
-	}
-	w.do("PUT", at, `{"limit":11}`, ada.auth, "If-Match: *").want(t, "any version", 200, "")
 }

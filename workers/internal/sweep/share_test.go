@@ -109,6 +109,7 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 
 // The runs of an outage end within a minute of their deadline, also when there are a hundred thousand.
 func TestAHundredThousandRunsEndInTime(t *testing.T) {
+	t.Parallel()
 	testkit.Long(t)
 	o := newOverdue(t, 100_000)
 	began := time.Now()
