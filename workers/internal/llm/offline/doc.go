@@ -24,12 +24,10 @@
 //     says that it cannot answer.
 //
 //     Where code can be run, it has the Python blocks of a message run as they are, with the files that "files: a.csv, b.csv"
-//     outside of them names and with documents whose ids stand there, and writes a program for what it can read whole: a calculation;
-//     "the sum (product, mean, median, minimum, maximum, standard deviation, variance, count) of" a list of numbers, of "the
-//     numbers (squares, cubes, primes, even numbers, factorials) from 1 to 10", of "the first 10 primes (Fibonacci numbers,
-//     powers of two)"; these numbers themselves; "the 10th prime", "5!", "the square root of 2", "sin(1) + 2 pi". "… and plot
-//     it", or "plot" before it, plots the numbers; "plot sin(x) from 0 to 10" plots a function. The answer is what the program
-//     printed and left, or the error that ended it. What is not wholly read is not computed.
+//     outside of them names and with documents whose ids stand there. It writes a program for a calculation, and for "the sum
+//     (product, count, mean, median, minimum, maximum, standard deviation, variance) of" a list of numbers or of "the numbers
+//     (squares, cubes) from 1 to 10", or these numbers themselves. "… and plot it", or "plot" before it, plots the numbers. The
+//     answer is what the program printed and left, or the error that ended it.
 //
 //   - "offline/echo" answers "echo: " and the message, exactly and at once.
 //
