@@ -86,7 +86,7 @@ func TestNothingIsComputedThatIsNotSaid(t *testing.T) {
 // TestAnotherToolComputes: what names a tool is that tool's, and where no program can be run, nothing else is different.
 func TestAnotherToolComputes(t *testing.T) {
 	t.Parallel()
-	if got := asked(t, tools(), "sum of a 3 and b 4"); got != `sum {"a":3,"b":4}` {
+	if got := asked(t, tools(), "sum of a: 3 and b: 4"); got != `sum {"a":3,"b":4}` {
 		t.Error(got)
 	}
 	if got := asked(t, shop(), "What is the sum of the primes below 10?"); got != `webSearch {"query":"What is the sum of the primes below 10?"}` {

@@ -11,9 +11,8 @@
 //     .             └─ no tool fits ──────────────────────────────────┴─► answer
 //
 //     A tool (an endpoint of httpRequest, a tool of an MCP server) is named by its name, or by all words of it.
-//     Its arguments are the JSON object in the message; what it says by name: "id: 7", "id = 7", "id is 7", "id 7";
-//     a choice that it mentions; and the one number, code or quoted text that can be nothing but the one argument
-//     that is left. Nothing is guessed: a tool that lacks something is not called, and the answer says what it needs.
+//     Its arguments are the JSON object in the message, and what it says by name: "id: 7", "id = 7". Nothing is guessed: a
+//     tool that lacks something is not called, and the answer says what it needs.
 //     Tools are asked for once a message, all at the same time. What their sources say is stated in the sources' own
 //     words, with a marker behind each sentence; a tool that failed, that a person refused, or that found nothing is
 //     named. Of documents, a passage counts that has the words asked for, whatever their language and however they are
