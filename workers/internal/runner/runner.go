@@ -12,6 +12,7 @@ import (
 	"parley/shared/batch"
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
@@ -251,7 +252,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs; trying again")
-			sleep(ctx, time.Second)
+			_ = lifecycle.Sleep(ctx, time.Second)
 		}
 	}
 }
@@ -276,14 +277,4 @@ func acquire(ctx context.Context, slots chan struct{}) int {
 		}
 	}
 	return n
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
