@@ -20,6 +20,7 @@ import (
 	"parley/shared/store/sessiondb"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
+	"parley/workers/internal/configs"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/toolset"
 )
@@ -126,7 +127,7 @@ type Runner struct {
 	events   *batch.Group[checkpoint, error]
 	places   *places
 	held     *held
-	configs  *configs
+	configs  *configs.Cache
 	inputs   *inputs
 	metrics  *metrics
 }
@@ -162,7 +163,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		}}),
 		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},
-		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},
+		configs: configs.New(deps.Records),
 		inputs:  newInputs(),
 	}
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)

@@ -49,7 +49,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	if err != nil {
 		return agentloop.Input{}, err
 	}
-	cfg, err := r.configs.get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
+	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
 	if err != nil {
 		return agentloop.Input{}, retryable(err)
 	}
