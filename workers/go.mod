@@ -27,6 +27,7 @@ require (
 	codeberg.org/readeck/go-readability/v2 v2.1.3
 	github.com/RadhiFadlillah/whatlanggo v0.0.0-20240916001553-aac1f0f737fc
 	github.com/blevesearch/snowballstem v0.9.0
+	github.com/go-json-experiment/json v1.27.2
 	github.com/opencontainers/runtime-spec v1.3.0
 	go.opentelemetry.io/otel/sdk v1.47.0
 )

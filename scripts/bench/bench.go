@@ -247,15 +247,3 @@ func (s *stage) inspect(ctx context.Context, p *parley.Parley, database string) 
 
 // progressf says on standard error what the bench is doing.
 func progressf(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
-
-// sleep waits unless ctx ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

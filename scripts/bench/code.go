@@ -13,6 +13,7 @@ import (
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
+	"parley/shared/lifecycle"
 )
 
 // code measures calls of codeExecution, whose duration the runs report that make them.
@@ -81,7 +82,7 @@ func (c *code) round(ctx context.Context, call func(context.Context) (time.Durat
 		if n >= unmeasured {
 			_ = took.RecordValue(d.Nanoseconds()) // runs time out before the histogram's limit
 		}
-		if err := sleep(ctx, c.Pause); err != nil {
+		if err := lifecycle.Sleep(ctx, c.Pause); err != nil {
 			return 0, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/process"
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -137,7 +138,7 @@ func (s *stage) round(ctx context.Context, c *comparison, i, clients int) (value
 	if err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, reportedIn); err != nil {
+	if err := lifecycle.Sleep(ctx, reportedIn); err != nil {
 		return nil, err
 	}
 	nudge, _, err := s.send(ctx, c, i, clients, 0, nudgeTime)

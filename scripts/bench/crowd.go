@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 func gather(ctx context.Context, group *errgroup.Group, size int, do func(n int) error) error {
 	for n := range size {
 		if n%clientsPerTick == 0 {
-			if err := sleep(ctx, tickEvery); err != nil {
+			if err := lifecycle.Sleep(ctx, tickEvery); err != nil {
 				return err
 			}
 		}
@@ -33,7 +35,7 @@ func until(ctx context.Context, condition string, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for !done() {
-		if err := sleep(ctx, pollEvery); err != nil {
+		if err := lifecycle.Sleep(ctx, pollEvery); err != nil {
 			return fmt.Errorf("waiting until %s: %w", condition, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
 	search "parley/scripts/bench/internal/retrieval"
+	"parley/shared/lifecycle"
 )
 
 // retrieval measures what searches find and how long they take, beside PostgreSQL's ts_rank on the same passages.
@@ -151,7 +152,7 @@ func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Do
 				return fmt.Errorf("ingesting a document: %s", got.Error)
 			}
 			if got.Status != "ready" {
-				if err := sleep(ctx, 20*time.Millisecond); err != nil {
+				if err := lifecycle.Sleep(ctx, 20*time.Millisecond); err != nil {
 					return fmt.Errorf("a document is %s: %w", got.Status, err)
 				}
 			}

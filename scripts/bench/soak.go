@@ -15,6 +15,7 @@ import (
 	"parley/scripts/bench/internal/load"
 	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/process"
+	"parley/shared/lifecycle"
 )
 
 // soak measures the memory of ingress and worker while a day's runs pass as fast as they can. Of twenty requests 16 are run-automation,
@@ -145,7 +146,7 @@ func (r *soakRun) ask(ctx context.Context, q soakRequest) error {
 
 // expire makes results that are old enough expire, once a second: the setting allows no time below a day.
 func (r *soakRun) expire(ctx context.Context, db *sql.DB) error {
-	for sleep(ctx, time.Second) == nil {
+	for lifecycle.Sleep(ctx, time.Second) == nil {
 		_, err := db.ExecContext(ctx, `UPDATE runs SET sweep_after = now(), expires_at = now() - interval '1 millisecond'
 			WHERE sweep_after > now() AND sweep_after < now() + retention * interval '1 second' - $1::float8 * interval '1 second' AND status IS NOT NULL`,
 			r.Kept.Seconds())

@@ -18,6 +18,7 @@ import (
 	"parley/scripts/bench/internal/model"
 	"parley/scripts/bench/internal/parley"
 	"parley/scripts/bench/internal/process"
+	"parley/shared/lifecycle"
 )
 
 // waiting measures the memory of requests that wait for their runs, of these runs in the worker, and of event streams.
@@ -284,7 +285,7 @@ const (
 func settled(ctx context.Context, p *process.Process) (int64, error) {
 	var samples []int64
 	for over := time.Now().Add(settleTime); ; {
-		if err := sleep(ctx, sampleEvery); err != nil {
+		if err := lifecycle.Sleep(ctx, sampleEvery); err != nil {
 			return 0, err
 		}
 		bytes, err := process.Memory(p.PID())

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	yaml "github.com/oasdiff/yaml3"
 
 	"parley/scripts/internal/fenced"
 )

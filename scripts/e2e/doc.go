@@ -30,6 +30,5 @@
 // them than there are cores.
 //
 // PARLEY_E2E_LONG sets how long the run of TestService/client_leaves takes, 8s by default:
-// PARLEY_E2E_LONG=10m shows a run of ten minutes. PARLEY_E2E_SEED repeats the order of kills of
-// TestChaosEveryKeyIsOneRunInAStormOfKills, which logs its own.
+// PARLEY_E2E_LONG=10m shows a run of ten minutes.
 package e2e

@@ -77,7 +77,7 @@ func nothingLeft(t *testing.T, dir string) {
 }
 
 // TestChaosParleyProve strikes all that is back within moments. Workers, whose runs wait 30 s for their leases, are struck by
-// the commands of docs/prove.md, which a test executes, and by the storm.
+// the commands of docs/prove.md, which a test executes.
 func TestChaosParleyProve(t *testing.T) {
 	t.Parallel()
 	const triggers = 100

@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,41 +34,6 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 	}
 	if strings.Contains(worker.Output(), "leases ran out") {
 		t.Fatal("the loss of the bus cost a lease")
-	}
-}
-
-func TestChaosJetStreamStoreDeletedWithRunsQueued(t *testing.T) {
-	t.Parallel()
-	const runs = 12
-	c := newCluster(t)
-	in := c.ingress(t)
-	c.worker(t, "WORKER_CONCURRENCY=2")
-	owner := signUp(t, in.url)
-	var ids []string
-	message := func(n int) string { return "sleep 1s: run " + strconv.Itoa(n) }
-	for n := range runs {
-		ids = append(ids, owner.enqueue(t, trigger{message: message(n)}))
-	}
-	c.model.awaitCalls(t, message(2), 1) // some have ended, some are in hand, most are doorbells in the stream
-	c.nats.Kill9()
-	entries, err := os.ReadDir(c.store)
-	if err != nil || len(entries) == 0 {
-		t.Fatalf("no JetStream store to delete: %v", err)
-	}
-	for _, entry := range entries {
-		if err := os.RemoveAll(filepath.Join(c.store, entry.Name())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.nats.Restart()
-	for n, id := range ids {
-		owner.result(t, id, 60*time.Second).completed(t, echoed("run "+strconv.Itoa(n)), 1)
-		if calls := c.model.count(message(n)); calls != 1 {
-			t.Fatalf("%d model calls of run %d, want 1", calls, n)
-		}
-	}
-	if open := c.number(t, "SELECT count(*) FROM open_runs"); open != 0 {
-		t.Fatalf("%d runs are still open", open)
 	}
 }
 

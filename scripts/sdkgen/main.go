@@ -14,7 +14,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"parley/shared/yamldoc"
 )
+
+// object is a mapping of the document, in the order of its source.
+type object = yamldoc.Object
 
 //go:generate go run . ../..
 
@@ -24,7 +29,7 @@ const source = "ingress/internal/openapi/openapi.yaml"
 // generators are the files that are made, in the repository, each with what makes it.
 var generators = []struct {
 	path string
-	make func(document) ([]byte, error)
+	make func(object) ([]byte, error)
 }{
 	{"sdk/typescript/src/types.ts", typeScript},
 	{"sdk/python/src/parley/types.py", python},
@@ -64,10 +69,10 @@ func generate(root string) error {
 	return nil
 }
 
-func load(root string) (document, error) {
+func load(root string) (object, error) {
 	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(source)))
 	if err != nil {
-		return document{}, fmt.Errorf("reading the document: %w", err)
+		return nil, fmt.Errorf("reading the document: %w", err)
 	}
-	return parse(raw)
+	return yamldoc.Parse(raw)
 }

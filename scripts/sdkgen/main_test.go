@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"parley/shared/testkit"
+
+	"parley/shared/yamldoc"
 )
 
 // TestDrift holds the generated files against the document.
@@ -77,9 +79,9 @@ func schemas(lines ...string) string {
 	return "openapi: 3.1.0\ninfo: {title: T, version: '1'}\npaths: {}\ncomponents:\n  schemas:\n    " + strings.Join(lines, "\n    ") + "\n"
 }
 
-func parsed(t *testing.T, raw string) document {
+func parsed(t *testing.T, raw string) object {
 	t.Helper()
-	doc, err := parse([]byte(raw))
+	doc, err := yamldoc.Parse([]byte(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"parley/shared/yamldoc"
 )
 
 // methods of HTTP that a path may have, as the document writes them.
@@ -17,18 +17,18 @@ type operation struct {
 }
 
 // operationsOf gives a document's operations, in its order.
-func operationsOf(doc document) []operation {
+func operationsOf(doc object) []operation {
 	var out []operation
-	for _, path := range doc.root.at("paths").members() {
-		for _, op := range path.value.members() {
-			if !slices.Contains(methods, op.name) {
+	for path, item := range doc.At("paths").Members() {
+		for method, op := range item.Members() {
+			if !slices.Contains(methods, method) {
 				continue
 			}
-			id := op.value.text("operationId")
+			id := op.Text("operationId")
 			if id == "" {
-				id = op.name + " " + path.name
+				id = method + " " + path
 			}
-			out = append(out, operation{id: id, method: strings.ToUpper(op.name), path: path.name, item: path.value, op: op.value})
+			out = append(out, operation{id: id, method: strings.ToUpper(method), path: path, item: item, op: op})
 		}
 	}
 	return out
@@ -42,11 +42,11 @@ func (r *reader) operations() {
 		for _, place := range []struct{ in, suffix, doc string }{
 			{"path", "Path", "The variables of the path of "}, {"query", "Query", "The query of "}, {"header", "Headers", "The headers of "},
 		} {
-			r.defineParameters(name+place.suffix, place.doc+of+": "+o.op.text("summary")+".", place.in, parameters)
+			r.defineParameters(name+place.suffix, place.doc+of+": "+o.op.Text("summary")+".", place.in, parameters)
 		}
-		r.defineContents(name+"Body", "The body of "+of+": "+o.op.text("summary")+".", r.bodies(o))
+		r.defineContents(name+"Body", "The body of "+of+": "+o.op.Text("summary")+".", r.bodies(o))
 		answers, events := r.answers(o)
-		r.defineContents(name+"Answer", "What "+of+" answers: "+o.op.text("summary")+".", answers)
+		r.defineContents(name+"Answer", "What "+of+" answers: "+o.op.Text("summary")+".", answers)
 		r.defineContents(name+"Event", "An event of "+of+".", events)
 	}
 }
@@ -54,14 +54,14 @@ func (r *reader) operations() {
 // parameters are those of the path and of the operation, which beat them.
 func (r *reader) parameters(o operation) []object {
 	var out []object
-	for _, parameter := range slices.Concat(o.item.objects("parameters"), o.op.objects("parameters")) {
-		resolved, err := r.doc.resolve(parameter)
+	for _, parameter := range slices.Concat(o.item.Objects("parameters"), o.op.Objects("parameters")) {
+		resolved, err := r.doc.Resolve(parameter)
 		if err != nil {
 			r.fail("%s: %w", o.id, err)
 			continue
 		}
 		out = slices.DeleteFunc(out, func(other object) bool {
-			return other.text("name") == resolved.text("name") && other.text("in") == resolved.text("in")
+			return other.Text("name") == resolved.Text("name") && other.Text("in") == resolved.Text("in")
 		})
 		out = append(out, resolved)
 	}
@@ -71,7 +71,7 @@ func (r *reader) parameters(o operation) []object {
 func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 	at := -1
 	for _, parameter := range parameters {
-		if parameter.text("in") != in {
+		if parameter.Text("in") != in {
 			continue
 		}
 		if at < 0 {
@@ -79,9 +79,9 @@ func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 			r.made = append(r.made, definition{name: name, doc: doc, record: true})
 		}
 		made := field{
-			name: parameter.text("name"), doc: docOf(slices.Concat(parameter, defaultOf(parameter.at("schema")))),
-			required: parameter.get("required") == true || in == "path",
-			shape:    r.shape(parameter.at("schema"), name+typeName(parameter.text("name"))),
+			name: parameter.Text("name"), doc: docOf(slices.Concat(parameter, defaultOf(parameter.At("schema")))),
+			required: parameter.Get("required") == true || in == "path",
+			shape:    r.shape(parameter.At("schema"), name+typeName(parameter.Text("name"))),
 		}
 		r.made[at].fields = append(r.made[at].fields, made)
 	}
@@ -89,38 +89,38 @@ func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 
 // defaultOf gives the default of a schema, to be told with what else is said of a parameter.
 func defaultOf(schema object) object {
-	return slices.DeleteFunc(slices.Clone(schema), func(item yaml.MapItem) bool { return item.Key != "default" })
+	return slices.DeleteFunc(slices.Clone(schema), func(item yamldoc.Item) bool { return item.Key != "default" })
 }
 
 // bodies are the schemas of what an operation takes.
 func (r *reader) bodies(o operation) []object {
-	body, err := r.doc.resolve(o.op.at("requestBody"))
+	body, err := r.doc.Resolve(o.op.At("requestBody"))
 	if err != nil {
 		r.fail("%s: %w", o.id, err)
 	}
 	var out []object
-	for _, content := range body.at("content").members() {
-		out = append(out, content.value.at("schema"))
+	for _, content := range body.At("content").Members() {
+		out = append(out, content.At("schema"))
 	}
 	return out
 }
 
 // answers are the schemas of what an operation answers when all goes well, those of event streams apart.
 func (r *reader) answers(o operation) (whole, events []object) {
-	for _, response := range o.op.at("responses").members() {
-		if !strings.HasPrefix(response.name, "2") {
+	for status, response := range o.op.At("responses").Members() {
+		if !strings.HasPrefix(status, "2") {
 			continue
 		}
-		resolved, err := r.doc.resolve(response.value)
+		resolved, err := r.doc.Resolve(response)
 		if err != nil {
 			r.fail("%s: %w", o.id, err)
 			continue
 		}
-		for _, content := range resolved.at("content").members() {
-			if content.name == "text/event-stream" {
-				events = append(events, content.value.at("schema"))
+		for media, content := range resolved.At("content").Members() {
+			if media == "text/event-stream" {
+				events = append(events, content.At("schema"))
 			} else {
-				whole = append(whole, content.value.at("schema"))
+				whole = append(whole, content.At("schema"))
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func (r *reader) defineContents(name, doc string, schemas []object) {
 	case 0:
 		return
 	case 1:
-		if target, isRef := strings.CutPrefix(schemas[0].text("$ref"), "#/components/schemas/"); isRef && typeName(target) == name {
+		if target, isRef := strings.CutPrefix(schemas[0].Text("$ref"), "#/components/schemas/"); isRef && typeName(target) == name {
 			return // the schema has the name already
 		}
 		at := len(r.made)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/shared/yamldoc"
 )
 
 // The shapes of a Postman collection, version 2.1, as far as they are written.
@@ -127,11 +129,11 @@ if (file) known.set("fileId", file);
 if (answer?.token?.startsWith?.("ps_")) known.set("sessionToken", answer.token);`
 
 // postman writes the collection: a folder for each tag, a request for each that the document shows.
-func postman(doc document) ([]byte, error) {
+func postman(doc object) ([]byte, error) {
 	made := collection{
 		Info: info{
-			Name: doc.root.at("info").text("title"),
-			Description: doc.root.at("info").text("summary") + "\n\nSet the variables `baseUrl` and `apiKey`, and `agentId` to an agent of yours. " +
+			Name: doc.At("info").Text("title"),
+			Description: doc.At("info").Text("summary") + "\n\nSet the variables `baseUrl` and `apiKey`, and `agentId` to an agent of yours. " +
 				"What a request makes is remembered: the next one that needs a run, a document or a key takes the newest.\n\n" + notice,
 			Schema: "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
 		},
@@ -145,8 +147,8 @@ func postman(doc document) ([]byte, error) {
 			{Key: "sessionToken", Value: "", Type: "string", Description: "The token of a login session, `ps_…`; logging in sets it."},
 		},
 	}
-	for _, tag := range doc.root.objects("tags") {
-		made.Item = append(made.Item, folder{Name: tag.text("name"), Description: tag.text("description"), Item: []item{}})
+	for _, tag := range doc.Objects("tags") {
+		made.Item = append(made.Item, folder{Name: tag.Text("name"), Description: tag.Text("description"), Item: []item{}})
 	}
 	for _, o := range operationsOf(doc) {
 		if err := addRequests(&made, doc, o); err != nil {
@@ -208,15 +210,15 @@ func indented(value any) ([]byte, error) {
 }
 
 // addRequests adds an operation's requests to the folders of their tags: those that it shows, or else one.
-func addRequests(made *collection, doc document, o operation) error {
-	shown := o.op.objects("x-requests")
+func addRequests(made *collection, doc object, o operation) error {
+	shown := o.op.Objects("x-requests")
 	if len(shown) == 0 {
-		shown = []object{{{Key: "title", Value: o.op.text("summary")}}}
+		shown = []object{{{Key: "title", Value: o.op.Text("summary")}}}
 	}
 	for i, sample := range shown {
-		tag := sample.text("tag")
-		if tag == "" && len(o.op.texts("tags")) > 0 {
-			tag = o.op.texts("tags")[0]
+		tag := sample.Text("tag")
+		if tag == "" && len(o.op.Texts("tags")) > 0 {
+			tag = o.op.Texts("tags")[0]
 		}
 		at := slices.IndexFunc(made.Item, func(f folder) bool { return f.Name == tag })
 		if at < 0 {
@@ -237,19 +239,19 @@ func addRequests(made *collection, doc document, o operation) error {
 }
 
 // requestOf makes the request that a sample shows. What else the operation takes is there too, switched off.
-func requestOf(doc document, o operation, sample object) (item, error) {
+func requestOf(doc object, o operation, sample object) (item, error) {
 	req := request{
 		Auth: authOf(doc, o, sample), Method: o.method, Header: []variable{},
-		Description: o.op.text("summary") + "\n\n" + o.op.text("description"),
+		Description: o.op.Text("summary") + "\n\n" + o.op.Text("description"),
 	}
-	if sample.text("credential") == "demo" {
+	if sample.Text("credential") == "demo" {
 		req.Header = append(req.Header, variable{Key: "x-tenant-id", Value: "tenant_demo"})
 	}
-	for _, header := range sample.at("headers") {
-		req.Header = append(req.Header, variable{Key: fmt.Sprint(header.Key), Value: named(fmt.Sprint(header.Value))})
+	for _, header := range sample.At("headers") {
+		req.Header = append(req.Header, variable{Key: header.Key, Value: named(fmt.Sprint(header.Value))})
 	}
-	for _, pair := range sample.at("query") {
-		req.URL.Query = append(req.URL.Query, variable{Key: fmt.Sprint(pair.Key), Value: named(fmt.Sprint(pair.Value))})
+	for _, pair := range sample.At("query") {
+		req.URL.Query = append(req.URL.Query, variable{Key: pair.Key, Value: named(fmt.Sprint(pair.Value))})
 	}
 	if err := addParameters(doc, o, &req); err != nil {
 		return item{}, err
@@ -257,8 +259,8 @@ func requestOf(doc document, o operation, sample object) (item, error) {
 	if err := addBody(o, sample, &req); err != nil {
 		return item{}, err
 	}
-	req.URL.locate(named(o.path), sample.at("path"))
-	return item{Name: sample.text("title"), Request: req, Response: []example{}}, nil
+	req.URL.locate(named(o.path), sample.At("path"))
+	return item{Name: sample.Text("title"), Request: req, Response: []example{}}, nil
 }
 
 // named puts variables in the place of ids.
@@ -275,15 +277,15 @@ func named(s string) string {
 }
 
 // addParameters adds what the operation takes beside what is sent: what must be there with a value, all else switched off.
-func addParameters(doc document, o operation, req *request) error {
+func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {
 		made := variable{
-			Key: parameter.text("name"), Value: named(valueOf(doc, parameter)), Description: parameter.text("description"),
-			Disabled: parameter.get("required") != true,
+			Key: parameter.Text("name"), Value: named(valueOf(doc, parameter)), Description: parameter.Text("description"),
+			Disabled: parameter.Get("required") != true,
 		}
 		to := &req.URL.Query
-		switch parameter.text("in") {
+		switch parameter.Text("in") {
 		case "query":
 		case "header":
 			to = &req.Header
@@ -301,20 +303,20 @@ func addParameters(doc document, o operation, req *request) error {
 }
 
 // valueOf gives a value that a parameter may have: an example, what it is unless given, or a variable.
-func valueOf(doc document, parameter object) string {
-	schema := parameter.at("schema")
-	if name, isRef := strings.CutPrefix(schema.text("$ref"), "#/components/schemas/"); isRef {
+func valueOf(doc object, parameter object) string {
+	schema := parameter.At("schema")
+	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
 		for _, v := range variables {
 			if strings.EqualFold(v.name, name) {
 				return "{{" + v.name + "}}"
 			}
 		}
 	}
-	resolved, err := doc.resolve(schema)
+	resolved, err := doc.Resolve(schema)
 	if err != nil {
 		return "" // reading the types says so
 	}
-	for _, value := range []any{parameter.get("example"), resolved.get("default"), first(resolved.list("enum"))} {
+	for _, value := range []any{parameter.Get("example"), resolved.Get("default"), first(resolved.List("enum"))} {
 		if value != nil {
 			return fmt.Sprint(value)
 		}
@@ -330,15 +332,15 @@ func first(values []any) any {
 }
 
 func addBody(o operation, sample object, req *request) error {
-	name := sample.text("body")
+	name := sample.Text("body")
 	if name == "" {
 		return nil
 	}
-	value := o.op.at("requestBody", "content", "application/json", "examples", name)
-	if !value.has("value") {
+	value := o.op.At("requestBody", "content", "application/json", "examples", name)
+	if !value.Has("value") {
 		return fmt.Errorf("there is no example %q of a body", name)
 	}
-	raw, err := encode(value.get("value"))
+	raw, err := yamldoc.JSON(value.Get("value"))
 	if err != nil {
 		return err
 	}
@@ -355,7 +357,7 @@ func addBody(o operation, sample object, req *request) error {
 // locate sets the address, with the variables of the path filled in.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
-		path = strings.ReplaceAll(path, "{"+fmt.Sprint(variable.Key)+"}", named(fmt.Sprint(variable.Value)))
+		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))
 	}
 	a.Host, a.Path = []string{"{{baseUrl}}"}, strings.Split(strings.TrimPrefix(path, "/"), "/")
 	var query []string
@@ -379,15 +381,15 @@ func escaped(value string) string {
 }
 
 // authOf says how a request shows who calls; nil is the collection's way, an API key.
-func authOf(doc document, o operation, sample object) *auth {
-	allowed := o.op.objects("security")
-	if !o.op.has("security") {
-		allowed = doc.root.objects("security")
+func authOf(doc object, o operation, sample object) *auth {
+	allowed := o.op.Objects("security")
+	if !o.op.Has("security") {
+		allowed = doc.Objects("security")
 	}
 	takes := func(scheme string) bool {
-		return slices.ContainsFunc(allowed, func(s object) bool { return s.has(scheme) })
+		return slices.ContainsFunc(allowed, func(s object) bool { return s.Has(scheme) })
 	}
-	credential := sample.text("credential")
+	credential := sample.Text("credential")
 	switch {
 	case credential == "sessionToken", credential == "" && !takes("apiKey") && takes("sessionToken"):
 		return &auth{Type: "bearer", Bearer: []variable{{Key: "token", Value: "{{sessionToken}}"}}}
@@ -398,25 +400,25 @@ func authOf(doc document, o operation, sample object) *auth {
 }
 
 // examplesOf gives the answers that the document shows when all goes well.
-func examplesOf(doc document, o operation) ([]example, error) {
+func examplesOf(doc object, o operation) ([]example, error) {
 	out := []example{}
-	for _, response := range o.op.at("responses").members() {
-		code, err := strconv.Atoi(response.name)
+	for status, response := range o.op.At("responses").Members() {
+		code, err := strconv.Atoi(status)
 		if err != nil || code >= http.StatusMultipleChoices {
 			continue
 		}
-		resolved, err := doc.resolve(response.value)
+		resolved, err := doc.Resolve(response)
 		if err != nil {
 			return nil, err
 		}
-		content := resolved.at("content", "application/json")
-		values := content.at("examples").members()
-		if content.has("example") {
-			only := object{{Key: "summary", Value: http.StatusText(code)}, {Key: "value", Value: content.get("example")}}
-			values = append(values, member{value: only})
+		content := resolved.At("content", "application/json")
+		shown := slices.Clone(content.At("examples"))
+		if content.Has("example") {
+			only := object{{Key: "summary", Value: http.StatusText(code)}, {Key: "value", Value: content.Get("example")}}
+			shown = append(shown, yamldoc.Item{Value: only})
 		}
-		for _, shown := range values {
-			raw, err := encode(shown.value.get("value"))
+		for _, one := range shown.Members() {
+			raw, err := yamldoc.JSON(one.Get("value"))
 			if err != nil {
 				return nil, err
 			}
@@ -425,7 +427,7 @@ func examplesOf(doc document, o operation) ([]example, error) {
 				return nil, fmt.Errorf("indenting: %w", err)
 			}
 			out = append(out, example{
-				Name: shown.value.text("summary"), Status: http.StatusText(code), Code: code, PreviewLanguage: "json",
+				Name: one.Text("summary"), Status: http.StatusText(code), Code: code, PreviewLanguage: "json",
 				Header: []variable{{Key: "Content-Type", Value: "application/json"}}, Body: pretty.String(),
 			})
 		}

@@ -5,10 +5,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"parley/shared/yamldoc"
 )
 
 // python writes the types for the Python SDK.
-func python(doc document) ([]byte, error) {
+func python(doc object) ([]byte, error) {
 	all, err := definitions(doc)
 	if err != nil {
 		return nil, err
@@ -209,7 +211,7 @@ func (w *pythonWriter) literal(value any) string {
 	case false:
 		return "False"
 	}
-	raw, err := encode(value)
+	raw, err := yamldoc.JSON(value)
 	if err != nil && w.fault == nil {
 		w.fault = err
 	}

@@ -5,21 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"parley/shared/yamldoc"
 )
 
 // reader makes definitions of a document's schemas and operations.
 type reader struct {
-	doc   document
+	doc   object
 	made  []definition
 	fault error // the first
 }
 
 // definitions gives the types of a document: those of its schemas, then those of its operations, in its order.
-func definitions(doc document) ([]definition, error) {
+func definitions(doc object) ([]definition, error) {
 	r := &reader{doc: doc}
-	for _, schema := range doc.root.at("components", "schemas").members() {
-		r.define(typeName(schema.name), schema.value)
+	for name, schema := range doc.At("components", "schemas").Members() {
+		r.define(typeName(name), schema)
 	}
 	r.operations()
 	if r.fault != nil {
@@ -61,12 +61,12 @@ func (r *reader) define(name string, schema object) {
 
 // recordOf gives an object with named members, its allOf put together.
 func (r *reader) recordOf(schema object) (object, bool) {
-	if schema.has("allOf") {
+	if schema.Has("allOf") {
 		merged, ok := r.merge(schema, 0)
-		return merged, ok && len(merged.at("properties")) > 0
+		return merged, ok && len(merged.At("properties")) > 0
 	}
-	kind, given := schema.get("type").(string)
-	return schema, len(schema.at("properties")) > 0 && schema.text("$ref") == "" && (kind == "object" || !given && !schema.has("type"))
+	kind, given := schema.Get("type").(string)
+	return schema, len(schema.At("properties")) > 0 && schema.Text("$ref") == "" && (kind == "object" || !given && !schema.Has("type"))
 }
 
 // merge puts the parts of an allOf together, when they are objects: of a member that several name the last word counts.
@@ -75,55 +75,55 @@ func (r *reader) merge(schema object, depth int) (object, bool) {
 		r.fail("an allOf contains itself")
 		return nil, false
 	}
-	parts := schema.objects("allOf")
-	var properties, closed yaml.MapSlice
+	parts := schema.Objects("allOf")
+	var properties, closed object
 	var required []any
 	for _, part := range append(parts, without(schema, "allOf")) {
-		resolved, err := r.doc.resolve(part)
+		resolved, err := r.doc.Resolve(part)
 		if err != nil {
 			r.fail("%w", err)
 			return nil, false
 		}
-		if resolved.has("allOf") {
+		if resolved.Has("allOf") {
 			inner, ok := r.merge(resolved, depth+1)
 			if !ok {
 				return nil, false
 			}
 			resolved = inner
 		}
-		if kind := resolved.text("type"); kind != "" && kind != "object" || resolved.has("enum") || resolved.has("oneOf") {
+		if kind := resolved.Text("type"); kind != "" && kind != "object" || resolved.Has("enum") || resolved.Has("oneOf") {
 			return nil, false
 		}
-		for _, property := range resolved.at("properties") {
-			i := slices.IndexFunc(properties, func(other yaml.MapItem) bool { return other.Key == property.Key })
+		for _, property := range resolved.At("properties") {
+			i := slices.IndexFunc(properties, func(other yamldoc.Item) bool { return other.Key == property.Key })
 			if i < 0 {
 				properties = append(properties, property)
 			} else {
 				properties[i].Value = property.Value
 			}
 		}
-		required = append(required, resolved.list("required")...)
-		if resolved.get("additionalProperties") == false {
-			closed = yaml.MapSlice{{Key: "additionalProperties", Value: false}}
+		required = append(required, resolved.List("required")...)
+		if resolved.Get("additionalProperties") == false {
+			closed = object{{Key: "additionalProperties", Value: false}}
 		}
 	}
-	return object(append(yaml.MapSlice{
+	return append(object{
 		{Key: "type", Value: "object"},
 		{Key: "properties", Value: properties},
 		{Key: "required", Value: required},
-	}, closed...)), true
+	}, closed...), true
 }
 
 func without(o object, name string) object {
-	return slices.DeleteFunc(slices.Clone(o), func(item yaml.MapItem) bool { return item.Key == name })
+	return slices.DeleteFunc(slices.Clone(o), func(item yamldoc.Item) bool { return item.Key == name })
 }
 
 func (r *reader) fields(parent string, schema object) []field {
-	required := schema.texts("required")
+	required := schema.Texts("required")
 	var out []field
-	for _, property := range schema.at("properties") {
-		name := fmt.Sprint(property.Key)
-		inner := asObject(property.Value)
+	for _, property := range schema.At("properties") {
+		name := property.Key
+		inner, _ := property.Value.(object)
 		out = append(out, field{
 			name: name, doc: docOf(inner), required: slices.Contains(required, name), shape: r.shape(inner, parent+typeName(name)),
 		})
@@ -132,12 +132,12 @@ func (r *reader) fields(parent string, schema object) []field {
 }
 
 // isOpen reports whether an object takes members that it does not name.
-func isOpen(schema object) bool { return schema.get("additionalProperties") != false }
+func isOpen(schema object) bool { return schema.Get("additionalProperties") != false }
 
 // shape reads a schema; an object with members of its own gets the name.
 func (r *reader) shape(schema object, name string) shape {
 	s := r.bare(schema, name)
-	if schema.get("nullable") == true { // as OpenAPI 3.0 said it
+	if schema.Get("nullable") == true { // as OpenAPI 3.0 said it
 		return oneOf(s, shape{kind: null})
 	}
 	return s
@@ -145,45 +145,45 @@ func (r *reader) shape(schema object, name string) shape {
 
 func (r *reader) bare(schema object, name string) shape {
 	switch {
-	case schema.text("$ref") != "":
+	case schema.Text("$ref") != "":
 		return r.refer(schema, name)
-	case schema.has("const"):
-		return literalOf(schema.get("const"))
-	case schema.has("enum"):
+	case schema.Has("const"):
+		return literalOf(schema.Get("const"))
+	case schema.Has("enum"):
 		var of []shape
-		for _, value := range schema.list("enum") {
+		for _, value := range schema.List("enum") {
 			of = append(of, literalOf(value))
 		}
 		return oneOf(of...)
-	case schema.has("allOf"):
+	case schema.Has("allOf"):
 		return r.all(schema, name)
 	}
 	for _, word := range []string{"oneOf", "anyOf"} {
-		if choices := schema.objects(word); len(choices) > 0 && !onlyConstrains(choices) {
+		if choices := schema.Objects(word); len(choices) > 0 && !onlyConstrains(choices) {
 			return oneOf(r.choices(choices, name)...)
 		}
 	}
-	if kinds := schema.list("type"); kinds != nil {
+	if kinds := schema.List("type"); kinds != nil {
 		var of []shape
 		for _, kind := range kinds {
 			of = append(of, r.plain(fmt.Sprint(kind), schema, name))
 		}
 		return oneOf(of...)
 	}
-	return r.plain(schema.text("type"), schema, name)
+	return r.plain(schema.Text("type"), schema, name)
 }
 
 // refer reads a $ref, to a schema or to a member of one.
 func (r *reader) refer(schema object, name string) shape {
-	target, isSchema := strings.CutPrefix(schema.text("$ref"), "#/components/schemas/")
+	target, isSchema := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/")
 	if !isSchema {
-		return r.fail("%s is no schema of the document", schema.text("$ref"))
+		return r.fail("%s is no schema of the document", schema.Text("$ref"))
 	}
 	within := strings.Split(target, "/")
 	if len(within) == 1 {
 		return shape{kind: reference, name: typeName(target)}
 	}
-	resolved, err := r.doc.resolve(schema)
+	resolved, err := r.doc.Resolve(schema)
 	if err != nil {
 		return r.fail("%s: %w", name, err)
 	}
@@ -202,11 +202,11 @@ func literalOf(value any) shape {
 
 // all reads an allOf: as one object, or else as the first of its parts that says something.
 func (r *reader) all(schema object, name string) shape {
-	if _, is := r.recordOf(schema); is && len(schema.objects("allOf")) > 1 {
+	if _, is := r.recordOf(schema); is && len(schema.Objects("allOf")) > 1 {
 		r.define(name, schema)
 		return shape{kind: reference, name: name}
 	}
-	for _, part := range schema.objects("allOf") {
+	for _, part := range schema.Objects("allOf") {
 		if s := r.shape(part, name); s.kind != unknown {
 			return s
 		}
@@ -232,12 +232,17 @@ func (r *reader) choices(choices []object, name string) []shape {
 // onlyConstrains reports whether alternatives do no more than to require members that the schema itself describes.
 func onlyConstrains(choices []object) bool {
 	return !slices.ContainsFunc(choices, func(choice object) bool {
-		return slices.ContainsFunc(choice, func(item yaml.MapItem) bool {
+		return slices.ContainsFunc(choice, func(item yamldoc.Item) bool {
 			switch item.Key {
 			case "required", "not", "description", "title":
 				return false
 			case "properties":
-				return slices.ContainsFunc(choice.at("properties").members(), func(m member) bool { return m.value.has("type") || m.value.has("$ref") })
+				for _, property := range choice.At("properties").Members() {
+					if property.Has("type") || property.Has("$ref") {
+						return true
+					}
+				}
+				return false
 			}
 			return true
 		})
@@ -247,7 +252,7 @@ func onlyConstrains(choices []object) bool {
 func (r *reader) plain(kind string, schema object, name string) shape {
 	switch kind {
 	case "string":
-		if media := schema.text("contentMediaType"); media == "application/octet-stream" || schema.text("format") == "binary" {
+		if media := schema.Text("contentMediaType"); media == "application/octet-stream" || schema.Text("format") == "binary" {
 			return shape{kind: binary}
 		}
 		return shape{kind: text}
@@ -260,14 +265,14 @@ func (r *reader) plain(kind string, schema object, name string) shape {
 	case "null":
 		return shape{kind: null}
 	case "array":
-		if !schema.has("items") {
+		if !schema.Has("items") {
 			return shape{kind: list, of: []shape{{kind: unknown}}}
 		}
-		return shape{kind: list, of: []shape{r.shape(schema.at("items"), name+"Item")}}
+		return shape{kind: list, of: []shape{r.shape(schema.At("items"), name+"Item")}}
 	case "object":
 		return r.object(schema, name)
 	case "":
-		if len(schema.at("properties")) > 0 {
+		if len(schema.At("properties")) > 0 {
 			return r.object(schema, name)
 		}
 		return shape{kind: unknown}
@@ -277,19 +282,19 @@ func (r *reader) plain(kind string, schema object, name string) shape {
 
 func (r *reader) object(schema object, name string) shape {
 	switch {
-	case len(schema.at("properties")) > 0:
-		if schema.has("type") && schema.text("type") == "" { // one of several types: the others are not part of the record
-			schema = append(without(schema, "type"), yaml.MapItem{Key: "type", Value: "object"})
+	case len(schema.At("properties")) > 0:
+		if schema.Has("type") && schema.Text("type") == "" { // one of several types: the others are not part of the record
+			schema = append(without(schema, "type"), yamldoc.Item{Key: "type", Value: "object"})
 		}
 		if slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name && !d.record }) {
 			name += "Object" // a named schema that is an object or something else
 		}
 		r.define(name, schema)
 		return shape{kind: reference, name: name}
-	case schema.get("additionalProperties") == false:
+	case schema.Get("additionalProperties") == false:
 		return shape{kind: empty}
-	case len(schema.at("additionalProperties")) > 0:
-		return shape{kind: dictionary, of: []shape{r.shape(schema.at("additionalProperties"), name+"Value")}}
+	case len(schema.At("additionalProperties")) > 0:
+		return shape{kind: dictionary, of: []shape{r.shape(schema.At("additionalProperties"), name+"Value")}}
 	}
 	return shape{kind: dictionary, of: []shape{{kind: unknown}}}
 }
@@ -297,11 +302,11 @@ func (r *reader) object(schema object, name string) shape {
 // explained gives the values of a closed list that says of each what it means.
 func explained(schema object) []value {
 	var out []value
-	for _, choice := range schema.objects("oneOf") {
-		if !choice.has("const") || choice.get("const") == nil {
+	for _, choice := range schema.Objects("oneOf") {
+		if !choice.Has("const") || choice.Get("const") == nil {
 			return nil
 		}
-		out = append(out, value{literal: choice.get("const"), doc: choice.text("description")})
+		out = append(out, value{literal: choice.Get("const"), doc: choice.Text("description")})
 	}
 	if !slices.ContainsFunc(out, func(v value) bool { return v.doc != "" }) {
 		return nil
@@ -311,15 +316,15 @@ func explained(schema object) []value {
 
 // docOf says what people are told of a schema.
 func docOf(schema object) string {
-	paragraphs := []string{strings.TrimSpace(schema.text("description"))}
+	paragraphs := []string{strings.TrimSpace(schema.Text("description"))}
 	for _, word := range []string{"oneOf", "anyOf"} {
-		choices := schema.objects(word)
+		choices := schema.Objects(word)
 		if len(choices) == 0 || !onlyConstrains(choices) {
 			continue
 		}
 		var names []string
 		for _, choice := range choices {
-			if required := choice.texts("required"); len(required) > 0 {
+			if required := choice.Texts("required"); len(required) > 0 {
 				names = append(names, "`"+strings.Join(required, "` with `")+"`")
 			}
 		}
@@ -328,13 +333,13 @@ func docOf(schema object) string {
 			paragraphs = append(paragraphs, count+" of these must be there: "+strings.Join(names, ", or ")+".")
 		}
 	}
-	if schema.has("default") {
-		if raw, err := encode(schema.get("default")); err == nil {
+	if schema.Has("default") {
+		if raw, err := yamldoc.JSON(schema.Get("default")); err == nil {
 			last := len(paragraphs) - 1
 			paragraphs[last] = strings.TrimSpace(paragraphs[last] + " Unless given: `" + string(raw) + "`.")
 		}
 	}
-	if schema.get("deprecated") == true {
+	if schema.Get("deprecated") == true {
 		paragraphs = append(paragraphs, "@deprecated")
 	}
 	return strings.TrimSpace(strings.Join(paragraphs, "\n\n"))

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"parley/shared/yamldoc"
 )
 
 // small documents, and what each language says of them.
@@ -193,7 +195,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %s", doc, err, want)
 		}
 	}
-	if _, err := parse([]byte("a: [")); err == nil {
+	if _, err := yamldoc.Parse([]byte("a: [")); err == nil {
 		t.Error("half a document was read")
 	}
 }

@@ -11,17 +11,17 @@ type ErrorCode struct {
 // ErrorCodes lists the codes of problems by status.
 func ErrorCodes() []ErrorCode {
 	var out []ErrorCode
-	for _, code := range schemas().at("ErrorCode").objects("oneOf") {
-		status, _ := code.get("x-status").(uint64)
+	for _, code := range schemas().At("ErrorCode").Objects("oneOf") {
+		status, _ := code.Get("x-status").(int)
 		out = append(out, ErrorCode{
-			Code: code.text("const"), Title: code.text("title"), Meaning: code.text("description"),
-			Status: int(status), Retryable: code.flag("x-retryable"),
+			Code: code.Text("const"), Title: code.Text("title"), Meaning: code.Text("description"),
+			Status: status, Retryable: code.Flag("x-retryable"),
 		})
 	}
 	return out
 }
 
-func schemas() object { return read().root.at("components", "schemas") }
+func schemas() object { return read().root.At("components", "schemas") }
 
 // Word is one value of a closed list, and what it means, in Markdown.
 type Word struct{ Name, Meaning string }
@@ -29,17 +29,16 @@ type Word struct{ Name, Meaning string }
 // Words lists the values of a schema that names each with its meaning, such as "RunErrorCode".
 func Words(schema string) []Word {
 	var out []Word
-	for _, value := range schemas().at(schema).objects("oneOf") {
-		out = append(out, Word{value.text("const"), value.text("description")})
+	for _, value := range schemas().At(schema).Objects("oneOf") {
+		out = append(out, Word{value.Text("const"), value.Text("description")})
 	}
 	return out
 }
 
 // ExampleOf gives the example of a shared response, such as "NotFound", as indented JSON.
 func ExampleOf(response string) string {
-	var text string
-	read().root.at("components", "responses", response, "content").each(func(_ string, content object) {
-		text = indented(content.get("example"))
-	})
-	return text
+	for _, content := range read().root.At("components", "responses", response, "content").Members() {
+		return indented(content.Get("example"))
+	}
+	return ""
 }

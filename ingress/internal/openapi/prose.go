@@ -1,6 +1,16 @@
 package openapi
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	tables "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
 
 // Prose is Markdown as the document's descriptions use it: headings, paragraphs, lists and tables.
 type Prose []Block
@@ -22,96 +32,94 @@ type Span struct {
 	Code, Strong bool
 }
 
+// Text within a line has no HTML: <id> is a placeholder.
+var (
+	inlineParsers = parser.WithInlineParsers(
+		util.Prioritized(parser.NewCodeSpanParser(), 1),
+		util.Prioritized(parser.NewLinkParser(), 2),
+		util.Prioritized(parser.NewEmphasisParser(), 3),
+	)
+	proseParser = goldmark.New(
+		goldmark.WithParser(parser.NewParser(inlineParsers, parser.WithBlockParsers(parser.DefaultBlockParsers()...))),
+		goldmark.WithExtensions(extension.Table),
+	).Parser()
+	spanParser = parser.NewParser(inlineParsers, parser.WithBlockParsers(util.Prioritized(parser.NewParagraphParser(), 1)))
+)
+
 // parseProse reads Markdown.
-func parseProse(text string) Prose {
+func parseProse(markdown string) Prose {
+	source := []byte(markdown)
 	var out Prose
-	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		lines := strings.Split(strings.TrimSpace(block), "\n")
-		switch {
-		case lines[0] == "":
-		case strings.HasPrefix(lines[0], "## "):
-			title := strings.TrimPrefix(lines[0], "## ")
+	for n := proseParser.Parse(text.NewReader(source)).FirstChild(); n != nil; n = n.NextSibling() {
+		switch n.(type) {
+		case *ast.FencedCodeBlock:
+			code := strings.TrimSuffix(string(n.Lines().Value(source)), "\n")
+			out = append(out, Block{Paragraph: []Span{{Text: code, Code: true}}})
+		case *ast.Heading:
+			title := textOf(n, source)
 			out = append(out, Block{Heading: &Heading{title, anchor(title)}})
-		case strings.HasPrefix(lines[0], "|"):
-			out = append(out, Block{Table: parseTable(lines)})
-		case strings.HasPrefix(lines[0], "- "):
-			out = append(out, Block{List: parseList(lines)})
+		case *ast.List:
+			out = append(out, Block{List: spansOfEach(n, source)})
+		case *tables.Table:
+			var rows [][][]Span
+			for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+				rows = append(rows, spansOfEach(row, source))
+			}
+			out = append(out, Block{Table: rows})
 		default:
-			out = append(out, Block{Paragraph: ParseSpans(strings.Join(lines, " "))})
+			out = append(out, Block{Paragraph: appendSpans(nil, n, source)})
 		}
-	}
-	return out
-}
-
-func parseTable(lines []string) [][][]Span {
-	var rows [][][]Span
-	for _, line := range lines {
-		if strings.Trim(line, "|-: ") == "" {
-			continue // the rule below the heads
-		}
-		var cells [][]Span
-		for cell := range strings.SplitSeq(strings.Trim(strings.TrimSpace(line), "|"), "|") {
-			cells = append(cells, ParseSpans(strings.TrimSpace(cell)))
-		}
-		rows = append(rows, cells)
-	}
-	return rows
-}
-
-func parseList(lines []string) [][]Span {
-	var items []string
-	for _, line := range lines {
-		if item, begins := strings.CutPrefix(line, "- "); begins {
-			items = append(items, item)
-		} else if len(items) > 0 {
-			items[len(items)-1] += " " + strings.TrimSpace(line)
-		}
-	}
-	out := make([][]Span, len(items))
-	for i, item := range items {
-		out[i] = ParseSpans(item)
 	}
 	return out
 }
 
 // ParseSpans reads what stands within a line: `code`, **strong** and [links](to).
-func ParseSpans(text string) []Span {
-	var out []Span
-	for text != "" {
-		span, rest, found := leadingSpan(text)
-		if found {
-			out, text = append(out, span), rest
-			continue
-		}
-		next := strings.IndexAny(text[1:], "`*[") + 1
-		if next == 0 {
-			next = len(text)
-		}
-		if last := len(out) - 1; last >= 0 && out[last] == (Span{Text: out[last].Text}) {
-			out[last].Text += text[:next]
-		} else {
-			out = append(out, Span{Text: text[:next]})
-		}
-		text = text[next:]
+func ParseSpans(line string) []Span {
+	source := []byte(line)
+	return appendSpans(nil, spanParser.Parse(text.NewReader(source)), source)
+}
+
+func spansOfEach(parent ast.Node, source []byte) [][]Span {
+	var out [][]Span
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		out = append(out, appendSpans(nil, n, source))
 	}
 	return out
 }
 
-func leadingSpan(text string) (span Span, rest string, found bool) {
-	if inner, begins := strings.CutPrefix(text, "`"); begins {
-		code, rest, ends := strings.Cut(inner, "`")
-		return Span{Text: code, Code: true}, rest, ends
+func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
+	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
+		switch n := n.(type) {
+		case *ast.Text:
+			span := string(n.Value(source))
+			if n.SoftLineBreak() {
+				span += " "
+			}
+			if last := len(out) - 1; last >= 0 && out[last] == (Span{Text: out[last].Text}) {
+				out[last].Text += span
+			} else {
+				out = append(out, Span{Text: span})
+			}
+		case *ast.CodeSpan:
+			out = append(out, Span{Text: textOf(n, source), Code: true})
+		case *ast.Link:
+			out = append(out, Span{Text: textOf(n, source), Link: string(n.Destination)})
+		case *ast.Emphasis:
+			out = append(out, Span{Text: textOf(n, source), Strong: true})
+		default:
+			out = appendSpans(out, n, source)
+		}
 	}
-	if inner, begins := strings.CutPrefix(text, "**"); begins {
-		strong, rest, ends := strings.Cut(inner, "**")
-		return Span{Text: strings.ReplaceAll(strong, "`", ""), Strong: true}, rest, ends
+	return out
+}
+
+// textOf returns the text of a node without its marks.
+func textOf(n ast.Node, source []byte) string {
+	var out strings.Builder
+	for _, span := range appendSpans(nil, n, source) {
+		out.WriteString(span.Text)
 	}
-	if inner, begins := strings.CutPrefix(text, "["); begins {
-		label, rest, _ := strings.Cut(inner, "](")
-		link, rest, ends := strings.Cut(rest, ")")
-		return Span{Text: label, Link: link}, rest, ends
-	}
-	return Span{}, "", false
+	return out.String()
 }
 
 // anchor makes a fragment of a title: lower case, hyphens for all but letters and digits.

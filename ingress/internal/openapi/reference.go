@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"parley/shared/yamldoc"
 )
 
 // Reference is the document as its pages show it.
@@ -72,29 +72,31 @@ var methods = []string{"get", "post", "put", "delete"}
 // Read gives the document as pages show it.
 func Read() Reference {
 	root := read().root
-	info := root.at("info")
+	info := root.At("info")
 	ref := Reference{
-		Title: info.text("title"), Version: info.text("version"), Summary: info.text("summary"),
-		Intro: parseProse(info.text("description")),
+		Title: info.Text("title"), Version: info.Text("version"), Summary: info.Text("summary"),
+		Intro: parseProse(info.Text("description")),
 	}
-	for _, tag := range root.objects("tags") {
-		name := tag.text("name")
-		ref.Groups = append(ref.Groups, Group{Name: name, Anchor: anchor(name), Description: ParseSpans(tag.text("description"))})
+	for _, tag := range root.Objects("tags") {
+		name := tag.Text("name")
+		ref.Groups = append(ref.Groups, Group{Name: name, Anchor: anchor(name), Description: ParseSpans(tag.Text("description"))})
 	}
-	root.at("paths").each(func(path string, item object) {
+	for path, item := range root.At("paths").Members() {
 		for _, method := range methods {
-			if op := item.at(method); op != nil {
+			if op := item.At(method); op != nil {
 				place(ref.Groups, op, newOperation(root, path, method, item))
 			}
 		}
-	})
-	schemas().each(func(name string, schema object) { ref.Schemas = append(ref.Schemas, newSchema(name, schema)) })
+	}
+	for name, schema := range schemas().Members() {
+		ref.Schemas = append(ref.Schemas, newSchema(name, schema))
+	}
 	return ref
 }
 
 // place puts an operation into the group of its first tag.
 func place(groups []Group, op object, operation Operation) {
-	for _, tag := range op.list("tags") {
+	for _, tag := range op.List("tags") {
 		if i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == tag }); i >= 0 {
 			groups[i].Operations = append(groups[i].Operations, operation)
 			return
@@ -103,42 +105,42 @@ func place(groups []Group, op object, operation Operation) {
 }
 
 func newOperation(root object, path, method string, item object) Operation {
-	op := item.at(method)
+	op := item.At(method)
 	out := Operation{
-		ID: op.text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: op.text("summary"),
-		Description: parseProse(op.text("description")), Credentials: credentials(root, op),
+		ID: op.Text("operationId"), Method: strings.ToUpper(method), Path: path, Summary: op.Text("summary"),
+		Description: parseProse(op.Text("description")), Credentials: credentials(root, op),
 	}
-	for _, p := range append(op.objects("parameters"), item.objects("parameters")...) {
+	for _, p := range append(op.Objects("parameters"), item.Objects("parameters")...) {
 		p = resolve(root, p)
 		out.Parameters = append(out.Parameters, Field{
-			Name: p.text("name"), In: p.text("in"), Required: p.flag("required"),
-			Type: typeOf(p.at("schema")), Description: ParseSpans(p.text("description")),
+			Name: p.Text("name"), In: p.Text("in"), Required: p.Flag("required"),
+			Type: typeOf(p.At("schema")), Description: ParseSpans(p.Text("description")),
 		})
 	}
-	if body := op.at("requestBody"); body != nil {
-		out.Bodies = bodies(root, body.at("content", "application/json", "schema"))
-		out.BodyNote = ParseSpans(body.text("description"))
+	if body := op.At("requestBody"); body != nil {
+		out.Bodies = bodies(root, body.At("content", "application/json", "schema"))
+		out.BodyNote = ParseSpans(body.Text("description"))
 	}
 	out.Samples = samples(op, out)
-	op.at("responses").each(func(status string, response object) {
+	for status, response := range op.At("responses").Members() {
 		response = resolve(root, response)
 		out.Responses = append(out.Responses, newResponse(status, response))
 		if example := firstExample(response); example != nil && out.Answer == nil && status < "300" {
 			out.Answer = &Example{Title: status, JSON: indented(example)}
 		}
-	})
+	}
 	return out
 }
 
 // bodies gives the schemas that a body may have, those that have names.
 func bodies(root, schema object) []Schema {
-	choices := append(schema.objects("oneOf"), schema.objects("anyOf")...)
+	choices := append(schema.Objects("oneOf"), schema.Objects("anyOf")...)
 	if len(choices) == 0 {
 		choices = []object{schema}
 	}
 	var out []Schema
 	for _, choice := range choices {
-		if name, named := strings.CutPrefix(choice.text("$ref"), "#/components/schemas/"); named {
+		if name, named := strings.CutPrefix(choice.Text("$ref"), "#/components/schemas/"); named {
 			out = append(out, newSchema(name, resolve(root, choice)))
 		}
 	}
@@ -147,71 +149,57 @@ func bodies(root, schema object) []Schema {
 
 // credentials names what an operation may be shown; none when it can be done without.
 func credentials(root, op object) []string {
-	allowed := op.list("security")
+	allowed := op.List("security")
 	if allowed == nil {
-		allowed = root.list("security")
+		allowed = root.List("security")
 	}
 	var out []string
 	for _, entry := range allowed {
-		choice, ok := entry.(yaml.MapSlice)
+		choice, ok := entry.(object)
 		if !ok || len(choice) == 0 {
 			return nil
 		}
 		for _, scheme := range choice {
-			name, isText := scheme.Key.(string)
-			if isText {
-				out = append(out, name)
-			}
+			out = append(out, scheme.Key)
 		}
 	}
 	return out
 }
 
 func newResponse(status string, response object) Response {
-	out := Response{Status: status, Description: ParseSpans(response.text("description"))}
-	response.at("content").each(func(media string, content object) {
+	out := Response{Status: status, Description: ParseSpans(response.Text("description"))}
+	for media, content := range response.At("content").Members() {
 		out.Media = append(out.Media, media)
-		schema := content.at("schema")
-		if constraint := schema.objects("allOf"); len(constraint) == 2 {
-			for _, code := range constraint[1].at("properties", "code").list("enum") {
-				if name, ok := code.(string); ok {
-					out.Codes = append(out.Codes, name)
-				}
-			}
+		schema := content.At("schema")
+		if constraint := schema.Objects("allOf"); len(constraint) == 2 {
+			out.Codes = append(out.Codes, constraint[1].At("properties", "code").Texts("enum")...)
 		} else if len(out.Type) == 0 && media != "text/event-stream" {
 			out.Type = typeOf(schema)
 		}
-	})
-	for _, code := range response.list("x-codes") {
-		if name, ok := code.(string); ok {
-			out.Codes = append(out.Codes, name)
-		}
 	}
-	response.at("headers").each(func(name string, _ object) {
+	out.Codes = append(out.Codes, response.Texts("x-codes")...)
+	for name := range response.At("headers").Members() {
 		if !slices.Contains([]string{"X-Request-Id", "RateLimit", "RateLimit-Policy"}, name) {
 			out.Headers = append(out.Headers, name)
 		}
-	})
+	}
 	return out
 }
 
 // firstExample gives the first example of a JSON answer, nil when there is none.
 func firstExample(response object) any {
-	content := response.at("content", "application/json")
-	if example := content.get("example"); example != nil {
+	content := response.At("content", "application/json")
+	if example := content.Get("example"); example != nil {
 		return example
 	}
-	var first any
-	content.at("examples").each(func(_ string, example object) {
-		if first == nil {
-			first = example.get("value")
-		}
-	})
-	return first
+	for _, example := range content.At("examples").Members() {
+		return example.Get("value")
+	}
+	return nil
 }
 
 func newSchema(name string, schema object) Schema {
-	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.text("description")), Words: Words(name)}
+	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.Text("description")), Words: Words(name)}
 	out.Fields = fieldsOf(schema, "")
 	if len(out.Words) > 0 && out.Words[0].Name == "" {
 		out.Words = nil // a choice of schemas, not of words
@@ -225,33 +213,31 @@ func newSchema(name string, schema object) Schema {
 // fieldsOf lists the members of an object, those of objects within by their path.
 func fieldsOf(schema object, within string) []Field {
 	var out []Field
-	required := schema.list("required")
-	schema.at("properties").each(func(name string, value object) {
+	required := schema.List("required")
+	for name, value := range schema.At("properties").Members() {
 		out = append(out, Field{
 			Name: within + name, Required: slices.Contains(required, any(name)), Type: typeOf(value),
-			Description: ParseSpans(value.text("description")),
+			Description: ParseSpans(value.Text("description")),
 		})
 		out = append(out, fieldsOf(value, within+name+".")...)
-	})
+	}
 	return out
 }
 
 // resolve follows a reference within the document.
 func resolve(root, o object) object {
-	path, isRef := strings.CutPrefix(o.text("$ref"), "#/")
+	path, isRef := strings.CutPrefix(o.Text("$ref"), "#/")
 	if !isRef {
 		return o
 	}
-	return root.at(strings.Split(path, "/")...)
+	return root.At(strings.Split(path, "/")...)
 }
 
 // indented writes a value of the document as JSON for people.
 func indented(value any) string {
-	var compact, out bytes.Buffer
-	if err := writeJSON(&compact, value); err != nil {
-		return ""
-	}
-	if err := json.Indent(&out, compact.Bytes(), "", "  "); err != nil {
+	var out bytes.Buffer
+	raw, err := yamldoc.JSON(value)
+	if err != nil || json.Indent(&out, raw, "", "  ") != nil {
 		return ""
 	}
 	return out.String()

@@ -83,17 +83,18 @@ func checkResponses(t *testing.T, o Operation, schemas map[string]bool) {
 
 func TestProse(t *testing.T) {
 	t.Parallel()
-	got := parseProse("One `code` and **strong** [link](/docs).\nStill one.\n\n## A title, here\n\n- a\n- b\n  more\n\n| x | y |\n|---|---|\n| `1` | 2 |\n")
+	got := parseProse("One `code` and **strong** [link](/docs).\nStill one.\n\n## A title, here\n\n- a\n- b\n  more\n\n| x | y |\n|---|---|\n| `1` | 2 |\n\n```sh\na <b>\n```\n")
 	want := Prose{
 		{Paragraph: []Span{{Text: "One "}, {Text: "code", Code: true}, {Text: " and "}, {Text: "strong", Strong: true}, {Text: " "}, {Text: "link", Link: "/docs"}, {Text: ". Still one."}}},
 		{Heading: &Heading{"A title, here", "a-title-here"}},
 		{List: [][]Span{{{Text: "a"}}, {{Text: "b more"}}}},
 		{Table: [][][]Span{{{{Text: "x"}}, {{Text: "y"}}}, {{{Text: "1", Code: true}}, {{Text: "2"}}}}},
+		{Paragraph: []Span{{Text: "a <b>", Code: true}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	for _, broken := range []string{"`", "**", "[", "[a](", "a ` b", "*"} {
+	for _, broken := range []string{"`", "**", "[", "[a](", "a ` b", "*", "- a", "<id>", "2 * 3 * 4"} {
 		text := ""
 		for _, span := range ParseSpans(broken) {
 			text += span.Text

@@ -1,14 +1,13 @@
 package openapi
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
+	"parley/shared/yamldoc"
 )
 
 // Sample is a request to paste. Query and Headers are pairs of name and value, in order.
@@ -22,18 +21,18 @@ type Sample struct {
 // samples reads an operation's x-requests.
 func samples(op object, operation Operation) []Sample {
 	var out []Sample
-	for _, request := range op.objects("x-requests") {
+	for _, request := range op.Objects("x-requests") {
 		s := Sample{
-			Title: request.text("title"), Method: operation.Method, Path: filled(operation.Path, pairs(request.at("path"))),
-			Query: pairs(request.at("query")), Headers: credentialOf(request, operation.Credentials),
+			Title: request.Text("title"), Method: operation.Method, Path: filled(operation.Path, pairs(request.At("path"))),
+			Query: pairs(request.At("query")), Headers: credentialOf(request, operation.Credentials),
 		}
-		s.Headers = append(s.Headers, pairs(request.at("headers"))...)
-		if name := request.text("body"); name != "" {
-			s.Body = compact(op.at("requestBody", "content", "application/json", "examples", name).get("value"))
+		s.Headers = append(s.Headers, pairs(request.At("headers"))...)
+		if name := request.Text("body"); name != "" {
+			s.Body = compact(op.At("requestBody", "content", "application/json", "examples", name).Get("value"))
 			s.Headers = append(s.Headers, [2]string{"Content-Type", "application/json"})
 		}
-		s.stream = request.text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"}) ||
-			request.flag("stream")
+		s.stream = request.Text("body") == "stream" || slices.Contains(s.Query, [2]string{"stream", "1"}) ||
+			request.Flag("stream")
 		out = append(out, s)
 	}
 	return out
@@ -67,7 +66,7 @@ func (r Reference) Featured() []Sample {
 
 // credentialOf gives the header that a sample is sent with: what it says, or an API key where one is taken.
 func credentialOf(request object, allowed []string) [][2]string {
-	credential := request.text("credential")
+	credential := request.Text("credential")
 	if credential == "" && slices.Contains(allowed, "apiKey") {
 		credential = "apiKey"
 	}
@@ -85,17 +84,18 @@ func credentialOf(request object, allowed []string) [][2]string {
 func pairs(o object) [][2]string {
 	var out [][2]string
 	for _, item := range o {
-		out = append(out, [2]string{fmt.Sprint(item.Key), fmt.Sprint(item.Value)})
+		out = append(out, [2]string{item.Key, fmt.Sprint(item.Value)})
 	}
 	return out
 }
 
 func compact(value any) string {
-	var out bytes.Buffer
-	if _, isObject := value.(yaml.MapSlice); !isObject || writeJSON(&out, value) != nil {
+	o, isObject := value.(object)
+	raw, err := yamldoc.JSON(o)
+	if !isObject || err != nil {
 		return ""
 	}
-	return out.String()
+	return string(raw)
 }
 
 // Target is the sample's path and query.

@@ -15,10 +15,10 @@ var words = map[string]string{
 }
 
 func typeOf(schema object) Type {
-	if name, isRef := strings.CutPrefix(schema.text("$ref"), "#/components/schemas/"); isRef {
+	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
 		return Type{{Text: name, Link: "#schema-" + name}}
 	}
-	if choices := schema.objects("oneOf"); len(choices) > 0 {
+	if choices := schema.Objects("oneOf"); len(choices) > 0 {
 		var out Type
 		for i, choice := range choices {
 			if i > 0 {
@@ -28,10 +28,10 @@ func typeOf(schema object) Type {
 		}
 		return out
 	}
-	if value := schema.get("const"); value != nil {
+	if value := schema.Get("const"); value != nil {
 		return Type{{Text: fmt.Sprint(value), Code: true}}
 	}
-	if values := schema.list("enum"); len(values) > 0 {
+	if values := schema.List("enum"); len(values) > 0 {
 		return oneOfValues(values)
 	}
 	out := plainType(schema)
@@ -53,12 +53,12 @@ func oneOfValues(values []any) Type {
 }
 
 func plainType(schema object) Type {
-	switch kind := schema.get("type").(type) {
+	switch kind := schema.Get("type").(type) {
 	case string:
-		if items := schema.at("items"); kind == "array" && items != nil {
+		if items := schema.At("items"); kind == "array" && items != nil {
 			return append(Type{{Text: "list of "}}, typeOf(items)...)
 		}
-		if value := schema.at("additionalProperties"); kind == "object" && value != nil {
+		if value := schema.At("additionalProperties"); kind == "object" && value != nil {
 			return append(Type{{Text: "object of "}}, typeOf(value)...)
 		}
 		return Type{{Text: words[kind]}}
@@ -76,7 +76,7 @@ func plainType(schema object) Type {
 func rulesOf(schema object) string {
 	var rules []string
 	add := func(least, most, unit string) {
-		lo, hi := schema.get(least), schema.get(most)
+		lo, hi := schema.Get(least), schema.Get(most)
 		switch {
 		case lo != nil && hi != nil && fmt.Sprint(lo) == fmt.Sprint(hi):
 			rules = append(rules, fmt.Sprintf("%v%s", lo, unit))
@@ -94,10 +94,10 @@ func rulesOf(schema object) string {
 	add("minimum", "maximum", "")
 	add("minItems", "maxItems", " entries")
 	add("minProperties", "maxProperties", " entries")
-	if schema.flag("uniqueItems") {
+	if schema.Flag("uniqueItems") {
 		rules = append(rules, "none twice")
 	}
-	if value := schema.get("default"); value != nil {
+	if value := schema.Get("default"); value != nil {
 		rules = append(rules, fmt.Sprintf("%v unless given", value))
 	}
 	if len(rules) == 0 {

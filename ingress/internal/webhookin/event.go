@@ -163,7 +163,7 @@ func asText(body []byte) []byte {
 // asJSON gives a body that is one JSON value, not nested too deeply, with U+FFFD for every U+0000; nil for any other.
 func asJSON(body []byte) []byte {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	if !utf8.Valid(body) || deeper(body, depthMost) || !json.Valid(body) {
+	if !utf8.Valid(body) || !isPayload(body) {
 		return nil
 	}
 	return withoutNUL(bytes.TrimSpace(body))

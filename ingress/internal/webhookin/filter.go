@@ -159,18 +159,17 @@ func (c *condition) contained(f *filled, raw []byte) bool {
 	case raw[0] != '[':
 		return false
 	}
-	s := scanner{src: raw, pos: 1}
-	for s.pos < len(raw) && s.space() != ']' {
-		start := s.pos
-		s.skip()
-		if wanted.written(raw[start:s.pos]) {
+	in := newReader(raw)
+	_, _ = in.ReadToken()
+	for {
+		entry, err := in.ReadValue()
+		if err != nil { // the end of the list
+			return false
+		}
+		if wanted.written(entry) {
 			return true
 		}
-		if s.space() == ',' {
-			s.pos++
-		}
 	}
-	return false
 }
 
 // textIn is the whole text that is looked into; that of the payload is decoded once.

@@ -3,7 +3,11 @@ package webhookin
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -38,77 +42,96 @@ func (w *wanted) add(path []string, next int) (at int) {
 	return w.at
 }
 
-// scanner walks through valid JSON.
+// newReader returns a tokenizer of a payload. It accepts duplicate names and half surrogate pairs: find lets the last name
+// win, and textOf replaces half a pair with U+FFFD.
+func newReader(src []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(src), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+}
+
+// isPayload reports whether a body is one JSON value of at most depthMost levels.
+func isPayload(body []byte) bool {
+	in := newReader(body)
+	for values := 0; ; {
+		_, err := in.ReadToken()
+		if err != nil {
+			return errors.Is(err, io.EOF) && values == 1
+		}
+		switch depth := in.StackDepth(); {
+		case depth > depthMost:
+			return false
+		case depth == 0:
+			values++
+		}
+	}
+}
+
+// scanner walks through a payload. Its reads do not fail, because isPayload has checked the grammar.
 type scanner struct {
 	src    []byte
-	pos    int
+	in     *jsontext.Decoder
 	values [][]byte // what was found, nil for what was not
 }
 
 // find gives the values of what is wanted, as they are written. Of a name that an object has twice the last counts.
 func find(raw []byte, w *wanted, n int) [][]byte {
-	s := scanner{src: raw, values: make([][]byte, n)}
-	if len(raw) > 0 {
-		s.value(w)
-	}
+	s := scanner{src: raw, in: newReader(raw), values: make([][]byte, n)}
+	s.value(w)
 	return s.values
-}
-
-func (s *scanner) space() byte {
-	for s.pos < len(s.src) {
-		switch c := s.src[s.pos]; c {
-		case ' ', '\t', '\n', '\r':
-			s.pos++
-		default:
-			return c
-		}
-	}
-	return 0
 }
 
 // value reads a value of which w is wanted; nil is nothing of it.
 func (s *scanner) value(w *wanted) {
-	first := s.space()
-	start := s.pos
-	switch {
-	case w == nil || len(w.children) == 0:
-		s.skip()
-	case first == '{':
+	if w == nil {
+		_ = s.in.SkipValue()
+		return
+	}
+	before := s.in.InputOffset()
+	switch kind := s.in.PeekKind(); {
+	case kind == '{' && len(w.children) > 0:
 		s.object(w)
-	case first == '[':
+	case kind == '[' && len(w.children) > 0:
 		s.list(w)
 	default:
-		s.skip()
+		_ = s.in.SkipValue()
 	}
-	if w != nil && w.at >= 0 {
-		s.values[w.at] = s.src[start:s.pos]
+	if w.at >= 0 {
+		s.values[w.at] = bytes.TrimLeft(s.src[before:s.in.InputOffset()], " \t\r\n:,")
 	}
 }
 
 func (s *scanner) object(w *wanted) {
-	s.pos++
-	for s.space() == '"' {
-		child := w.children[s.name()]
+	_, _ = s.in.ReadToken()
+	for s.in.PeekKind() == '"' {
+		name, _ := s.in.ReadValue()
+		child := w.child(name)
 		s.forget(child) // what stood under this name before does not count
-		s.space()
-		s.pos++ // the colon
 		s.value(child)
-		if s.space() == ',' {
-			s.pos++
-		}
 	}
-	s.pos++
+	_, _ = s.in.ReadToken()
+}
+
+// child returns what is wanted of a member. Its name is quoted, as in the payload. It returns nil for a name that is too
+// long for a path.
+func (w *wanted) child(name []byte) *wanted {
+	switch {
+	case len(name) > charBytes*pathMost+2:
+		return nil
+	case bytes.IndexByte(name, '\\') >= 0:
+		return w.children[textOf(name)]
+	default:
+		return w.children[string(name[1:len(name)-1])]
+	}
 }
 
 func (s *scanner) list(w *wanted) {
-	s.pos++
-	for i := 0; s.pos < len(s.src) && s.space() != ']'; i++ {
-		s.value(w.children[strconv.Itoa(i)])
-		if s.space() == ',' {
-			s.pos++
+	_, _ = s.in.ReadToken()
+	for i := 0; ; i++ {
+		if kind := s.in.PeekKind(); kind == ']' || kind == jsontext.KindInvalid {
+			break
 		}
+		s.value(w.children[strconv.Itoa(i)])
 	}
-	s.pos++
+	_, _ = s.in.ReadToken()
 }
 
 func (s *scanner) forget(w *wanted) {
@@ -121,83 +144,6 @@ func (s *scanner) forget(w *wanted) {
 	for _, child := range w.children {
 		s.forget(child)
 	}
-}
-
-// name reads a member's name; "" for one that no path can have.
-func (s *scanner) name() string {
-	start := s.pos
-	s.text()
-	raw := s.src[start:s.pos]
-	if len(raw) > charBytes*pathMost+2 {
-		return ""
-	}
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
-	}
-	return textOf(raw)
-}
-
-// text passes over a string.
-func (s *scanner) text() {
-	for s.pos++; s.pos < len(s.src); s.pos++ {
-		switch s.src[s.pos] {
-		case '\\':
-			s.pos++
-		case '"':
-			s.pos++
-			return
-		}
-	}
-}
-
-// skip passes over a value.
-func (s *scanner) skip() {
-	depth := 0
-	for s.pos < len(s.src) {
-		switch s.src[s.pos] {
-		case '"':
-			s.text()
-			if depth == 0 {
-				return
-			}
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return // of what the value stands in
-			}
-			if depth--; depth == 0 {
-				s.pos++
-				return
-			}
-		case ',', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return
-			}
-		}
-		s.pos++
-	}
-}
-
-// deeper reports whether a text that may be JSON is nested more than most levels.
-func deeper(src []byte, most int) bool {
-	s, depth := scanner{src: src}, 0
-	for s.pos < len(src) {
-		switch src[s.pos] {
-		case '"':
-			s.text()
-			continue
-		case '{', '[':
-			if depth++; depth > most {
-				return true
-			}
-		case '}', ']':
-			depth--
-		}
-		s.pos++
-	}
-	return false
 }
 
 // textOf gives the text of a JSON string, with U+FFFD for what is none.

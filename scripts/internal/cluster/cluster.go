@@ -16,6 +16,7 @@ import (
 	_ "github.com/lib/pq" // the driver of DB
 
 	"parley/migrations"
+	"parley/shared/lifecycle"
 	"parley/shared/store/pgserver"
 	"parley/shared/testkit"
 )
@@ -130,7 +131,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, within time.Duration) (slow []
 		if len(slow) == 0 || ctx.Err() != nil {
 			return slow
 		}
-		pause(ctx, readyPoll)
+		_ = lifecycle.Sleep(ctx, readyPoll)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"parley/shared/lifecycle"
 	"parley/shared/testkit"
 )
 
@@ -72,7 +73,7 @@ func (p *Part) keep(ctx context.Context) {
 		l, err := p.launch(ctx, extra)
 		if err != nil {
 			p.failedToStart(err.Error())
-			pause(ctx, startPause)
+			_ = lifecycle.Sleep(ctx, startPause)
 			continue
 		}
 		p.serving(l)
@@ -110,15 +111,15 @@ func (p *Part) gone(ctx context.Context, l *life) {
 		meanwhile()
 	case struck:
 	case excused:
-		pause(ctx, startPause)
+		_ = lifecycle.Sleep(ctx, startPause)
 	case l.ready():
 		p.mu.Lock()
 		p.ended = append(p.ended, fmt.Sprintf("%s ended without having been struck: %s", p.Name, l.why()))
 		p.mu.Unlock()
-		pause(ctx, startPause)
+		_ = lifecycle.Sleep(ctx, startPause)
 	default:
 		p.failedToStart(l.why())
-		pause(ctx, startPause)
+		_ = lifecycle.Sleep(ctx, startPause)
 	}
 }
 
@@ -218,14 +219,4 @@ func (p *Part) Told() Told {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return Told{Starts: p.starts, FailedStarts: p.failed, LastFailure: p.lastFail, Ended: append([]string(nil), p.ended...)}
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	over := time.NewTimer(d)
-	defer over.Stop()
-	select {
-	case <-over.C:
-	case <-ctx.Done():
-	}
 }

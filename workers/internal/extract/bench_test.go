@@ -46,13 +46,13 @@ func BenchmarkPDF(b *testing.B) {
 		began = cpu()
 		plain += alone(b, path)
 		plainCPU += cpu() - began
-		layout += alone(b, "-bbox-layout", path)
+		layout += alone(b, "-tsv", path)
 	}
 	n := float64(b.N)
 	b.ReportMetric(float64(ours.Milliseconds())/n, "ours-ms")
 	b.ReportMetric(float64(first.Milliseconds())/n, "first-ms")
 	b.ReportMetric(float64(plain.Milliseconds())/n, "pdftotext-ms")
-	b.ReportMetric(float64(layout.Milliseconds())/n, "bbox-ms")
+	b.ReportMetric(float64(layout.Milliseconds())/n, "tsv-ms")
 	b.ReportMetric(ours.Seconds()/plain.Seconds(), "ratio")
 	b.ReportMetric(float64(oursCPU.Milliseconds())/n, "ours-cpu-ms")
 	b.ReportMetric(float64(plainCPU.Milliseconds())/n, "pdftotext-cpu-ms")

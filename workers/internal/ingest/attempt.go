@@ -14,6 +14,7 @@ import (
 
 	"parley/shared/apierr"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/knowledgedb"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
@@ -212,7 +213,7 @@ func backoff(attempts int) time.Duration {
 // fenced carries out a write that counts only while the document is held, again and again while the database is away; a document
 // that is held no more is errTaken.
 func fenced(ctx context.Context, write func() (held bool, err error)) error {
-	for began := time.Now(); ; sleep(ctx, keepPause) {
+	for began := time.Now(); ; _ = lifecycle.Sleep(ctx, keepPause) {
 		held, err := write()
 		switch {
 		case ctx.Err() != nil:

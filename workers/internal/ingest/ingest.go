@@ -14,6 +14,7 @@ import (
 
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/blobdb"
 	"parley/shared/store/knowledgedb"
 	"parley/workers/internal/document"
@@ -186,7 +187,7 @@ func (i *Ingester) listen(ctx context.Context) {
 			if !failed {
 				i.deps.Log.Warn().Err(err).Msg("cannot hear doorbells of documents; asking for documents every second")
 			}
-			sleep(ctx, pollEvery)
+			_ = lifecycle.Sleep(ctx, pollEvery)
 		}
 		failed = err != nil
 	}
@@ -332,15 +333,5 @@ func within(d time.Duration, done <-chan struct{}) bool {
 		return true
 	case <-timer.C:
 		return false
-	}
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

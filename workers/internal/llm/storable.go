@@ -3,9 +3,12 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxExponentDigits is the longest exponent of a number that is let through: PostgreSQL's
@@ -68,58 +71,33 @@ func cleanValue(v any) any {
 // storable reports whether valid JSON can go into a jsonb column, which is stricter than JSON
 // itself: no NUL, no half surrogate pair, no invalid UTF-8, no number beyond numeric's range.
 func storable(raw []byte) bool {
-	if !utf8.Valid(raw) {
-		return false
-	}
-	inString := false
-	for i := 0; i < len(raw); i++ {
-		switch c := raw[i]; {
-		case c == '"':
-			inString = !inString
-		case inString && c == '\\':
-			n := escapeLength(raw[i:])
-			if n == 0 {
-				return false
+	in := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
+	for {
+		kind := in.PeekKind()
+		if kind != '"' && kind != '0' {
+			if _, err := in.ReadToken(); err != nil {
+				return errors.Is(err, io.EOF)
 			}
-			i += n - 1
-		case !inString && (c == 'e' || c == 'E') && exponentDigits(raw[i+1:]) > maxExponentDigits:
+			continue
+		}
+		value, err := in.ReadValue()
+		if err != nil || kind == '"' && hasNUL(value) || kind == '0' && exponentDigits(value) > maxExponentDigits {
 			return false
 		}
 	}
-	return true
 }
 
-// escapeLength gives the length of the escape that valid JSON has at its start, a surrogate pair
-// counting as one; 0 means that it cannot be stored.
-func escapeLength(raw []byte) int {
-	if raw[1] != 'u' {
-		return 2
+// hasNUL reports whether a quoted string contains U+0000.
+func hasNUL(quoted []byte) bool {
+	if !bytes.Contains(quoted, []byte(`\u0000`)) {
+		return false
 	}
-	hex := strings.ToLower(string(raw[2:6]))
-	switch {
-	case hex == "0000", isLowSurrogate(hex):
-		return 0
-	case hex[0] != 'd' || hex[1] < '8':
-		return 6
-	}
-	if len(raw) < 12 || raw[6] != '\\' || raw[7] != 'u' || !isLowSurrogate(strings.ToLower(string(raw[8:12]))) {
-		return 0
-	}
-	return 12
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	return err != nil || bytes.IndexByte(text, 0) >= 0
 }
 
-func isLowSurrogate(hex string) bool { return hex[0] == 'd' && hex[1] >= 'c' }
-
-func exponentDigits(raw []byte) int {
-	n := 0
-	for i, c := range raw {
-		switch {
-		case i == 0 && (c == '+' || c == '-'), c == '0' && n == 0:
-		case c >= '0' && c <= '9':
-			n++
-		default:
-			return n
-		}
-	}
-	return n
+// exponentDigits counts the digits of a number's exponent, without leading zeros.
+func exponentDigits(number []byte) int {
+	_, exponent, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
+	return len(bytes.TrimLeft(exponent, "+-0"))
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"parley/shared/domain"
 	"parley/workers/internal/document"
 )
 
@@ -191,9 +190,6 @@ func Cells(cells []string) string {
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
 }
-
-// Box makes a box of its four sides.
-func Box(left, top, right, bottom float64) *domain.Box { return &domain.Box{left, top, right, bottom} }
 
 func tooManyPages(n, limit int) error {
 	return &document.Failure{

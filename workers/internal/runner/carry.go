@@ -11,6 +11,7 @@ import (
 	"parley/shared/bus"
 	"parley/shared/domain"
 	"parley/shared/failpoint"
+	"parley/shared/lifecycle"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
@@ -249,7 +250,7 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 		if !pg.IsLocked(err) || wait == lockedMost {
 			a.log.Warn().Err(err).Msg(what + " failed; trying again")
 		}
-		sleep(ctx, wait)
+		_ = lifecycle.Sleep(ctx, wait)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"parley/shared/batch"
 	"parley/shared/bus"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
 	"parley/shared/store/queuedb"
@@ -19,6 +20,7 @@ import (
 	"parley/shared/store/sessiondb"
 	"parley/shared/telemetry/tracing"
 	"parley/workers/internal/agentloop"
+	"parley/workers/internal/configs"
 	"parley/workers/internal/llm"
 	"parley/workers/internal/toolset"
 )
@@ -125,7 +127,7 @@ type Runner struct {
 	events   *batch.Group[checkpoint, error]
 	places   *places
 	held     *held
-	configs  *configs
+	configs  *configs.Cache
 	inputs   *inputs
 	metrics  *metrics
 }
@@ -161,7 +163,7 @@ func New(cfg Config, deps Deps) (*Runner, error) {
 		}}),
 		places:  &places{wake: make(chan struct{}, 1)},
 		held:    &held{runs: map[string]*holding{}},
-		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},
+		configs: configs.New(deps.Records),
 		inputs:  newInputs(),
 	}
 	waiting := 2 * cfg.Concurrency * len(domain.Lanes)
@@ -251,7 +253,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 		}
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs; trying again")
-			sleep(ctx, time.Second)
+			_ = lifecycle.Sleep(ctx, time.Second)
 		}
 	}
 }
@@ -276,14 +278,4 @@ func acquire(ctx context.Context, slots chan struct{}) int {
 		}
 	}
 	return n
-}
-
-// sleep waits for d or the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/shared/id"
+	"parley/shared/lifecycle"
 	"parley/shared/store/budgetdb"
 	"parley/shared/store/lease"
 	"parley/workers/internal/agentloop"
@@ -65,7 +66,7 @@ func (s *spending) reserve(ctx context.Context, most budgetdb.Amounts) (reservat
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
 	for n := 0; n < roomTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
-		sleep(ctx, jitter(roomWait<<n))
+		_ = lifecycle.Sleep(ctx, jitter(roomWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
 	switch {
@@ -91,7 +92,7 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 		if err == nil {
 			return
 		}
-		if sleep(ctx, backoff(n)/10); ctx.Err() != nil {
+		if lifecycle.Sleep(ctx, backoff(n)/10) != nil {
 			r.a.log.Warn().Err(err).Msg("what a call used cannot be written; all that it holds counts as used")
 			return
 		}

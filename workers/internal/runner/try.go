@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
 	"parley/shared/store/pg"
@@ -48,7 +49,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	if err != nil {
 		return agentloop.Input{}, err
 	}
-	cfg, err := r.configs.get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
+	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
 	if err != nil {
 		return agentloop.Input{}, retryable(err)
 	}
@@ -176,7 +177,7 @@ func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 	}
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
 	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // what the step cost is not thrown away for a lock
-		sleep(ctx, lockedBackoff(n))
+		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
 		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
 	}
 	if err != nil {

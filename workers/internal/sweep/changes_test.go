@@ -13,7 +13,6 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
-	"parley/shared/store/accountdb"
 	"parley/shared/store/knowledgedb"
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
@@ -23,25 +22,8 @@ import (
 func TestWhatIsSweptIsTold(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	st, err := store.Open(dsn, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	org := account.Organization.ID
-	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, b := open(t, dsn, testkit.NATS(t))
+	org, agent := newAgent(t, st)
 	heard := listen(t, b, org)
 	db := testkit.SQL(t, dsn)
 	exec := func(query string, args ...any) {
@@ -66,10 +48,10 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 		make func()
 	}{
 		{"a run that nobody has decided about", domain.ChangedRuns, func() {
-			parked(t, st, org, agent.ID, "", domain.At(time.Now().Add(-time.Second)))
+			parked(t, st, org, agent, "", domain.At(time.Now().Add(-time.Second)))
 		}},
 		{"a run whose worker was lost", domain.ChangedRuns, func() {
-			claimed(t, st, org, agent.ID)
+			claimed(t, st, org, agent)
 			exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'running'`)
 		}},
 		{"a document that nobody reads", domain.ChangedDocuments, func() {

@@ -22,16 +22,7 @@ import (
 // A run that has collected deliveries for long enough is rung for once, by whichever of several sweepers, and told of.
 func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 	t.Parallel()
-	st, err := store.Open(testkit.Postgres(t), 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))
 	delivery := deliveryTo(t, st)
 	const window = 100 * time.Millisecond
 	delivery.Collect = &queuedb.Collect{KeyHash: contract.Hash("k"), Window: window, MaxWait: window}
@@ -76,15 +67,7 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 // deliveryTo makes an organization with a hook, and a delivery to it.
 func deliveryTo(t *testing.T, st *store.Store) queuedb.NewDelivery {
 	t.Helper()
-	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	org := account.Organization.ID
-	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	org, agent := newAgent(t, st)
 	k := secrets.NewAPIKey()
 	key, err := st.Organizations.CreateKey(t.Context(), accountdb.Actor{OrganizationID: org, Role: domain.RoleAdmin}, accountdb.NewKey{
 		ID: k.ID, Scope: domain.KeyScopeOrganization, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour,
@@ -93,14 +76,14 @@ func deliveryTo(t *testing.T, st *store.Store) queuedb.NewDelivery {
 		t.Fatal(err)
 	}
 	hook, err := st.Hooks.CreateHook(t.Context(), hookdb.NewHook{
-		Hook:           domain.Hook{ID: id.New(id.Hook), Name: "h", AgentID: agent.ID, KeyID: key.ID, Source: domain.HookGitHub, Enabled: true},
+		Hook:           domain.Hook{ID: id.New(id.Hook), Name: "h", AgentID: agent, KeyID: key.ID, Source: domain.HookGitHub, Enabled: true},
 		OrganizationID: org,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := queuedb.NewRun{
-		ID: id.New(id.Run), OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
+		ID: id.New(id.Run), OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "webhook", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID

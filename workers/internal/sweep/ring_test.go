@@ -13,7 +13,6 @@ import (
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
-	"parley/shared/store/accountdb"
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
@@ -135,26 +134,10 @@ func dispatched(t *testing.T, natsURL string) (*store.Store, *bus.Bus, queuedb.N
 // dispatchedIn is dispatched in a database of the caller's.
 func dispatchedIn(t *testing.T, dsn, natsURL string) (*store.Store, *bus.Bus, queuedb.NewRun) {
 	t.Helper()
-	st, err := store.Open(dsn, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	b, err := bus.Dial(natsURL, "test", zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agent, err := st.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, b := open(t, dsn, natsURL)
+	org, agent := newAgent(t, st)
 	run := queuedb.NewRun{
-		ID: id.New(id.Run), OrganizationID: account.Organization.ID, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system",
+		ID: id.New(id.Run), OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Hour,
 	}
 	run.SessionID, run.SessionKey, run.Dedupe = run.ID, contract.Hash(run.ID), run.ID

@@ -8,12 +8,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
-	"parley/shared/store"
-	"parley/shared/store/accountdb"
 	"parley/shared/store/queuedb"
 	"parley/shared/testkit"
 )
@@ -27,31 +24,14 @@ type overdue struct {
 func newOverdue(t *testing.T, number int) overdue {
 	t.Helper()
 	dsn := testkit.Postgres(t)
-	st, err := store.Open(dsn, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	org := account.Organization.ID
-	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, b := open(t, dsn, testkit.NATS(t))
+	org, agent := newAgent(t, st)
 	for number > 0 {
 		runs := make([]queuedb.NewRun, min(number, 1000))
 		for i := range runs {
 			run := id.New(id.Run)
 			runs[i] = queuedb.NewRun{
-				ID: run, OrganizationID: org, AgentID: agent.ID, CallerKind: domain.CallerSystem, Principal: "system", SessionID: run, OwnSession: true,
+				ID: run, OrganizationID: org, AgentID: agent, CallerKind: domain.CallerSystem, Principal: "system", SessionID: run, OwnSession: true,
 				SessionKey: contract.Hash(run), TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Dedupe: run,
 				Retention: time.Hour, Deadline: time.Hour,
 			}

@@ -8,12 +8,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"parley/shared/apierr"
-	"parley/shared/bus"
 	"parley/shared/contract"
 	"parley/shared/domain"
 	"parley/shared/id"
 	"parley/shared/store"
-	"parley/shared/store/accountdb"
 	"parley/shared/store/blobdb"
 	"parley/shared/store/executiondb"
 	"parley/shared/store/lease"
@@ -60,25 +58,8 @@ func parked(t *testing.T, st *store.Store, org, agent, reply string, expires dom
 func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
-	st, err := store.Open(dsn, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	account, err := st.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: "a@example.com"}, accountdb.NewLogin{TokenHash: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	org := account.Organization.ID
-	agent, err := st.Agents.CreateAgent(t.Context(), org, domain.Agent{ID: id.New(id.Agent), Name: "a", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, b := open(t, dsn, testkit.NATS(t))
+	org, agent := newAgent(t, st)
 	replies := make(chan string, 8)
 	inbox := b.NewInbox()
 	stop, err := b.OnReplies(inbox, func(runID string, _ []byte) { replies <- runID })
@@ -86,8 +67,8 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	late, read, _ := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(-time.Second)))
-	early, _, file := parked(t, st, org, agent.ID, inbox, domain.At(time.Now().Add(time.Hour)))
+	late, read, _ := parked(t, st, org, agent, inbox, domain.At(time.Now().Add(-time.Second)))
+	early, _, file := parked(t, st, org, agent, inbox, domain.At(time.Now().Add(time.Hour)))
 
 	s := New(window, st, b, zerolog.Nop())
 	if err := s.sweep(t.Context()); err != nil {

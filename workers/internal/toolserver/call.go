@@ -83,7 +83,7 @@ func (c *call) begin(ctx context.Context, traceparent string) (context.Context, 
 
 // carryOut gives the answer to a call; what became of an effect is in the ledger by then.
 func (c *call) carryOut(ctx context.Context) contract.ToolReply {
-	cfg, err := c.server.configs.get(ctx, c.capability)
+	cfg, err := c.server.configs.Get(ctx, c.capability.OrganizationID, c.capability.TargetID, c.capability.ConfigVersion)
 	if err != nil {
 		c.log.Warn().Err(err).Msg("cannot carry a tool call out")
 		return failure("The tool is not available at the moment.", true)

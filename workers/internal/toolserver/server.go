@@ -16,6 +16,7 @@ import (
 	"parley/shared/store/blobdb"
 	"parley/shared/store/lease"
 	"parley/shared/telemetry/tracing"
+	"parley/workers/internal/configs"
 	"parley/workers/internal/tool"
 )
 
@@ -93,7 +94,7 @@ type Deps struct {
 type Server struct {
 	cfg     Config
 	deps    Deps
-	configs *configs
+	configs *configs.Cache
 	metrics *metrics
 	log     zerolog.Logger
 
@@ -116,7 +117,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	return &Server{
 		cfg: cfg, deps: deps, metrics: m, log: deps.Log, calls: map[string]map[*call]struct{}{},
-		configs: &configs{records: deps.Records, rows: map[configKey]domain.Config{}},
+		configs: configs.New(deps.Records),
 	}, nil
 }
 

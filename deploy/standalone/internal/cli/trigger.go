@@ -17,6 +17,7 @@ import (
 	"parley/deploy/standalone/internal/client"
 	"parley/deploy/standalone/internal/console"
 	"parley/shared/domain"
+	"parley/shared/lifecycle"
 )
 
 const longestPoll = 50 * time.Second
@@ -203,7 +204,7 @@ func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run
 			return err
 		}
 		if !run.Status.Terminal() && time.Since(began) < time.Second { // what it waits for is nothing that a wait waits for
-			if err := pause(ctx, time.Second); err != nil {
+			if err := lifecycle.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
 		}
@@ -250,16 +251,5 @@ func (w *wait) broken(ctx context.Context, err error) error {
 		return exit(ExitNotEnded, "%w%s", errLate, after)
 	default:
 		return &left{"interrupted" + after, context.Cause(ctx)}
-	}
-}
-
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

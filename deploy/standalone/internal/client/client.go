@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"parley/shared/lifecycle"
 )
 
 const (
@@ -53,7 +55,7 @@ func New(options Options) (*Client, error) {
 		return nil, fmt.Errorf("the service's address must be as http://127.0.0.1:8080, not %q", options.BaseURL)
 	}
 	if options.pause == nil {
-		options.pause = pause
+		options.pause = lifecycle.Sleep
 	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: headerTimeout, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,

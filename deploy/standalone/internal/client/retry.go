@@ -66,14 +66,3 @@ func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
 	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: chance, no secret
 }
-
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

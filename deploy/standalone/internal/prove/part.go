@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/shared/lifecycle"
 	"parley/shared/store/pgserver"
 )
 
@@ -56,14 +57,14 @@ func (p *part) keep(ctx context.Context) error {
 			if failed++; ctx.Err() == nil && (failed >= failedStarts || errors.Is(err, pgserver.ErrNotInstalled)) {
 				return fmt.Errorf("starting %s: %w", p.name, err)
 			}
-			pause(ctx, startPause)
+			_ = lifecycle.Sleep(ctx, startPause)
 			continue
 		}
 		failed = 0
 		p.serving(l)
 		select {
 		case <-l.Done():
-			pause(ctx, p.gone(l))
+			_ = lifecycle.Sleep(ctx, p.gone(l))
 		case <-ctx.Done():
 			l.End()
 		}
@@ -136,16 +137,6 @@ func (p *part) endings() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]string(nil), p.ended...)
-}
-
-// pause waits, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	over := time.NewTimer(d)
-	defer over.Stop()
-	select {
-	case <-over.C:
-	case <-ctx.Done():
-	}
 }
 
 // crew is the parts that are kept up together.

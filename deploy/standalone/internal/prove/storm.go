@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"parley/shared/lifecycle"
 )
 
 // storm is the triggers on their way. Each is sent, and sent again with its key, until it is answered.
@@ -74,7 +76,7 @@ func (s *storm) ask(ctx context.Context, n int) Answer {
 		if final {
 			break
 		}
-		pause(ctx, patience(got.header))
+		_ = lifecycle.Sleep(ctx, patience(got.header))
 		if s.freshKeys {
 			key = fmt.Sprintf("%s-again-%d", keyOf(n), try)
 		}
@@ -150,7 +152,7 @@ func (s *storm) again(ctx context.Context, n int) []byte {
 		case err != nil:
 			return []byte(err.Error())
 		case got.status == http.StatusTooManyRequests || got.status == http.StatusServiceUnavailable:
-			pause(ctx, patience(got.header))
+			_ = lifecycle.Sleep(ctx, patience(got.header))
 		default:
 			return got.body
 		}

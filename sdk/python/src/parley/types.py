@@ -5624,8 +5624,8 @@ class BeginOidcQuery(TypedDict):
     """The path of this site to come back to; `/dashboard` unless given."""
 
     takeover: NotRequired[Literal["1"]]
-    """`1` makes an account of the person's own where an account that is in use has their
-    address without proof. That one keeps what it has, and its password.
+    """`1` makes an account of the person's own where another account has their address without
+    proof. That one keeps what it has, its password included.
     """
 
 

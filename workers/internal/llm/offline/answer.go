@@ -51,7 +51,7 @@ func (p prompt) answer() string {
 
 // noProgram says what code is run without a language model.
 const noProgram = "Without a language model I write no program for this. I run a ```python block that you send, and I compute and plot " +
-	"what I understand, such as “the mean of 3, 4 and 8” or “plot sin(x) from 0 to 10”."
+	"what I understand, such as “the mean of 3, 4 and 8” or “the squares of 1 to 10”."
 
 // withoutProgram gives what can be calculated here, where a program was to do it and failed.
 func (p prompt) withoutProgram() []string {

@@ -3,8 +3,6 @@ package offline
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"parley/workers/internal/llm"
@@ -78,31 +76,20 @@ func textProperty(t llm.ToolSpec, usual string) string {
 	return usual
 }
 
-// arguments gives what to call a named tool with, and what it requires and the message does not give: a JSON object
-// in the message, what it says by an argument's name, a choice that it mentions, what leaves no choice, and what can
-// be nothing but the one argument left. Nothing is guessed: a call may not be undone.
+// arguments returns the arguments that a message gives a named tool, and the required ones that it does not give: those of a JSON
+// object in it, those that it says by name, and those that leave no choice. Nothing is guessed: a call may not be undone.
 func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
 	s := schemaOf(t)
 	args, rest := jsonIn(passage)
-	r := newReader(rest, t.Name, s)
-	r.args = args
-	names := slices.Sorted(maps.Keys(s.Properties))
-	take := func(names []string, find func(name string, s schema) (any, bool)) {
-		for _, name := range names {
-			if _, given := args[name]; given {
-				continue
-			}
-			if value, ok := find(name, s.Properties[name].plain()); ok {
-				args[name] = value
-			}
+	for name, value := range labelledValues(rest, s) {
+		if _, given := args[name]; !given {
+			args[name] = value
 		}
 	}
-	take(names, r.said)
-	take(names, r.chosen)
-	take(s.Required, r.formed)
-	take(s.Required, func(_ string, s schema) (any, bool) { return fixed(s, 0) })
-	if missing = lacking(s, args); len(missing) == 1 {
-		take(missing, r.only)
+	for _, name := range lacking(s, args) {
+		if value, ok := fixed(s.Properties[name].plain(), 0); ok {
+			args[name] = value
+		}
 	}
 	return args, lacking(s, args)
 }

@@ -83,3 +83,12 @@ func fileNames(text string) (names []string) {
 	}
 	return names
 }
+
+func distinct(list []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(one string) bool {
+		again := seen[one]
+		seen[one] = true
+		return again
+	})
+}

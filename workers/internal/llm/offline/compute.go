@@ -1,211 +1,157 @@
 package offline
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
 
-// maxComputed bounds the messages that are read as computations, in bytes.
-const maxComputed = 2000
-
-// computation is what a message asks to have computed by a program.
-type computation struct {
-	title  string   // what it is, in words
-	setup  []string // Python that comes first
-	names  []string // of the results, one for each; none where the result is what the title names
-	values []string // Python expressions of the results, one printed in a line each
-	series string   // Python expression of what can be plotted: a list of numbers
-	at     string   // Python expression of where these are; "" is 1, 2, 3 and so on
-	plot   bool
-	bars   bool
-	line   bool // without a mark at each point
-}
-
-// theKinds are words for numbers that "and plot the squares" may speak of again.
-const theKinds = `squares|cubes|primes|fibonacci|factorials|integers`
-
-var (
-	polite   = regexp.MustCompile(`(?i)^(?:(?:please|can you|could you|would you|hi|hello|(?:use|using|with) (?:python|code)(?: to)?)[\s,!:]+)+`)
-	inPython = regexp.MustCompile(`(?i),? (?:please|(?:in|with|using) python)$`)
-	toDo     = regexp.MustCompile(`(?i)^(?:compute|calculate|determine|find|evaluate|work out|what(?:'s|\s+is|\s+are)|how much is|give me|show me|tell me|list|print|show)\s+`)
-	plotting = `(?:plot|chart|graph|draw|visuali[sz]e|(?:make|show|give me|create|draw|add)\s+(?:me\s+)?an?\s+(?:bar\s+|line\s+)?(?:plot|chart|graph))`
-	// What stands behind "and plot": nothing in it says what to plot, but for what was computed.
-	thenPlot = regexp.MustCompile(`(?i)(?:\s*[,;.]\s*(?:(?:and|then|also|with)\s+)*|\s+(?:(?:and|then|also|with)\s+)+)` + plotting +
-		`(?:\s+(?:it|them|this|that|the|results?|numbers|values|series|all|of|as|an?|bars?|line|chart|plot|graph|too|please|for me|` +
-		`to|into|png|file|image|` + theKinds + `))*\s*$`)
-	kindWord  = regexp.MustCompile(`(?i)\b(?:` + theKinds + `)\b`)
-	firstPlot = regexp.MustCompile(`(?i)^` + plotting + `\s+(?:(?:an?\s+|the\s+)?(?:bar\s+|line\s+)?(?:plot|chart|graph)\s+of\s+|of\s+)?`)
-	asChart   = regexp.MustCompile(`(?i)(?:,? (?:as|in|to|into) (?:an? |the )?(?:(?:bar|line) )?(?:chart|plot|graph|png|file|image))+$`)
-	asBars    = regexp.MustCompile(`(?i)\bbars?\b`)
+const (
+	maxComputed = 2000       // bytes of a message that is read as a computation
+	plotFile    = "plot.png" // where a plot goes
 )
 
-// compute reads a message as a computation, a plot, or both. lack says what a plot needs that the message does not give.
-func compute(message string) (c computation, lack string, ok bool) {
+// computation is what a message asks a program to compute: numbers, or statistics of them.
+type computation struct {
+	title      string // of the numbers
+	numbers    string // Python for a list
+	at         string // Python for the positions of the numbers in a plot
+	statistics []string
+	plot       bool
+}
+
+// statistics are the Python of what can be computed of numbers.
+var statistics = map[string]string{
+	"sum": "sum(numbers)", "total": "sum(numbers)", "product": "math.prod(numbers)", "count": "len(numbers)",
+	"mean": "statistics.mean(numbers)", "average": "statistics.mean(numbers)", "median": "statistics.median(numbers)",
+	"minimum": "min(numbers)", "maximum": "max(numbers)",
+	"standard deviation": "statistics.stdev(numbers)", "variance": "statistics.variance(numbers)",
+}
+
+const aStatistic = `sum|total|product|count|mean|average|median|minimum|maximum|standard deviation|variance`
+
+var (
+	asking    = regexp.MustCompile(`(?i)^(?:please )?(?:(?:can|could) you (?:please )?)?(?:compute|calculate|what is|what are|what's|give me|show me) `)
+	plotFirst = regexp.MustCompile(`(?i)^(?:please )?(?:plot|draw|chart) `)
+	plotLast  = regexp.MustCompile(`(?i),? and (?:then )?(?:plot|draw|chart)(?: (?:it|them|that|the (?:results?|numbers|values)))?(?:,? please)?$`)
+	ofNumbers = regexp.MustCompile(`(?i)^((?:` + aStatistic + `)(?:(?:,? and |, )(?:the )?(?:` + aStatistic + `))*) of (?:the )?(.+)$`)
+	span      = regexp.MustCompile(`(?i)^(squares|cubes|numbers) (?:of |from )(?:the numbers from )?(-?\d{1,9}) to (-?\d{1,9})$`)
+	listing   = regexp.MustCompile(`(?i),? and |, `)
+)
+
+// compute reads a message that is a computation and nothing else, such as "the mean of 3, 4 and 8" or "Compute the squares of 1 to 10
+// and plot it".
+func compute(message string) (c computation, ok bool) {
 	if len(message) > maxComputed {
-		return c, "", false
+		return c, false
 	}
-	text := strings.TrimRight(strings.Join(strings.Fields(message), " "), " .!?=")
-	text = inPython.ReplaceAllString(polite.ReplaceAllString(text, ""), "")
-	plot, bars := false, false
-	if at := thenPlot.FindStringIndex(text); at != nil && at[0] > 0 && saidBefore(text[:at[0]], text[at[0]:]) {
-		plot, bars = true, asBars.MatchString(text[at[0]:])
-		text = text[:at[0]]
+	text := strings.TrimRight(strings.Join(strings.Fields(message), " "), " .!?")
+	if at := plotLast.FindStringIndex(text); at != nil {
+		c.plot, text = true, text[:at[0]]
 	}
-	if lead := firstPlot.FindString(text); lead != "" {
-		plot, bars = true, bars || asBars.MatchString(lead) || asBars.MatchString(asChart.FindString(text))
-		text = asChart.ReplaceAllString(text[len(lead):], "")
-		if c, lack, ok = readFunction(text); ok || lack != "" {
-			return c, lack, ok
+	if lead := plotFirst.FindString(text); lead != "" {
+		c.plot, text = true, text[len(lead):]
+	}
+	text = strings.TrimPrefix(asking.ReplaceAllString(text, ""), "the ")
+	if m := ofNumbers.FindStringSubmatch(text); m != nil {
+		for _, name := range listing.Split(strings.ToLower(m[1]), -1) {
+			c.statistics = append(c.statistics, strings.TrimPrefix(name, "the "))
 		}
+		text = m[2]
 	}
-	if c, lack, ok = readComputation(strings.TrimSpace(toDo.ReplaceAllString(text, "")), plot); ok && !c.line {
-		c.plot, c.bars = plot, bars || c.bars
+	if m := span.FindStringSubmatch(text); m != nil {
+		c.readSpan(strings.ToLower(m[1]), normal(m[2]), normal(m[3]))
+		return c, true
 	}
-	return c, lack, ok
+	return c, c.readList(text) && (c.plot || len(c.statistics) > 0)
 }
 
-// readComputation reads a text that is nothing but what is to be computed; to be plotted, it may be a function or a list.
-func readComputation(text string, plot bool) (c computation, lack string, ok bool) {
-	for _, read := range []func(string) (computation, bool){readStatistics, readSeries, readSingle, readExpression, readFormula} {
-		if c, ok = read(text); ok {
-			return c, "", true
-		}
+// readSpan makes the numbers those of a kind from one to another.
+func (c *computation) readSpan(kind, from, to string) {
+	c.at = "range(" + from + ", " + to + " + 1)"
+	c.numbers = "[n" + map[string]string{"squares": "**2", "cubes": "**3"}[kind] + " for n in " + c.at + "]"
+	if c.title = "the numbers from " + from + " to " + to; kind != "numbers" {
+		c.title = "the " + kind + " of " + c.title
 	}
-	if !plot {
-		return c, "", false
-	}
-	if c, lack, ok = readFunction(text); ok || lack != "" { // "compute sin(x) from 0 to 10 and plot it"
-		return c, lack, ok
-	}
-	c, ok = readPlainList(text)
-	return c, "", ok
 }
 
-// saidBefore reports whether all kinds of numbers that the end of a text speaks of are those of its beginning.
-func saidBefore(beginning, end string) bool {
-	for _, kind := range kindWord.FindAllString(end, -1) {
-		if !strings.Contains(strings.ToLower(beginning), strings.TrimSuffix(strings.ToLower(kind), "s")) {
+// readList reads two numbers or more. A comma without a space is refused: it may be of thousands, or of a fraction.
+func (c *computation) readList(text string) bool {
+	list := listing.Split(text, -1)
+	for i, item := range list {
+		if !number.MatchString(item) {
 			return false
 		}
+		list[i] = normal(item)
 	}
-	return true
+	c.title = strings.Join(list, ", ")
+	c.numbers, c.at = "["+c.title+"]", "range(1, len(numbers) + 1)"
+	return len(list) > 1
 }
 
-// statistics are what can be computed of numbers, in Python.
-var statistics = map[string]string{
-	"sum": "sum(numbers)", "total": "sum(numbers)", "product": "math.prod(numbers)",
-	"mean": "statistics.mean(numbers)", "average": "statistics.mean(numbers)", "median": "statistics.median(numbers)",
-	"minimum": "min(numbers)", "min": "min(numbers)", "smallest": "min(numbers)", "lowest": "min(numbers)",
-	"maximum": "max(numbers)", "max": "max(numbers)", "largest": "max(numbers)", "highest": "max(numbers)",
-	"standard deviation": "statistics.stdev(numbers)", "stdev": "statistics.stdev(numbers)", "variance": "statistics.variance(numbers)",
-	"count": "len(numbers)", "number": "len(numbers)",
-}
-
-const aStatistic = `sum|total|product|mean|average|median|minimum|min|smallest|lowest|maximum|max|largest|highest|` +
-	`(?:sample )?standard deviation|stdev|(?:sample )?variance|count|number`
-
-var (
-	howMany   = regexp.MustCompile(`(?i)^how many (.+?)(?: are(?: there)?)?((?: from| between| below| up to| under) .+?)?(?: are there)?$`)
-	ofNumbers = regexp.MustCompile(`(?i)^(?:the )?((?:` + aStatistic + `)(?:(?:,? and |, ?)(?:the )?(?:` + aStatistic + `))*)(?: values?| numbers?)? (?:of|over|among|in) (.+)$`)
-	listing   = regexp.MustCompile(`(?i),? and |, ?`)
-)
-
-// readStatistics reads "the mean and the median of …".
-func readStatistics(text string) (computation, bool) {
-	if m := howMany.FindStringSubmatch(text); m != nil {
-		text = "number of " + m[1] + m[2]
+// program writes the computation as Python.
+func (c *computation) program() string {
+	code := "numbers = " + c.numbers + "\n"
+	for _, name := range c.statistics {
+		code += "print(" + statistics[name] + ")\n"
 	}
-	m := ofNumbers.FindStringSubmatch(text)
-	if m == nil {
-		return computation{}, false
+	if len(c.statistics) == 0 {
+		code += `print(", ".join(map(str, numbers)))` + "\n"
 	}
-	s, ok := readNumbers(m[2])
-	if !ok {
-		return computation{}, false
-	}
-	c := computation{title: s.title, setup: append([]string{"import math", "import statistics", ""}, s.setup...), series: "numbers", at: s.at}
-	for _, name := range listing.Split(strings.ToLower(m[1]), -1) {
-		name = strings.TrimPrefix(strings.TrimPrefix(name, "the "), "sample ")
-		c.values = append(c.values, statistics[name])
-		if name == "standard deviation" || name == "stdev" || name == "variance" {
-			name = "sample " + name // there are two of them, and this says which
+	for _, module := range []string{"statistics", "math"} {
+		if strings.Contains(code, module+".") {
+			code = "import " + module + "\n" + code
 		}
-		c.names = append(c.names, name)
 	}
-	return c, true
+	if !c.plot {
+		return code
+	}
+	return code + `
+try:
+    import matplotlib.pyplot as plt
+except ImportError:
+    print("There is no plot: matplotlib is not installed.")
+else:
+    plt.plot(` + c.at + `, numbers, marker="o")
+    plt.title("` + clip(c.title, 80) + `")
+    plt.savefig("` + plotFile + `")
+`
 }
 
-// readSeries reads numbers that have a name, such as "the first ten primes".
-func readSeries(text string) (computation, bool) {
-	s, ok := readNamed(text)
-	if !ok {
-		return computation{}, false
+// report says what the program's results are, from what it printed; "" when that is something else.
+func (c *computation) report(out codeOutput) string {
+	lines := strings.Split(strings.TrimRight(out.Stdout, "\n"), "\n")
+	results := max(len(c.statistics), 1)
+	if len(lines) < results || lines[0] == "" {
+		return ""
 	}
-	return computation{
-		title: s.title, setup: append([]string{"import math", ""}, s.setup...), values: []string{`", ".join(map(str, numbers))`}, series: "numbers", at: s.at,
-	}, true
+	var parts []string
+	for n, line := range lines {
+		line = excerpt(line, quotedText)
+		switch {
+		case n < len(c.statistics):
+			name := c.statistics[n]
+			if name == "standard deviation" || name == "variance" {
+				name = "sample " + name // there are two of them
+			}
+			line = fmt.Sprintf("The %s of %s is %s.", name, c.title, line)
+		case n == 0 && strings.HasPrefix(c.title, "the "):
+			line = fmt.Sprintf("T%s are %s.", c.title[1:], line)
+		}
+		parts = append(parts, line)
+	}
+	if c.plot && out.has(plotFile) {
+		parts = append(parts, "The plot is in the file "+plotFile+".")
+		return strings.Join(append(parts, out.left(plotFile)...), "\n\n")
+	}
+	return strings.Join(append(parts, out.left("")...), "\n\n")
 }
 
-// readPlainList reads nothing but numbers, which are worth a plot alone.
-func readPlainList(text string) (computation, bool) {
-	s, ok := readList(text)
-	if !ok {
-		return computation{}, false
+// computed reports the results of the computation that a message asks for; "" if it asks for none, or the program printed something else.
+func computed(message string, out codeOutput) string {
+	c, ok := compute(message)
+	if !ok || codeBlock.MatchString(message) {
+		return ""
 	}
-	return computation{title: s.title, setup: s.setup, values: []string{`", ".join(map(str, numbers))`}, series: "numbers"}, true
-}
-
-var (
-	rootOf      = regexp.MustCompile(`(?i)^(?:the )?(?:square root of |sqrt ?\(? ?)(\d+(?:\.\d+)?)\)?$`)
-	factorialOf = regexp.MustCompile(`(?i)^(?:the )?(?:factorial of (\d{1,4})|(\d{1,4}) ?(?:!|factorial))$`)
-	nth         = regexp.MustCompile(`(?i)^(?:the )?(\d{1,6})(?:st|nd|rd|th) (prime|fibonacci)(?: number)?$`)
-)
-
-// result is a computation of one number.
-func result(title, value string, setup ...string) (computation, bool) {
-	setup = append(append([]string{"import math", ""}, setup...), "result = "+value)
-	return computation{title: title, setup: setup, values: []string{"result"}, series: "[result]", bars: true}, true
-}
-
-// readSingle reads what has one number as its value.
-func readSingle(text string) (computation, bool) {
-	if m := rootOf.FindStringSubmatch(text); m != nil {
-		return result("the square root of "+m[1], "math.sqrt("+normal(m[1])+")")
-	}
-	if m := factorialOf.FindStringSubmatch(text); m != nil {
-		n := normal(m[1] + m[2])
-		return result("the factorial of "+n, "math.factorial("+n+")")
-	}
-	m := nth.FindStringSubmatch(text)
-	if m == nil {
-		return computation{}, false
-	}
-	s, ok := firstOf(strings.ToLower(m[2])+" numbers", m[1])
-	if !ok {
-		return computation{}, false
-	}
-	c, ok := result("the "+strings.TrimPrefix(strings.ToLower(m[0]), "the "), "numbers[-1]", s.setup...)
-	c.series, c.bars = "numbers", false
-	return c, ok
-}
-
-// readExpression reads a calculation that is all of a text.
-func readExpression(text string) (computation, bool) {
-	e, ok := findExpression(text)
-	if !ok || signs.Replace(strings.TrimSpace(inSigns(text))) != e {
-		return computation{}, false
-	}
-	c, ok := result(e, strings.ReplaceAll(e, "^", "**"))
-	c.setup = c.setup[2:] // it has no functions
-	return c, ok
-}
-
-// readFormula reads a calculation with functions, such as "sin(1) + 2 pi".
-func readFormula(text string) (computation, bool) {
-	text = strings.ToLower(text)
-	value, hasX, ok := translate(text)
-	if !ok || hasX || !strings.ContainsAny(value, "(*/+-") || !strings.ContainsAny(value, "abcdefghijklmnopqrstuvwxyz") {
-		return computation{}, false
-	}
-	return result(text, value)
+	return c.report(out)
 }

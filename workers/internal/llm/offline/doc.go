@@ -11,9 +11,8 @@
 //     .             └─ no tool fits ──────────────────────────────────┴─► answer
 //
 //     A tool (an endpoint of httpRequest, a tool of an MCP server) is named by its name, or by all words of it.
-//     Its arguments are the JSON object in the message; what it says by name: "id: 7", "id = 7", "id is 7", "id 7";
-//     a choice that it mentions; and the one number, code or quoted text that can be nothing but the one argument
-//     that is left. Nothing is guessed: a tool that lacks something is not called, and the answer says what it needs.
+//     Its arguments are the JSON object in the message, and what it says by name: "id: 7", "id = 7". Nothing is guessed: a
+//     tool that lacks something is not called, and the answer says what it needs.
 //     Tools are asked for once a message, all at the same time. What their sources say is stated in the sources' own
 //     words, with a marker behind each sentence; a tool that failed, that a person refused, or that found nothing is
 //     named. Of documents, a passage counts that has the words asked for, whatever their language and however they are
@@ -24,12 +23,10 @@
 //     says that it cannot answer.
 //
 //     Where code can be run, it has the Python blocks of a message run as they are, with the files that "files: a.csv, b.csv"
-//     outside of them names and with documents whose ids stand there, and writes a program for what it can read whole: a calculation;
-//     "the sum (product, mean, median, minimum, maximum, standard deviation, variance, count) of" a list of numbers, of "the
-//     numbers (squares, cubes, primes, even numbers, factorials) from 1 to 10", of "the first 10 primes (Fibonacci numbers,
-//     powers of two)"; these numbers themselves; "the 10th prime", "5!", "the square root of 2", "sin(1) + 2 pi". "… and plot
-//     it", or "plot" before it, plots the numbers; "plot sin(x) from 0 to 10" plots a function. The answer is what the program
-//     printed and left, or the error that ended it. What is not wholly read is not computed.
+//     outside of them names and with documents whose ids stand there. It writes a program for a calculation, and for "the sum
+//     (product, count, mean, median, minimum, maximum, standard deviation, variance) of" a list of numbers or of "the numbers
+//     (squares, cubes) from 1 to 10", or these numbers themselves. "… and plot it", or "plot" before it, plots the numbers. The
+//     answer is what the program printed and left, or the error that ended it.
 //
 //   - "offline/echo" answers "echo: " and the message, exactly and at once.
 //

@@ -51,20 +51,14 @@ func scenes() map[string]scene {
 		"computed": {"Compute the mean and the median of 1, 2 and 6 and plot them, please.", []llm.ToolResult{
 			gave("codeExecution", `{"stdout":"3\n2\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":1234}]}`),
 		}},
-		"computed_list": {"the first 4 primes", []llm.ToolResult{gave("codeExecution", `{"stdout":"2, 3, 5, 7\n","stderr":"","files":[]}`)}},
-		"plotted": {"plot sin(x) from 0 to 10", []llm.ToolResult{
-			gave("codeExecution", `{"stdout":"-0.99\n0.98\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":1234}]}`),
-		}},
-		"calculated_plotted": {"compute 17 * 23 and plot it", []llm.ToolResult{
-			gave("codeExecution", `{"stdout":"391\n","stderr":"","files":[{"id":"file_1","name":"plot.png","mimeType":"image/png","bytes":1234}]}`),
-		}},
+		"computed_list": {"the cubes of 2 to 4", []llm.ToolResult{gave("codeExecution", `{"stdout":"8, 27, 64\n","stderr":"","files":[]}`)}},
 		"no_matplotlib": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
 			gave("codeExecution", `{"stdout":"6\nThere is no plot: matplotlib is not installed.\n","stderr":"","files":[]}`),
 		}},
 		"plot_not_kept": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
 			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the session's or the organization's files take up all the space that they may."}`),
 		}},
-		"computed_limit": {"compute the total of the primes below 999999999", []llm.ToolResult{{
+		"computed_limit": {"compute the total of the squares from 1 to 999999999", []llm.ToolResult{{
 			Name: "codeExecution", Failed: true,
 			Output: []byte(`{"error":"The program used more than 10 s of CPU time.","stdout":"","stderr":"","files":[],"limit":"cpu"}`),
 		}}},

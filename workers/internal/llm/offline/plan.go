@@ -141,7 +141,7 @@ func isQuestion(message string) bool {
 }
 
 // codeFor gives Python for a message with code blocks or a calculation, and where a program can be run for any computation
-// that is understood, "" for any other; and says what a computation lacks, or what of the message is not run.
+// that is understood, "" for any other; and says what of the message is not run.
 func codeFor(message string, runs bool) (code, lack string) {
 	if b := readBlocks(message); b.any {
 		if runs {
@@ -150,12 +150,8 @@ func codeFor(message string, runs bool) (code, lack string) {
 		return b.code, lack
 	}
 	if runs {
-		c, lack, ok := compute(message)
-		if ok {
+		if c, ok := compute(message); ok {
 			return c.program(), ""
-		}
-		if lack != "" {
-			return "", lack
 		}
 	}
 	if e, ok := findExpression(message); ok {

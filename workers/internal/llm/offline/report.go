@@ -42,8 +42,8 @@ type said struct {
 // report says what became of a call that gave no sources.
 func report(r llm.ToolResult, message string) string {
 	if program, ok := ofProgram(r); ok {
-		if told := toldOf(message, program); told != "" && !r.Failed {
-			return told
+		if results := computed(message, program); results != "" && !r.Failed {
+			return results
 		}
 		return codeReport(r.Name, r.Failed, program)
 	}

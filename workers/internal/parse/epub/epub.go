@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"path"
 	"strings"
@@ -99,23 +98,16 @@ func unlocked(a *pack.Archive) error {
 	if err != nil {
 		return err
 	}
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
+	return e.Each(func(s xml.StartElement) error {
+		if s.Name.Local != "CipherReference" {
 			return nil
-		}
-		if err != nil {
-			return err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok || s.Name.Local != "CipherReference" {
-			continue
 		}
 		switch strings.ToLower(path.Ext(pack.Attr(s, "URI"))) {
 		case ".xhtml", ".html", ".htm", ".xml", ".opf", ".ncx", "":
 			return locked
 		}
-	}
+		return nil
+	})
 }
 
 // open reads the package document.
@@ -132,19 +124,9 @@ func open(a *pack.Archive) (*book, error) {
 		return nil, err
 	}
 	b := &book{items: map[string]item{}}
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if s, ok := t.(xml.StartElement); ok {
-			if err := b.element(e, s, path.Dir(root)); err != nil {
-				return nil, err
-			}
-		}
+	err = e.Each(func(s xml.StartElement) error { return b.element(e, s, path.Dir(root)) })
+	if err != nil {
+		return nil, err
 	}
 	if len(b.spine) == 0 {
 		return nil, incomplete()
@@ -198,18 +180,20 @@ func rootFile(a *pack.Archive) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			return "", incomplete()
+	root, found := "", false
+	err = e.Each(func(s xml.StartElement) error {
+		if s.Name.Local == "rootfile" && !found {
+			root, found = place("", pack.Attr(s, "full-path")), true
 		}
-		if err != nil {
-			return "", err
-		}
-		if s, ok := t.(xml.StartElement); ok && s.Name.Local == "rootfile" {
-			return place("", pack.Attr(s, "full-path")), nil
-		}
+		return nil
+	})
+	switch {
+	case found:
+		return root, nil
+	case err != nil:
+		return "", err
 	}
+	return "", incomplete()
 }
 
 func incomplete() error {

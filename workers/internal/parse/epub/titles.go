@@ -3,7 +3,6 @@ package epub
 import (
 	"encoding/xml"
 	"errors"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -60,25 +59,14 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 		return err
 	}
 	title := ""
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return nil //nolint:nilerr // titles are not worth failing for
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
+	_ = e.Each(func(s xml.StartElement) (err error) { // titles are not worth failing for
 		switch s.Name.Local {
 		case "text":
-			if title, err = e.Text(); err != nil {
-				return nil //nolint:nilerr // the same
-			}
+			title, err = e.Text()
 		case "content":
 			enter(titles, place(path.Dir(part), pack.Attr(s, "src")), title)
 		}
-	}
+		return err
+	})
+	return nil
 }

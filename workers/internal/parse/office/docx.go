@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/xml"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 
@@ -111,20 +109,16 @@ func (w *word) body(content []byte) error {
 		}
 	}
 	w.e = pack.NewElements(content)
-	for {
-		t, err := w.e.Next()
-		if errors.Is(err, io.EOF) {
-			return w.flushNotes()
+	err := w.e.Each(func(s xml.StartElement) error {
+		if s.Name.Local != "body" {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-		if s, ok := t.(xml.StartElement); ok && s.Name.Local == "body" {
-			if err := w.blocks(); err != nil {
-				return err
-			}
-		}
+		return w.blocks()
+	})
+	if err != nil {
+		return err
 	}
+	return w.flushNotes()
 }
 
 // on is what an element says that is there or not.
@@ -143,26 +137,16 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 		return none(err)
 	}
 	w.e, w.breaks = e, func(xml.StartElement) bool { return false }
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
+	return e.Each(func(s xml.StartElement) error {
+		if s.Name.Local != kind {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok || s.Name.Local != kind {
-			continue
-		}
 		texts, err := w.hold(w.blocks)
-		if err != nil {
-			return err
-		}
 		if of := pack.Attr(s, "type"); of != "separator" && of != "continuationSeparator" && of != "continuationNotice" {
 			w.notes[kind+pack.Attr(s, "id")] = texts
 		}
-	}
+		return err
+	})
 }
 
 // hold gives the texts of the blocks that a function tells.
@@ -197,34 +181,27 @@ func (w *word) pass(s xml.StartElement) (bool, error) {
 	return true, w.e.Skip()
 }
 
+// each calls f for each element in the one whose start was given last, but for those that are not read.
+func (w *word) each(f func(s xml.StartElement) error) error {
+	return w.e.Each(func(s xml.StartElement) error {
+		if skipped, err := w.pass(s); skipped || err != nil {
+			return err
+		}
+		return f(s)
+	})
+}
+
 // blocks reads the paragraphs and tables up to the end of the element whose start was given last.
 func (w *word) blocks() error {
-	for depth := w.e.Depth(); w.e.Depth() >= depth; {
-		t, err := w.e.Next()
-		if err != nil {
-			return err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
-		if skipped, err := w.pass(s); skipped || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
-		}
+	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {
 		case "p":
-			err = w.paragraph()
+			return w.paragraph()
 		case "tbl":
-			err = w.table()
+			return w.table()
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (w *word) put(b document.Block) error {

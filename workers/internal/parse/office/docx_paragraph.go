@@ -124,21 +124,7 @@ func (w *word) tell(p *wordParagraph) error {
 
 // paragraphProperties reads what a paragraph is.
 func (w *word) paragraphProperties(p *wordParagraph) error {
-	for depth := w.e.Depth(); w.e.Depth() >= depth; {
-		t, err := w.e.Next()
-		if err != nil {
-			return err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
-		if skipped, err := w.pass(s); skipped || err != nil {
-			if err != nil {
-				return err
-			}
-			continue
-		}
+	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {
 		case "pStyle":
 			p.style = pack.Attr(s, "val")
@@ -150,12 +136,9 @@ func (w *word) paragraphProperties(p *wordParagraph) error {
 			}
 		case "pageBreakBefore":
 			if w.breaks(s) {
-				err = w.nextPage()
+				return w.nextPage()
 			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }

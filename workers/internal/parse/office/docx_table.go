@@ -45,39 +45,32 @@ func (w *word) table() error {
 	defer func() { w.row = outer }()
 	columns, rows := 0, 0
 	var first *tableRow // held until it is known that others follow
-	for depth := w.e.Depth(); w.e.Depth() >= depth; {
-		t, err := w.e.Next()
-		if err != nil {
-			return err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
+	err := w.e.Each(func(s xml.StartElement) (err error) {
 		switch s.Name.Local {
 		case "tblGrid":
 			columns, err = w.grid()
 		case "tr":
 			if columns == 1 {
-				err = w.blocks()
-				break
+				return w.blocks()
 			}
-			var r *tableRow
-			if r, err = w.tableRow(); err != nil {
+			r, err := w.tableRow()
+			if err != nil {
 				return err
 			}
 			if rows++; rows == 1 {
 				first = r
-				break
+				return nil
 			}
-			err = w.tellRows(first, r, columns)
+			before := first
 			first = nil
+			return w.tellRows(before, r, columns)
 		default:
 			_, err = w.pass(s)
 		}
-		if err != nil {
-			return err
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	if first != nil {
 		if err := w.tellRow(first); err != nil {
@@ -99,16 +92,13 @@ func (w *word) tellRows(first, r *tableRow, columns int) error {
 }
 
 func (w *word) grid() (columns int, err error) {
-	for depth := w.e.Depth(); w.e.Depth() >= depth; {
-		t, err := w.e.Next()
-		if err != nil {
-			return 0, err
-		}
-		if s, ok := t.(xml.StartElement); ok && s.Name.Local == "gridCol" {
+	err = w.e.Each(func(s xml.StartElement) error {
+		if s.Name.Local == "gridCol" {
 			columns++
 		}
-	}
-	return columns, nil
+		return nil
+	})
+	return columns, err
 }
 
 func (w *word) tellRow(r *tableRow) error {
@@ -133,15 +123,7 @@ func (w *word) tableRow() (*tableRow, error) {
 	outer := w.row
 	w.row = r
 	defer func() { w.row = outer }()
-	for depth := w.e.Depth(); w.e.Depth() >= depth; {
-		t, err := w.e.Next()
-		if err != nil {
-			return nil, err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
+	err := w.e.Each(func(s xml.StartElement) (err error) {
 		switch s.Name.Local {
 		case "trPr":
 			r.head, err = w.headRow()
@@ -150,40 +132,27 @@ func (w *word) tableRow() (*tableRow, error) {
 		default:
 			_, err = w.pass(s)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+		return err
+	})
+	return r, err
 }
 
 // headRow reads what a row is.
 func (w *word) headRow() (head bool, err error) {
-	for depth := w.e.Depth(); w.e.Depth() >= depth; {
-		t, err := w.e.Next()
-		if err != nil {
-			return false, err
-		}
-		if s, ok := t.(xml.StartElement); ok && s.Name.Local == "tblHeader" {
+	err = w.e.Each(func(s xml.StartElement) error {
+		if s.Name.Local == "tblHeader" {
 			head = on(s)
 		}
-	}
-	return head, nil
+		return nil
+	})
+	return head, err
 }
 
 // cell reads a cell; one that spans several columns is followed by empty ones.
 func (w *word) cell(r *tableRow) error {
 	span := 1
 	texts, err := w.hold(func() error {
-		for depth := w.e.Depth(); w.e.Depth() >= depth; {
-			t, err := w.e.Next()
-			if err != nil {
-				return err
-			}
-			s, ok := t.(xml.StartElement)
-			if !ok {
-				continue
-			}
+		return w.e.Each(func(s xml.StartElement) (err error) {
 			switch s.Name.Local {
 			case "gridSpan":
 				span, _ = strconv.Atoi(pack.Attr(s, "val"))
@@ -195,11 +164,8 @@ func (w *word) cell(r *tableRow) error {
 			default:
 				_, err = w.pass(s)
 			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+			return err
+		})
 	})
 	if err != nil || len(r.cells) >= maxSpan {
 		return err

@@ -2,8 +2,6 @@ package office
 
 import (
 	"encoding/xml"
-	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -30,27 +28,12 @@ type drawing struct {
 }
 
 func (d *drawing) read() error {
-	for {
-		t, err := d.e.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
+	return d.e.Each(func(s xml.StartElement) error {
 		if d.chosen.skip(s.Name.Local, d.e.Depth()) {
-			err = d.e.Skip()
-		} else {
-			err = d.element(s)
+			return d.e.Skip()
 		}
-		if err != nil {
-			return err
-		}
-	}
+		return d.element(s)
+	})
 }
 
 func (d *drawing) element(s xml.StartElement) error {
@@ -148,15 +131,7 @@ func (d *drawing) words() (text string, bullet int, err error) {
 // tableRow tells a row up to its end.
 func (d *drawing) tableRow() error {
 	var cells [][]string // by paragraph
-	for depth := d.e.Depth(); d.e.Depth() >= depth; {
-		t, err := d.e.Next()
-		if err != nil {
-			return err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
+	err := d.e.Each(func(s xml.StartElement) error {
 		switch s.Name.Local {
 		case "tc":
 			cells = append(cells, nil)
@@ -175,6 +150,10 @@ func (d *drawing) tableRow() error {
 				Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, which is more than is read.",
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	texts := make([]string, len(cells))
 	for i, paragraphs := range cells {

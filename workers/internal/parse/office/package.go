@@ -3,7 +3,6 @@ package office
 import (
 	"encoding/xml"
 	"errors"
-	"io"
 	"path"
 	"strings"
 
@@ -25,24 +24,18 @@ func relations(a *pack.Archive, of string) (map[string]relation, error) {
 		return nil, err
 	}
 	all := map[string]relation{}
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok || s.Name.Local != "Relationship" || pack.Attr(s, "TargetMode") == "External" {
-			continue
+	err = e.Each(func(s xml.StartElement) error {
+		if s.Name.Local != "Relationship" || pack.Attr(s, "TargetMode") == "External" {
+			return nil
 		}
 		target := pack.Attr(s, "Target")
 		if !strings.HasPrefix(target, "/") {
 			target = dir + target
 		}
 		all[pack.Attr(s, "Id")] = relation{kind: path.Base(pack.Attr(s, "Type")), part: strings.TrimPrefix(path.Clean(target), "/")}
-	}
+		return nil
+	})
+	return all, err
 }
 
 // related is the part of a kind that belongs to another; "" when there is none.
@@ -77,28 +70,16 @@ func properties(a *pack.Archive) (document.Info, error) {
 	if err != nil {
 		return info, none(err)
 	}
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			return info, nil
+	_ = e.Each(func(s xml.StartElement) (err error) { // what is said of a document is not worth failing for
+		switch s.Name.Local {
+		case "title":
+			info.Title, err = e.Text()
+		case "language":
+			info.Language, err = e.Text()
 		}
-		if err != nil {
-			return info, nil //nolint:nilerr // what is said of a document is not worth failing for
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok || s.Name.Local != "title" && s.Name.Local != "language" {
-			continue
-		}
-		text, err := e.Text()
-		if err != nil {
-			return info, nil //nolint:nilerr // the same
-		}
-		if s.Name.Local == "title" {
-			info.Title = text
-		} else {
-			info.Language = text
-		}
-	}
+		return err
+	})
+	return info, nil
 }
 
 // none makes of a part's absence no error.

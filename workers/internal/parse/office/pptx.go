@@ -3,9 +3,7 @@ package office
 import (
 	"context"
 	"encoding/xml"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -73,24 +71,18 @@ func slidesOf(a *pack.Archive, part string) ([]string, error) {
 		return nil, err
 	}
 	var slides []string
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			return slides, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		s, ok := t.(xml.StartElement)
-		if !ok || s.Name.Local != "sldId" {
-			continue
+	err = e.Each(func(s xml.StartElement) error {
+		if s.Name.Local != "sldId" {
+			return nil
 		}
 		for _, attr := range s.Attr {
 			if r, ok := rels[attr.Value]; ok && attr.Name.Local == "id" && attr.Name.Space != "" && a.Has(r.part) {
 				slides = append(slides, r.part)
 			}
 		}
-	}
+		return nil
+	})
+	return slides, err
 }
 
 // slide is what a slide says.

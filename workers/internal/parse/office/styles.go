@@ -2,8 +2,6 @@ package office
 
 import (
 	"encoding/xml"
-	"errors"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,18 +31,7 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 		return all, none(err)
 	}
 	var s *style
-	for {
-		t, err := e.Next()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		start, ok := t.(xml.StartElement)
-		if !ok {
-			continue
-		}
+	err = e.Each(func(start xml.StartElement) error {
 		switch val := pack.Attr(start, "val"); start.Name.Local {
 		case "style":
 			s = &style{outline: -1}
@@ -56,7 +43,9 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 				s.set(start.Name.Local, val)
 			}
 		}
-	}
+		return nil
+	})
+	return all, err
 }
 
 // maxName bounds what a style says, in bytes: it is looked at for each paragraph that has the style.

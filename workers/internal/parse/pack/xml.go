@@ -79,6 +79,26 @@ func (e *Elements) Next() (xml.Token, error) {
 	}
 }
 
+// Each calls f for each element in the one whose start was given last, up to its end; before the first one, in the document. f may
+// read an element to its end: else its elements follow.
+func (e *Elements) Each(f func(s xml.StartElement) error) error {
+	for depth := e.depth; e.depth >= depth; {
+		t, err := e.Next()
+		if depth == 0 && errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if s, ok := t.(xml.StartElement); ok {
+			if err := f(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Skip passes over the element whose start was given last.
 func (e *Elements) Skip() error {
 	for depth := e.depth; e.depth >= depth; {

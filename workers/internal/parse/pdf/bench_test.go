@@ -24,7 +24,7 @@ func BenchmarkLayout(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	printed, err := exec.CommandContext(b.Context(), "pdftotext", "-bbox-layout", path, "-").Output()
+	printed, err := exec.CommandContext(b.Context(), "pdftotext", "-tsv", path, "-").Output()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func BenchmarkLayout(b *testing.B) {
 		part := newRange(1, 0)
 		go func() {
 			defer close(part.pages)
-			part.err = part.scan(b.Context(), newScanner(bytes.NewReader(printed), 1), &r.ranges.spare)
+			part.err = part.scan(b.Context(), newScanner(bytes.NewReader(printed), 1, 1), &r.ranges.spare)
 		}()
 		if err := r.follow(b.Context(), part); !errors.Is(err, io.EOF) {
 			b.Fatal(err)

@@ -2,6 +2,6 @@
 // installed. It runs in the sandboxed child only, and so do the programs.
 //
 //	pdfinfo ─────────────────────► pages, title
-//	pdftotext -bbox-layout ─► scan ─► page ─► layout ─► blocks
-//	         page without words ─► pdftoppm ─► tesseract ┘
+//	pdftotext -tsv ─► scanner ─► page ─► layout ─► blocks
+//	         page without words ─► pdftoppm ─► tesseract tsv ┘
 package pdf

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -26,8 +27,8 @@ const (
 	ocrShare     = 0.75
 	maxLanguages = 8
 	tsvSize      = 16 << 20
-	// least is the confidence, of 100, below which a word is taken for a stain.
-	least = 20
+	// leastConfidence is the least confidence, of 100, of a word.
+	leastConfidence = 20
 	// recognizedBody makes heights count for less, for those of recognized lines depend on which letters are in them.
 	recognizedScale = 1.25
 )
@@ -174,11 +175,13 @@ func uniform(image []byte) bool {
 func (m *images) recognize(ctx context.Context, p *page, image string, pixel float64) {
 	dpi := strconv.Itoa(int(72/pixel + 0.5))
 	text, err := output(ctx, tsvSize, []string{"OMP_THREAD_LIMIT=1"}, "tesseract", image, "stdout", "-l", m.langs, "--dpi", dpi, "tsv")
+	if err == nil {
+		err = p.fill(bytes.NewReader(text), pixel)
+	}
 	if err != nil {
 		m.failed = append(m.failed, p.number)
 		return
 	}
-	p.fill(string(text), pixel)
 	if len(p.words) == 0 {
 		m.blank = append(m.blank, p.number)
 		return
@@ -186,86 +189,20 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 	m.recognized = append(m.recognized, p.number)
 }
 
-// The columns of what tesseract prints.
-const (
-	tsvLevel = iota
-	_
-	tsvBlock
-	tsvParagraph
-	tsvLine
-	_
-	tsvLeft
-	tsvTop
-	tsvWidth
-	tsvHeight
-	tsvConfidence
-	tsvText
-	tsvColumns
-)
-
-const tsvWordLevel = 5
-
-// fill puts recognized words on a page. Each is as high as its line, so that its letters do not count.
-func (p *page) fill(tsv string, pixel float64) {
-	p.logical = true
-	var at [3]string // block, paragraph and line
-	for row := range strings.Lines(tsv) {
-		cells := strings.SplitN(strings.TrimRight(row, "\n"), "\t", tsvColumns)
-		if len(cells) < tsvColumns || cells[tsvLevel] != strconv.Itoa(tsvWordLevel) {
-			continue
-		}
-		text := strings.TrimSpace(cells[tsvText])
-		if sure, err := strconv.ParseFloat(cells[tsvConfidence], 64); err != nil || sure < least || text == "" {
-			continue
-		}
-		where := [3]string{cells[tsvBlock], cells[tsvParagraph], cells[tsvLine]}
-		if len(p.blocks) == 0 || where[0] != at[0] || where[1] != at[1] {
-			p.flows++
-			p.blocks = append(p.blocks, block{first: len(p.lines), end: len(p.lines), flow: p.flows})
-			at[2] = ""
-		}
-		b := &p.blocks[len(p.blocks)-1]
-		if where != at {
-			p.lines = append(p.lines, line{first: len(p.words), end: len(p.words)})
-			b.end = len(p.lines)
-		}
-		at = where
-		p.addRecognized(b, text, placeOf(cells, pixel))
+// fill adds recognized words to a page. Each gets the height of its line, because that of a word depends on its letters.
+func (p *page) fill(tsv io.Reader, pixel float64) error {
+	width, height := p.width, p.height
+	number := p.number
+	if err := newScanner(tsv, 1, pixel).next(p); err != nil {
+		return err
 	}
-	p.levelWords()
-}
-
-func (p *page) addRecognized(b *block, text string, place box) {
-	l := &p.lines[len(p.lines)-1]
-	from := len(p.text)
-	p.text = append(p.text, text...)
-	p.words = append(p.words, word{place, from, len(p.text)})
-	if l.end == l.first {
-		l.box = place
-	}
-	if b.x1 == 0 && b.y1 == 0 {
-		b.box = place
-	}
-	l.box, b.box = l.box.with(place), b.box.with(place)
-	l.end = len(p.words)
-}
-
-// levelWords gives words the height of their lines.
-func (p *page) levelWords() {
+	p.number, p.width, p.height, p.logical = number, width, height, true
 	for _, l := range p.lines {
 		for i := l.first; i < l.end; i++ {
 			p.words[i].y0, p.words[i].y1 = l.y0, l.y1
 		}
 	}
-}
-
-func placeOf(cells []string, pixel float64) box {
-	var n [4]float64
-	for i := range n {
-		whole, _ := strconv.Atoi(cells[tsvLeft+i]) // not a number is nowhere
-		n[i] = float64(whole) * pixel
-	}
-	return box{n[0], n[1], n[0] + n[2], n[1] + n[3]}
+	return nil
 }
 
 // recognizedBody is the height of the body's lines on a page that was recognized, as tellPage takes it.

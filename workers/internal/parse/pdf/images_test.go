@@ -53,15 +53,22 @@ func TestUniform(t *testing.T) {
 func TestRecognizedWords(t *testing.T) {
 	t.Parallel()
 	const tsv = "level\tpage_num\tblock_num\tpar_num\tline_num\tword_num\tleft\ttop\twidth\theight\tconf\ttext\n" +
+		"1\t1\t0\t0\t0\t0\t0\t0\t2480\t3508\t-1\t\n" +
 		"4\t1\t1\t1\t1\t0\t300\t300\t900\t60\t-1\t\n" +
 		"5\t1\t1\t1\t1\t1\t300\t310\t200\t40\t96.1\tGood\n" +
 		"5\t1\t1\t1\t1\t2\t600\t300\t200\t60\t91\tday\n" +
+		"4\t1\t1\t1\t2\t0\t300\t400\t500\t40\t-1\t\n" +
 		"5\t1\t1\t1\t2\t1\t300\t400\t200\t40\t90\tagain\n" +
 		"5\t1\t1\t1\t2\t2\t600\t400\t200\t40\t5\tst@in\n" +
+		"2\t1\t2\t0\t0\t0\t300\t800\t500\t40\t-1\t\n" +
+		"3\t1\t2\t1\t0\t0\t300\t800\t500\t40\t-1\t\n" +
+		"4\t1\t2\t1\t1\t0\t300\t800\t500\t40\t-1\t\n" +
 		"5\t1\t2\t1\t1\t1\t300\t800\t200\t40\t90\tOther\n" +
 		"5\t1\tbroken\n"
-	p := &page{number: 1}
-	p.fill(tsv, 0.24)
+	p := &page{number: 7, width: 595}
+	if err := p.fill(strings.NewReader(tsv), 0.24); err != nil || p.number != 7 || p.width != 595 {
+		t.Fatalf("%+v, %v", p, err)
+	}
 	var lines []string
 	for _, l := range p.lines {
 		lines = append(lines, p.lineText(l, true))

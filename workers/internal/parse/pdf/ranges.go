@@ -43,7 +43,7 @@ func newRange(first, last int) *pageRange {
 // read has a process read the pages; spare are those to be used again.
 func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	defer close(r.pages)
-	args := []string{"-bbox-layout", "-enc", "UTF-8", "-f", strconv.Itoa(r.first)}
+	args := []string{"-tsv", "-enc", "UTF-8", "-f", strconv.Itoa(r.first)}
 	if r.last > 0 {
 		args = append(args, "-l", strconv.Itoa(r.last))
 	}
@@ -52,13 +52,13 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 		r.err = err
 		return
 	}
-	err = r.scan(ctx, newScanner(text.stdout, r.first), spare)
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	err = r.scan(ctx, newScanner(text.stdout, r.first, 1), spare)
+	if !errors.Is(err, io.EOF) {
 		r.err = abandon(text, err)
 		return
 	}
 	r.err = text.finish()
-	if r.err == nil && (r.told == 0 || errors.Is(err, io.ErrUnexpectedEOF)) {
+	if r.err == nil && r.told == 0 {
 		r.err = errDamaged
 	}
 	r.damaged = text.damaged()

@@ -3,11 +3,11 @@ package plain
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"parley/workers/internal/document"
 	"parley/workers/internal/parse"
@@ -26,19 +26,18 @@ const (
 // JSON reads JSON and JSON Lines: an object of an array is a row, any other value a line that begins with its path.
 func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
-	if deep(text) {
+	values, deep := survey(text)
+	if deep {
 		return document.Info{}, &document.Failure{
 			Code:    document.TooLarge,
 			Message: fmt.Sprintf("Values of the document stand more than %d deep in each other, which is deeper than is read.", maxNesting),
 		}
 	}
-	values := count(text)
 	if values == 0 {
 		info := document.Info{Notes: []string{"The file is not valid JSON, and was read as plain text."}}
 		return info, tellText(ctx, text, out)
 	}
-	r := reading{ctx: ctx.Err, decoder: json.NewDecoder(strings.NewReader(text)), out: out}
-	r.decoder.UseNumber()
+	r := reading{ctx: ctx.Err, tokens: tokens(text), out: out}
 	var top pairs
 	var err error
 	if values == 1 {
@@ -52,42 +51,30 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return document.Info{}, r.lines(&top)
 }
 
-// deep reports nesting beyond the limit, without following it.
-func deep(text string) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxNesting {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
+// tokens returns a tokenizer of a document. Duplicate names are read one by one, and half surrogate pairs as U+FFFD.
+func tokens(text string) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBufferString(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// count is how many values there are, one behind the other; 0 when it is no JSON.
-func count(text string) int {
-	if json.Valid([]byte(text)) {
-		return 1
-	}
-	d := json.NewDecoder(strings.NewReader(text))
-	for n := 0; ; n++ {
-		var v json.RawMessage
-		if err := d.Decode(&v); errors.Is(err, io.EOF) {
-			return n
-		} else if err != nil {
-			return 0
+// survey counts the values that follow each other in the text, and reports nesting beyond the limit. It returns 0 if the
+// text is not JSON: a text that begins with a number is none.
+func survey(text string) (values int, deep bool) {
+	in := tokens(text)
+	scalar := false
+	for {
+		t, err := in.ReadToken()
+		if err != nil {
+			if !errors.Is(err, io.EOF) || scalar && values > 1 {
+				values = 0
+			}
+			return values, false
 		}
-		if v = bytes.TrimSpace(v); n == 0 && len(v) > 0 && v[0] != '{' && v[0] != '[' { // text that begins with a number
-			return 0
+		switch depth := in.StackDepth(); {
+		case depth > maxNesting:
+			return values, true
+		case depth == 0:
+			values++
+			scalar = scalar || values == 1 && t.Kind() != '}' && t.Kind() != ']'
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package plain
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"parley/workers/internal/document"
 	"parley/workers/internal/parse"
@@ -15,11 +15,11 @@ import (
 
 // reading reads a document value by value: no more of it is held than one object's own values.
 type reading struct {
-	ctx     func() error
-	decoder *json.Decoder
-	out     *parse.Writer
-	head    []string // the names of the columns of the rows told last
-	table   string   // the array that they are of
+	ctx    func() error
+	tokens *jsontext.Decoder
+	out    *parse.Writer
+	head   []string // the names of the columns of the rows told last
+	table  string   // the array that they are of
 }
 
 // pair is a value with its path.
@@ -33,19 +33,18 @@ type pairs struct {
 
 // next reads a value.
 func (r *reading) next(path string, into *pairs) error {
-	t, err := r.decoder.Token()
+	t, err := r.tokens.ReadToken()
 	if err != nil {
 		return fmt.Errorf("reading a value: %w", err)
 	}
 	return r.value(path, t, into)
 }
 
-func (r *reading) value(path string, t json.Token, into *pairs) error {
-	switch t := t.(type) {
-	case json.Delim:
-		if t == '[' {
-			return r.array(path, into)
-		}
+func (r *reading) value(path string, t jsontext.Token, into *pairs) error {
+	switch t.Kind() {
+	case '[':
+		return r.elements(path, into)
+	case '{':
 		return r.object(path, into)
 	default:
 		return r.add(path, scalar(t), into)
@@ -53,32 +52,26 @@ func (r *reading) value(path string, t json.Token, into *pairs) error {
 }
 
 // scalar is the text of a value that is neither object nor array; null says nothing.
-func scalar(t json.Token) string {
-	switch t := t.(type) {
-	case string:
-		return t
-	case json.Number:
-		return t.String()
-	case bool:
-		return strconv.FormatBool(t)
-	default:
+func scalar(t jsontext.Token) string {
+	if t.Kind() == 'n' {
 		return ""
 	}
+	return t.String()
 }
 
 func (r *reading) object(path string, into *pairs) error {
-	for r.decoder.More() {
-		t, err := r.decoder.Token()
+	for {
+		t, err := r.tokens.ReadToken()
 		if err != nil {
 			return fmt.Errorf("reading a key: %w", err)
 		}
-		name, _ := t.(string)
-		if err := r.next(join(path, name), into); err != nil {
+		if t.Kind() == '}' {
+			return nil
+		}
+		if err := r.next(join(path, t.String()), into); err != nil {
 			return err
 		}
 	}
-	_, err := r.decoder.Token()
-	return err
 }
 
 // maxPath bounds the path of a value, in bytes: each value is written with its own.
@@ -98,31 +91,23 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func (r *reading) array(path string, into *pairs) error {
-	if err := r.elements(path, into); err != nil {
-		return err
-	}
-	_, err := r.decoder.Token()
-	return err
-}
-
 // elements reads the values of an array, or those that stand one behind the other.
 func (r *reading) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
-	for i := 0; r.decoder.More(); i++ {
+	for i := 0; ; i++ {
 		if i%1000 == 0 && r.ctx() != nil {
 			return r.ctx()
 		}
-		t, err := r.decoder.Token()
-		if errors.Is(err, io.EOF) {
+		t, err := r.tokens.ReadToken()
+		if errors.Is(err, io.EOF) || t.Kind() == ']' {
 			break
 		}
 		if err != nil {
 			return fmt.Errorf("reading an element: %w", err)
 		}
-		if delim, ok := t.(json.Delim); ok {
-			if err := r.element(path, index(path, i), delim, into); err != nil {
+		if kind := t.Kind(); kind == '{' || kind == '[' {
+			if err := r.element(path, index(path, i), t, into); err != nil {
 				return err
 			}
 			continue
@@ -153,7 +138,7 @@ func index(path string, i int) string {
 }
 
 // element reads an object or array of an array.
-func (r *reading) element(table, path string, opens json.Delim, into *pairs) error {
+func (r *reading) element(table, path string, opens jsontext.Token, into *pairs) error {
 	if err := r.lines(into); err != nil { // what stands before it, in its order
 		return err
 	}
@@ -162,7 +147,7 @@ func (r *reading) element(table, path string, opens json.Delim, into *pairs) err
 	if err := r.value(path, opens, &own); err != nil {
 		return err
 	}
-	if opens == '{' && !own.told && rowLike(own.all) {
+	if opens.Kind() == '{' && !own.told && rowLike(own.all) {
 		return r.row(table, path, own.all)
 	}
 	return r.lines(&own)

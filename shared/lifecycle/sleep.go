@@ -1,0 +1,18 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+)
+
+// Sleep waits for d, or until ctx ends: then it returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,215 @@
+// Package yamldoc reads YAML documents whose mappings keep the order of their source, such as the OpenAPI document.
+package yamldoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	yaml "github.com/oasdiff/yaml3"
+)
+
+// Object is a mapping. The values of its items are Object, []any, string, int, float64, bool and nil.
+type Object []Item
+
+// Item is a member of an object.
+type Item struct {
+	Key   string
+	Value any
+}
+
+// Parse reads a document that is a mapping. It is for documents of our own: aliases are not bounded.
+func Parse(raw []byte) (Object, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(raw, &root); err != nil {
+		return nil, fmt.Errorf("reading YAML: %w", err)
+	}
+	value, err := valueOf(&root)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := value.(Object)
+	if !ok {
+		return nil, errors.New("the document is not a mapping")
+	}
+	return object, nil
+}
+
+func valueOf(node *yaml.Node) (any, error) {
+	switch node.Kind { //nolint:exhaustive // scalars follow
+	case yaml.DocumentNode:
+		return valueOf(node.Content[0])
+	case yaml.AliasNode:
+		return valueOf(node.Alias)
+	case yaml.SequenceNode:
+		list := make([]any, len(node.Content))
+		for i, entry := range node.Content {
+			value, err := valueOf(entry)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = value
+		}
+		return list, nil
+	case yaml.MappingNode:
+		object := make(Object, 0, len(node.Content)/2)
+		for i := 0; i < len(node.Content); i += 2 {
+			value, err := valueOf(node.Content[i+1])
+			if err != nil {
+				return nil, err
+			}
+			key := node.Content[i]
+			if merged, ok := value.(Object); ok && key.Tag == "!!merge" {
+				object = append(object, merged...)
+				continue
+			}
+			object = append(object, Item{key.Value, value})
+		}
+		return object, nil
+	}
+	if node.Tag == "!!timestamp" { // JSON has none
+		return node.Value, nil
+	}
+	var value any
+	if err := node.Decode(&value); err != nil {
+		return nil, fmt.Errorf("reading line %d: %w", node.Line, err)
+	}
+	return value, nil
+}
+
+// Get returns the value of a key, or nil.
+func (o Object) Get(key string) any {
+	for _, item := range o {
+		if item.Key == key {
+			return item.Value
+		}
+	}
+	return nil
+}
+
+// Has reports whether there is a key, even if its value is null.
+func (o Object) Has(key string) bool {
+	for _, item := range o {
+		if item.Key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// At returns the object at a path of keys, or nil.
+func (o Object) At(path ...string) Object {
+	for _, key := range path {
+		o, _ = o.Get(key).(Object)
+	}
+	return o
+}
+
+// Text returns the string of a key, or "".
+func (o Object) Text(key string) string {
+	text, _ := o.Get(key).(string)
+	return text
+}
+
+// Flag reports whether the value of a key is true.
+func (o Object) Flag(key string) bool { return o.Get(key) == true }
+
+// List returns the list of a key, or nil.
+func (o Object) List(key string) []any {
+	list, _ := o.Get(key).([]any)
+	return list
+}
+
+// Texts returns the strings in the list of a key.
+func (o Object) Texts(key string) []string { return only[string](o.List(key)) }
+
+// Objects returns the objects in the list of a key.
+func (o Object) Objects(key string) []Object { return only[Object](o.List(key)) }
+
+func only[T any](list []any) []T {
+	var out []T
+	for _, entry := range list {
+		if value, ok := entry.(T); ok {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// Members iterates over the items whose values are objects.
+func (o Object) Members() iter.Seq2[string, Object] {
+	return func(yield func(string, Object) bool) {
+		for _, item := range o {
+			if value, ok := item.Value.(Object); ok && !yield(item.Key, value) {
+				return
+			}
+		}
+	}
+}
+
+// maxReferences bounds a chain of references.
+const maxReferences = 32
+
+// Resolve follows the $ref of an object within the document o, until there is none.
+func (o Object) Resolve(from Object) (Object, error) {
+	for range maxReferences {
+		ref := from.Text("$ref")
+		if ref == "" {
+			return from, nil
+		}
+		path, local := strings.CutPrefix(ref, "#/")
+		if !local {
+			return nil, fmt.Errorf("%s is not in the document", ref)
+		}
+		if from = o.At(strings.Split(path, "/")...); from == nil {
+			return nil, fmt.Errorf("there is no %s", ref)
+		}
+	}
+	return nil, fmt.Errorf("%s refers to itself", from.Text("$ref"))
+}
+
+// JSON returns a value of a document as JSON, in the order of its objects and without escapes for HTML.
+func JSON(value any) ([]byte, error) {
+	var out bytes.Buffer
+	err := write(&out, value)
+	return out.Bytes(), err
+}
+
+func write(out *bytes.Buffer, value any) error {
+	switch v := value.(type) {
+	case Object:
+		return writeAll(out, '{', '}', len(v), func(i int) error {
+			if err := write(out, v[i].Key); err != nil {
+				return err
+			}
+			out.WriteByte(':')
+			return write(out, v[i].Value)
+		})
+	case []any:
+		return writeAll(out, '[', ']', len(v), func(i int) error { return write(out, v[i]) })
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	out.Truncate(out.Len() - 1) // the encoder's line feed
+	return nil
+}
+
+func writeAll(out *bytes.Buffer, open, end byte, n int, one func(i int) error) error {
+	out.WriteByte(open)
+	for i := range n {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if err := one(i); err != nil {
+			return err
+		}
+	}
+	out.WriteByte(end)
+	return nil
+}

@@ -1,0 +1,284 @@
+package pdf
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"parley/workers/internal/document"
+)
+
+const (
+	scanBuffer = 256 << 10
+	maxLine    = 1 << 20  // bytes of a row that are kept
+	maxPage    = 32 << 20 // bytes of a page's text
+	maxWords   = 4 << 20  // of a page
+)
+
+// box is a rectangle in points from the upper left corner.
+type box struct{ x0, y0, x1, y1 float64 }
+
+func (b box) with(o box) box {
+	return box{min(b.x0, o.x0), min(b.y0, o.y0), max(b.x1, o.x1), max(b.y1, o.y1)}
+}
+
+func (b box) height() float64 { return b.y1 - b.y0 }
+func (b box) width() float64  { return b.x1 - b.x0 }
+
+// word is a run of characters without space between them; its text lies in the page's.
+type word struct {
+	box
+
+	from, to int
+}
+
+// line is words, from left to right.
+type line struct {
+	box
+
+	first, end int // of words
+}
+
+// block is lines that stand together.
+type block struct {
+	box
+
+	first, end int // of lines
+	flow       int
+}
+
+// page is a page as poppler has laid it out. It is used again and again.
+type page struct {
+	number        int
+	width, height float64
+	text          []byte
+	words         []word
+	lines         []line
+	blocks        []block
+	flows         int
+	logical       bool // words are in the order in which they are read, whatever their direction
+}
+
+func (p *page) reset(number int) {
+	*p = page{number: number, text: p.text[:0], words: p.words[:0], lines: p.lines[:0], blocks: p.blocks[:0]}
+}
+
+// size is about how many bytes it takes.
+func (p *page) size() int64 {
+	const perWord, perLine, perBlock = 48, 48, 56
+	return int64(len(p.text) + perWord*len(p.words) + perLine*len(p.lines) + perBlock*len(p.blocks))
+}
+
+func (p *page) word(i int) []byte { return p.text[p.words[i].from:p.words[i].to] }
+
+// The columns of a row. In the third, pdftotext prints the number of a flow, which is several blocks, and tesseract that of a block,
+// which is several paragraphs.
+const (
+	tsvLevel = iota
+	tsvPage
+	tsvFlow
+	_
+	_
+	_
+	tsvLeft
+	tsvTop
+	tsvWidth
+	tsvHeight
+	tsvConfidence
+	tsvText
+	tsvColumns
+)
+
+// The levels of rows.
+const (
+	pageLevel = '1'
+	lineLevel = '4'
+	wordLevel = '5'
+)
+
+// scanner reads the rows that pdftotext -tsv and tesseract print: one for each page, block, line and word, each before what is in it.
+// It trusts neither program, because a document's words may contain line ends and tabs.
+type scanner struct {
+	in    *bufio.Reader
+	unit  float64 // points
+	long  []byte  // a row that did not fit into the buffer
+	read  int     // the number of the last page that began
+	ahead box     // of that page, when next has not returned it yet
+	begun bool    // there is such a page
+
+	flow       []byte // of the last row
+	block      bool   // the next word begins a block
+	line       bool   // the next word begins a line
+	insideWord bool   // the last row was a word's, and goes on after a line end
+}
+
+// newScanner scans rows whose first page has this number.
+func newScanner(r io.Reader, first int, unit float64) *scanner {
+	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), unit: unit, read: first - 1}
+}
+
+var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than is read."}
+
+// next reads the next page into p; io.EOF when there is none.
+func (s *scanner) next(p *page) error {
+	inside := false
+	for {
+		if s.begun {
+			if inside {
+				return nil
+			}
+			inside, s.begun, s.flow = true, false, nil
+			p.reset(s.read)
+			p.width, p.height = s.ahead.width(), s.ahead.height()
+		}
+		row, err := s.row()
+		switch {
+		case errors.Is(err, io.EOF) && inside:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := s.take(p, row, inside); err != nil {
+			return err
+		}
+	}
+}
+
+// take adds a row to the page. Rows before the first page, such as the head, are ignored.
+func (s *scanner) take(p *page, row []byte, inside bool) error {
+	var cells [tsvColumns][]byte
+	rest, whole := row, true
+	for i := 0; i < tsvText && whole; i++ {
+		cells[i], rest, whole = bytes.Cut(rest, []byte("\t"))
+	}
+	cells[tsvText] = rest
+	switch level := cells[tsvLevel]; {
+	case len(level) != 1 || level[0] < pageLevel || level[0] > wordLevel:
+		s.goOn(p, row)
+	case !whole:
+	case level[0] == pageLevel:
+		s.begin(&cells)
+	case !inside:
+	case level[0] == wordLevel:
+		s.word(p, &cells)
+	default:
+		s.insideWord, s.line = false, true
+		s.block = s.block || level[0] < lineLevel
+	}
+	if len(p.text) > maxPage || len(p.words) > maxWords {
+		return errTooMuch
+	}
+	return nil
+}
+
+// begin begins the next page. A word can forge a page's row, but the numbers stay in step with the pages of the document.
+func (s *scanner) begin(cells *[tsvColumns][]byte) {
+	if string(cells[tsvPage]) == strconv.Itoa(s.read+1) {
+		s.read, s.ahead, s.begun, s.insideWord = s.read+1, s.place(cells), true, false
+	}
+}
+
+// goOn continues the last word, if a line end in its text has split it.
+func (s *scanner) goOn(p *page, row []byte) {
+	if s.insideWord {
+		p.text = append(append(p.text, ' '), row...)
+		p.words[len(p.words)-1].to = len(p.text)
+	}
+}
+
+// word adds a word to the page, and to the boxes of its line and block. Below leastConfidence, tesseract has read a stain.
+func (s *scanner) word(p *page, cells *[tsvColumns][]byte) {
+	text := bytes.TrimSpace(cells[tsvText])
+	if s.insideWord = decimal(cells[tsvConfidence]) >= leastConfidence && len(text) > 0; !s.insideWord {
+		return
+	}
+	if !bytes.Equal(s.flow, cells[tsvFlow]) {
+		s.flow = append(s.flow[:0], cells[tsvFlow]...)
+		p.flows++
+	}
+	place := s.place(cells)
+	if s.block || len(p.blocks) == 0 {
+		p.blocks = append(p.blocks, block{place, len(p.lines), len(p.lines), p.flows})
+	}
+	b := &p.blocks[len(p.blocks)-1]
+	if s.block || s.line || b.first == b.end {
+		p.lines = append(p.lines, line{place, len(p.words), len(p.words)})
+		b.end = len(p.lines)
+	}
+	s.block, s.line = false, false
+	l := &p.lines[len(p.lines)-1]
+	b.box, l.box = b.with(place), l.with(place)
+	from := len(p.text)
+	p.text = append(p.text, text...)
+	p.words = append(p.words, word{place, from, len(p.text)})
+	l.end = len(p.words)
+}
+
+// place is the box of a row.
+func (s *scanner) place(cells *[tsvColumns][]byte) box {
+	x, y := decimal(cells[tsvLeft])*s.unit, decimal(cells[tsvTop])*s.unit
+	return box{x, y, x + decimal(cells[tsvWidth])*s.unit, y + decimal(cells[tsvHeight])*s.unit}
+}
+
+// row returns the next row without its line end. It is valid until the next call.
+func (s *scanner) row() ([]byte, error) {
+	l, err := s.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		l, err = s.rest(l)
+	}
+	if err != nil && (len(l) == 0 || !errors.Is(err, io.EOF)) {
+		return nil, fmt.Errorf("reading rows: %w", err)
+	}
+	return bytes.TrimRight(l, "\r\n"), nil
+}
+
+// rest gathers a row that is longer than the buffer, up to a length that no word has.
+func (s *scanner) rest(l []byte) ([]byte, error) {
+	s.long = append(s.long[:0], l...)
+	for {
+		more, err := s.in.ReadSlice('\n')
+		if len(s.long)+len(more) > maxLine {
+			return nil, errTooMuch
+		}
+		s.long = append(s.long, more...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return s.long, err
+		}
+	}
+}
+
+const maxPlace = 1e6 // points: no page is that large
+
+// mostDigits are as many as always fit.
+const mostDigits = 18
+
+// decimal reads a number as poppler writes it; 0 when it is none, or beyond any page.
+func decimal(text []byte) float64 {
+	digits, minus := bytes.CutPrefix(text, []byte("-"))
+	if len(digits) > mostDigits {
+		return 0
+	}
+	whole, scale := int64(0), int64(0)
+	for _, c := range digits {
+		switch {
+		case c >= '0' && c <= '9':
+			whole = whole*10 + int64(c-'0')
+			scale *= 10
+		case c == '.' && scale == 0:
+			scale = 1
+		default:
+			return 0
+		}
+	}
+	n := float64(whole) / float64(max(scale, 1))
+	if n >= maxPlace {
+		return 0
+	}
+	if minus {
+		return -n
+	}
+	return n
+}
