@@ -41,6 +41,7 @@ import (
 
 const (
 	headerTimeout = 5 * time.Second
+	streamPause   = time.Second
 	bodyTimeout   = 30 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10
@@ -260,8 +261,11 @@ func (i *Ingress) Run(ctx context.Context) error {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(i.deps.Log.With().Str("from", "http").Logger(), "", 0),
 	}
-	i.ensureStream(ctx)
 	listener = limitConnections(listener, i.proxies, i.cfg.ConnectionsPerAddress)
+	streamErr := i.makeStream(ctx)
+	if streamErr != nil {
+		i.deps.Log.Warn().Err(streamErr).Msg("cannot prepare the job stream yet")
+	}
 
 	group := lifecycle.Group{StopTimeout: i.cfg.StopGrace + stopTimeout}
 	group.Add("dispatch", i.dispatch.Run)
@@ -272,6 +276,7 @@ func (i *Ingress) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Add("secrets", func(ctx context.Context) error { return i.sealed.Run(ctx, i.deps.Store.Seals) })
+	group.Add("job stream", func(ctx context.Context) error { return i.ensureStream(ctx, streamErr) })
 	group.Add("http", func(ctx context.Context) error { return i.serve(ctx, server, listener) })
 	i.deps.Log.Info().Str("address", listener.Addr().String()).Msg("ingress ready")
 	return group.Run(ctx)
@@ -289,14 +294,24 @@ func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// ensureStream makes the job stream on a fresh NATS server, so that the first run need not wait for a
-// worker to do it. When the server cannot be reached yet, workers do.
-func (i *Ingress) ensureStream(ctx context.Context) {
+// makeStream makes the job stream on a fresh NATS server, so that the first run need not wait for a worker to do it.
+func (i *Ingress) makeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
-	if _, err := i.deps.Bus.EnsureStream(ctx); err != nil {
-		i.deps.Log.Warn().Err(err).Msg("cannot prepare the job stream yet")
+	_, err := i.deps.Bus.EnsureStream(ctx)
+	return err
+}
+
+// ensureStream tries to make the job stream until it is there. err is that of the last attempt.
+func (i *Ingress) ensureStream(ctx context.Context, err error) error {
+	for err != nil {
+		if ended := lifecycle.Sleep(ctx, streamPause); ended != nil {
+			return ended
+		}
+		err = i.makeStream(ctx)
 	}
+	<-ctx.Done()
+	return nil
 }
 
 func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.Listener) error {

@@ -153,7 +153,7 @@ type ending struct {
 
 func (e ending) String() string { return fmt.Sprintf("run %d %s", e.run.id, e.status) }
 
-// finishAll is finish_runs: it saves the results of the runs that their worker still holds, and skips those that are locked.
+// finishAll is end_lane_runs: it saves the results of the runs that their worker still holds, and skips those that are locked.
 func (db *database) finishAll(endings []ending) []finished {
 	s := db.sim
 	out, anyLocked, anyLost := make([]finished, len(endings)), false, false

@@ -457,7 +457,7 @@ func (db *database) journal(r *run, fence, n int, st step) kept {
 // finished is what Finish answers; place: one is free, and some run waits.
 type finished struct{ saved, place, locked bool }
 
-// finish is finish_runs, by a worker under its fence.
+// finish is end_lane_runs, by a worker under its fence.
 func (db *database) finish(r *run, fence int, status, result string) finished {
 	o := r.open
 	if r.isLocked(db.sim) {
@@ -472,7 +472,7 @@ func (db *database) finish(r *run, fence int, status, result string) finished {
 	return db.end(r, status, result, "its worker")
 }
 
-// end is finish_runs on a row that is locked.
+// end is end_lane_runs on a row that is locked.
 func (db *database) end(r *run, status, result, by string) finished {
 	if r.status != "" {
 		db.sim.brokenf("a terminal run never changes", "run %d was %s and becomes %s", r.id, r.status, status)

@@ -172,15 +172,26 @@ func (a *arena) finish(answerText string, runIDs ...string) {
 	}
 }
 
+// claim claims a run, once no other transaction has locked it.
+func (a *arena) claim(tb testing.TB, runID string) executiondb.Claim {
+	tb.Helper()
+	for {
+		claims, err := a.store.Executions.Claim(tb.Context(), []string{runID})
+		must(tb, err)
+		if !claims[0].Locked {
+			return claims[0]
+		}
+	}
+}
+
 // hold claims an accepted run, as a worker does.
 func (a *arena) hold(runID string) lease.Held {
 	a.t.Helper()
-	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
-	must(a.t, err)
-	if claims[0].Run == nil {
-		a.t.Fatalf("run %s cannot be claimed: %+v", runID, claims[0])
+	claim := a.claim(a.t, runID)
+	if claim.Run == nil {
+		a.t.Fatalf("run %s cannot be claimed: %+v", runID, claim)
 	}
-	return claims[0].Run.Held()
+	return claim.Run.Held()
 }
 
 // park lets an accepted run wait for a person, as a worker does: for leave to make its call call_1, or for word of

@@ -98,12 +98,11 @@ func signAs(header http.Header, source, deliveryID, event, body string, now time
 // input is what a run was asked, as its worker reads it.
 func (a *arena) input(tb testing.TB, runID string) (message string, data map[string]any) {
 	tb.Helper()
-	claims, err := a.store.Executions.Claim(tb.Context(), []string{runID})
-	must(tb, err)
-	if claims[0].Run == nil {
-		tb.Fatalf("run %s cannot be claimed: %+v", runID, claims[0])
+	claim := a.claim(tb, runID)
+	if claim.Run == nil {
+		tb.Fatalf("run %s cannot be claimed: %+v", runID, claim)
 	}
-	in, err := claims[0].Run.Input()
+	in, err := claim.Run.Input()
 	must(tb, err)
 	must(tb, json.Unmarshal(in.Data, &data))
 	return in.Message, data

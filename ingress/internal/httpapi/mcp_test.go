@@ -129,12 +129,12 @@ func (a *arena) end(runID string, change func(*domain.Run)) { a.endAfter(runID, 
 
 // endAfter is end for a worker that has told events, as the lines of a chunk that begins with the number 2.
 func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
-	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
-	if err != nil || claims[0].Run == nil {
-		a.t.Errorf("run %s cannot be claimed: %v", runID, err)
+	claim := a.claim(a.t, runID)
+	if claim.Run == nil {
+		a.t.Errorf("run %s cannot be claimed: %+v", runID, claim)
 		return
 	}
-	claimed, run := claims[0].Run, claims[0].Run.Run()
+	claimed, run := claim.Run, claim.Run.Run()
 	run.Status = domain.RunCompleted
 	change(&run)
 	run.End(run.Status, run.Error, domain.At(claimed.Now), claimed.RetentionSecs)

@@ -233,7 +233,7 @@ func TestStatementsAreNamed(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]string{
 		"SELECT run_id, created_at\nFROM accept_runs($1, $2)":             "SELECT accept_runs",
-		"SELECT count_backlogs($1)":                                       "SELECT count_backlog",
+		"SELECT count_backlogs($1)":                                       "SELECT count_backlogs",
 		"SELECT 1":                                                        "SELECT",
 		"update runs SET message = $1 WHERE id = $2":                      "UPDATE runs",
 		"INSERT INTO steps (run_id) VALUES ($1)":                          "INSERT steps",

@@ -1,0 +1,26 @@
+package ingress_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"parley/shared/testkit"
+)
+
+// An ingress that starts before NATS makes the job stream once NATS answers, without a worker.
+func TestIngressMakesTheJobStreamLate(t *testing.T) {
+	t.Parallel()
+	server := testkit.NATSProcess(t, "")
+	server.Kill9()
+	r := newRigOn(t, defaults(), server.URL)
+	<-time.After(7 * time.Second) // longer than one attempt
+	server.Restart()
+	deadline := time.Now().Add(testkit.Within(20 * time.Second))
+	for r.call("GET", "/readyz", nil, "").status != http.StatusOK {
+		if time.Now().After(deadline) {
+			t.Fatal("the ingress is not ready")
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
