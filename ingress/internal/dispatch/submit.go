@@ -53,17 +53,7 @@ func (s *Submission) keyHash() []byte {
 	if s.Key == "" {
 		return nil
 	}
-	return s.keyHashIn(s.KeyScope)
-}
-
-func (s *Submission) keyHashIn(scope string) []byte {
-	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), scope, s.Key)
-}
-
-// rescoped reports whether the release before kept the submission's idempotency key in another scope, where its runs are still found.
-// Once those have expired, this can go.
-func (s *Submission) rescoped() bool {
-	return s.Key != "" && s.Endpoint == contract.EndpointAutomation && s.KeyScope != OrganizationScope
+	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), s.KeyScope, s.Key)
 }
 
 // fingerprint tells a retry from another request under the same key.
@@ -155,7 +145,7 @@ func NewSubmitter(s *store.Store, d *Dispatcher, streams *stream.Hub, runDeadlin
 func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	hash := s.keyHash()
 	lookedUp := hash == nil
-	if !lookedUp && (!t.Returns() || r.dispatch.Seen(hash) || s.rescoped()) {
+	if !lookedUp && (!t.Returns() || r.dispatch.Seen(hash)) {
 		lookedUp = true
 		if sub, held, err := r.held(ctx, s, hash); held || err != nil {
 			return sub, err
@@ -188,27 +178,11 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 // held gives the run that holds the submission's key, if one does.
 func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *Submitted, held bool, err error) {
 	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, hash)
-	if err == nil && run == nil && s.rescoped() {
-		run, err = r.heldBefore(ctx, s)
-	}
 	if err != nil || run == nil {
 		return nil, false, err
 	}
 	sub, err = attach(ctx, s, run)
 	return sub, true, err
-}
-
-// heldBefore gives the run that the release before accepted under the submission's key, if a key of the same user began it.
-func (r *Submitter) heldBefore(ctx context.Context, s *Submission) (*rundb.StoredRun, error) {
-	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, s.keyHashIn(OrganizationScope))
-	if err != nil || run == nil {
-		return nil, err
-	}
-	theirs, err := r.store.Runs.TriggeredBy(ctx, s.Caller.OrganizationID, s.Caller.UserID, run.Run.ID)
-	if err != nil || !theirs {
-		return nil, err
-	}
-	return run, nil
 }
 
 // beginNew accepts a run for the submission, or gives the one that holds its key.
@@ -322,7 +296,7 @@ func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, autom
 	return r.store.Budgets.WithinBudget(ctx, org, agentID, keyID, automationID)
 }
 
-// OrganizationScope is also the scope that the release before gave to all automations' keys.
+// OrganizationScope is the scope of idempotency keys that all API keys of an organization share.
 const OrganizationScope = ""
 
 // UnnamedRetention is how long a run is kept whose request names no session. Nobody will ask for the session by its name.

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"testing"
 
-	"parley/shared/contract"
 	"parley/shared/domain"
 )
 
@@ -116,40 +115,6 @@ func TestReplaysGoToThoseWhoMayRead(t *testing.T) {
 	a.from("GET", "/api/runs?id="+runID, "", key, h.header).want(t, "the run", 404, "not_found")
 	body := `{"target":"` + agentID + `","input":{"message":"m"},"idempotencyKey":"k"}`
 	a.from("POST", "/api/internal/run-automation", body, key, h.header).want(t, "its replay", 403, "permission_denied")
-}
-
-// The release before kept the keys of all callers of an organization in one scope. A run that it accepted is its caller's still.
-func TestRunsOfTheReleaseBeforeAreReplayed(t *testing.T) {
-	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
-	agentID := a.newAgent(h)
-	ownerSecond, _ := a.newKey(h, h.owner, domain.KeyScopeUser)
-	before := func(key, by, principal string) string {
-		t.Helper()
-		runID := a.triggered(agentID, key, "m", by, h.header)
-		a.exec(`UPDATE runs SET idempotency_hash = $2, principal = $3 WHERE id = $1`,
-			runID, contract.Hash(h.org, string(contract.EndpointAutomation), "", key), principal)
-		return runID
-	}
-	memberKeyID := a.ok("GET", "/api/auth/session", "", h.memberKey, h.header).text(t, "caller.keyId")
-	organizations, owners, members := before("o", h.key, "system"), before("u", h.ownerKey, "system"), before("m", h.memberKey, memberKeyID)
-	for name, c := range map[string]struct {
-		key, by, of string
-		same        bool
-	}{
-		"the organization's":                   {"o", h.key, organizations, true},
-		"the organization's by a user":         {"o", h.ownerKey, organizations, false},
-		"a user's":                             {"u", h.ownerKey, owners, true},
-		"a user's by another key of theirs":    {"u", ownerSecond, owners, true},
-		"a user's by a member":                 {"u", h.memberKey, owners, false},
-		"a member's":                           {"m", h.memberKey, members, true},
-		"a member's by an administrator's key": {"m", h.adminKey, members, false},
-	} {
-		if got := a.triggered(agentID, c.key, "m", c.by, h.header); (got == c.of) != c.same {
-			t.Errorf("%s: %s, the run was %s", name, got, c.of)
-		}
-	}
 }
 
 // A rotated key's sessions and idempotency keys go on with its successors.

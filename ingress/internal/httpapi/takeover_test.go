@@ -166,6 +166,8 @@ func TestSquattersKeepNobodyOut(t *testing.T) {
 		t.Errorf("the address is that of %+v, %v", holder, err)
 	}
 	squat(1, 12).want(t, "squatting a proven address", 401, "unauthenticated")
+	w.do("POST", "/api/auth/accept", accepting(w.add(stranger, stranger.org, cfo.email, domain.RoleMember).token(t), `,"password":"x"`)).
+		want(t, "a short password tells nothing", 400, "invalid_request password:too_short")
 	w.loginFrom(cfo.email, password, home).want(t, "the proven account", 200, "")
 }
 
@@ -182,8 +184,26 @@ func TestSquattersGuessWithinLimits(t *testing.T) {
 		w.api.account.Logins.Account.Begin(cfo.email)
 	}
 	w.loginFrom(cfo.email, password, elsewhere).want(t, "a right guess from the squatter's address", 401, "unauthenticated")
-	w.loginFrom(cfo.email, newPassword, elsewhere).want(t, "the squatter's own password", 200, "")
+	for range 3 { // own logins buy no guesses
+		w.loginFrom(cfo.email, newPassword, elsewhere).want(t, "the squatter's own password", 200, "")
+		w.loginFrom(cfo.email, password, "198.51.100.9").want(t, "a guess from a new address", 429, "rate_limited")
+	}
 	w.loginFrom(cfo.email, password, home).want(t, "the real person's address", 200, "")
+}
+
+// TestAdminsOpenNoProvenAccount: the invitation that made an account gives its organization no power over it once the person has proven
+// the address.
+func TestAdminsOpenNoProvenAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, manyRequests)
+	stranger := w.signUp("stranger@example.com")
+	squatter := w.invited(stranger, stranger.org, "cfo@example.com", domain.RoleMember)
+	early := w.do("POST", "/api/organizations/members?action=reset&id="+squatter.id, "", stranger.auth).want(t, "before", 201, "").token(t)
+	token := secrets.NewResetToken()
+	must(t, w.store.Accounts.CreateReset(t.Context(), squatter.id, secrets.Hash(token), time.Now().Add(time.Hour)))
+	w.do("POST", "/api/auth/reset", accepting(token, withPassword)).want(t, "the operator's link", 200, "")
+	w.do("POST", "/api/organizations/members?action=reset&id="+squatter.id, "", stranger.auth).want(t, "after", 403, "permission_denied")
+	w.do("POST", "/api/auth/reset", accepting(early, withPassword)).want(t, "a link from before", 404, "not_found")
 }
 
 // TestOwnInvitations: a person whose address is proven answers invitations without their link.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -22,10 +23,6 @@ import (
 
 // maxListed bounds the accounts of an address that the operator sees.
 const maxListed = 100
-
-// maxSchemes bounds the schemes of the passwords of an address: a login computes one key for each. There is one, but for passwords that
-// were set at the same time, or before the cost of a password changed.
-const maxSchemes = 8
 
 // schemeOf is the SQL of a stored password's scheme: all but its key.
 const schemeOf = `substring(password_hash FROM '^(.*)[$]')`
@@ -70,29 +67,37 @@ func (s *Store) PasswordSchemes(ctx context.Context, email string) ([]string, er
 	return schemes, wrap("reading how passwords are stored", err)
 }
 
-// ByPassword gives the account of an email address whose stored password is one of hashes, and that password: the holder's
-// before those of displaced accounts. With a client address it is an account with an open login session from there. WrongPassword when
-// there is none.
-func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, from string) (userID, hash string, err error) {
+// ByPassword gives the account of an email address whose stored password is one of hashes, and that password. Of several it is the
+// one that has proven the address, then one with an open login session from the client address, then the oldest. With only, no account
+// without such a session counts. WrongPassword when there is none.
+func (s *Store) ByPassword(ctx context.Context, email string, hashes []string, client string, only bool) (userID, hash string, err error) {
+	const familiar = `EXISTS (SELECT FROM login_sessions l WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp())`
 	var row userRow
 	err = s.db.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1) AND password_hash = ANY ($2)
-		AND ($3::text = '' OR EXISTS (SELECT FROM login_sessions l
-			WHERE l.user_id = users.id AND l.address = $3 AND l.expires_at > clock_timestamp()))
-		ORDER BY displaced_at IS NOT NULL, displaced_at, id LIMIT 1`, email, pq.Array(hashes), from)
+		AND (NOT $4 OR `+familiar+`)
+		ORDER BY email_proven_at IS NULL, NOT `+familiar+`, created_at, id LIMIT 1`, email, pq.Array(hashes), client, only)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", "", WrongPassword()
 	}
 	return row.ID, row.PasswordHash, wrap("looking for an account by its password", err)
 }
 
-// boundSchemes refuses a password under one more scheme: then others of the address were set at the same time.
-func boundSchemes(ctx context.Context, tx *sqlx.Tx, email string) error {
-	var schemes int
-	err := tx.GetContext(ctx, &schemes, `SELECT count(DISTINCT `+schemeOf+`) FROM users WHERE lower(email) = lower($1) AND password_hash <> ''`, email)
-	if err == nil && schemes > maxSchemes {
-		return apierr.New(apierr.Unavailable, "other passwords of this address were set at the same time; try again")
+// checkScheme refuses a user's new password if it has a salt of its own although another account of the address has one at the same
+// cost: that one's password was set at the same time.
+func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) error {
+	end := strings.LastIndexByte(hash, '$')
+	if end < 0 { // there is no password
+		return nil
 	}
-	return wrap("counting how passwords are stored", err)
+	scheme := hash[:end]
+	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
+	var alone bool
+	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
+		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
+	if err == nil && alone {
+		return apierr.New(apierr.Unavailable, "another password of this address was set at the same time; try again")
+	}
+	return wrap("comparing how passwords are stored", err)
 }
 
 // ProveAddress notes that whoever runs the service vouches for the address of a user.
@@ -139,7 +144,7 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // displace takes an address from the locked account that holds it, for somebody who has proven it or holds the link of an
-// invitation. email_taken when the account has proven it.
+// invitation. email_taken when the account has proven it. Its links are void, but for those by which the operator vouches for it.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "this email address already has an account")
@@ -147,7 +152,9 @@ func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = clock_timestamp() WHERE id = $1`, holder.ID); err != nil {
 		return fmt.Errorf("displacing account: %w", err)
 	}
-	return voidLinksOf(ctx, tx, holder.ID)
+	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp()
+		WHERE user_id = $1 AND used_at IS NULL AND (kind <> 'reset' OR org_id IS NOT NULL)`, holder.ID)
+	return wrap("spending links", err)
 }
 
 // revokeUserKeys ends a user's own API keys.

@@ -186,7 +186,7 @@ func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, 
 // in another one. An organization of their own that the person never used is nothing.
 func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, error) {
 	var theirs bool
-	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND NOT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)
+	err := tx.GetContext(ctx, &theirs, `SELECT coalesce(invited_to = $2, false) AND email_proven_at IS NULL AND NOT EXISTS (SELECT 1 FROM parley_holdings($1) WHERE id <> $2)
 		FROM users WHERE id = $1`, userID, org)
 	if err != nil {
 		return false, fmt.Errorf("reading whose account it is: %w", err)
@@ -199,7 +199,7 @@ func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, erro
 // also ends the user's own API keys, which somebody else may have made. not_found when the link is unknown, was used or has ended.
 func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
-	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
+	attempt := func(tx *sqlx.Tx) error {
 		user, operators, err := resetOf(ctx, tx, tokenHash)
 		if err != nil {
 			return err
@@ -207,7 +207,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 		if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = $2 WHERE id = $1`, user.ID, passwordHash); err != nil {
 			return fmt.Errorf("setting password: %w", err)
 		}
-		if err := boundSchemes(ctx, tx, user.Email); err != nil {
+		if err := checkScheme(ctx, tx, user.ID, user.Email, passwordHash); err != nil {
 			return err
 		}
 		if err := voidLinksOf(ctx, tx, user.ID); err != nil {
@@ -223,7 +223,11 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 		}
 		account, err = logIn(ctx, tx, user.ID, login)
 		return err
-	})
+	}
+	err := s.db.Tx(ctx, attempt)
+	if pg.Violates(err, "users_email") {
+		err = s.db.Tx(ctx, attempt) // another account took the address at the same time
+	}
 	return account, err
 }
 

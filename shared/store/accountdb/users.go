@@ -62,7 +62,7 @@ func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error
 	if err != nil {
 		return domain.User{}, fmt.Errorf("creating user: %w", err)
 	}
-	return row.user(), boundSchemes(ctx, tx, u.Email)
+	return row.user(), checkScheme(ctx, tx, row.ID, u.Email, u.PasswordHash)
 }
 
 // User gives a user by id; not_found when there is none.

@@ -274,16 +274,3 @@ func storedRuns(rows []RunRow) []StoredRun {
 	}
 	return out
 }
-
-// TriggeredBy reports whether one of a user's own keys, which may be revoked by now, began an organization's run.
-func (s *Store) TriggeredBy(ctx context.Context, org, userID, runID string) (bool, error) {
-	var theirs bool
-	err := s.db.WithinUser(ctx, org, userID, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &theirs, `SELECT EXISTS (SELECT FROM runs r JOIN api_keys k ON k.id = r.key_id
-			WHERE r.id = $1 AND r.org_id = $2 AND k.scope = 'user' AND k.user_id = $3)`, runID, org, userID)
-	})
-	if err != nil {
-		return false, fmt.Errorf("reading who began a run: %w", err)
-	}
-	return theirs, nil
-}

@@ -97,7 +97,11 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	}
 	var list strings.Builder
 	for _, account := range accounts {
-		fmt.Fprintf(&list, "\n  %s  %q, made %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339))
+		state := "holds the address"
+		if account.Displaced {
+			state = "lost it to another"
+		}
+		fmt.Fprintf(&list, "\n  %s  %q, made %s, %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339), state)
 	}
 	return "", fmt.Errorf("%d accounts have the address %s; name one by its id:%s", len(accounts), r.Account, list.String())
 }

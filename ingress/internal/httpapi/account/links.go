@@ -58,22 +58,13 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	userID := person.UserID
 	login.LoginID = person.Credential
 	if userID == "" {
-		if !body.Password.Set {
-			return none(apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address"))
-		}
-		known, proven, err := h.AccountsDB.AddressKnown(c.Request.Context(), invited.Email)
-		if err != nil {
+		var anew bool
+		if userID, login.PasswordHash, anew, err = h.opened(c, invited.Email, body, mayJoin); err != nil {
 			return none(err)
 		}
-		if known || !mayJoin {
-			userID, login.PasswordHash, err = h.authenticate(c, invited.Email, body.Password.Value)
-		}
-		switch {
-		case apierr.CodeOf(err) == apierr.Unauthenticated && mayJoin && !proven, !known && mayJoin:
+		if anew {
 			account, err := h.acceptAnew(c, invited, body, login)
 			return account, token, login, err
-		case err != nil:
-			return none(err)
 		}
 	}
 	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
@@ -83,15 +74,37 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
+// opened gives the account of an address that the password of an acceptance opens, and the stored password. If there is none, and no
+// account has proven the address, the password is that of an account to make.
+func (h *Handler) opened(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, anew bool, err error) {
+	if !body.Password.Set {
+		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address")
+	}
+	known, proven, err := h.AccountsDB.AddressKnown(c.Request.Context(), email)
+	if err != nil {
+		return "", "", false, err
+	}
+	if known || !mayJoin {
+		userID, hash, err = h.authenticate(c, email, body.Password.Value)
+		if !mayJoin || apierr.CodeOf(err) != apierr.Unauthenticated {
+			return userID, hash, false, err
+		}
+	}
+	found := &httpx.Problems{}
+	checkPassword(found, "password", body.Password.Value)
+	switch fault := found.Err(); {
+	case fault != nil: // before an answer tells whether the address is proven
+		return "", "", false, fault
+	case proven:
+		return "", "", false, err
+	}
+	return "", "", true, nil
+}
+
 // acceptAnew makes an account of the invited address.
 func (h *Handler) acceptAnew(
 	c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin,
 ) (accountdb.Account, error) {
-	found := &httpx.Problems{}
-	checkPassword(found, "password", body.Password.Value)
-	if err := found.Err(); err != nil {
-		return accountdb.Account{}, err
-	}
 	var account accountdb.Account
 	err := h.countSignup(c, func() error {
 		hash, err := h.hash(c.Request.Context(), invited.Email, body.Password.Value)

@@ -50,12 +50,19 @@ func (l loginLimits) begin(email, address string, familiar func() bool) (good fu
 		l.Address.Undo(address)
 		return nil, tooManyPasswords(wait)
 	}
-	if wait := l.Account.Begin(email); wait > 0 && !familiar() {
+	wait := l.Account.Begin(email)
+	if wait > 0 && !familiar() {
 		l.Address.Undo(address)
 		l.pair.Undo(pair)
 		return nil, tooManyPasswords(wait)
 	}
-	return func() { l.Address.Undo(address); l.pair.Undo(pair); l.Account.Undo(email) }, nil
+	return func() {
+		l.Address.Undo(address)
+		l.pair.Undo(pair)
+		if wait == 0 { // a refused attempt has not counted
+			l.Account.Undo(email)
+		}
+	}, nil
 }
 
 func tooManyPasswords(wait time.Duration) error {
@@ -224,35 +231,28 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 // authenticate gives the user of an address if the password is theirs, and the hash that it matches: whatever
 // follows must check that this is still theirs. Wrong ones are counted.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
-	ctx := c.Request.Context()
-	from := "" // above the limit over all addresses, only accounts count that are logged in to from this one
+	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
+	only := false // above the limit over all addresses, accounts count that are logged in to from this one
 	good, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
-		from = h.Auth.ClientAddr(c.Request).String()
-		known, err := h.AccountsDB.LoggedInFrom(ctx, email, from)
+		only = true
+		known, err := h.AccountsDB.LoggedInFrom(ctx, email, client)
 		return err == nil && known
 	})
 	if err != nil {
 		return "", "", err
 	}
-	userID, hash, err = h.matching(ctx, email, password, from)
+	// An address without an account costs as much as one with many.
+	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
+	if err == nil {
+		var hashes []string
+		if hashes, err = h.Passwords.Hashes(ctx, password, schemes); err == nil {
+			userID, hash, err = h.AccountsDB.ByPassword(ctx, email, hashes, client, only)
+		}
+	}
 	if apierr.CodeOf(err) != apierr.Unauthenticated {
 		good()
 	}
 	return userID, hash, err
-}
-
-// matching gives the account of an address that the password opens, of those that have it or had it, and, with a client address, that
-// are logged in to from there. An address without an account costs as much as one with many.
-func (h *Handler) matching(ctx context.Context, email, password, from string) (userID, hash string, err error) {
-	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
-	if err != nil {
-		return "", "", err
-	}
-	hashes, err := h.Passwords.Hashes(ctx, password, schemes)
-	if err != nil {
-		return "", "", err
-	}
-	return h.AccountsDB.ByPassword(ctx, email, hashes, from)
 }
 
 // hash makes the text to store for a password of an address.
