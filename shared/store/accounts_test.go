@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -273,5 +274,29 @@ func TestTouchKeepsTheNewest(t *testing.T) {
 	keys, err := s.Organizations.Keys(ctx, accountdb.KeyFilter{OrganizationID: account.Organization.ID}, 1)
 	if err != nil || len(keys) != 1 || !keys[0].LastUsedAt.Equal(domain.At(newest).Time) {
 		t.Errorf("last used %+v, %v; want %v", keys, err, newest)
+	}
+}
+
+// Passwords of an address that are set at the same time do not keep two salts: a login computes one key for each salt and cost.
+func TestPasswordsOfAnAddressShareASalt(t *testing.T) {
+	t.Parallel()
+	s, raw := openRaw(t)
+	const cheap, dear = "$argon2id$v=19$m=64,t=1,p=1$", "$argon2id$v=19$m=128,t=1,p=1$"
+	for _, c := range []struct {
+		hash    string
+		refused bool
+	}{
+		{cheap + "SALT$one", false}, {cheap + "SALT$two", false}, {cheap + "OTHER$three", true}, {dear + "OTHER$four", false}, {"", false},
+		{dear + "OTHER$five", false}, {dear + "SALT$six", true}, {cheap + "SALT$seven", false},
+	} {
+		_, err := s.Accounts.CreateUser(t.Context(), accountdb.NewUser{Email: "ada@example.com", PasswordHash: c.hash})
+		if (err != nil) != c.refused || c.refused && apierr.CodeOf(err) != apierr.Unavailable {
+			t.Errorf("%s: %v", c.hash, err)
+		}
+		mustExec(t, raw, `UPDATE users SET displaced_at = clock_timestamp() WHERE displaced_at IS NULL`)
+	}
+	schemes, err := s.Accounts.PasswordSchemes(t.Context(), "Ada@example.com")
+	if err != nil || !slices.Equal(schemes, []string{dear + "OTHER", cheap + "SALT"}) {
+		t.Errorf("schemes %q, %v", schemes, err)
 	}
 }
