@@ -286,8 +286,14 @@ func TestPasswordsOfAnAddressShareASalt(t *testing.T) {
 		hash    string
 		refused bool
 	}{
-		{cheap + "SALT$one", false}, {cheap + "SALT$two", false}, {cheap + "OTHER$three", true}, {dear + "OTHER$four", false}, {"", false},
-		{dear + "OTHER$five", false}, {dear + "SALT$six", true}, {cheap + "SALT$seven", false},
+		{cheap + "SALT$one", false},
+		{cheap + "SALT$two", false},
+		{cheap + "OTHER$three", true},
+		{dear + "OTHER$four", false},
+		{"", false},
+		{dear + "OTHER$five", false},
+		{dear + "SALT$six", true},
+		{cheap + "SALT$seven", false},
 	} {
 		_, err := s.Accounts.CreateUser(t.Context(), accountdb.NewUser{Email: "ada@example.com", PasswordHash: c.hash})
 		if (err != nil) != c.refused || c.refused && apierr.CodeOf(err) != apierr.Unavailable {
