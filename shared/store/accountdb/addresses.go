@@ -15,11 +15,11 @@ import (
 	"parley/shared/store/pg"
 )
 
-// An address belongs to nobody until it is proven: its holder signed in by an OpenID provider that verified it, or
-// used a link that whoever runs the service made. An invitation's link proves nothing to anybody but the organization
-// that made it, for its maker holds it as well. So the holder of a link may take an unproven address over, and neither
-// side gains anything of the other's: the taker gets an account of their own, and the displaced account keeps all that it
-// has, its password and login sessions included, but not the address.
+// An address is proven once its holder signed in by an OpenID provider that verified it, or used a reset link of the
+// operator. An invitation's link proves nothing to other organizations, because its maker holds it as well. The holder of
+// a link may therefore take an unproven address over, and neither side gains anything of the other's: the taker gets an
+// account of their own. The displaced account keeps all that it has, its password and login sessions included, but not
+// the address.
 
 // maxListed bounds the accounts of an address that the operator sees.
 const maxListed = 100
@@ -144,7 +144,7 @@ func actAs(ctx context.Context, tx *sqlx.Tx, userID string) error {
 }
 
 // displace takes an address from the locked account that holds it, for somebody who has proven it or holds the link of an
-// invitation. email_taken when the account has proven it. Its links are void, but for those by which the operator vouches for it.
+// invitation. email_taken when the account has proven it. Its links become void, except reset links of the operator.
 func displace(ctx context.Context, tx *sqlx.Tx, holder userRow) error {
 	if holder.Proven {
 		return apierr.New(apierr.EmailTaken, "this email address already has an account")

@@ -231,8 +231,8 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 	return account, err
 }
 
-// proveByReset notes that whoever runs the service vouches for the address of a user, who gets it back from an account that has not
-// proven it.
+// proveByReset records that the operator has confirmed the address of a user. A displaced user gets the address back, unless another
+// account has proven it.
 func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 	if user.Proven {
 		return nil

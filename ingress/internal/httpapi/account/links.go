@@ -58,11 +58,11 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	userID := person.UserID
 	login.LoginID = person.Credential
 	if userID == "" {
-		var anew bool
-		if userID, login.PasswordHash, anew, err = h.opened(c, invited.Email, body, mayJoin); err != nil {
+		var isNew bool
+		if userID, login.PasswordHash, isNew, err = h.opened(c, invited.Email, body, mayJoin); err != nil {
 			return none(err)
 		}
-		if anew {
+		if isNew {
 			account, err := h.acceptAnew(c, invited, body, login)
 			return account, token, login, err
 		}
@@ -74,9 +74,9 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
-// opened gives the account of an address that the password of an acceptance opens, and the stored password. If there is none, and no
-// account has proven the address, the password is that of an account to make.
-func (h *Handler) opened(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, anew bool, err error) {
+// opened returns the account of an address that the password of an acceptance opens, and its stored password. If the password opens
+// none, and no account has proven the address, isNew is true: the caller makes an account with the password.
+func (h *Handler) opened(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address")
 	}
@@ -93,7 +93,7 @@ func (h *Handler) opened(c *gin.Context, email string, body acceptBody, mayJoin 
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // before an answer tells whether the address is proven
+	case fault != nil: // checked first, so that the answer does not show whether the address is proven
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err

@@ -38,7 +38,7 @@ type Intake struct {
 	Retention   time.Duration // of runs
 }
 
-// Delivered is what is kept of a delivery beside its event.
+// Delivered holds what is stored of a delivery in addition to its event.
 type Delivered struct {
 	ContentType string
 	Body        []byte
@@ -46,7 +46,7 @@ type Delivered struct {
 	Again       bool // somebody wants it run, whatever the filter says
 }
 
-// Taken is what came of a delivery, as its source is told.
+// Taken is the outcome of a delivery, as the answer to its source shows it.
 type Taken struct {
 	DeliveryID string                `json:"deliveryId"`
 	Status     domain.DeliveryStatus `json:"status"`
@@ -109,8 +109,8 @@ func (i *Intake) putOff(ctx context.Context, hook *Hook, d *queuedb.NewDelivery,
 	return nil
 }
 
-// costs says that a delivery counts against the limit, as all do that are logged: but for one that has joined another's run, of which each
-// takes no more than so many, and one that was seen before.
+// costs reports whether a delivery counts against the limit. Every logged delivery counts, except one that joined another delivery's
+// run and one that was received before.
 func costs(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
 	return !joined && !accepted.Existing
@@ -152,7 +152,7 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 	return accepted, err
 }
 
-// decide says of a delivery what is to become of it: answered, filtered, refused, or a run.
+// decide returns the record of a delivery with its outcome: answered, filtered, refused, or accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
@@ -200,7 +200,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	return d, nil
 }
 
-// collected says what a delivery is collected by. A hook that runs another agent, or by another key, begins anew.
+// collected returns the key by which deliveries are coalesced. A change of the hook's agent or API key changes the key.
 func collected(hook *Hook, key string) *queuedb.Collect {
 	by := hook.Coalesce
 	return &queuedb.Collect{

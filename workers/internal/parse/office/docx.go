@@ -181,7 +181,7 @@ func (w *word) pass(s xml.StartElement) (bool, error) {
 	return true, w.e.Skip()
 }
 
-// each calls f for each element in the one whose start was given last, but for those that are not read.
+// each calls f for each child of the current element, except those that are not read.
 func (w *word) each(f func(s xml.StartElement) error) error {
 	return w.e.Each(func(s xml.StartElement) error {
 		if skipped, err := w.pass(s); skipped || err != nil {

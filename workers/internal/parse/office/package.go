@@ -70,7 +70,7 @@ func properties(a *pack.Archive) (document.Info, error) {
 	if err != nil {
 		return info, none(err)
 	}
-	_ = e.Each(func(s xml.StartElement) (err error) { // what is said of a document is not worth failing for
+	_ = e.Each(func(s xml.StartElement) (err error) { // a fault in the metadata does not fail the document
 		switch s.Name.Local {
 		case "title":
 			info.Title, err = e.Text()

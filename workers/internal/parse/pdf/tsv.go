@@ -255,7 +255,7 @@ const maxPlace = 1e6 // points: no page is that large
 // mostDigits are as many as always fit.
 const mostDigits = 18
 
-// decimal reads a number as poppler writes it; 0 when it is none, or beyond any page.
+// decimal parses a number in poppler's format. It returns 0 for text that is no number, and for a number larger than any page.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
 	if len(digits) > mostDigits {
