@@ -27,7 +27,7 @@ type addressLimit struct {
 	net.Listener
 
 	proxies auth.Proxies
-	most    int
+	limit   int
 	answers chan struct{} // refusals under way
 
 	mu   sync.Mutex
@@ -35,11 +35,11 @@ type addressLimit struct {
 }
 
 // limitConnections gives a listener whose client addresses have at most so many connections each; 0 is no limit.
-func limitConnections(listener net.Listener, proxies auth.Proxies, most int) net.Listener {
-	if most == 0 {
+func limitConnections(listener net.Listener, proxies auth.Proxies, limit int) net.Listener {
+	if limit == 0 {
 		return listener
 	}
-	return &addressLimit{Listener: listener, proxies: proxies, most: most, answers: make(chan struct{}, refusals), open: map[string]int{}}
+	return &addressLimit{Listener: listener, proxies: proxies, limit: limit, answers: make(chan struct{}, refusals), open: map[string]int{}}
 }
 
 // Accept gives the next connection whose client has room for it. Others are answered with 429 and closed.
@@ -77,7 +77,7 @@ func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 func (l *addressLimit) take(client string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.open[client] >= l.most {
+	if l.open[client] >= l.limit {
 		return false
 	}
 	l.open[client]++

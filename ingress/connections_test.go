@@ -34,9 +34,9 @@ func health(t *testing.T, conn net.Conn) (status int, body string) {
 // One client address cannot take all connections: beyond its share it is refused, and other clients are not.
 func TestConnectionsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
-	const most = 6
+	const limit = 6
 	cfg := defaults()
-	cfg.ConnectionsPerAddress = most
+	cfg.ConnectionsPerAddress = limit
 	r := newRig(t, cfg)
 	address := strings.TrimPrefix(r.url, "http://")
 	attacker := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
@@ -53,7 +53,7 @@ func TestConnectionsAreBoundedByAddress(t *testing.T) {
 		return conn
 	}
 	var open []net.Conn
-	for range most {
+	for range limit {
 		conn := dial()
 		if status, body := health(t, conn); status != http.StatusOK {
 			t.Fatalf("within the limit: %d %s", status, body)

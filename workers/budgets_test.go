@@ -27,8 +27,8 @@ func wordy(req openaistub.Request) (openaistub.Reply, bool) {
 	}
 	words := answerWords
 	if json.Unmarshal(req.Body, &asked) == nil {
-		if most := max(asked.MaxTokens, asked.MaxCompletionTokens); most > 0 {
-			words = min(words, most)
+		if maximum := max(asked.MaxTokens, asked.MaxCompletionTokens); maximum > 0 {
+			words = min(words, maximum)
 		}
 	}
 	return openaistub.Reply{Text: strings.TrimSpace(strings.Repeat("word ", words)), Delay: 20 * time.Millisecond}, true

@@ -43,11 +43,11 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Skip("NOT TESTED: files of programs: there is no bwrap on this machine (install the package bubblewrap)")
 	}
-	for most, want := range map[int64]string{100: "No file was kept", 10_000: "`a.csv` (text/csv, 1000 bytes)"} {
-		r := newRig(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap, FilesPerOrganization: most}})
+	for maximum, want := range map[int64]string{100: "No file was kept", 10_000: "`a.csv` (text/csv, 1000 bytes)"} {
+		r := newRig(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap, FilesPerOrganization: maximum}})
 		run := r.result(r.start(r.agentWith("offline", withCode()), "s", runsCode))
 		if run.Message == nil || !strings.Contains(*run.Message, "done") || !strings.Contains(*run.Message, want) {
-			t.Errorf("%d bytes: %+v, %q", most, run.Error, *run.Message)
+			t.Errorf("%d bytes: %+v, %q", maximum, run.Error, *run.Message)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (r *rig) keep(name string, metadata map[string]string, pages ...string) str
 	if err != nil {
 		r.Fatal(err)
 	}
-	claimed, err := r.store.Knowledge.ClaimDocuments(ctx, knowledgedb.DocumentClaim{Most: 10})
+	claimed, err := r.store.Knowledge.ClaimDocuments(ctx, knowledgedb.DocumentClaim{Max: 10})
 	if err != nil || len(claimed) != 1 || claimed[0].ID != added[0].Document.ID {
 		r.Fatalf("claimed %+v, %v", claimed, err)
 	}

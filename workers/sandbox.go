@@ -17,8 +17,8 @@ import (
 
 const (
 	leastSandboxes = 4
-	mostWarm       = 8
-	mostSandboxed  = 10_000 // files and folders of a call
+	maxWarm        = 8
+	maxSandboxed   = 10_000 // files and folders of a call
 )
 
 var errSandboxOff = errors.New("SANDBOX is off")
@@ -117,7 +117,7 @@ func sandboxLimits(cfg config.Sandbox) sandbox.Limits {
 	return sandbox.Limits{
 		CPU: cmp.Or(cfg.SandboxCPU, config.DefaultSandboxCPU), Wall: cmp.Or(cfg.SandboxWall, config.DefaultSandboxWall),
 		Memory: cmp.Or(cfg.SandboxMemory, config.DefaultSandboxMemory), Processes: cmp.Or(cfg.SandboxProcesses, config.DefaultSandboxProcesses),
-		Files: cmp.Or(cfg.SandboxFiles, config.DefaultSandboxFiles), FileCount: mostSandboxed,
+		Files: cmp.Or(cfg.SandboxFiles, config.DefaultSandboxFiles), FileCount: maxSandboxed,
 		Output: cmp.Or(cfg.SandboxOutput, config.DefaultSandboxOutput),
 	}
 }
@@ -128,7 +128,7 @@ func sandboxSlots(cfg config.Sandbox) int {
 
 func warmSandboxes(cfg config.Sandbox) int {
 	if cfg.SandboxWarm < 0 {
-		return min(sandboxSlots(cfg), mostWarm)
+		return min(sandboxSlots(cfg), maxWarm)
 	}
 	return cfg.SandboxWarm
 }

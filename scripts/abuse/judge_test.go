@@ -138,9 +138,9 @@ func (s *service) measure(t *testing.T, p plan, v *victim, a attack) *measured {
 // goOn attacks without a victim until the attack has shown what it must: a busy machine takes longer than the rounds.
 func (a attack) goOn(t *testing.T) {
 	t.Helper()
-	const most = 30 * time.Second
+	const limit = 30 * time.Second
 	a.beside(t.Context(), func() latencies {
-		for began := time.Now(); len(a.missing()) > 0 && time.Since(began) < most; {
+		for began := time.Now(); len(a.missing()) > 0 && time.Since(began) < limit; {
 			wait(t.Context(), 50*time.Millisecond)
 		}
 		return nil

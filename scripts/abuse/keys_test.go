@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// keysMost is what a user and an organization may have by default, organizationsMost what a user may own.
-	keysMost          = 100
-	organizationsMost = 20
+	// maxKeys is what a user and an organization may have by default, maxOrganizations what a user may own.
+	maxKeys          = 100
+	maxOrganizations = 20
 	// userTotal and its share of a minute is what all credentials of a user, and all keys of an organization, may send together.
 	userTotal = 600
 	// chatsEach is how many requests have one chat among them: chats alone would cost the machine more than the limit.
@@ -37,7 +37,7 @@ type keyFlood struct {
 func newKeyFlood(t *testing.T, s *service) *keyFlood {
 	t.Helper()
 	k := &keyFlood{person: s.signUp(t, s.stranger()).withAgent(t), owned: 1}
-	for n := range organizationsMost {
+	for n := range maxOrganizations {
 		a := k.post(t.Context(), "/api/organizations", k.bearer(), map[string]any{"name": fmt.Sprint("Another ", n)})
 		k.sent.add(t.Context(), "organization", a)
 		if a.status != http.StatusCreated {
@@ -46,7 +46,7 @@ func newKeyFlood(t *testing.T, s *service) *keyFlood {
 		k.owned++
 	}
 	for _, scope := range []string{"user", "organization"} {
-		for n := range keysMost + 1 {
+		for n := range maxKeys + 1 {
 			a := k.post(t.Context(), "/api/keys", k.bearer(), map[string]any{"name": fmt.Sprint("key ", n), "scope": scope})
 			k.sent.add(t.Context(), "key of "+scope, a)
 			if a.status != http.StatusCreated {
@@ -95,23 +95,23 @@ func (k *keyFlood) run(ctx context.Context) {
 func (k *keyFlood) letThrough(t *testing.T, what string) {
 	t.Helper()
 	passed := k.sent.of(what + " 200")
-	most := userTotal + int(time.Since(k.begun).Seconds()*userTotal/60) + 1
-	if passed > most {
-		t.Errorf("%d × %s were let through, at most %d may be", passed, what, most)
+	limit := userTotal + int(time.Since(k.begun).Seconds()*userTotal/60) + 1
+	if passed > limit {
+		t.Errorf("%d × %s were let through, at most %d may be", passed, what, limit)
 	}
-	t.Logf("%d × %s were let through of at most %d", passed, what, most)
+	t.Logf("%d × %s were let through of at most %d", passed, what, limit)
 }
 
 func keyFloods(t *testing.T, s *service) { //nolint:thelper // a test, not a part of one
 	home := s.signUp(t, victimAddress).withKey(t).withAgent(t)
 	k := newKeyFlood(t, s)
-	if n := len(k.own); n > keysMost {
+	if n := len(k.own); n > maxKeys {
 		t.Errorf("a user has %d keys", n)
 	}
-	if n := len(k.shared); n > keysMost {
+	if n := len(k.shared); n > maxKeys {
 		t.Errorf("an organization has %d keys", n)
 	}
-	if k.owned > organizationsMost {
+	if k.owned > maxOrganizations {
 		t.Errorf("a user owns %d organizations", k.owned)
 	}
 	v := &victim{probes: []probe{home.triggers(pace(80 * time.Millisecond)), home.lists(pace(120 * time.Millisecond))}}

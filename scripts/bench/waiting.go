@@ -49,9 +49,9 @@ func (w *waiting) Measure(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	if most := (allowed-spareFiles)/2 - w.Streams; w.Waiters > most { // the bench is both client and model
-		progressf("%d requests wait, because %d files and connections may be open (ulimit -Hn)", most, allowed)
-		w.Waiters = most
+	if maximum := (allowed-spareFiles)/2 - w.Streams; w.Waiters > maximum { // the bench is both client and model
+		progressf("%d requests wait, because %d files and connections may be open (ulimit -Hn)", maximum, allowed)
+		w.Waiters = maximum
 	}
 	if w.Waiters < 1 {
 		return errors.New("no request can wait; raise --waiters or the limit of open files")

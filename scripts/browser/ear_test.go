@@ -34,10 +34,10 @@ func ear(w http.ResponseWriter, r *http.Request) {
 }
 
 // loudest gives the loudest sample of 16 bits.
-func loudest(pcm []byte) (most int) {
+func loudest(pcm []byte) (limit int) {
 	for ; len(pcm) > 1; pcm = pcm[2:] {
 		sample := int(int16(binary.LittleEndian.Uint16(pcm)))
-		most = max(most, sample, -sample)
+		limit = max(limit, sample, -sample)
 	}
-	return most
+	return limit
 }

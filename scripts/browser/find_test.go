@@ -251,9 +251,9 @@ func (a area) seesNot(words string) {
 }
 
 func shortened(s string) string {
-	const most = 1500
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "…"
+	const limit = 1500
+	if runes := []rune(s); len(runes) > limit {
+		return string(runes[:limit]) + "…"
 	}
 	return s
 }
@@ -433,10 +433,10 @@ func (p *page) focusIs(role, name string) {
 }
 
 // tabTo presses Tab until something has the focus, and fails the test when it is not reached within so many.
-func (p *page) tabTo(role, name string, most int) {
+func (p *page) tabTo(role, name string, limit int) {
 	p.t.Helper()
 	want, seen := step{role: role, name: name}, []string{}
-	for range most {
+	for range limit {
 		p.press("Tab")
 		at := p.focus()
 		if at.role == role && want.fits(at.name) {
@@ -444,5 +444,5 @@ func (p *page) tabTo(role, name string, most int) {
 		}
 		seen = append(seen, at.String())
 	}
-	p.t.Fatalf("%d times Tab did not lead to %s, but to %s", most, want, strings.Join(seen, ", "))
+	p.t.Fatalf("%d times Tab did not lead to %s, but to %s", limit, want, strings.Join(seen, ", "))
 }

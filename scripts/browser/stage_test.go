@@ -217,6 +217,6 @@ func complaints(log []byte) string {
 			lines = append(lines, line)
 		}
 	}
-	const most = 40
-	return strings.Join(lines[max(0, len(lines)-most):], "")
+	const limit = 40
+	return strings.Join(lines[max(0, len(lines)-limit):], "")
 }

@@ -138,7 +138,7 @@ func (a area) heard(seconds float64) {
 
 // spoke gives the loudest sample of the speech that was sent since it was asked last, and in how many frames it was; of frames of
 // other kinds it gives the types.
-func (p *page) spoke() (most, frames int, others []string) {
+func (p *page) spoke() (limit, frames int, others []string) {
 	p.t.Helper()
 	for _, frame := range p.watch.sent() {
 		var event struct {
@@ -153,9 +153,9 @@ func (p *page) spoke() (most, frames int, others []string) {
 		frames++
 		raw, err := base64.StdEncoding.DecodeString(event.Audio)
 		p.must(err, "reading samples")
-		most = max(most, loudest(raw))
+		limit = max(limit, loudest(raw))
 	}
-	return most, frames, others
+	return limit, frames, others
 }
 
 // TestSpeak asks an agent aloud, hears it, interrupts it by speaking, falls silent, and goes on by text in the same session.
@@ -178,8 +178,8 @@ func TestSpeak(t *testing.T) {
 	turn.heard(1)
 	turn.sees("answered aloud after")
 	panel.sees("Last answer began after")
-	if most, frames, _ := p.spoke(); most < loudEnough || frames < 30 {
-		t.Errorf("the loudest of %d frames of speech is %d", frames, most)
+	if limit, frames, _ := p.spoke(); limit < loudEnough || frames < 30 {
+		t.Errorf("the loudest of %d frames of speech is %d", frames, limit)
 	}
 	p.inspect("speaking")
 
@@ -202,12 +202,12 @@ func TestSpeak(t *testing.T) {
 	panel.sees("You are muted.")
 	silent := 0
 	p.until("only silence is sent", func() error {
-		most, frames, _ := p.spoke()
-		if silent += frames; most > 0 {
+		limit, frames, _ := p.spoke()
+		if silent += frames; limit > 0 {
 			silent = 0
 		}
 		if silent < 20 {
-			return fmt.Errorf("there were %d silent frames, and the loudest sample is %d", silent, most)
+			return fmt.Errorf("there were %d silent frames, and the loudest sample is %d", silent, limit)
 		}
 		return nil
 	})

@@ -334,7 +334,7 @@ func (r *trial) report(t *testing.T, v *verdict) {
 	for _, rule := range slices.Sorted(maps.Keys(v.Violations)) {
 		found := v.Violations[rule]
 		t.Errorf("VIOLATED: %s: %d times", rule, len(found))
-		for _, text := range found[:min(len(found), mostShown)] {
+		for _, text := range found[:min(len(found), maxShown)] {
 			t.Errorf("  %s", text)
 		}
 	}

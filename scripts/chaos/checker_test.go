@@ -14,8 +14,8 @@ import (
 const (
 	// afterDeadline is by when a run has ended at the latest, after its deadline.
 	afterDeadline = time.Minute
-	// mostShown is how many violations of a rule are told in full.
-	mostShown = 5
+	// maxShown is how many violations of a rule are told in full.
+	maxShown = 5
 )
 
 // verdict is what the checker found: what is wrong, and how much it has looked at.

@@ -79,7 +79,7 @@ func timeOne(t *testing.T, a account) time.Duration {
 // the slowest hundredth.
 func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it measures
 	testkit.Long(t)
-	most := bound(t, 2, 3)
+	limit := bound(t, 2, 3)
 	const (
 		rounds  = 6
 		samples = 80 // of each round, alone and beside the flood
@@ -112,8 +112,8 @@ func TestFloodLeavesTheWaitOfOthers(t *testing.T) { //nolint:paralleltest // it 
 	}
 	t.Logf("alone:            %s", &alone)
 	t.Logf("beside the flood: %s", &beside)
-	if others, own := percentile(beside.answered, 0.99), percentile(alone.answered, 0.99); others.Seconds() > most*own.Seconds() {
-		t.Errorf("beside the flood the p99 wait is %s, more than %.0f times what it is alone, %s", others, most, own)
+	if others, own := percentile(beside.answered, 0.99), percentile(alone.answered, 0.99); others.Seconds() > limit*own.Seconds() {
+		t.Errorf("beside the flood the p99 wait is %s, more than %.0f times what it is alone, %s", others, limit, own)
 	}
 }
 

@@ -23,8 +23,8 @@ const (
 	overloadRounds  = 3
 	overloadKnown   = 20  // keys whose runs had ended before
 	overloadConns   = 512 // that the callers keep
-	// overloadMost may be seen waiting: those that were let in while it was counted, and those that were being accepted then, are too many.
-	overloadMost = 3 * overloadBacklog
+	// maxOverload may be seen waiting: those that were let in while it was counted, and those that were being accepted then, are too many.
+	maxOverload = 3 * overloadBacklog
 	// overloadMemory is what a process may fill beyond what it had filled, after garbage of thousands of requests a second; bytes.
 	overloadMemory = 128 << 20
 )
@@ -205,7 +205,7 @@ func TestOverloadKeepsGoodput(t *testing.T) { //nolint:paralleltest // it measur
 		if seen.rate < 0.8*overloadTimes*peak {
 			t.Errorf("only %.0f/s could be offered: the machine is too busy to say anything", seen.rate)
 		}
-		if seen.waiting > overloadMost {
+		if seen.waiting > maxOverload {
 			t.Errorf("%d runs waited, where %d may", seen.waiting, overloadBacklog)
 		}
 		if seen.ingress > before.ingress+overloadMemory || seen.worker > before.worker+overloadMemory {

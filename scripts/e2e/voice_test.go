@@ -147,14 +147,14 @@ func checkUndisturbed(t *testing.T, s blow, struck disturbed, whole realtimeclie
 	pause, behind := got.Longest()
 	t.Logf("%s: the longest pause was %s, %s before the end; who listens waited for %s",
 		s.name, pause, got.Frames[len(got.Frames)-1].At.Sub(got.Frames[behind].At).Round(time.Millisecond), got.Starved())
-	longest, most := s.pause, s.starved
+	longest, limit := s.pause, s.starved
 	if testing.Short() { // the tests of other packages beside it take the same two cores; audio is sent seconds ahead
-		longest, most = longest+3*time.Second, most+200*time.Millisecond
+		longest, limit = longest+3*time.Second, limit+200*time.Millisecond
 	}
 	if pause > longest {
 		t.Errorf("%s: no audio came for %s, %s after it", s.name, pause, got.Frames[behind-1].At.Sub(struck.at))
 	}
-	if starved := got.Starved(); starved > most {
+	if starved := got.Starved(); starved > limit {
 		t.Errorf("%s: who listens waited for %s", s.name, starved)
 	}
 	if last := got.Frames[len(got.Frames)-1].At; !last.After(struck.at.Add(time.Second)) {

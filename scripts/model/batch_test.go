@@ -35,8 +35,8 @@ func (g *group[Q, A]) do(t *task, of Q) (A, error) {
 func (g *group[Q, A]) run(t *task) {
 	for {
 		first, _ := g.asked.take(t, 0)
-		if most := t.sim.odds.company; most > 0 {
-			t.sleep(t.sim.rng.between(0, most))
+		if maximum := t.sim.odds.company; maximum > 0 {
+			t.sleep(t.sim.rng.between(0, maximum))
 		}
 		all := append([]*asking[Q, A]{first}, g.asked.values...)
 		g.asked.values = nil

@@ -97,8 +97,8 @@ func (s *sim) drawOdds() {
 }
 
 // upTo is a while that ends before everything is calm.
-func (s *sim) upTo(most time.Duration) time.Duration {
-	return min(s.rng.between(most/50, most), max(s.calm-s.now, time.Millisecond))
+func (s *sim) upTo(maximum time.Duration) time.Duration {
+	return min(s.rng.between(maximum/50, maximum), max(s.calm-s.now, time.Millisecond))
 }
 
 var misfortunes = []func(*sim){

@@ -19,8 +19,8 @@ func (r *rng) next() uint64 {
 }
 
 // n is a number below most.
-func (r *rng) n(most int) int {
-	high, _ := bits.Mul64(r.next(), uint64(most))
+func (r *rng) n(maximum int) int {
+	high, _ := bits.Mul64(r.next(), uint64(maximum))
 	return int(high)
 }
 

@@ -118,12 +118,12 @@ func (b *bus) ensure() (made int, ok bool) {
 }
 
 // fetch is Lane.Fetch: up to most doorbells, or none within a second.
-func (b *bus) fetch(t *task, most int) (got []*message, ok bool) {
+func (b *bus) fetch(t *task, maximum int) (got []*message, ok bool) {
 	if _, ok := b.ensure(); !ok {
 		return nil, false
 	}
 	for range 2 {
-		if got = b.take(most); len(got) > 0 {
+		if got = b.take(maximum); len(got) > 0 {
 			return got, true
 		}
 		woken := &box[struct{}]{}
@@ -136,10 +136,10 @@ func (b *bus) fetch(t *task, most int) (got []*message, ok bool) {
 	return nil, true
 }
 
-func (b *bus) take(most int) (got []*message) {
+func (b *bus) take(maximum int) (got []*message) {
 	now := b.sim.now
 	for _, m := range b.messages {
-		if len(got) == most {
+		if len(got) == maximum {
 			break
 		}
 		if !m.gone && (!m.delivered || m.due <= now) {

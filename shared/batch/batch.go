@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patienceMost bounds the wait for further calls, however long batches take.
-const patienceMost = 5 * time.Millisecond
+// maxPatience bounds the wait for further calls, however long batches take.
+const maxPatience = 5 * time.Millisecond
 
 // ErrFull is returned when more calls wait than the group may hold.
 var ErrFull = errors.New("too many calls are waiting")
@@ -50,8 +50,8 @@ type result[A any] struct {
 // New makes a group whose do is handed 1 to most requests and answers them in the same order; an
 // error of do is every caller's. At most waiting further calls are held; one more gets ErrFull.
 // do runs under the context given to Run, never under a caller's.
-func New[Q, A any](most, waiting int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
-	return &Group[Q, A]{do: do, max: most, calls: make(chan call[Q, A], waiting), ended: make(chan struct{})}
+func New[Q, A any](limit, waiting int, do func(context.Context, []Q) ([]A, error)) *Group[Q, A] {
+	return &Group[Q, A]{do: do, max: limit, calls: make(chan call[Q, A], waiting), ended: make(chan struct{})}
 }
 
 // Eager has the group wait for no company, before it runs: for reads, which have no commit to share.
@@ -61,8 +61,8 @@ func (g *Group[Q, A]) Eager() *Group[Q, A] {
 }
 
 // Sized bounds what the requests of a batch come to, before the group runs. A request that is larger than the bound goes alone.
-func (g *Group[Q, A]) Sized(most int, size func(Q) int) *Group[Q, A] {
-	g.sizeMax, g.size = most, size
+func (g *Group[Q, A]) Sized(limit int, size func(Q) int) *Group[Q, A] {
+	g.sizeMax, g.size = limit, size
 	return g
 }
 
@@ -111,7 +111,7 @@ func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 		calls = append(calls, c)
 	}
 	if !g.eager && (g.last > 1 || len(g.calls) > 0) {
-		patience := min(g.took, patienceMost)
+		patience := min(g.took, maxPatience)
 		end := time.Now().Add(patience)
 		timer := time.NewTimer(patience / 2)
 		defer timer.Stop()

@@ -29,10 +29,10 @@ func job(runID string, dispatch int) domain.Job {
 }
 
 // fetch gathers what a lane delivers within a second, up to most.
-func fetch(t *testing.T, lane *bus.Lane, most int) []*bus.Doorbell {
+func fetch(t *testing.T, lane *bus.Lane, limit int) []*bus.Doorbell {
 	t.Helper()
 	var got []*bus.Doorbell
-	if err := lane.Fetch(t.Context(), most, time.Second, func(d *bus.Doorbell) { got = append(got, d) }); err != nil {
+	if err := lane.Fetch(t.Context(), limit, time.Second, func(d *bus.Doorbell) { got = append(got, d) }); err != nil {
 		t.Fatalf("fetching: %v", err)
 	}
 	return got

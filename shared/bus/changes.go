@@ -13,7 +13,7 @@ import (
 
 const (
 	changePace   = 250 * time.Millisecond // between two messages about the same, from one process
-	changesMost  = 1 << 16                // that are kept apart; what changes beside them is told to everybody
+	maxChanges   = 1 << 16                // that are kept apart; what changes beside them is told to everybody
 	changeBuffer = 4096                   // messages for a process's watched organizations that wait to be handed on
 )
 
@@ -32,7 +32,7 @@ type change struct {
 //	                  └──────────────────────────────────────────────────┘
 type changes struct {
 	publish func(subject string) error
-	most    int
+	limit   int
 	wake    chan struct{}
 
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ type toldChange struct {
 }
 
 func newChanges(publish func(subject string) error) *changes {
-	return &changes{publish: publish, most: changesMost, wake: make(chan struct{}, 1), pairs: map[change]bool{}}
+	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), pairs: map[change]bool{}}
 }
 
 // Changed tells those who watch an organization that its things of a kind have changed: that they are to be read again, not
@@ -62,7 +62,7 @@ func (c *changes) ring(of change) {
 		c.mu.Unlock()
 		return
 	}
-	if !known && len(c.pairs) >= c.most {
+	if !known && len(c.pairs) >= c.limit {
 		of.org = contract.AllOrganizations
 		_, known = c.pairs[of]
 	}

@@ -58,12 +58,12 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 }
 
 // telling runs changes in a bubble.
-func telling(t *testing.T, most int, test func(c *changes, w *wire, connected chan nats.Status)) {
+func telling(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now()}
 		c := newChanges(w.publish)
-		c.most = most
+		c.limit = limit
 		connected := make(chan nats.Status, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -79,7 +79,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
 	t.Parallel()
-	telling(t, changesMost, func(c *changes, w *wire, _ chan nats.Status) {
+	telling(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		a, other := change{domain.ChangedRuns, "org_a"}, change{domain.ChangedDocuments, "org_a"}
 		c.ring(a)
 		w.expect(t, "the first", "0 runs.org_a")
@@ -108,7 +108,7 @@ func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
 
 func TestChangesWithoutEndAreToldFourTimesASecond(t *testing.T) {
 	t.Parallel()
-	telling(t, changesMost, func(c *changes, w *wire, _ chan nats.Status) {
+	telling(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		for range 1000 {
 			c.ring(change{domain.ChangedRuns, "org_a"})
 			pass(time.Millisecond)
@@ -143,7 +143,7 @@ func TestNoChangeIsLostBehindAnother(t *testing.T) {
 
 func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
 	t.Parallel()
-	telling(t, changesMost, func(c *changes, w *wire, connected chan nats.Status) {
+	telling(t, maxChanges, func(c *changes, w *wire, connected chan nats.Status) {
 		w.set(true)
 		for n := range 100 {
 			c.ring(change{domain.ChangedRuns, fmt.Sprint("org_", n)})

@@ -42,7 +42,7 @@ func (b *Bus) Lane(lane domain.Lane) *Lane { return &Lane{bus: b, lane: lane} }
 
 // Fetch hands doorbells to f as they arrive and returns when the most that were asked for came, wait has
 // passed or an error ended the pull. It opens stream and consumer anew when they are gone.
-func (l *Lane) Fetch(ctx context.Context, most int, wait time.Duration, f func(*Doorbell)) error {
+func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(*Doorbell)) error {
 	if l.cons == nil {
 		if _, err := l.bus.EnsureStream(ctx); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (l *Lane) Fetch(ctx context.Context, most int, wait time.Duration, f func(*
 		}
 		l.cons = cons
 	}
-	batch, err := l.cons.Fetch(most, jetstream.FetchMaxWait(wait))
+	batch, err := l.cons.Fetch(limit, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		l.cons = nil
 		return fmt.Errorf("fetching jobs: %w", err)

@@ -18,8 +18,8 @@ import (
 // The queue is divided among the owners who wait, and among two if there is but one. Who came when there were fewer may
 // have more waiting than that, and adds none; so the queue may get longer for those who came later, up to twice as long.
 type toolPlaces struct {
-	slots, queue, most int
-	observe            func(running, waiting int) // under the lock, so that the last word is the latest
+	slots, queue, limit int
+	observe             func(running, waiting int) // under the lock, so that the last word is the latest
 
 	mu      sync.Mutex
 	closed  bool
@@ -39,10 +39,10 @@ type toolTurn struct {
 func newToolPlaces(cfg ToolServing) *toolPlaces {
 	slots := max(cfg.Slots, 1)
 	p := &toolPlaces{
-		slots: slots, queue: max(cfg.Queue, 0), most: slots, observe: cfg.Observe, held: map[string]int{}, idle: make(chan struct{}),
+		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, held: map[string]int{}, idle: make(chan struct{}),
 	}
 	if slots > 1 && cfg.Owner != nil {
-		p.most = slots - max(slots/8, 1)
+		p.limit = slots - max(slots/8, 1)
 	}
 	if p.observe == nil {
 		p.observe = func(int, int) {}
@@ -60,7 +60,7 @@ func (p *toolPlaces) ask(owner string) *toolTurn {
 	switch {
 	case p.closed:
 		return nil
-	case p.running < p.slots && p.held[owner] < p.most: // nobody waits who could have it: see next
+	case p.running < p.slots && p.held[owner] < p.limit: // nobody waits who could have it: see next
 		p.begin(turn)
 	case p.queues(owner):
 		p.waiting = append(p.waiting, turn)
@@ -137,7 +137,7 @@ func (p *toolPlaces) begin(turn *toolTurn) {
 func (p *toolPlaces) next() int {
 	found := -1
 	for n, turn := range p.waiting {
-		if held := p.held[turn.owner]; held < p.most && (found < 0 || held < p.held[p.waiting[found].owner]) {
+		if held := p.held[turn.owner]; held < p.limit && (found < 0 || held < p.held[p.waiting[found].owner]) {
 			found = n
 		}
 	}

@@ -187,11 +187,11 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	url := testkit.NATS(t)
 	serveVoice(t, url, 1, echoes)
 	line := open(t, voiceCaller(t, url), "a")
-	if err := line.Audio(7, make([]byte, 2*(2*contract.VoiceFrameMost+5))); err != nil {
+	if err := line.Audio(7, make([]byte, 2*(2*contract.MaxVoiceFrame+5))); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []struct{ at, samples int64 }{
-		{7, contract.VoiceFrameMost}, {7 + contract.VoiceFrameMost, contract.VoiceFrameMost}, {7 + 2*contract.VoiceFrameMost, 5},
+		{7, contract.MaxVoiceFrame}, {7 + contract.MaxVoiceFrame, contract.MaxVoiceFrame}, {7 + 2*contract.MaxVoiceFrame, 5},
 	} {
 		if got := told(t, line).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
 			t.Fatalf("not %v: %+v", want, got)
@@ -330,7 +330,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 			echoes(ctx, name, line)
 			return
 		}
-		size := map[string]int{"frames": 2, "bytes": 2 * contract.VoiceFrameMost}[name]
+		size := map[string]int{"frames": 2, "bytes": 2 * contract.MaxVoiceFrame}[name]
 		for ctx.Err() == nil {
 			_ = line.Audio(contract.VoiceAudio{PCM: make([]byte, size)})
 		}

@@ -163,7 +163,7 @@ func (w *voiceWire[In]) ping() {
 func (w *voiceWire[In]) audio(audio contract.VoiceAudio) error {
 	rest := audio.PCM
 	for len(rest) > 0 {
-		audio.PCM = rest[:min(len(rest), 2*contract.VoiceFrameMost)]
+		audio.PCM = rest[:min(len(rest), 2*contract.MaxVoiceFrame)]
 		rest = rest[len(audio.PCM):]
 		if err := w.send(func(b []byte) ([]byte, error) { return contract.AppendVoiceAudio(b, audio) }); err != nil {
 			return err

@@ -202,8 +202,8 @@ func (i Ingress) checkTimes() error {
 // checkAccounts reports limits of what one person or address may have that make no sense.
 func (i Ingress) checkAccounts() error {
 	for _, limit := range []struct {
-		name string
-		most int
+		name    string
+		maximum int
 	}{
 		{"CONNECTIONS_PER_ADDRESS", i.ConnectionsPerAddress},
 		{"SIGNUPS_PER_ADDRESS", i.SignupsPerAddress},
@@ -212,8 +212,8 @@ func (i Ingress) checkAccounts() error {
 		{"ORGANIZATIONS_PER_USER", i.OrganizationsPerUser},
 		{"MEMBERSHIPS_PER_USER", i.MembershipsPerUser},
 	} {
-		if limit.most < 0 {
-			return fmt.Errorf("%s must not be negative: %d", limit.name, limit.most)
+		if limit.maximum < 0 {
+			return fmt.Errorf("%s must not be negative: %d", limit.name, limit.maximum)
 		}
 	}
 	return nil

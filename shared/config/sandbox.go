@@ -74,13 +74,13 @@ func (s Sandbox) Check() error {
 }
 
 // within reports a setting that is neither zero nor between its bounds; a most of zero is none.
-func within[T int | int64 | time.Duration](name string, value, least, most T) error {
+func within[T int | int64 | time.Duration](name string, value, least, maximum T) error {
 	switch {
-	case value == 0 || value >= least && (most == 0 || value <= most):
+	case value == 0 || value >= least && (maximum == 0 || value <= maximum):
 		return nil
-	case most == 0:
+	case maximum == 0:
 		return fmt.Errorf("%s must be at least %v, not %v", name, least, value)
 	default:
-		return fmt.Errorf("%s must be between %v and %v, not %v", name, least, most, value)
+		return fmt.Errorf("%s must be between %v and %v, not %v", name, least, maximum, value)
 	}
 }

@@ -31,12 +31,12 @@ const (
 
 	// VoiceRate is how many samples a second of audio has, everywhere on the bus: 16 bit, signed, little-endian, mono.
 	VoiceRate = 24_000
-	// VoiceFrameMost is how many samples a frame has at most: a second.
-	VoiceFrameMost = VoiceRate
-	// VoiceSampleMost is the last sample that can be named, after ten thousand years: what is reckoned from it stays in range.
-	VoiceSampleMost = 1 << 53
+	// MaxVoiceFrame is how many samples a frame has at most: a second.
+	MaxVoiceFrame = VoiceRate
+	// MaxVoiceSample is the last sample that can be named, after ten thousand years: what is reckoned from it stays in range.
+	MaxVoiceSample = 1 << 53
 
-	voiceTimeMost = 60_000 // ms of a detection's times: more than any ingress allows
+	maxVoiceTime = 60_000 // ms of a detection's times: more than any ingress allows
 )
 
 // VoiceClaims is the capability of a line: whose speech it is.
@@ -95,11 +95,11 @@ func (c *VoiceConfig) holds() bool {
 }
 
 func areTimes(times ...int) bool {
-	return !slices.ContainsFunc(times, func(ms int) bool { return ms < 0 || ms > voiceTimeMost })
+	return !slices.ContainsFunc(times, func(ms int) bool { return ms < 0 || ms > maxVoiceTime })
 }
 
 func areSamples(samples ...int64) bool {
-	return !slices.ContainsFunc(samples, func(n int64) bool { return n < 0 || n > VoiceSampleMost })
+	return !slices.ContainsFunc(samples, func(n int64) bool { return n < 0 || n > MaxVoiceSample })
 }
 
 // What an ingress has a worker do.
@@ -207,7 +207,7 @@ func AppendVoiceAudio(b []byte, audio VoiceAudio) ([]byte, error) {
 
 // holds reports whether audio can be what it says.
 func (a VoiceAudio) holds() bool {
-	return areSamples(a.At) && a.Start <= a.End && len(a.PCM)%2 == 0 && len(a.PCM) <= 2*VoiceFrameMost
+	return areSamples(a.At) && a.Start <= a.End && len(a.PCM)%2 == 0 && len(a.PCM) <= 2*MaxVoiceFrame
 }
 
 // AppendVoiceControl writes a frame with a command or a report to b.

@@ -16,7 +16,7 @@ func TestVoiceAudioIsReadAsItIsWritten(t *testing.T) {
 		"input":           {At: 480, PCM: []byte{1, 2, 3, 4}},
 		"output":          {At: 9_000_000_000, Answer: "item_1", Start: 12, End: 80, PCM: []byte{0, 255}},
 		"nothing":         {PCM: []byte{}},
-		"the most":        {At: contract.VoiceSampleMost, PCM: make([]byte, 2*contract.VoiceFrameMost)},
+		"the most":        {At: contract.MaxVoiceSample, PCM: make([]byte, 2*contract.MaxVoiceFrame)},
 		"a long name":     {Answer: strings.Repeat("x", 255), PCM: []byte{}},
 		"far in a text":   {Start: math.MaxUint32, End: math.MaxUint32, PCM: []byte{}},
 		"an empty region": {Answer: "a", Start: 5, End: 5, PCM: []byte{}},
@@ -33,9 +33,9 @@ func TestVoiceAudioIsReadAsItIsWritten(t *testing.T) {
 	}
 	for name, audio := range map[string]contract.VoiceAudio{
 		"half a sample":          {PCM: []byte{1}},
-		"more than a second":     {PCM: make([]byte, 2*contract.VoiceFrameMost+2)},
+		"more than a second":     {PCM: make([]byte, 2*contract.MaxVoiceFrame+2)},
 		"before the first":       {At: -1},
-		"beyond the last":        {At: contract.VoiceSampleMost + 1},
+		"beyond the last":        {At: contract.MaxVoiceSample + 1},
 		"a name too long":        {Answer: strings.Repeat("x", 256)},
 		"an end before a start":  {Start: 2, End: 1},
 		"a start before all":     {Start: -1, End: 1},
@@ -93,7 +93,7 @@ func TestBrokenVoiceFramesAreErrors(t *testing.T) {
 		"before the first":    "a\xff" + head[1:] + "\x00",
 		"beyond the last":     "a\x7f" + head[1:] + "\x00",
 		"an end before":       "a" + head[:15] + "\x01\x00",
-		"more than a second":  "a" + head + "\x00" + strings.Repeat("ab", contract.VoiceFrameMost+1),
+		"more than a second":  "a" + head + "\x00" + strings.Repeat("ab", contract.MaxVoiceFrame+1),
 		"no JSON":             "c",
 		"broken JSON":         "c{",
 		"trailing JSON":       "c{}{}",
@@ -109,9 +109,9 @@ func TestBrokenVoiceFramesAreErrors(t *testing.T) {
 // Numbers that nothing can be reckoned with are no frames, whoever signed the line.
 func TestVoiceNumbersAreBounded(t *testing.T) {
 	t.Parallel()
-	const most, more = "9007199254740992", "9007199254740993"
+	const limit, more = "9007199254740992", "9007199254740993"
 	for body, ok := range map[string]bool{
-		`{"type":"commit","from":0,"to":` + most + `}`:   true,
+		`{"type":"commit","from":0,"to":` + limit + `}`:  true,
 		`{"type":"commit","to":` + more + `}`:            false,
 		`{"type":"commit","from":-1}`:                    false,
 		`{"type":"clear","from":9223372036854775807}`:    false,
@@ -130,14 +130,14 @@ func TestVoiceNumbersAreBounded(t *testing.T) {
 		}
 	}
 	for body, ok := range map[string]bool{
-		`{"type":"alive","heard":` + most + `,"needs":0}`: true,
-		`{"type":"alive","heard":` + more + `}`:           false,
-		`{"type":"alive","needs":-1}`:                     false,
-		`{"type":"started","from":-1}`:                    false,
-		`{"type":"stopped","to":` + more + `}`:            false,
-		`{"type":"segment","start":-1}`:                   false,
-		`{"type":"segment","end":-1}`:                     false,
-		`{"type":"segment","samples":` + more + `}`:       false,
+		`{"type":"alive","heard":` + limit + `,"needs":0}`: true,
+		`{"type":"alive","heard":` + more + `}`:            false,
+		`{"type":"alive","needs":-1}`:                      false,
+		`{"type":"started","from":-1}`:                     false,
+		`{"type":"stopped","to":` + more + `}`:             false,
+		`{"type":"segment","start":-1}`:                    false,
+		`{"type":"segment","end":-1}`:                      false,
+		`{"type":"segment","samples":` + more + `}`:        false,
 	} {
 		if _, err := contract.ParseVoiceFrame[contract.VoiceReport]([]byte("c" + body)); (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
@@ -148,7 +148,7 @@ func TestVoiceNumbersAreBounded(t *testing.T) {
 		ok   bool
 	}{
 		"nothing":         {contract.VoiceOpen{}, true},
-		"the last sample": {contract.VoiceOpen{Position: contract.VoiceSampleMost, Speech: &contract.VoiceSpeech{From: 1}}, true},
+		"the last sample": {contract.VoiceOpen{Position: contract.MaxVoiceSample, Speech: &contract.VoiceSpeech{From: 1}}, true},
 		"beyond it":       {contract.VoiceOpen{Position: math.MaxInt64}, false},
 		"before all":      {contract.VoiceOpen{Position: -1}, false},
 		"speech beyond":   {contract.VoiceOpen{Speech: &contract.VoiceSpeech{From: math.MaxInt64}}, false},

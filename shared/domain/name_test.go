@@ -11,8 +11,8 @@ import (
 func TestCleanName(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[struct {
-		name string
-		most int
+		name  string
+		limit int
 	}]string{
 		{"plain.txt", 255}: "plain.txt", {"../../etc/passwd", 255}: "passwd", {`C:\temp\a.txt`, 255}: "a.txt",
 		{"dir/", 255}: "", {"", 255}: "", {"..", 255}: "", {" . ", 255}: "", {".\u3000.", 255}: "", {"\u3000 \u3000", 255}: "", {"\u200e \u2028.", 255}: "",
@@ -21,7 +21,7 @@ func TestCleanName(t *testing.T) {
 		{"a\u3164b\U000e0041.txt", 255}: "ab.txt", {"👩\u200d\u200b🔬", 255}: "👩🔬", {"\u200b\ufe0fa", 255}: "a", {"❤\ufe0f.md", 255}: "❤\ufe0f.md",
 		{"größe.txt", 5}: "größe", {strings.Repeat("ä", 8), 8}: strings.Repeat("ä", 8), {"1234567 9", 8}: "1234567", {"a", 0}: "",
 	} {
-		if got := domain.CleanName(given.name, given.most); got != want {
+		if got := domain.CleanName(given.name, given.limit); got != want {
 			t.Errorf("%q: %q, want %q", given.name, got, want)
 		}
 	}
@@ -33,10 +33,10 @@ func TestCleanText(t *testing.T) {
 	for _, text := range []string{
 		"plain", " a\tb\r\nc ", "👩\u200d🔬👩\u200d🔬", "❤\ufe0f❤\ufe0f", "می\u200cخواهم", "a\u200d\u200b\u3164b", "\u3000\u2800\u3000", "\xff\xfe", "a \u200d b",
 	} {
-		for most := range 10 {
-			got := domain.CleanText(text, most)
-			if fault := domain.NameFault(got); fault != "" || utf8.RuneCountInString(got) > most || got != strings.TrimSpace(got) {
-				t.Errorf("%+q cut at %d is %+q: %s", text, most, got, fault)
+		for limit := range 10 {
+			got := domain.CleanText(text, limit)
+			if fault := domain.NameFault(got); fault != "" || utf8.RuneCountInString(got) > limit || got != strings.TrimSpace(got) {
+				t.Errorf("%+q cut at %d is %+q: %s", text, limit, got, fault)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ type piece struct {
 	variable string
 }
 
-const mostBytes = 2048
+const maxBytes = 2048
 
 // variableName is what model providers take as a property of a tool's arguments.
 var variableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -46,8 +46,8 @@ var variableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // Parse reads a template. Its errors say what is wrong in words that go on after the field's name.
 func Parse(raw string) (*Template, error) {
 	switch {
-	case len(raw) > mostBytes:
-		return nil, fmt.Errorf("must have at most %d characters", mostBytes)
+	case len(raw) > maxBytes:
+		return nil, fmt.Errorf("must have at most %d characters", maxBytes)
 	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
 		return nil, errors.New("must not contain spaces, backslashes or control characters")
 	case strings.Contains(raw, "#"):
@@ -207,15 +207,15 @@ next:
 const (
 	secretPrefix = "whsec_"
 	secretLeast  = 24 // bytes, as Standard Webhooks recommends
-	secretMost   = 64
+	maxSecret    = 64
 )
 
 // CheckSecret says what is wrong with a signing secret, which Standard Webhooks writes as "whsec_" and base64.
 func CheckSecret(secret string) error {
 	encoded, found := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < secretLeast || len(key) > secretMost {
-		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, secretLeast, secretMost)
+	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < secretLeast || len(key) > maxSecret {
+		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, secretLeast, maxSecret)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 const (
 	heapRoom     = 64 << 20 // bytes that may be allocated between two collections by a process that has little in use
 	percentLeast = 100      // Go's own
-	percentMost  = 400
+	maxPercent   = 400
 	roomEvery    = time.Second
 )
 
@@ -22,7 +22,7 @@ func CollectSeldom(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	now := percentMost
+	now := maxPercent
 	debug.SetGCPercent(now)
 	go func() {
 		ticker := time.NewTicker(roomEvery)
@@ -47,7 +47,7 @@ func CollectSeldom(ctx context.Context) {
 
 // collectAt is by how many percent memory of which live bytes are in use may grow, in steps of 50.
 func collectAt(live uint64) int {
-	percent := uint64(percentMost)
+	percent := uint64(maxPercent)
 	if live > 0 {
 		percent = min(percent, heapRoom*100/live)
 	}

@@ -24,8 +24,8 @@ type body struct {
 }
 
 // newBody puts a body in place of the response's.
-func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, most int64) {
-	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: most}
+func newBody(ctx context.Context, cancel context.CancelFunc, resp *http.Response, limit int64) {
+	b := &body{ctx: ctx, cancel: cancel, raw: resp.Body, left: limit}
 	b.coding = strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
 	if b.coding != "" && b.coding != "identity" {
 		resp.Header.Del("Content-Encoding")
@@ -82,11 +82,11 @@ func (b *body) explain(err error) error {
 }
 
 // decoder undoes a content coding. What goes in is capped too: a stream may go on without anything coming out.
-func decoder(coding string, raw io.Reader, most int64) (io.Reader, error) {
+func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	if coding == "" || coding == "identity" {
 		return raw, nil
 	}
-	in := bufio.NewReader(&capped{raw, most + most/8 + 64<<10})
+	in := bufio.NewReader(&capped{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {
 		return in, nil // nothing, as after HEAD

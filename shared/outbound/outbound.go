@@ -40,7 +40,7 @@ type Options struct {
 const (
 	defaultTimeout  = 30 * time.Second
 	defaultMaxBytes = 2 << 20
-	mostRedirects   = 3
+	maxRedirects    = 3
 	dialTimeout     = 10 * time.Second
 	headerBytes     = 64 << 10 // of an answer
 )

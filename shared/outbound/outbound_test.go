@@ -229,11 +229,11 @@ func TestRedirectsAreCapped(t *testing.T) {
 		asked.Add(1)
 		http.Redirect(w, r, "/", http.StatusFound)
 	})
-	for most, want := range map[int]int32{0: 1, 1: 2, 3: 4, 9: 4, -1: 1} {
+	for limit, want := range map[int]int32{0: 1, 1: 2, 3: 4, 9: 4, -1: 1} {
 		asked.Store(0)
-		_, err := fetch(t, allowing(t, server).HTTP(Options{Redirects: most}), server.URL)
-		if (err == nil) != (most <= 0) || asked.Load() != want {
-			t.Errorf("%d: asked %d times, %v", most, asked.Load(), err)
+		_, err := fetch(t, allowing(t, server).HTTP(Options{Redirects: limit}), server.URL)
+		if (err == nil) != (limit <= 0) || asked.Load() != want {
+			t.Errorf("%d: asked %d times, %v", limit, asked.Load(), err)
 		}
 	}
 }

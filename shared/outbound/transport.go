@@ -29,7 +29,7 @@ func newTransport(c *Client, o Options) *transport {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	o.Redirects = min(max(o.Redirects, 0), mostRedirects)
+	o.Redirects = min(max(o.Redirects, 0), maxRedirects)
 	t := &transport{client: c, options: o}
 	t.base = &http.Transport{
 		Proxy:                  nil, // the environment's would be dialled instead of what was checked

@@ -124,10 +124,10 @@ func reason(k jsonschema.ErrorKind) string {
 }
 
 // shorten cuts a text to so many characters, and shows that it did.
-func shorten(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
+func shorten(text string, maximum int) string {
+	if utf8.RuneCountInString(text) <= maximum {
 		return text
 	}
 	runes := []rune(text)
-	return string(runes[:most-1]) + "…"
+	return string(runes[:maximum-1]) + "…"
 }

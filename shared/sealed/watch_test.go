@@ -20,16 +20,16 @@ import (
 
 // lines is a log, and closed is called once it has so many lines.
 type lines struct {
-	mu     sync.Mutex
-	buf    bytes.Buffer
-	most   int
-	closed func()
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	maximum int
+	closed  func()
 }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.most--; l.most == 0 {
+	if l.maximum--; l.maximum == 0 {
 		l.closed()
 	}
 	return l.buf.Write(p)
@@ -57,7 +57,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	ctx, stop := context.WithCancel(t.Context())
-	log, registry := &lines{most: len(sealdb.Kinds), closed: stop}, prometheus.NewRegistry()
+	log, registry := &lines{maximum: len(sealdb.Kinds), closed: stop}, prometheus.NewRegistry()
 	s := sealedtest.Open(t, dsn, sealedtest.KeyB)
 	w, err := sealed.NewWatch(sealedtest.Box(t, sealedtest.KeyB), registry, zerolog.New(log))
 	if err != nil {

@@ -82,11 +82,11 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 
 func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	text, ok := strings.CutPrefix(token, start)
-	most := maxSealed
+	limit := maxSealed
 	if start == clientStart {
-		most = maxSecret
+		limit = maxSecret
 	}
-	if !ok || len(text) > most || strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
+	if !ok || len(text) > limit || strings.ContainsAny(text, "\r\n") { // which the decoder would pass over
 		return nil, ErrSealed
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)

@@ -103,9 +103,9 @@ func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 		FROM generate_series(1, $3::int) n`, r.org, r.agent, runs)
 	for _, stats := range []string{"none", "up to date"} {
 		for name, x := range map[string]struct {
-			most int
-			f    func(s *store.Store) (string, error)
-			want string
+			maximum int
+			f       func(s *store.Store) (string, error)
+			want    string
 		}{
 			"Automations": {300, func(s *store.Store) (string, error) {
 				all, err := s.Runs.Automations(t.Context(), r.org, "", 100)
@@ -126,8 +126,8 @@ func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 				got, err = x.f(s)
 				r.must(nil, err)
 			})
-			if n > x.most || n == 0 || got != x.want {
-				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d; %s, want %s", name, stats, n, x.most, got, x.want)
+			if n > x.maximum || n == 0 || got != x.want {
+				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d; %s, want %s", name, stats, n, x.maximum, got, x.want)
 			} else {
 				t.Logf("%s, statistics %s: %d pages", name, stats, n)
 			}

@@ -425,7 +425,7 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	before, most, total := live(), uint64(0), 0
+	before, maximum, total := live(), uint64(0), 0
 	buf := make([]byte, 5*mib/4)
 	for {
 		n, err := r.Read(buf)
@@ -436,9 +436,9 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 		if err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, live())
+		maximum = max(maximum, live())
 	}
-	if held := int64(most) - int64(before); total != 64*mib || held > 8*mib {
+	if held := int64(maximum) - int64(before); total != 64*mib || held > 8*mib {
 		t.Errorf("read %d bytes, and held %d KiB of them", total, held>>10)
 	}
 	if err := r.Close(); err != nil {
@@ -459,8 +459,8 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 			sha256((n / 2 + 1)::text::bytea) FROM generate_series(1, 39000) n`, r.org, c.SessionRef)
 	for _, stats := range []string{"none", "up to date"} {
 		for name, x := range map[string]struct {
-			most int
-			f    func(s *store.Store)
+			maximum int
+			f       func(s *store.Store)
 		}{
 			"SessionFiles": {100, func(s *store.Store) {
 				if files, _, err := s.Blobs.SessionFiles(t.Context(), c.Held(), "d"); err != nil || len(files) != 6 {
@@ -485,8 +485,8 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 			if name == "PruneBlobs" {
 				r.raw(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE hash IN (sha256('1'), sha256('2'), sha256('19999'))`)
 			}
-			if n := r.touched(x.f); n > x.most || n == 0 {
-				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d", name, stats, n, x.most)
+			if n := r.touched(x.f); n > x.maximum || n == 0 {
+				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d", name, stats, n, x.maximum)
 			} else {
 				t.Logf("%s, statistics %s: %d pages", name, stats, n)
 			}

@@ -44,9 +44,9 @@ func (b *bench) stands(budgetID string) [2]int64 {
 	return [2]int64{got.Used, got.Reserved}
 }
 
-func (b *bench) reserve(s *store.Store, held lease.Held, most budgetdb.Amounts) (holdID string, lacking *budgetdb.Lacking) {
+func (b *bench) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amounts) (holdID string, lacking *budgetdb.Lacking) {
 	b.Helper()
-	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: most}
+	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: maximum}
 	_, lacking, err := s.Budgets.Reserve(b.Context(), hold)
 	if err != nil {
 		b.Error(err)

@@ -419,8 +419,8 @@ func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 	held, next := r.begun(), 100
 	for _, stats := range []string{"none", "up to date"} {
 		for name, x := range map[string]struct {
-			most int
-			f    func(s *store.Store) error
+			maximum int
+			f       func(s *store.Store) error
 		}{
 			"DocumentByID": {15, func(s *store.Store) error {
 				_, err := s.Knowledge.DocumentByID(t.Context(), r.org, "doc_00500")
@@ -446,8 +446,8 @@ func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 			}},
 		} {
 			n := r.touched(func(s *store.Store) { r.must(nil, x.f(s)) })
-			if n > x.most || n == 0 {
-				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d", name, stats, n, x.most)
+			if n > x.maximum || n == 0 {
+				t.Errorf("%s, statistics %s: %d pages were touched, want at most %d", name, stats, n, x.maximum)
 			} else {
 				t.Logf("%s, statistics %s: %d pages", name, stats, n)
 			}

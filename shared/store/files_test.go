@@ -288,9 +288,9 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	a := newBench(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	held := a.begun()
-	keep := func(most int64, call string, files ...blobdb.NewFile) func() (bool, error) {
+	keep := func(maximum int64, call string, files ...blobdb.NewFile) func() (bool, error) {
 		return func() (bool, error) {
-			_, kept, err := a.s.Blobs.KeepFiles(t.Context(), held, call, files, []string{"gone"}, most)
+			_, kept, err := a.s.Blobs.KeepFiles(t.Context(), held, call, files, []string{"gone"}, maximum)
 			return kept, err
 		}
 	}

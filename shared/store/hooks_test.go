@@ -259,10 +259,10 @@ func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
 func TestRunsByHooksAreCounted(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
-	count := func(most, want int) {
+	count := func(maximum, want int) {
 		t.Helper()
-		if n, err := m.s.Queue.HookRuns(t.Context(), m.org, most); err != nil || n != want {
-			t.Errorf("%d runs up to %d, want %d, %v", n, most, want, err)
+		if n, err := m.s.Queue.HookRuns(t.Context(), m.org, maximum); err != nil || n != want {
+			t.Errorf("%d runs up to %d, want %d, %v", n, maximum, want, err)
 		}
 	}
 	var rows []queuedb.NewDelivery

@@ -26,7 +26,7 @@ func TestClaimsGoByDebts(t *testing.T) {
 		}
 	}
 	claim := func(short bool) (got string) {
-		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 1, Debts: debts, Short: short})
+		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Max: 1, Debts: debts, Short: short})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
 // claimDocument takes the one document that there is to take.
 func (b *bench) claimDocument() knowledgedb.HeldDocument {
 	b.Helper()
-	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Most: 1})
+	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 1})
 	if err != nil || len(claimed) != 1 {
 		b.Fatalf("claiming: %+v, %v", claimed, err)
 	}
@@ -30,7 +30,7 @@ func (b *bench) claimDocument() knowledgedb.HeldDocument {
 
 func (b *bench) wantNoClaim(what string) {
 	b.Helper()
-	if claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Most: 10}); err != nil || len(claimed) != 0 {
+	if claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 10}); err != nil || len(claimed) != 0 {
 		b.Errorf("%s: %+v, %v", what, claimed, err)
 	}
 }
@@ -259,7 +259,7 @@ func (b *bench) interleave(order []bool, first, second []string) {
 func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
-	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Most: 5})
+	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 5})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -320,8 +320,8 @@ func TestClaimsAreFair(t *testing.T) {
 	name(third, "c", 1)
 	b.exec(`UPDATE documents SET not_before = clock_timestamp() + interval '1 hour' WHERE org_id = $1`, third.org)
 	var got []string
-	for _, most := range []int{1, 1, 3, 1, 10} {
-		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: most})
+	for _, maximum := range []int{1, 1, 3, 1, 10} {
+		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Max: maximum})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -388,7 +388,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 	b.loseDocuments()
 	theirs := other.document([]byte("theirs")).ID
 	for _, want := range [][]string{{theirs}, nil} {
-		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 5, Not: []string{"org_none", b.org}})
+		claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Max: 5, Not: []string{"org_none", b.org}})
 		var got []string
 		for _, c := range claimed {
 			got = append(got, c.ID)
@@ -397,7 +397,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 			t.Errorf("claimed %v, %v; want %v", got, err, want)
 		}
 	}
-	if claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 5, Not: []string{}}); err != nil || len(claimed) != 2 {
+	if claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Max: 5, Not: []string{}}); err != nil || len(claimed) != 2 {
 		t.Errorf("claimed %+v, %v", claimed, err)
 	}
 }
@@ -436,7 +436,7 @@ func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 3})
+				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Max: 3})
 				if err != nil {
 					t.Error(err)
 				}
@@ -741,7 +741,7 @@ func TestTermsAreCountedExactly(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
-				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Most: 1})
+				claimed, err := b.s.Knowledge.ClaimDocuments(t.Context(), knowledgedb.DocumentClaim{Max: 1})
 				if err != nil || len(claimed) == 0 {
 					return
 				}

@@ -421,8 +421,8 @@ func (b *bench) savesLarge(n, size int) {
 		b.Fatalf("saved %d, failed %v, %v", len(done.Saved), done.Failed, err)
 	}
 	for _, table := range []string{"runs", "run_events"} {
-		if most := b.number(`SELECT max(n) FROM (SELECT count(*) AS n FROM ` + table + ` GROUP BY xmin) t`); most != 1 {
-			b.Errorf("%d rows of %s were written in one statement", most, table)
+		if maximum := b.number(`SELECT max(n) FROM (SELECT count(*) AS n FROM ` + table + ` GROUP BY xmin) t`); maximum != 1 {
+			b.Errorf("%d rows of %s were written in one statement", maximum, table)
 		}
 	}
 }

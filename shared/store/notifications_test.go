@@ -34,9 +34,9 @@ func (b *bench) told(events ...string) domain.NotificationEndpoint {
 }
 
 // claims takes what is due, rendered.
-func (b *bench) claims(most int) []notificationdb.ClaimedNotification {
+func (b *bench) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
-	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), most, 4, time.Minute)
+	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -240,8 +240,8 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 	long := r.named("usr_300", "s300")
 	long.Key = []byte("300")
 	for name, c := range map[string]struct {
-		f    func(s *store.Store)
-		most int
+		f       func(s *store.Store)
+		maximum int
 	}{
 		"first page": {func(s *store.Store) { r.must(s.Sessions.Sessions(t.Context(), r.org, sessiondb.SessionFilter{}, 101)) }, 1000},
 		"a later page": {func(s *store.Store) {
@@ -268,8 +268,8 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 			}
 		}, 1500},
 	} {
-		if n := r.touched(c.f); n > c.most {
-			t.Errorf("%s: %d pages were touched, want at most %d", name, n, c.most)
+		if n := r.touched(c.f); n > c.maximum {
+			t.Errorf("%s: %d pages were touched, want at most %d", name, n, c.maximum)
 		} else {
 			t.Logf("%s: %d pages", name, n)
 		}

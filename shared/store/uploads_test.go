@@ -160,19 +160,19 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
 		for what, c := range map[string]struct {
-			size int
-			most int64
-			end  error
-			want error
+			size    int
+			maximum int64
+			end     error
+			want    error
 		}{
-			"of a reader, small":  {size: 10, most: mib, end: own, want: own},
-			"of a reader, large":  {size: 3 * mib, most: 9 * mib, end: own, want: own},
-			"a body cut off":      {size: 2*mib + 1, most: 9 * mib, end: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF},
-			"a small one cut off": {size: 1, most: 9 * mib, end: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF},
-			"one too many":        {size: 11, most: 10, want: blobdb.ErrTooLarge},
-			"too large":           {size: 2*mib + 1, most: 2 * mib, want: blobdb.ErrTooLarge},
+			"of a reader, small":  {size: 10, maximum: mib, end: own, want: own},
+			"of a reader, large":  {size: 3 * mib, maximum: 9 * mib, end: own, want: own},
+			"a body cut off":      {size: 2*mib + 1, maximum: 9 * mib, end: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF},
+			"a small one cut off": {size: 1, maximum: 9 * mib, end: io.ErrUnexpectedEOF, want: io.ErrUnexpectedEOF},
+			"one too many":        {size: 11, maximum: 10, want: blobdb.ErrTooLarge},
+			"too large":           {size: 2*mib + 1, maximum: 2 * mib, want: blobdb.ErrTooLarge},
 		} {
-			_, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(noise(c.size, 1)), err: c.end}, c.most)
+			_, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(noise(c.size, 1)), err: c.end}, c.maximum)
 			if err != c.want && c.want != blobdb.ErrTooLarge || !errors.Is(err, c.want) { //nolint:errorlint // as it is
 				t.Errorf("%s: %v", what, err)
 			}
@@ -321,17 +321,17 @@ func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see 
 		runtime.ReadMemStats(&m)
 		return m.HeapAlloc
 	}
-	before, most := live(), uint64(0)
+	before, maximum := live(), uint64(0)
 	up, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(content), after: func(read int) {
 		if read%mib < 100_001 { // now and then
-			most = max(most, live())
+			maximum = max(maximum, live())
 		}
 	}}, 1<<30)
 	if err != nil || up.Bytes != int64(len(content)) {
 		t.Fatalf("%+v, %v", up, err)
 	}
 	runtime.KeepAlive(content)
-	if most > before+2*mib {
-		t.Errorf("%d KiB were live while reading", (most-before)>>10)
+	if maximum > before+2*mib {
+		t.Errorf("%d KiB were live while reading", (maximum-before)>>10)
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	slugMost = 50 // bytes of an agent's name in its tool's: clients have limits, and put names of their own before it
-	tailMost = 5  // bytes of an agent's id there
+	maxSlug = 50 // bytes of an agent's name in its tool's: clients have limits, and put names of their own before it
+	maxTail = 5  // bytes of an agent's id there
 )
 
 // toolNames names the tools of agents. A name says which agent it is to the model that reads it and tells those of one name
@@ -47,7 +47,7 @@ func find(agents []Agent, name string) (Agent, bool) {
 
 func tail(agentID string) string {
 	suffix := id.Suffix(agentID)
-	return suffix[max(0, len(suffix)-tailMost):]
+	return suffix[max(0, len(suffix)-maxTail):]
 }
 
 // slug makes a name of a-z, 0-9 and _ out of any.
@@ -60,7 +60,7 @@ func slug(name string) string {
 		case b.Len() > 0 && !strings.HasSuffix(b.String(), "_"):
 			b.WriteByte('_')
 		}
-		if b.Len() == slugMost {
+		if b.Len() == maxSlug {
 			break
 		}
 	}

@@ -12,7 +12,7 @@ func TestToolsHaveNamesThatClientsTake(t *testing.T) {
 		"Release notes": "release_notes", "  Ünïcode -- & Co.  ": "n_code_co", "客服": "agent", "": "agent", "___": "agent", "A1": "a1",
 		strings.Repeat("ab ", 40): strings.TrimSuffix(strings.Repeat("ab_", 17), "_")[:50],
 	} {
-		if got := slug(name); got != want || len(got) > slugMost {
+		if got := slug(name); got != want || len(got) > maxSlug {
 			t.Errorf("%q became %q, want %q", name, got, want)
 		}
 	}

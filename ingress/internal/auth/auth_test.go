@@ -132,7 +132,7 @@ func TestPasswordsAreBounded(t *testing.T) {
 	p := &Passwords{slots: make(chan struct{}, 1)}
 	p.slots <- struct{}{} // somebody is in
 	refused, entered := make(chan error, callers), make(chan struct{}, callers)
-	var inside, most atomic.Int32
+	var inside, limit atomic.Int32
 	var wg sync.WaitGroup
 	for range callers {
 		wg.Go(func() {
@@ -141,7 +141,7 @@ func TestPasswordsAreBounded(t *testing.T) {
 				refused <- err
 				return
 			}
-			most.Store(max(most.Load(), inside.Add(1)))
+			limit.Store(max(limit.Load(), inside.Add(1)))
 			inside.Add(-1)
 			entered <- struct{}{}
 			leave()
@@ -155,7 +155,7 @@ func TestPasswordsAreBounded(t *testing.T) {
 	}
 	<-p.slots // whoever was in leaves
 	wg.Wait()
-	if len(entered) != waitersPerSlot || len(refused) != 0 || most.Load() != 1 || p.waiting.Load() != 0 {
-		t.Errorf("%d entered, %d refused late, %d at a time, %d still counted", len(entered), len(refused), most.Load(), p.waiting.Load())
+	if len(entered) != waitersPerSlot || len(refused) != 0 || limit.Load() != 1 || p.waiting.Load() != 0 {
+		t.Errorf("%d entered, %d refused late, %d at a time, %d still counted", len(entered), len(refused), limit.Load(), p.waiting.Load())
 	}
 }

@@ -19,10 +19,10 @@ const (
 // backlog refuses new runs while too many are queued, of all organizations or of their own. It goes by the last count, and counts again as
 // soon as it has admitted so many runs since that there may be no more room. Other ingresses admit as many by counts of their own.
 type backlog struct {
-	count func(ctx context.Context, most int) (map[string]int, error)
-	most  int // queued runs of all organizations
-	share int // queued runs of one organization
-	look  chan struct{}
+	count   func(ctx context.Context, maximum int) (map[string]int, error)
+	maximum int // queued runs of all organizations
+	share   int // queued runs of one organization
+	look    chan struct{}
 
 	mu            sync.Mutex
 	total         level
@@ -34,10 +34,12 @@ type level struct{ counted, admitted int }
 
 // over reports whether a new run is one too many by the last count. However long a count takes, no more than twice as many as may be
 // queued come in meanwhile: of those that did, some have been carried out.
-func (l level) over(most int) bool { return l.counted >= most || l.counted+l.admitted >= 2*most }
+func (l level) over(maximum int) bool {
+	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
+}
 
-func newBacklog(count func(context.Context, int) (map[string]int, error), most, share int) *backlog {
-	return &backlog{count: count, most: most, share: share, look: make(chan struct{}, 1), organizations: map[string]*level{}}
+func newBacklog(count func(context.Context, int) (map[string]int, error), maximum, share int) *backlog {
+	return &backlog{count: count, maximum: maximum, share: share, look: make(chan struct{}, 1), organizations: map[string]*level{}}
 }
 
 // admit returns nil if a new run of the organization may be queued, or else why not. An organization may have at most its share queued,
@@ -50,9 +52,9 @@ func (b *backlog) admit(org string) error {
 		of = &level{}
 		b.organizations[org] = of
 	}
-	share := max(1, min(b.share, b.most-b.total.counted))
-	full, over := b.total.over(b.most), of.over(share)
-	if full || over || b.total.counted+b.total.admitted+1 >= b.most || of.counted+of.admitted+1 >= share {
+	share := max(1, min(b.share, b.maximum-b.total.counted))
+	full, over := b.total.over(b.maximum), of.over(share)
+	if full || over || b.total.counted+b.total.admitted+1 >= b.maximum || of.counted+of.admitted+1 >= share {
 		select {
 		case b.look <- struct{}{}:
 		default: // it will be counted anyhow
@@ -98,7 +100,7 @@ func (b *backlog) watch(ctx context.Context) {
 func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()
-	counted, err := b.count(ctx, b.most)
+	counted, err := b.count(ctx, b.maximum)
 	if err != nil {
 		return
 	}

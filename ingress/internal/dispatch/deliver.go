@@ -27,8 +27,8 @@ const (
 
 // hookRuns remembers for a moment by which organizations' hooks too many runs wait.
 type hookRuns struct {
-	count func(ctx context.Context, org string, most int) (int, error)
-	most  int
+	count   func(ctx context.Context, org string, maximum int) (int, error)
+	maximum int
 
 	mu    sync.Mutex
 	known map[string]hookRunsOf
@@ -41,7 +41,7 @@ type hookRunsOf struct {
 }
 
 func newHookRuns(count func(context.Context, string, int) (int, error), backlogMax int) *hookRuns {
-	return &hookRuns{count: count, most: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]hookRunsOf{}}
+	return &hookRuns{count: count, maximum: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]hookRunsOf{}}
 }
 
 // full reports whether an organization's hooks may begin no more runs. While one request counts, others go by what was known before, as
@@ -53,14 +53,14 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // it counts for all
 	defer cancel()
-	n, err := h.count(ctx, org, h.most)
+	n, err := h.count(ctx, org, h.maximum)
 	if err != nil {
 		return full
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known[org] = hookRunsOf{n >= h.most, time.Now().Add(hookRunsCounted)}
-	return n >= h.most
+	h.known[org] = hookRunsOf{n >= h.maximum, time.Now().Add(hookRunsCounted)}
+	return n >= h.maximum
 }
 
 // recall gives what is known of an organization. When that is not fresh, it is by now for whoever asks next.

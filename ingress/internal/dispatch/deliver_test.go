@@ -122,7 +122,7 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
 	full := New(d.cfg, d.store, d.bus, zerolog.Nop()) // nothing runs that would look how many wait
-	full.backlog.total.counted = full.backlog.most
+	full.backlog.total.counted = full.backlog.maximum
 	got, err := full.Deliver(t.Context(), d.delivery(hook, "seen"))
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
 		t.Errorf("seen before: %+v, %v", got, err)
@@ -139,7 +139,7 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 func TestAnOrganizationsHooksBeginSoManyRunsAlone(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.byHooks.most = 3
+	d.byHooks.maximum = 3
 	hook := d.hook()
 	for range 8 { // the window: these wait for nothing
 		d.submit()

@@ -281,13 +281,13 @@ func (d *Dispatcher) handOver(ctx context.Context, places map[queuedb.Lane]int) 
 const (
 	lockedTime  = 2 * time.Second
 	lockedFirst = 5 * time.Millisecond
-	lockedMost  = 320 * time.Millisecond
+	maxLocked   = 320 * time.Millisecond
 )
 
 // whileLocked repeats a request as long as another transaction has locked what it needs. Other requests of its batches do not wait for it.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
-	for wait := lockedFirst; ; wait = min(2*wait, lockedMost) {
+	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {
 		answer, err := do()
 		if !pg.IsLocked(err) || time.Now().Add(wait).After(end) {
 			return answer, err

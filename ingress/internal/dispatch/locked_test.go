@@ -89,10 +89,10 @@ func TestALockIsWaitedForUntilTheRequestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, limit := range []time.Duration{time.Minute, 100 * time.Millisecond} {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			most := min(limit, lockedTime)
+			maximum := min(limit, lockedTime)
 			began, tries := time.Now(), 0
 			_, err := whileLocked(ctx, func() (int, error) { tries++; return 0, pg.ErrLocked })
-			if took := time.Since(began); !pg.IsLocked(err) || took > most || took < most/2 || tries < 4 || tries > 20 {
+			if took := time.Since(began); !pg.IsLocked(err) || took > maximum || took < maximum/2 || tries < 4 || tries > 20 {
 				t.Errorf("within %s: %v after %s and %d tries", limit, err, took, tries)
 			}
 			cancel()

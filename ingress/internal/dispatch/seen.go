@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// seenMost is how many keys each half of the memory holds: some 1 MB in all.
-const seenMost = 1 << 15
+// maxSeen is how many keys each half of the memory holds: some 1 MB in all.
+const maxSeen = 1 << 15
 
 // seen are keys that this process has found held, the newest, by the beginnings of their hashes. It is a hint: whether one is held
 // only its row tells.
@@ -24,7 +24,7 @@ func (s *seen) add(hash []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.newer) == seenMost {
+	if len(s.newer) == maxSeen {
 		s.newer, s.older = map[uint64]struct{}{}, s.newer
 	}
 	s.newer[binary.BigEndian.Uint64(hash)] = struct{}{}

@@ -12,10 +12,10 @@ import (
 )
 
 // wantQuota fails the test unless an answer is a conflict that names the limit and its setting.
-func (a answer) wantQuota(tb testing.TB, what string, most int, setting string) {
+func (a answer) wantQuota(tb testing.TB, what string, maximum int, setting string) {
 	tb.Helper()
 	a.want(tb, what, 409, "conflict")
-	if detail := a.text(tb, "detail"); !strings.Contains(detail, "("+strconv.Itoa(most)+")") || !strings.Contains(detail, setting) {
+	if detail := a.text(tb, "detail"); !strings.Contains(detail, "("+strconv.Itoa(maximum)+")") || !strings.Contains(detail, setting) {
 		tb.Errorf("%s: %s", what, detail)
 	}
 }
@@ -114,7 +114,7 @@ func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	a.api.ConnectionsPerAddress = 2
 	const attacker, victim = "198.51.100.1", "203.0.113.1"
 	for range 2 {
-		if !a.api.TakeSeat(stream.Seat{Name: "address:" + attacker, Most: 2}) {
+		if !a.api.TakeSeat(stream.Seat{Name: "address:" + attacker, Max: 2}) {
 			t.Fatal("no seat")
 		}
 	}

@@ -67,7 +67,7 @@ func (a *arena) wire(t *testing.T) *net.TCPConn {
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	must(t, conn.SetDeadline(time.Now().Add(waitMost)))
+	must(t, conn.SetDeadline(time.Now().Add(maxWait)))
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		t.Fatalf("a %T", conn)
@@ -131,7 +131,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		if open == 0 && left == 0 {
 			break
 		}
-		if time.Since(began) > waitMost {
+		if time.Since(began) > maxWait {
 			t.Fatalf("%d uploads are open, %d contents stay", open, left)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"parley/shared/domain"
 )
 
-const waitMost = 30 * time.Second // that something stands still which should go on
+const maxWait = 30 * time.Second // that something stands still which should go on
 
 // reader is who reads files with a key of an organization.
 func reader(org, key int) transfer.Owner {

@@ -327,7 +327,7 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = narrow.Close() })
 	a.rebuild(func(d *Deps) { d.Store = narrow })
-	ctx, cancel := context.WithTimeout(t.Context(), waitMost)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	defer cancel()
 	ask := func(target string) *http.Request {
 		req := httptest.NewRequestWithContext(ctx, http.MethodGet, target, nil)

@@ -70,12 +70,12 @@ func TestJunkIsBounded(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("home")
 	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github"), a.newHook(h, "github")}
-	var held, most, busy atomic.Int64
+	var held, maximum, busy atomic.Int64
 	var wg sync.WaitGroup
 	const senders = 60
 	for i := range senders {
 		wg.Go(func() {
-			body := &junk{left: 2 << 20, held: &held, atMost: &most}
+			body := &junk{left: 2 << 20, held: &held, atMost: &maximum}
 			req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookIDs[i%3], body)
 			req.ContentLength = -1
 			signAs(req.Header, "github", "d", "push", "", time.Now())
@@ -93,10 +93,10 @@ func TestJunkIsBounded(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if bound := int64(senders*transfer.SmallBody + 4*transfer.MediumBody + 4*(2<<20)); most.Load() > bound {
-		t.Errorf("%d bytes were in memory at once, at most %d may be", most.Load(), bound)
+	if bound := int64(senders*transfer.SmallBody + 4*transfer.MediumBody + 4*(2<<20)); maximum.Load() > bound {
+		t.Errorf("%d bytes were in memory at once, at most %d may be", maximum.Load(), bound)
 	}
-	t.Logf("at most %d KiB at once; %d of %d found no slot in time", most.Load()>>10, busy.Load(), senders)
+	t.Logf("at most %d KiB at once; %d of %d found no slot in time", maximum.Load()>>10, busy.Load(), senders)
 }
 
 // Four strangers send unsigned bodies of the largest size at 320 KiB a second. Beside them, the service accepts the first deliveries of an

@@ -295,9 +295,9 @@ func TestImportsAreRefused(t *testing.T) {
 		t.Errorf("nothing was imported, and the answer is %s", nothing.body)
 	}
 	w.importInto(agentID, `{`+pets+`,"version":1}`, ada.auth).want(t, "the current version", 200, "")
-	most := `{"document":` + strings.Replace(large, many[32], `"x-more":1`, 1) + `}`
-	w.importInto(agentID, most, ada.auth).want(t, "too many beside what there is", 400, "invalid_request operations:too_long")
-	w.importInto(w.agent(ada, smallAgent), most, ada.auth).want(t, "as many as there may be", 200, "")
+	maximum := `{"document":` + strings.Replace(large, many[32], `"x-more":1`, 1) + `}`
+	w.importInto(agentID, maximum, ada.auth).want(t, "too many beside what there is", 400, "invalid_request operations:too_long")
+	w.importInto(w.agent(ada, smallAgent), maximum, ada.auth).want(t, "as many as there may be", 200, "")
 }
 
 // A document may be large, other bodies may not; and an agent that can be read can be sent back.

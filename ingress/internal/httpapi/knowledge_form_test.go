@@ -142,14 +142,14 @@ func TestFormsEndEarly(t *testing.T) {
 		body           endless
 		status         int
 		problems, says string
-		most           int
+		maximum        int
 	}{
 		"parts without end":        {endless{"", small, 0}, 400, "invalid_request file:too_long body:too_long", "", 64 << 10},
 		"unknown parts":            {endless{"", strings.Replace(small, "file", "f", 1), 0}, 400, "invalid_request f:unknown_field body:too_long", "", 64 << 10},
 		"a header without end":     {endless{"--b\r\n", "X-A: b\r\n", 0}, 400, "invalid_request body:invalid_value", "header", 64 << 10},
 		"a beginning without end":  {endless{"", "hello\r\n", 0}, 400, "invalid_request body:invalid_value", "", 64 << 10},
 		"a line without end":       {endless{"", "x", 0}, 400, "invalid_request body:invalid_value", "", 64 << 10},
-		"a file without end":       {endless{"--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n", "x", 0}, 413, "payload_too_large file[0]:too_long", "", knowledge.DocumentMost + 2<<20},
+		"a file without end":       {endless{"--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n", "x", 0}, 413, "payload_too_large file[0]:too_long", "", knowledge.MaxDocument + 2<<20},
 		"an unknown part, endless": {endless{"--b\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n", "x", 0}, 400, "invalid_request f:unknown_field", "", 2 << 20},
 		"metadata without end":     {endless{"--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n", " ", 0}, 400, "invalid_request metadata:too_long", "", 2 << 20},
 	} {
@@ -159,7 +159,7 @@ func TestFormsEndEarly(t *testing.T) {
 		rec := httptest.NewRecorder() // what is sent is not to be kept
 		a.handler.ServeHTTP(rec, with(req, h.key))
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, name, tc.status, tc.problems)
-		if tc.body.n > tc.most || !strings.Contains(string(got.body), tc.says) {
+		if tc.body.n > tc.maximum || !strings.Contains(string(got.body), tc.says) {
 			t.Errorf("%s: %d bytes were read, %s", name, tc.body.n, got.body)
 		}
 	}
@@ -171,18 +171,18 @@ func TestFormsEndEarly(t *testing.T) {
 func TestDocumentsHaveAMostSize(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
-	content := string(numbers(knowledge.DocumentMost + 1))
+	content := string(numbers(knowledge.MaxDocument + 1))
 	a.form("POST", "/api/knowledge", []filePart{{name: "file", content: "small"}, {name: "file", content: content}}, h.key).
 		want(t, "one byte more", 413, "payload_too_large file[1]:too_long")
 	if a.documents(h.org) != 0 || a.contents(h.org) != 0 {
 		t.Errorf("%d documents and %d contents stay", a.documents(h.org), a.contents(h.org))
 	}
-	got := a.form("POST", "/api/knowledge", []filePart{{name: "file", content: content[:knowledge.DocumentMost]}}, h.key).want(t, "as large as may be", 202, "")
-	if n := got.json(t, "bytes"); n != float64(knowledge.DocumentMost) {
+	got := a.form("POST", "/api/knowledge", []filePart{{name: "file", content: content[:knowledge.MaxDocument]}}, h.key).want(t, "as large as may be", 202, "")
+	if n := got.json(t, "bytes"); n != float64(knowledge.MaxDocument) {
 		t.Errorf("%v bytes", n)
 	}
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", strings.NewReader("--b"))
-	req.ContentLength = knowledge.FormMost + 1
+	req.ContentLength = knowledge.MaxForm + 1
 	req.Header.Set("Content-Type", httpx.ContentForm+"; boundary=b")
 	a.send(with(req, h.key)).want(t, "that says to be larger", 413, "payload_too_large")
 }

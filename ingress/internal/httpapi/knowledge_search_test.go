@@ -152,7 +152,7 @@ func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
 		select {
 		case runID := <-cancelled:
 			seen[runID] = true
-		case <-time.After(waitMost):
+		case <-time.After(maxWait):
 			t.Fatalf("cancelled were %v only", seen)
 		}
 	}

@@ -75,18 +75,18 @@ func TestDocumentsAsJSON(t *testing.T) {
 func TestLargeDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
-	content := numbers(knowledge.DocumentMost + 1)
+	content := numbers(knowledge.MaxDocument + 1)
 	body := func(n int) string {
 		return `{"name":"a.bin","contentBase64":"` + base64.StdEncoding.EncodeToString(content[:n]) + `"}`
 	}
-	a.from("POST", "/api/knowledge", body(knowledge.DocumentMost+1), h.key).want(t, "one byte more", 413, "payload_too_large contentBase64:too_long")
+	a.from("POST", "/api/knowledge", body(knowledge.MaxDocument+1), h.key).want(t, "one byte more", 413, "payload_too_large contentBase64:too_long")
 	a.from("POST", "/api/knowledge", `{"name":"a","content":"`+string(content)+`"}`, h.key).want(t, "as text", 413, "payload_too_large content:too_long")
-	a.from("POST", "/api/knowledge", body(10)+strings.Repeat(" ", knowledge.DocumentBodyMost), h.key).want(t, "more than is read", 413, "payload_too_large")
+	a.from("POST", "/api/knowledge", body(10)+strings.Repeat(" ", knowledge.MaxDocumentBody), h.key).want(t, "more than is read", 413, "payload_too_large")
 	if a.contents(h.org) != 0 || len(a.api.knowledge.Texts.Open) != 0 {
 		t.Errorf("%d contents and %d places stay", a.contents(h.org), len(a.api.knowledge.Texts.Open))
 	}
-	got := a.from("POST", "/api/knowledge", body(knowledge.DocumentMost), h.key).want(t, "as large as may be", 202, "")
-	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:knowledge.DocumentMost]) {
+	got := a.from("POST", "/api/knowledge", body(knowledge.MaxDocument), h.key).want(t, "as large as may be", 202, "")
+	if back := a.ok("GET", "/api/knowledge?content=1&id="+got.text(t, "id"), "", h.key); !bytes.Equal(back.body, content[:knowledge.MaxDocument]) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
 	escaped := `{"name":"a","content":"` + strings.Repeat(`\u00e4`, 100_000) + `"}`
@@ -348,9 +348,9 @@ func TestLongPages(t *testing.T) {
 	a, h := knowledgeWorld(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.xlsx","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID + "&page=1"
-	for _, passages := range []int{knowledge.PagePassagesMost, knowledge.PagePassagesMost + 1} {
+	for _, passages := range []int{knowledge.MaxPagePassages, knowledge.MaxPagePassages + 1} {
 		var truncated any // which is left out unless it is true
-		if passages > knowledge.PagePassagesMost {
+		if passages > knowledge.MaxPagePassages {
 			truncated = true
 		}
 		a.exec(`DELETE FROM document_chunks WHERE document_id = $1`, documentID)
@@ -359,12 +359,12 @@ func TestLongPages(t *testing.T) {
 		a.exec(`UPDATE documents SET status = 'ready', pages = 1, pages_done = 1, chunks = $2 WHERE id = $1`, documentID, passages)
 		got := a.ok("GET", target, "", h.key)
 		list, _ := got.json(t, "passages").([]any)
-		if len(list) != knowledge.PagePassagesMost || got.json(t, "truncated") != truncated || !strings.HasSuffix(got.text(t, "text"), fmt.Sprint("\nr", knowledge.PagePassagesMost-1)) {
+		if len(list) != knowledge.MaxPagePassages || got.json(t, "truncated") != truncated || !strings.HasSuffix(got.text(t, "text"), fmt.Sprint("\nr", knowledge.MaxPagePassages-1)) {
 			t.Errorf("%d passages: %d, truncated %v", passages, len(list), got.json(t, "truncated"))
 		}
 	}
-	next := a.ok("GET", fmt.Sprint("/api/knowledge?id=", documentID, "&chunk=", knowledge.PagePassagesMost), "", h.key)
-	if next.text(t, "passages.1.text") != fmt.Sprint("r", knowledge.PagePassagesMost) {
+	next := a.ok("GET", fmt.Sprint("/api/knowledge?id=", documentID, "&chunk=", knowledge.MaxPagePassages), "", h.key)
+	if next.text(t, "passages.1.text") != fmt.Sprint("r", knowledge.MaxPagePassages) {
 		t.Errorf("%s", next.body)
 	}
 	var places []*transfer.Slot

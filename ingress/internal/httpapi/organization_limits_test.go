@@ -17,10 +17,10 @@ type rateShown struct {
 }
 
 type documentsShown struct {
-	Count     int64  `json:"count"`
-	Bytes     int64  `json:"bytes"`
-	Most      *int64 `json:"most"`
-	BytesMost *int64 `json:"bytesMost"`
+	Count    int64  `json:"count"`
+	Bytes    int64  `json:"bytes"`
+	Max      *int64 `json:"most"`
+	MaxBytes *int64 `json:"bytesMost"`
 }
 
 // limitsShown is the answer as its readers decode it.
@@ -74,7 +74,7 @@ func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	}
 	a.do("POST", "/api/knowledge", `{"name":"a.txt","content":"another organization's"}`, bob.auth, "X-Organization-Id: "+bob.org).want(t, "a document", 202, "")
 	for who, headers := range map[string][]string{"owner": {ada.auth}, "member": {bob.auth, "X-Organization-Id: " + ada.org}} {
-		if d := read(who, headers...).Documents; d.Count != 2 || d.Bytes != 22 || *d.Most != 5 || *d.BytesMost != 1000 {
+		if d := read(who, headers...).Documents; d.Count != 2 || d.Bytes != 22 || *d.Max != 5 || *d.MaxBytes != 1000 {
 			t.Errorf("%s: %+v", who, d)
 		}
 	}

@@ -85,7 +85,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 		t.Errorf("slow readers hold %d bytes", held)
 	}
 
-	for end := time.Now().Add(waitMost); ; {
+	for end := time.Now().Add(maxWait); ; {
 		res := slowReader(t, wanted, victim.owner.auth, victim.header) //nolint:bodyclose // the same
 		n, err := io.Copy(io.Discard, res.Body)
 		if res.StatusCode == http.StatusOK {

@@ -109,13 +109,13 @@ var openObjects = []string{"input", "headers", "inputSchema", "filter", "documen
 // open reports whether the body is one of another's protocol, in which names that are not known are passed over.
 func (r bodyRow) open() bool { return strings.HasPrefix(r.path, "/v1/") }
 
-// most is how large a row's body may be.
-func (r bodyRow) most() int {
+// maximum is how large a row's body may be.
+func (r bodyRow) maximum() int {
 	if strings.HasPrefix(r.query, "action=import-openapi") {
 		return agent.MaxImport
 	}
 	if r.path == "/api/knowledge" {
-		return knowledge.DocumentBodyMost
+		return knowledge.MaxDocumentBody
 	}
 	if r.open() && r.path != secretsPath || strings.HasPrefix(r.query, "action=chat") || r.path == "/api/internal/run-automation" {
 		return httpx.MaxMessageBody
@@ -323,8 +323,8 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 		}
 		sized[route] = true
 		pad := func(n int) string { return body + strings.Repeat(" ", n-len(body)) }
-		r.sent(target, pad(r.most()+1)).want(t, r.name()+" too large", 413, "payload_too_large")
-		if got := r.sent(target, pad(r.most())); got.status != r.status {
+		r.sent(target, pad(r.maximum()+1)).want(t, r.name()+" too large", 413, "payload_too_large")
+		if got := r.sent(target, pad(r.maximum())); got.status != r.status {
 			t.Errorf("%s of the largest size: %d %s", r.name(), got.status, got.body)
 		}
 	}

@@ -99,8 +99,8 @@ func TestManyMessagesInARowTakeNoMoreThanTheirLength(t *testing.T) {
 	got := Converse(said, false, "messages", found.wrong)
 	runtime.ReadMemStats(&after)
 	// A tenth of what copying the whole with each message takes, and far more than other tests do meanwhile.
-	if took, most := after.TotalAlloc-before.TotalAlloc, uint64(many*many*each/20); took > most {
-		t.Errorf("%d bytes were allocated, at most %d are to be", took, most)
+	if took, limit := after.TotalAlloc-before.TotalAlloc, uint64(many*many*each/20); took > limit {
+		t.Errorf("%d bytes were allocated, at most %d are to be", took, limit)
 	}
 	if got.Message != "m" || len(found) > 0 {
 		t.Errorf("message %q, wrong %.100v", got.Message, found)

@@ -75,8 +75,8 @@ func plainType(schema object) Type {
 // rulesOf says what bounds a value.
 func rulesOf(schema object) string {
 	var rules []string
-	add := func(least, most, unit string) {
-		lo, hi := schema.Get(least), schema.Get(most)
+	add := func(least, limit, unit string) {
+		lo, hi := schema.Get(least), schema.Get(limit)
 		switch {
 		case lo != nil && hi != nil && fmt.Sprint(lo) == fmt.Sprint(hi):
 			rules = append(rules, fmt.Sprintf("%v%s", lo, unit))

@@ -232,10 +232,10 @@ func scalar(n *yaml.Node) (any, error) {
 	}
 }
 
-func shorten(text string, most int) string {
+func shorten(text string, maximum int) string {
 	runes := []rune(text)
-	if len(runes) <= most {
+	if len(runes) <= maximum {
 		return text
 	}
-	return string(runes[:most]) + "…"
+	return string(runes[:maximum]) + "…"
 }

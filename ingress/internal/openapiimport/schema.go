@@ -289,11 +289,11 @@ func (p *pass) measure(value any) error {
 	return p.take(size)
 }
 
-func (p *pass) text(text string, most int) string {
-	if most == 0 {
+func (p *pass) text(text string, maximum int) string {
+	if maximum == 0 {
 		return ""
 	}
-	return shorten(clean(text), most)
+	return shorten(clean(text), maximum)
 }
 
 // clean takes out of a text what a reader would not see.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-const answerMost = 1 << 20 // bytes of one answer of the provider
+const maxAnswer = 1 << 20 // bytes of one answer of the provider
 
 // bounded cuts answers off, which go-oidc reads whole.
 type bounded struct{ next http.RoundTripper }
@@ -19,6 +19,6 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	res.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(res.Body, answerMost), res.Body}
+	}{io.LimitReader(res.Body, maxAnswer), res.Body}
 	return res, nil
 }

@@ -91,8 +91,8 @@ func TestFourIngressesStayWithinTheBound(t *testing.T) {
 				if i >= width {
 					sum -= passed[i-width]
 				}
-				if most := allowance(c.limit, 4, time.Duration(width-1)*step); sum > most {
-					t.Fatalf("%s: %d passed in %v, the bound is %d", name, sum, time.Duration(width)*step, most)
+				if maximum := allowance(c.limit, 4, time.Duration(width-1)*step); sum > maximum {
+					t.Fatalf("%s: %d passed in %v, the bound is %d", name, sum, time.Duration(width)*step, maximum)
 				}
 			}
 		}

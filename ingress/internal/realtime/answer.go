@@ -155,13 +155,13 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	e.Commands = a.say(e.Commands, start, 0)
 }
 
-// sayMost is how many bytes of text a command has at most: a message of the bus has a limit, and escapes make them more.
-const sayMost = 32 << 10
+// maxSay is how many bytes of text a command has at most: a message of the bus has a limit, and escapes make them more.
+const maxSay = 32 << 10
 
 // say has the worker say the text from start on, which ends as far as it is known to.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
-		end := min(len(a.spoken.text), start+sayMost)
+		end := min(len(a.spoken.text), start+maxSay)
 		for end < len(a.spoken.text) && !utf8.RuneStart(a.spoken.text[end]) {
 			end++
 		}

@@ -108,7 +108,7 @@ func printable(text []byte) bool {
 			return false
 		}
 	}
-	return len(text) <= eventIDMost
+	return len(text) <= maxEventID
 }
 
 // plain reads a text without escapes. That it is UTF-8 without control characters is left to who reads it: names and types are

@@ -82,11 +82,11 @@ func TestUnheardIsWhatTheWorkerHasToListenTo(t *testing.T) {
 func TestItemsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	for i := range itemsMost + 20 {
+	for i := range maxItems + 20 {
 		r.do(fmt.Sprintf(`client {"type":"conversation.item.create","item":`+
 			`{"id":"i%d","type":"message","role":"user","content":[{"type":"input_text","text":"t%d"}]}}`, i, i))
 	}
-	if n := len(r.c.items); n != itemsMost {
+	if n := len(r.c.items); n != maxItems {
 		t.Errorf("%d items", n)
 	}
 	r.do(`client {"type":"conversation.item.retrieve","item_id":"i19"}`)
@@ -380,7 +380,7 @@ func TestTextsOfItemsAreBounded(t *testing.T) {
 		r.do(`client {"type":"conversation.item.create","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"` +
 			strings.Repeat("x", 32_000) + `"}]}}`)
 	}
-	if n := len(r.c.items); n != textsMost/32_000 {
+	if n := len(r.c.items); n != maxTexts/32_000 {
 		t.Errorf("%d items", n)
 	}
 }
@@ -390,7 +390,7 @@ func TestWhatWaitsForTranscriptsIsBounded(t *testing.T) {
 	r := newRig(t, `{"audio":{"input":{"turn_detection":null}}}`)
 	audio := base64.StdEncoding.EncodeToString(make([]byte, commitLeast*bytesOf))
 	item := `client {"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_audio","audio":"` + audio + `"}]}}`
-	for range waitsMost {
+	for range maxWaits {
 		r.do("hear 100")
 		r.do(`client {"type":"input_audio_buffer.commit"}`)
 	}
@@ -421,7 +421,7 @@ func TestLongTextsAreSaidInPieces(t *testing.T) {
 	for i, command := range commands {
 		last := i == len(commands)-1
 		if command.Start != 6+said.Len() || command.Last != last || command.Skip > 0 != (i == 0) ||
-			!utf8.ValidString(command.Text) || len(command.Text) > sayMost+3 {
+			!utf8.ValidString(command.Text) || len(command.Text) > maxSay+3 {
 			t.Errorf("%d of %d: at %d, last %v, skip %d, %d bytes", i, len(commands), command.Start, command.Last, command.Skip, len(command.Text))
 		}
 		said.WriteString(command.Text)

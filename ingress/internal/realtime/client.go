@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	eventIDMost = 512 // characters
-	brokenMost  = 20  // messages in a row that are no events
+	maxEventID = 512 // characters
+	maxBroken  = 20  // messages in a row that are no events
 )
 
 // handlers are what a client can ask for, but for append, which comes fifty times a second.
@@ -46,10 +46,10 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	c.broken = 0
 	r.object.faults = &r.found
 	var eventID string
-	if r.object.text("event_id", &eventID, eventIDMost) {
+	if r.object.text("event_id", &eventID, maxEventID) {
 		r.id = &eventID
 	}
-	r.object.need("type", &r.kind, eventIDMost)
+	r.object.need("type", &r.kind, maxEventID)
 	if c.faulty(&e, r) {
 		return e
 	}
@@ -73,7 +73,7 @@ func (c *Conversation) read(now time.Time, raw []byte) Effects {
 func unreadable(c *Conversation, e *effects) {
 	c.broken++
 	c.refuse(e, nil, codeJSON, "", "an event must be a JSON object in UTF-8")
-	if c.broken >= brokenMost {
+	if c.broken >= maxBroken {
 		e.Close = &Close{Code: 1008, Reason: "too many messages that are no events"}
 	}
 }
@@ -114,7 +114,7 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 		c.refuse(e, r.id, codeEmpty, "", "the buffer has less than 100 ms of audio")
 		return
 	}
-	if len(in.waits)+len(c.held) >= waitsMost {
+	if len(in.waits)+len(c.held) >= maxWaits {
 		c.refuse(e, r.id, codeFull, "", tooManyWait)
 		return
 	}

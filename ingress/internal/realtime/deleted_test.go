@@ -35,7 +35,7 @@ func TestWhatIsDeletedIsBounded(t *testing.T) {
 				r.do(deletion(strings.Fields(r.lastLine())[1]))
 			}
 			in := &r.c.input
-			if kept := in.end - in.blocks[0].at; len(in.waits) > waitsMost || kept > keptMost+contract.VoiceRate {
+			if kept := in.end - in.blocks[0].at; len(in.waits) > maxWaits || kept > maxKept+contract.VoiceRate {
 				t.Fatalf("%d wait, %d s are kept", len(in.waits), kept/contract.VoiceRate)
 			}
 		}

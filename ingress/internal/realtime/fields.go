@@ -86,7 +86,7 @@ func (o object) object(name string) (object, bool) {
 }
 
 // text reads a member that is a text of at most so many characters into it; without one it stays.
-func (o object) text(name string, it *string, most int) bool {
+func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false
 	}
@@ -99,8 +99,8 @@ func (o object) text(name string, it *string, most int) bool {
 	case strings.ContainsRune(value, 0):
 		o.wrong(name, codeValue, "must be without U+0000")
 		return false
-	case n > most:
-		o.wrong(name, codeTooLong, "must have at most %d characters, not %d", most, n)
+	case n > limit:
+		o.wrong(name, codeTooLong, "must have at most %d characters, not %d", limit, n)
 		return false
 	}
 	*it = value
@@ -108,17 +108,17 @@ func (o object) text(name string, it *string, most int) bool {
 }
 
 // need is text for a member that must be there, and not be empty.
-func (o object) need(name string, it *string, most int) {
+func (o object) need(name string, it *string, limit int) {
 	switch {
 	case !o.has(name):
 		o.wrong(name, codeMissing, "is required")
-	case o.text(name, it, most) && *it == "":
+	case o.text(name, it, limit) && *it == "":
 		o.wrong(name, codeValue, "must not be empty")
 	}
 }
 
 // number reads a member that is a number from least to most.
-func (o object) number(name string, it *float64, least, most float64) {
+func (o object) number(name string, it *float64, least, limit float64) {
 	if !o.has(name) {
 		return
 	}
@@ -126,8 +126,8 @@ func (o object) number(name string, it *float64, least, most float64) {
 	switch err := json.Unmarshal(o.members[name], &value); {
 	case err != nil:
 		o.wrong(name, codeType, "must be a number")
-	case value < least || value > most:
-		o.wrong(name, codeValue, "must be from %s to %s", plainly(least), plainly(most))
+	case value < least || value > limit:
+		o.wrong(name, codeValue, "must be from %s to %s", plainly(least), plainly(limit))
 	default:
 		*it = value
 	}
@@ -136,10 +136,10 @@ func (o object) number(name string, it *float64, least, most float64) {
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
 // whole reads a member that is a whole number from least to most.
-func (o object) whole(name string, it *int, least, most int) {
+func (o object) whole(name string, it *int, least, limit int) {
 	value := float64(*it)
 	before := len(*o.faults)
-	o.number(name, &value, float64(least), float64(most))
+	o.number(name, &value, float64(least), float64(limit))
 	switch {
 	case len(*o.faults) > before:
 	case value != float64(int(value)):

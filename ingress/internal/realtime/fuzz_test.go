@@ -38,7 +38,7 @@ func FuzzClient(f *testing.F) {
 			}
 			r.take(e)
 			for _, turn := range e.Begin {
-				if strings.TrimSpace(turn.Message) == "" || len([]rune(turn.Message)) > messageMost {
+				if strings.TrimSpace(turn.Message) == "" || len([]rune(turn.Message)) > maxMessage {
 					t.Errorf("a turn of %.50q", turn.Message)
 				}
 				r.do("begun " + turn.Answer + " run_01")

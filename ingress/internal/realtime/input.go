@@ -11,11 +11,11 @@ import (
 const (
 	bytesOf     = 2                         // a sample
 	perMS       = contract.VoiceRate / 1000 // samples
-	bufferMost  = 120 * contract.VoiceRate  // samples that were not committed
-	keptMost    = 240 * contract.VoiceRate  // samples that are kept, those included whose transcript is waited for
+	maxBuffer   = 120 * contract.VoiceRate  // samples that were not committed
+	maxKept     = 240 * contract.VoiceRate  // samples that are kept, those included whose transcript is waited for
 	commitLeast = 100 * perMS
-	waitsMost   = 64                     // utterances whose transcript is waited for
-	againMost   = 2 * contract.VoiceRate // samples that were not committed, and are sent once more behind an item's
+	maxWaits    = 64                     // utterances whose transcript is waited for
+	maxAgain    = 2 * contract.VoiceRate // samples that were not committed, and are sent once more behind an item's
 	// The same while the worker listens: it needs up to 2.1 s to know speech that begins, and tells every 500 ms how far it is.
 	againMostHeard = 4 * contract.VoiceRate
 	blockBytes     = 200 * perMS * bytesOf // what small appends are put together into
@@ -100,17 +100,17 @@ func (in *input) prune(listening bool) {
 
 // decode adds base64 audio at the end, and gives it as it was added.
 func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
-	most := base64.StdEncoding.DecodedLen(len(encoded))
-	room := in.room(most)
-	n, err := base64.StdEncoding.Decode(room[:most], encoded)
+	limit := base64.StdEncoding.DecodedLen(len(encoded))
+	room := in.room(limit)
+	n, err := base64.StdEncoding.Decode(room[:limit], encoded)
 	switch {
 	case err != nil:
 		return nil, errBase64
 	case n%bytesOf != 0:
 		return nil, errOdd
-	case in.end-in.buffered(listening)+int64(n)/bytesOf > bufferMost:
+	case in.end-in.buffered(listening)+int64(n)/bytesOf > maxBuffer:
 		return nil, errFull
-	case in.end-in.floor(listening)+int64(n)/bytesOf > keptMost:
+	case in.end-in.floor(listening)+int64(n)/bytesOf > maxKept:
 		return nil, errKept
 	}
 	return in.wrote(n), nil
@@ -156,7 +156,7 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 // appendFrames cuts samples into frames that are not too long.
 func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contract.VoiceAudio {
 	for len(samples) > 0 {
-		n := min(len(samples), contract.VoiceFrameMost*bytesOf)
+		n := min(len(samples), contract.MaxVoiceFrame*bytesOf)
 		out = append(out, contract.VoiceAudio{At: at, PCM: samples[:n:n]})
 		at += int64(n) / bytesOf
 		samples = samples[n:]

@@ -29,7 +29,7 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 		c.refuse(e, r.id, codeFull, "item.content", tooManyWait)
 		return
 	}
-	if it.waiting && !c.session.listening() && c.input.rest(false) > againMost {
+	if it.waiting && !c.session.listening() && c.input.rest(false) > maxAgain {
 		c.refuse(e, r.id, codeUncommitted, "item.content", uncommitted)
 		return
 	}
@@ -51,7 +51,7 @@ func roomFor(c *Conversation, audio []byte) bool {
 		bytes += int64(len(h.samples))
 	}
 	kept := c.input.end - c.input.floor(c.session.listening())
-	return len(c.input.waits)+len(c.held) < waitsMost && kept+bytes/bytesOf <= keptMost
+	return len(c.input.waits)+len(c.held) < maxWaits && kept+bytes/bytesOf <= maxKept
 }
 
 // checkItem checks an item against those that there are.
@@ -62,8 +62,8 @@ func checkItem(c *Conversation, o object, it *item) {
 	if it.role == "system" && !c.items.instructionsFit(c.session.instructions, it.said()) {
 		o.wrong("content", codeTooLong, "all instructions together must have at most %d characters", instructionsMax)
 	}
-	if it.role == "user" && utf8.RuneCountInString(it.said())+c.items.unansweredLength() > messageMost {
-		o.wrong("content", codeTooLong, "what was not answered yet must have at most %d characters together", messageMost)
+	if it.role == "user" && utf8.RuneCountInString(it.said())+c.items.unansweredLength() > maxMessage {
+		o.wrong("content", codeTooLong, "what was not answered yet must have at most %d characters together", maxMessage)
 	}
 }
 

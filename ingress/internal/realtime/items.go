@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	itemsMost   = 500
-	textsMost   = 1 << 20 // bytes of all items
-	messageMost = 32_000  // characters
-	partsMost   = 100
+	maxItems   = 500
+	maxTexts   = 1 << 20 // bytes of all items
+	maxMessage = 32_000  // characters
+	maxParts   = 100
 
 	annotationBytes, segmentBytes = 128, 24 // that one has beside its texts
 )
@@ -123,7 +123,7 @@ func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	for _, i := range *l {
 		bytes += i.bytes()
 	}
-	for len(*l) > itemsMost || bytes > textsMost {
+	for len(*l) > maxItems || bytes > maxTexts {
 		old := slices.IndexFunc(*l, func(i *item) bool { return !i.waiting && i != it && (now == nil || i.id != now.id) })
 		if old < 0 {
 			break
@@ -194,8 +194,8 @@ func readItem(o object) (*item, []byte) {
 	switch {
 	case !given && !o.has("content"):
 		o.wrong("content", codeMissing, "is required")
-	case given && (len(entries) == 0 || len(entries) > partsMost):
-		o.wrong("content", codeValue, "must have from 1 to %d parts", partsMost)
+	case given && (len(entries) == 0 || len(entries) > maxParts):
+		o.wrong("content", codeValue, "must have from 1 to %d parts", maxParts)
 	case given && it.role != "":
 		return it, readParts(o, it, entries)
 	}
@@ -228,8 +228,8 @@ func readParts(o object, it *item, entries []json.RawMessage) (audio []byte) {
 		}
 		it.parts = append(it.parts, p)
 	}
-	if n := utf8.RuneCountInString(it.said()); n > messageMost {
-		o.wrong("content", codeTooLong, "must have at most %d characters, not %d", messageMost, n)
+	if n := utf8.RuneCountInString(it.said()); n > maxMessage {
+		o.wrong("content", codeTooLong, "must have at most %d characters, not %d", maxMessage, n)
 	}
 	return audio
 }
@@ -243,7 +243,7 @@ func readText(entry object, p *part) {
 		entry.wrong(name, codeMissing, "is required")
 		return
 	}
-	entry.text(name, &p.text, messageMost)
+	entry.text(name, &p.text, maxMessage)
 }
 
 // readAudio reads the audio of a part: base64, as in the buffer.
@@ -260,8 +260,8 @@ func readAudio(entry object) []byte {
 		entry.wrong("audio", codeValue, "%v", errOdd)
 	case len(samples) < commitLeast*bytesOf:
 		entry.wrong("audio", codeValue, "must be at least 100 ms long")
-	case len(samples) > bufferMost*bytesOf:
-		entry.wrong("audio", codeTooLong, "must be at most %d seconds long", bufferMost/contract.VoiceRate)
+	case len(samples) > maxBuffer*bytesOf:
+		entry.wrong("audio", codeTooLong, "must be at most %d seconds long", maxBuffer/contract.VoiceRate)
 	default:
 		return samples
 	}

@@ -265,7 +265,7 @@ func TestSamplesComeAgainAsTheyWere(t *testing.T) {
 		in.prune(false)
 		var kept []byte
 		for _, frame := range in.frames(in.start, in.end) {
-			if len(frame.PCM) > contract.VoiceFrameMost*bytesOf {
+			if len(frame.PCM) > contract.MaxVoiceFrame*bytesOf {
 				t.Fatalf("a frame of %d bytes", len(frame.PCM))
 			}
 			kept = append(kept, frame.PCM...)

@@ -107,8 +107,8 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 // clean makes a transcript a message: what recognition gives may be anything.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
-	if utf8.RuneCountInString(text) > messageMost {
-		text = string([]rune(text)[:messageMost])
+	if utf8.RuneCountInString(text) > maxMessage {
+		text = string([]rune(text)[:maxMessage])
 	}
 	return text
 }

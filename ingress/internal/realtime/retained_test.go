@@ -80,8 +80,8 @@ func TestWhatWasSpokenIsBounded(t *testing.T) {
 	for range 30 {
 		r.answered(said, ended)
 	}
-	if n, most := len(r.c.items), textsMost/(2*len(said))+1; n > most || n < most-1 {
-		t.Errorf("%d answers are kept, want %d", n, most)
+	if n, limit := len(r.c.items), maxTexts/(2*len(said))+1; n > limit || n < limit-1 {
+		t.Errorf("%d answers are kept, want %d", n, limit)
 	}
 	r = newRig(t, `{"output_modalities":["text"]}`)
 	said = "[1]"
@@ -91,7 +91,7 @@ func TestWhatWasSpokenIsBounded(t *testing.T) {
 	for range 80 {
 		r.answered(said, cited)
 	}
-	if n := len(r.c.items); n > textsMost/16_000+1 || n < 60 {
+	if n := len(r.c.items); n > maxTexts/16_000+1 || n < 60 {
 		t.Errorf("%d answers with citations are kept", n)
 	}
 }

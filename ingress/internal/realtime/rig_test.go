@@ -171,7 +171,7 @@ func (r *rig) take(e Effects) {
 		r.lines = append(r.lines, r.event(event))
 	}
 	for _, a := range e.Audio {
-		if n := len(a.PCM) / bytesOf; n > contract.VoiceFrameMost || n == 0 || a.Answer != "" {
+		if n := len(a.PCM) / bytesOf; n > contract.MaxVoiceFrame || n == 0 || a.Answer != "" {
 			r.tb.Errorf("a frame of %d samples for the worker, answer %q", n, a.Answer)
 		}
 		r.lines = append(r.lines, fmt.Sprintf("audio %d to %d", a.At/perMS, (a.At+int64(len(a.PCM)/bytesOf))/perMS))

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	historyMost = 200_000 // characters of what the client put before a message that are kept, in whole exchanges
-	unsaid      = "…"     // the user's part of an exchange in which only the agent speaks: its greeting
+	maxHistory = 200_000 // characters of what the client put before a message that are kept, in whole exchanges
+	unsaid     = "…"     // the user's part of an exchange in which only the agent speaks: its greeting
 )
 
 // ask is a response that the client asks for.
@@ -100,7 +100,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 
 // fitting joins the newest of the texts that fit into a message.
 func fitting(texts []string) string {
-	from, room := len(texts), messageMost
+	from, room := len(texts), maxMessage
 	for from > 0 {
 		room -= utf8.RuneCountInString(texts[from-1])
 		if room < 0 {
@@ -114,7 +114,7 @@ func fitting(texts []string) string {
 
 // kept gives the newest exchanges that fit into a run's history.
 func kept(history []domain.Exchange) []domain.Exchange {
-	from, room := len(history), historyMost
+	from, room := len(history), maxHistory
 	for from > 0 {
 		room -= utf8.RuneCountInString(history[from-1].Message) + utf8.RuneCountInString(history[from-1].Answer)
 		if room < 0 {

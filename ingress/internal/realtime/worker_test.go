@@ -14,7 +14,7 @@ const (
 	silentBlocks  = 5   // that end speech
 	prefixSamples = 480
 	perByte       = 7 // samples that a byte is said for
-	frameMost     = 20
+	maxFrame      = 20
 )
 
 // worker is a voice worker whose words are what the samples are: each different one that is not silence is a letter. It hears and says everything
@@ -175,11 +175,11 @@ func (w *worker) speak() {
 		samples = samples[w.skip*bytesOf:]
 		w.skip = 0
 		for len(samples) > 0 {
-			most := min(len(samples), frameMost*bytesOf)
+			limit := min(len(samples), maxFrame*bytesOf)
 			w.out = append(w.out, message{audio: &contract.VoiceAudio{
-				Answer: w.answer, Start: w.start, End: w.start + n, PCM: samples[:most],
+				Answer: w.answer, Start: w.start, End: w.start + n, PCM: samples[:limit],
 			}})
-			samples = samples[most:]
+			samples = samples[limit:]
 		}
 		w.tell(contract.VoiceReport{Type: contract.VoiceSegment, Answer: w.answer, Start: w.start, End: w.start + n, Samples: int64(n * perByte)})
 		w.start += n

@@ -11,7 +11,7 @@ type Seats struct {
 // Seat is one who may have so many streams open.
 type Seat struct {
 	Name string
-	Most int
+	Max  int
 }
 
 // Take takes a seat of each, or of none: then it gives the one who has as many open as they may. Leave must be
@@ -20,7 +20,7 @@ func (s *Seats) Take(seats ...Seat) (full *Seat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range seats {
-		if s.taken[seats[i].Name] >= seats[i].Most {
+		if s.taken[seats[i].Name] >= seats[i].Max {
 			return &seats[i]
 		}
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	unheardMost = 10 * contract.VoiceRate // samples that the worker has not listened to: then the client must wait
-	jobsMost    = 32                      // that are to be done for turns: the same
+	maxUnheard = 10 * contract.VoiceRate // samples that the worker has not listened to: then the client must wait
+	maxJobs    = 32                      // that are to be done for turns: the same
 
 	eventRate, eventBurst   = 50, 500   // of events that are no audio: a client that sends more is closed
 	appendRate, appendBurst = 500, 2000 // of those that are: it has to wait
@@ -133,7 +133,7 @@ func (c *connection) step(ctx context.Context) {
 
 // readable is where messages come from, or nil while the client has to wait: at first for a worker.
 func (c *connection) readable() <-chan incoming {
-	wait := !c.told || c.held || c.conversation.Unheard() > unheardMost || c.turns.waiting() >= jobsMost
+	wait := !c.told || c.held || c.conversation.Unheard() > maxUnheard || c.turns.waiting() >= maxJobs
 	if wait != (c.stalls.Load()%2 == 1) {
 		c.stalls.Add(1)
 	}

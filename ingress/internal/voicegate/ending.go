@@ -47,7 +47,7 @@ var (
 		closing(websocket.StatusPolicyViolation, "too many events"), true,
 	}
 	endTooLarge = end{
-		"too_large", "message_too_large", fmt.Sprintf("a message may have %d bytes", messageMost),
+		"too_large", "message_too_large", fmt.Sprintf("a message may have %d bytes", maxMessage),
 		closing(websocket.StatusMessageTooBig, "the message is too large"), true,
 	}
 	endBinary = end{

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	messageMost = 1 << 20 // bytes
-	bufferKept  = 64 << 10
+	maxMessage = 1 << 20 // bytes
+	bufferKept = 64 << 10
 
 	pingRate, pingBurst = 10, 100 // of the client's pings a second: each costs a pong
 )
@@ -76,7 +76,7 @@ func (r *reader) message() ([]byte, error) {
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
-		case len(body) > messageMost:
+		case len(body) > maxMessage:
 			return nil, errTooLarge
 		case errors.Is(err, io.EOF):
 			return body, nil

@@ -25,7 +25,7 @@ func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
 		reason string
 	}{
 		"a huge message": {func(c *client) {
-			_ = c.writef(`{"type":%q}`, strings.Repeat("x", messageMost))
+			_ = c.writef(`{"type":%q}`, strings.Repeat("x", maxMessage))
 		}, "message_too_large", websocket.StatusMessageTooBig, "too_large"},
 		"a huge message of unknown length": {func(c *client) {
 			ctx, cancel := context.WithTimeout(c.Context(), patience)
@@ -83,8 +83,8 @@ func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 			break
 		}
 	}
-	if most := byteBurst + 6*byteRate; sent > most {
-		t.Errorf("%d bytes were taken, want %d at most", sent, most)
+	if limit := byteBurst + 6*byteRate; sent > limit {
+		t.Errorf("%d bytes were taken, want %d at most", sent, limit)
 	}
 	r.wantReason("expired")
 }
@@ -95,7 +95,7 @@ func TestAnAnnouncedMessageIsNotWaitedFor(t *testing.T) {
 	r := newRig(t, Config{}, func(may *times) { may.end = 300 * time.Millisecond })
 	r.work()
 	conn := r.raw()
-	_, err := conn.Write(append([]byte{0x81, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 2*messageMost)...))
+	_, err := conn.Write(append([]byte{0x81, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 2*maxMessage)...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestAMessageMayHaveAMebibyte(t *testing.T) {
 	r.work()
 	c := r.open()
 	const frame = `{"type":"input_audio_buffer.clear","event_id":"e","x":""}`
-	c.sendf(`%s`, strings.Replace(frame, `""`, `"`+strings.Repeat("x", messageMost-len(frame))+`"`, 1))
+	c.sendf(`%s`, strings.Replace(frame, `""`, `"`+strings.Repeat("x", maxMessage-len(frame))+`"`, 1))
 	c.want("input_audio_buffer.cleared")
 }
 
@@ -229,12 +229,12 @@ func TestAClientWaitsForTheWorker(t *testing.T) {
 		}
 		sent <- n
 	}()
-	l.wantHeard(unheardMost)
+	l.wantHeard(maxUnheard)
 	<-time.After(time.Second)
 	l.mu.Lock()
 	got := len(l.heard) / 2
 	l.mu.Unlock()
-	if got > unheardMost+2*contract.VoiceRate {
+	if got > maxUnheard+2*contract.VoiceRate {
 		t.Errorf("%d samples came though nobody listened", got)
 	}
 	l.deaf.Store(false)

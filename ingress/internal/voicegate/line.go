@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	lossesMost = 5 // in lossesIn: then it is not the workers
-	lossesIn   = 30 * time.Second
+	maxLosses = 5 // in lossesIn: then it is not the workers
+	lossesIn  = 30 * time.Second
 
 	// What the worker may not have listened to yet of what it was sent: a line is lost when more waits for its reader than that. After
 	// a loss minutes of audio may have to be sent again, and clients may send it in the smallest pieces.
@@ -153,10 +153,10 @@ func (l *line) leave() {
 // tooOften counts a line that was lost, and reports whether it is in vain to open it again.
 func (l *line) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
-	if len(l.losses) > lossesMost {
+	if len(l.losses) > maxLosses {
 		l.losses = l.losses[1:]
 	}
-	return len(l.losses) == lossesMost && now.Sub(l.losses[0]) < lossesIn
+	return len(l.losses) == maxLosses && now.Sub(l.losses[0]) < lossesIn
 }
 
 // close leaves the line for good.

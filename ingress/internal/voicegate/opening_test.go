@@ -59,7 +59,7 @@ func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 			break
 		}
 	}
-	if most := 16 << 20; sent > most {
+	if limit := 16 << 20; sent > limit {
 		t.Errorf("%d bytes were taken", sent)
 	}
 	r.wantReason("no_worker") // it answers no ping either: nobody reads that it does

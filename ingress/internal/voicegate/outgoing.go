@@ -13,8 +13,8 @@ import (
 	"parley/ingress/internal/realtime"
 )
 
-// queueMost is how many bytes of events may wait for a client: some 16 s of audio.
-const queueMost = 1 << 20
+// maxQueue is how many bytes of events may wait for a client: some 16 s of audio.
+const maxQueue = 1 << 20
 
 // sent is audio that was written, or, the last of it, is being written.
 type sent struct {
@@ -55,7 +55,7 @@ func (o *outgoing) push(events []realtime.Event) bool {
 	}
 	o.queue = append(o.queue, events...)
 	rouse(o.wake)
-	return o.bytes <= queueMost
+	return o.bytes <= maxQueue
 }
 
 // drop takes the audio of answers out of the queue. From here on none of it leaves.

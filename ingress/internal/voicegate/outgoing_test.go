@@ -43,7 +43,7 @@ func TestADroppedAnswerLeavesTheQueue(t *testing.T) {
 func TestTheQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	o := newOutgoing()
-	if !o.push([]realtime.Event{{Body: make([]byte, queueMost)}}) {
+	if !o.push([]realtime.Event{{Body: make([]byte, maxQueue)}}) {
 		t.Error("the queue takes less than it may")
 	}
 	if o.push([]realtime.Event{{Body: []byte("x")}}) {

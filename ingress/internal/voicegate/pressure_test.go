@@ -37,16 +37,16 @@ func TestAClientWaitsForWhatItHasBegun(t *testing.T) {
 	c := r.open()
 	answer := c.answered(r.line(), "one two three four")
 	c.want("response.done")
-	const corrections = jobsMost + 30
+	const corrections = maxJobs + 30
 	for range corrections {
 		c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
 	}
-	for range jobsMost {
+	for range maxJobs {
 		c.want("conversation.item.truncated")
 	}
 	select {
 	case e := <-c.events:
-		t.Errorf("%s came behind %d corrections that were not carried out", e.Type, jobsMost)
+		t.Errorf("%s came behind %d corrections that were not carried out", e.Type, maxJobs)
 	case <-time.After(300 * time.Millisecond):
 	}
 	go func() {
@@ -54,7 +54,7 @@ func TestAClientWaitsForWhatItHasBegun(t *testing.T) {
 			r.runs.saving <- nil
 		}
 	}()
-	for range corrections - jobsMost {
+	for range corrections - maxJobs {
 		c.want("conversation.item.truncated")
 	}
 	for range corrections {
@@ -67,7 +67,7 @@ func TestAWorkerIsGivenTime(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		pieces, samples int // that wait for the worker
-		most            int // samples that it gets as long as it does not listen
+		limit           int // samples that it gets as long as it does not listen
 	}{
 		"minutes":          {60, contract.VoiceRate, aheadSamples},
 		"the least pieces": {1500, 100, aheadFrames * 100},
@@ -93,13 +93,13 @@ func TestAWorkerIsGivenTime(t *testing.T) {
 			r.deaf.Store(true)
 			r.work()
 			l := r.line()
-			l.wantHeard(tc.most)
+			l.wantHeard(tc.limit)
 			<-time.After(300 * time.Millisecond)
 			l.mu.Lock()
 			got := len(l.heard) / 2
 			l.mu.Unlock()
-			if got > tc.most+contract.VoiceFrameMost {
-				t.Errorf("%d samples came though nobody listened, want %d", got, tc.most)
+			if got > tc.limit+contract.MaxVoiceFrame {
+				t.Errorf("%d samples came though nobody listened, want %d", got, tc.limit)
 			}
 			l.deaf.Store(false)
 			l.wantHeard(tc.pieces * tc.samples)
@@ -149,8 +149,8 @@ func TestPingsBeyondSomeAreNotAnswered(t *testing.T) {
 			break
 		}
 	}
-	if most := pingBurst + int(pingRate*time.Since(began).Seconds()) + 1; pongs < pingBurst || pongs > most {
-		t.Errorf("%d pings of %d were answered, want %d to %d", pongs, pings, pingBurst, most)
+	if limit := pingBurst + int(pingRate*time.Since(began).Seconds()) + 1; pongs < pingBurst || pongs > limit {
+		t.Errorf("%d pings of %d were answered, want %d to %d", pongs, pings, pingBurst, limit)
 	}
 }
 

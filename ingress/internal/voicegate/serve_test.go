@@ -388,7 +388,7 @@ func TestALineThatIsLostAgainAndAgainIsGivenUp(t *testing.T) {
 	r := newRig(t, Config{}, nil)
 	r.work()
 	c := r.open()
-	for range lossesMost {
+	for range maxLosses {
 		l := r.line()
 		c.append(make([]byte, 4800))
 		l.wantHeard(2400) // else it may be given up before the gate has it: then another is opened, and none was lost

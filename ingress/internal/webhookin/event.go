@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	idMost    = 200 // characters of a delivery's id; that of one delivered again has a few more
-	eventMost = 200
-	formForm  = "application/x-www-form-urlencoded"
+	maxID    = 200 // characters of a delivery's id; that of one delivered again has a few more
+	maxEvent = 200
+	formForm = "application/x-www-form-urlencoded"
 	// Fields of a form that are read; what comes behind them is passed over.
-	formFieldsMost = 1000
+	maxFormFields = 1000
 	// Bytes of a body that is no JSON and is made JSON of. Of a larger one there is no payload: written as JSON it may be six times as much.
-	textMost = 4 << 20
+	maxText = 4 << 20
 )
 
 // Event is a delivery that was verified, as its source names it.
@@ -72,7 +72,7 @@ func (e *Event) readSlack() {
 
 // deliveryID is the id that a source gave, or one made of the body when it gave none that can be kept.
 func deliveryID(given string, body []byte) string {
-	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= idMost {
+	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= maxID {
 		return given
 	}
 	of := body
@@ -91,7 +91,7 @@ func shortName(name string) string {
 		}
 		return r
 	}, name)
-	return cut(name, eventMost)
+	return cut(name, maxEvent)
 }
 
 // Payload is what a delivery brings: JSON, or else a text that stands in its place.
@@ -119,7 +119,7 @@ func ReadPayload(contentType string, body []byte) Payload {
 
 // ofForm gives the JSON that a form's field payload holds, or an object of its fields.
 func ofForm(body []byte) []byte {
-	if bytes.Count(body, []byte("&")) >= formFieldsMost {
+	if bytes.Count(body, []byte("&")) >= maxFormFields {
 		return asText(body)
 	}
 	fields, err := url.ParseQuery(string(body))
@@ -131,7 +131,7 @@ func ofForm(body []byte) []byte {
 			return raw
 		}
 	}
-	if len(body) > textMost {
+	if len(body) > maxText {
 		return nil
 	}
 	flat := make(map[string]string, len(fields))
@@ -154,7 +154,7 @@ func written(value any) []byte {
 
 // asText gives a body that is text, and not too large, as a JSON string.
 func asText(body []byte) []byte {
-	if len(body) == 0 || len(body) > textMost || !utf8.Valid(body) {
+	if len(body) == 0 || len(body) > maxText || !utf8.Valid(body) {
 		return nil
 	}
 	return written(clean(string(body)))
@@ -193,6 +193,6 @@ func clean(s string) string {
 }
 
 // JSON gives the payload as JSON; ok is false above most bytes, or when there is none.
-func (p Payload) JSON(most int) (raw json.RawMessage, ok bool) {
-	return p.raw, p.raw != nil && len(p.raw) <= most
+func (p Payload) JSON(limit int) (raw json.RawMessage, ok bool) {
+	return p.raw, p.raw != nil && len(p.raw) <= limit
 }

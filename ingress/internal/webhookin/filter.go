@@ -21,12 +21,12 @@ const (
 )
 
 const (
-	// FiltersMost bounds a hook's filter.
-	FiltersMost    = 20
-	filterListMost = 100
-	filterTextMost = 1000 // characters of a value
+	// MaxFilters bounds a hook's filter.
+	MaxFilters    = 20
+	maxFilterList = 100
+	maxFilterText = 1000 // characters of a value
 	// Bytes of a value that may be equal to one of a filter's.
-	comparedMost = charBytes*filterTextMost + 2
+	maxCompared = charBytes*maxFilterText + 2
 )
 
 // condition is a filter that was checked.
@@ -48,7 +48,7 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return scalar{}, true
 	}
-	if len(raw) > comparedMost {
+	if len(raw) > maxCompared {
 		return scalar{}, false
 	}
 	switch raw[0] {
@@ -111,8 +111,8 @@ func scalars(values ...[]byte) ([]scalar, error) {
 		if !ok || len(raw) == 0 {
 			return nil, fmt.Errorf("must be a text, a number, true, false or null")
 		}
-		if len([]rune(s.text)) > filterTextMost {
-			return nil, fmt.Errorf("must have at most %d characters", filterTextMost)
+		if len([]rune(s.text)) > maxFilterText {
+			return nil, fmt.Errorf("must have at most %d characters", maxFilterText)
 		}
 		out = append(out, s)
 	}
@@ -121,8 +121,8 @@ func scalars(values ...[]byte) ([]scalar, error) {
 
 func listed(value []byte) ([]scalar, error) {
 	var list []json.RawMessage
-	if json.Unmarshal(value, &list) != nil || len(list) == 0 || len(list) > filterListMost {
-		return nil, fmt.Errorf("must be a list of 1 to %d values", filterListMost)
+	if json.Unmarshal(value, &list) != nil || len(list) == 0 || len(list) > maxFilterList {
+		return nil, fmt.Errorf("must be a list of 1 to %d values", maxFilterList)
 	}
 	raw := make([][]byte, len(list))
 	for i := range list {

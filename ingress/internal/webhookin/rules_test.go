@@ -56,7 +56,7 @@ func TestTemplates(t *testing.T) {
 	}
 	for _, template := range []string{
 		"{{", "{{a", "{{}}", "{{ }}", "{{a b}}", "{{a..b}}", "{{.a}}", "{{a.}}", "{{a|upper}}", "{{@secret}}", "{{#each a}}", "{{{a}}}", "{{a[0]}}",
-		"{{" + strings.Repeat("a.", pathDeep) + "b}}", "{{" + strings.Repeat("a", pathMost+1) + "}}", "{{../../etc/passwd}}", "{{a'b}}", `{{"a"}}`,
+		"{{" + strings.Repeat("a.", pathDeep) + "b}}", "{{" + strings.Repeat("a", maxPath+1) + "}}", "{{../../etc/passwd}}", "{{a'b}}", `{{"a"}}`,
 	} {
 		if _, faults := NewRules(template, nil, nil); len(faults) != 1 || faults[0].Field != "messageTemplate" {
 			t.Errorf("%s: %+v", template, faults)
@@ -94,15 +94,15 @@ func TestMessagesAreCut(t *testing.T) {
 	long := strings.Repeat("é", 40_000)
 	whole := event(`{"a":"` + long + `","o":{"k":"` + long + `"}}`)
 	for template, want := range map[string]int{
-		"{{a}}":                        valueMost + 2,
-		"{{o}}":                        valueMost + 2,
-		"{{@payload}}":                 payloadMost + 2,
-		strings.Repeat("{{a}}", 20):    messageMost,
-		strings.Repeat("x", 32_000):    messageMost,
-		long[:2*31_999] + "{{a}}":      messageMost,
-		long[:2*31_998] + "{{a}}":      messageMost - 1,
-		long[:2*31_996] + "{{a}} more": messageMost,
-		long[:2*32_000] + "{{a}}":      messageMost,
+		"{{a}}":                        maxValue + 2,
+		"{{o}}":                        maxValue + 2,
+		"{{@payload}}":                 maxPayload + 2,
+		strings.Repeat("{{a}}", 20):    maxMessage,
+		strings.Repeat("x", 32_000):    maxMessage,
+		long[:2*31_999] + "{{a}}":      maxMessage,
+		long[:2*31_998] + "{{a}}":      maxMessage - 1,
+		long[:2*31_996] + "{{a}} more": maxMessage,
+		long[:2*32_000] + "{{a}}":      maxMessage,
 	} {
 		got := rules(t, template).Apply(whole).Message
 		if n := utf8.RuneCountInString(got); n != want {
@@ -184,7 +184,7 @@ func TestFilters(t *testing.T) {
 	}
 	for _, f := range []domain.HookFilter{
 		filter("a", "eq", "{}"), filter("a", "eq", "[1]"), filter("a", "in", "1"), filter("a", "in", "[]"), filter("a", "in", "[[]]"),
-		filter("a", "exists", `"yes"`), filter("a", "contains", `"`+strings.Repeat("x", filterTextMost+1)+`"`), filter("@payload", "eq", "1"),
+		filter("a", "exists", `"yes"`), filter("a", "contains", `"`+strings.Repeat("x", maxFilterText+1)+`"`), filter("@payload", "eq", "1"),
 	} {
 		if _, faults := NewRules("x", []domain.HookFilter{f}, nil); len(faults) != 1 {
 			t.Errorf("%.60s: %+v", f.Value, faults)
@@ -233,10 +233,10 @@ func TestLargePayloadsTakeLittleMemory(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > 512<<20 { // most of that by other tests
 		t.Errorf("%d bytes were allocated", n)
 	}
-	if !out.Passed || utf8.RuneCountInString(out.Message) != messageMost || len(out.Key) > 60*100 {
+	if !out.Passed || utf8.RuneCountInString(out.Message) != maxMessage || len(out.Key) > 60*100 {
 		t.Errorf("passed %v, %d characters, a key of %d bytes", out.Passed, utf8.RuneCountInString(out.Message), len(out.Key))
 	}
-	if !strings.HasPrefix(out.Message, "⟦"+strings.Repeat("é", valueMost-1)+more+"⟧⟦{\"k\":\"é\\u00e9") {
+	if !strings.HasPrefix(out.Message, "⟦"+strings.Repeat("é", maxValue-1)+more+"⟧⟦{\"k\":\"é\\u00e9") {
 		t.Errorf("%.100s", out.Message)
 	}
 	other, _ := NewRules("x", nil, &domain.HookCoalesce{Key: "{{a}}"})
@@ -247,7 +247,7 @@ func TestLargePayloadsTakeLittleMemory(t *testing.T) {
 
 func TestPlacesAreBounded(t *testing.T) {
 	t.Parallel()
-	many := strings.Repeat("{{a}}", placesMost+1)
+	many := strings.Repeat("{{a}}", maxPlaces+1)
 	rules(t, many[5:])
 	_, faults := NewRules(many, nil, &domain.HookCoalesce{Key: many})
 	if len(faults) != 2 || faults[0].Field != "messageTemplate" || faults[1].Field != "coalesce.key" {
@@ -261,32 +261,32 @@ func TestValuesAreCutWhereCharactersEnd(t *testing.T) {
 	for _, unit := range []string{"x", "é", "€", "😀", `\n`, `\u00e9`, `\ud83d\ude00`, `x\ud83d\ude00`, `\\`, `\"`} {
 		one := textOf([]byte(`"` + unit + `"`))
 		n := utf8.RuneCountInString(one)
-		for _, most := range []int{valueMost, valueMost + n, 60_000} {
-			got := rules(t, "{{a}}").Apply(event(`{"a":"` + strings.Repeat(unit, most/n) + `"}`)).Message
-			want := cut(strings.Repeat(one, most/n), valueMost)
+		for _, limit := range []int{maxValue, maxValue + n, 60_000} {
+			got := rules(t, "{{a}}").Apply(event(`{"a":"` + strings.Repeat(unit, limit/n) + `"}`)).Message
+			want := cut(strings.Repeat(one, limit/n), maxValue)
 			if got != Opening+want+Closing {
-				t.Errorf("%d of %s: %d characters, want %d: …%s", most/n, unit, utf8.RuneCountInString(got), utf8.RuneCountInString(want)+2, got[len(got)-12:])
+				t.Errorf("%d of %s: %d characters, want %d: …%s", limit/n, unit, utf8.RuneCountInString(got), utf8.RuneCountInString(want)+2, got[len(got)-12:])
 			}
 		}
 	}
 	spaced := `{"a": [ "x y" , {"b" : "` + strings.Repeat(`\" \\`, 3000) + `"} ] }`
-	if got := rules(t, "{{a}}").Apply(event(spaced)).Message; !strings.HasPrefix(got, `⟦["x y",{"b":"\" \\\"`) || utf8.RuneCountInString(got) != valueMost+2 {
+	if got := rules(t, "{{a}}").Apply(event(spaced)).Message; !strings.HasPrefix(got, `⟦["x y",{"b":"\" \\\"`) || utf8.RuneCountInString(got) != maxValue+2 {
 		t.Errorf("%.60s", got)
 	}
 }
 
 func TestLargeTexts(t *testing.T) {
 	t.Parallel()
-	angles := strings.Repeat("<", textMost)
-	if p := ReadPayload("text/plain", []byte(angles)); len(p.raw) != textMost+2 {
+	angles := strings.Repeat("<", maxText)
+	if p := ReadPayload("text/plain", []byte(angles)); len(p.raw) != maxText+2 {
 		t.Errorf("%d bytes", len(p.raw))
 	}
 	for _, media := range []string{"text/plain", formForm} {
-		if p := ReadPayload(media, []byte(angles+"=")); p.raw != nil || p.Bytes != textMost+1 {
+		if p := ReadPayload(media, []byte(angles+"=")); p.raw != nil || p.Bytes != maxText+1 {
 			t.Errorf("%s: %d bytes of %d", media, len(p.raw), p.Bytes)
 		}
 	}
-	long := `{"type":"url_verification","challenge":"` + strings.Repeat("<", namedMost) + `"}`
+	long := `{"type":"url_verification","challenge":"` + strings.Repeat("<", maxNamed) + `"}`
 	if e := Read(domain.HookSlack, "", http.Header{}, []byte(long)); e.Answer.(map[string]string)["challenge"] != "" {
 		t.Error("a challenge of any length is answered")
 	}
@@ -326,8 +326,8 @@ func TestPayloads(t *testing.T) {
 		{"NUL", "application/json", `{"a":"\u0000","b":"\\u0000"}`, `{"a":"\ufffd","b":"\\u0000"}`},
 		{"NUL as text", "text/plain", "a\x00b", "\"a\uFFFDb\""},
 		{"NUL in a form", "application/x-www-form-urlencoded", "a=%00&%00=1", "{\"a\":\"\uFFFD\",\"\uFFFD\":\"1\"}"},
-		{"deep", "application/json", deep(depthMost), deep(depthMost)},
-		{"too deep", "application/json", deep(depthMost + 1), `"` + deep(depthMost+1) + `"`},
+		{"deep", "application/json", deep(maxDepth), deep(maxDepth)},
+		{"too deep", "application/json", deep(maxDepth + 1), `"` + deep(maxDepth+1) + `"`},
 		{"a bomb", "application/json", strings.Repeat("[", 1000), `"` + strings.Repeat("[", 1000) + `"`},
 		{"a huge number", "application/json", `{"a":1e999999999}`, `{"a":1e999999999}`},
 	} {
@@ -362,9 +362,9 @@ func TestEvents(t *testing.T) {
 		{domain.HookToken, "X-Id: a\u200bb", "{}", "sha256:", "", ""},
 		{domain.HookToken, "X-Id: a\u2800b", "{}", "sha256:", "", ""},
 		{domain.HookStripe, "", `{"id":"  "}`, "sha256:", "", ""},
-		{domain.HookToken, "X-Id: " + strings.Repeat("x", idMost+1), "{}", "sha256:", "", ""},
+		{domain.HookToken, "X-Id: " + strings.Repeat("x", maxID+1), "{}", "sha256:", "", ""},
 		{domain.HookStripe, "", `{"id":7,"type":["x"]}`, "sha256:", "", ""},
-		{domain.HookStripe, "", `{"id":"evt_1","type":"a\nb` + strings.Repeat("x", 300) + `"}`, "evt_1", "ab" + strings.Repeat("x", eventMost-3) + more, ""},
+		{domain.HookStripe, "", `{"id":"evt_1","type":"a\nb` + strings.Repeat("x", 300) + `"}`, "evt_1", "ab" + strings.Repeat("x", maxEvent-3) + more, ""},
 	} {
 		header := http.Header{"Content-Type": {"application/json"}}
 		for line := range strings.SplitSeq(c.header, "\n") {
@@ -400,7 +400,7 @@ func FuzzPayloads(f *testing.F) {
 		for _, media := range []string{"application/json", formForm} {
 			e := &Event{ID: "d", Name: "e", Payload: ReadPayload(media, []byte(body))}
 			out := r.Apply(e)
-			if !utf8.ValidString(out.Message) || strings.Contains(out.Message, "\x00") || utf8.RuneCountInString(out.Message) > messageMost {
+			if !utf8.ValidString(out.Message) || strings.Contains(out.Message, "\x00") || utf8.RuneCountInString(out.Message) > maxMessage {
 				t.Errorf("message %q", out.Message)
 			}
 			if raw, ok := e.Payload.JSON(1 << 30); ok {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	depthMost = 64       // of nested objects and lists in a payload
-	namedMost = 64 << 10 // bytes of an id, an event or a challenge
+	maxDepth = 64       // of nested objects and lists in a payload
+	maxNamed = 64 << 10 // bytes of an id, an event or a challenge
 )
 
 // wanted is a tree of the paths that rules ask for: a payload is read once for all of them, and nothing else of it is kept.
@@ -48,7 +48,7 @@ func newReader(src []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(src), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// isPayload reports whether a body is one JSON value of at most depthMost levels.
+// isPayload reports whether a body is one JSON value of at most maxDepth levels.
 func isPayload(body []byte) bool {
 	in := newReader(body)
 	for values := 0; ; {
@@ -57,7 +57,7 @@ func isPayload(body []byte) bool {
 			return errors.Is(err, io.EOF) && values == 1
 		}
 		switch depth := in.StackDepth(); {
-		case depth > depthMost:
+		case depth > maxDepth:
 			return false
 		case depth == 0:
 			values++
@@ -114,7 +114,7 @@ func (s *scanner) object(w *wanted) {
 // long for a path.
 func (w *wanted) child(name []byte) *wanted {
 	switch {
-	case len(name) > charBytes*pathMost+2:
+	case len(name) > charBytes*maxPath+2:
 		return nil
 	case bytes.IndexByte(name, '\\') >= 0:
 		return w.children[textOf(name)]
@@ -164,7 +164,7 @@ func (p Payload) text(path string) string {
 	w := newWanted()
 	at := w.add(keys, 0)
 	raw := find(p.raw, w, 1)[at]
-	if len(raw) == 0 || raw[0] != '"' || len(raw) > namedMost {
+	if len(raw) == 0 || raw[0] != '"' || len(raw) > maxNamed {
 		return ""
 	}
 	return textOf(raw)

@@ -17,7 +17,7 @@ const (
 	secretPrefix = "whsec_"
 	secretBytes  = 32 // of those that are made here
 	// What Standard Webhooks asks of keys, in bytes.
-	keyLeast, keyMost = 24, 64
+	keyLeast, maxKey = 24, 64
 )
 
 // NewSecret makes a secret for a source.
@@ -39,8 +39,8 @@ func CheckSecret(source domain.HookSource, secret string) error {
 		return nil
 	}
 	key, err := keyOf(source, secret)
-	if err != nil || len(key) < keyLeast || len(key) > keyMost {
-		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, keyLeast, keyMost)
+	if err != nil || len(key) < keyLeast || len(key) > maxKey {
+		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, keyLeast, maxKey)
 	}
 	return nil
 }

@@ -12,19 +12,19 @@ import (
 
 // Limits of templates and of what they make, in characters.
 const (
-	TemplateMost = 32_000
-	messageMost  = 32_000
-	valueMost    = 4000
-	payloadMost  = 8000
-	pathMost     = 256
-	pathDeep     = 16 // names in a path
-	placesMost   = 200
+	MaxTemplate = 32_000
+	maxMessage  = 32_000
+	maxValue    = 4000
+	maxPayload  = 8000
+	maxPath     = 256
+	pathDeep    = 16 // names in a path
+	maxPlaces   = 200
 )
 
 const (
-	charBytes     = 12      // that a character of a text has in JSON at most: two escapes
-	compactedMost = 1 << 20 // bytes of an object or list that are looked at
-	keyValueMost  = 4096    // bytes of a value in a key; of larger ones it has a hash
+	charBytes    = 12      // that a character of a text has in JSON at most: two escapes
+	maxCompacted = 1 << 20 // bytes of an object or list that are looked at
+	maxKeyValue  = 4096    // bytes of a value in a key; of larger ones it has a hash
 )
 
 // What a payload brings stands between these marks, of which the model is told that they come from outside.
@@ -71,8 +71,8 @@ func parseTemplate(text string) ([]piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		if places++; places > placesMost {
-			return nil, fmt.Errorf("it has more than %d {{places}}", placesMost)
+		if places++; places > maxPlaces {
+			return nil, fmt.Errorf("it has more than %d {{places}}", maxPlaces)
 		}
 		out, text = append(out, p), after
 	}
@@ -93,8 +93,8 @@ func parsePath(text string) ([]string, error) {
 	if text == "" {
 		return nil, fmt.Errorf("a path is empty")
 	}
-	if utf8.RuneCountInString(text) > pathMost {
-		return nil, fmt.Errorf("the path %s has more than %d characters", shown, pathMost)
+	if utf8.RuneCountInString(text) > maxPath {
+		return nil, fmt.Errorf("the path %s has more than %d characters", shown, maxPath)
 	}
 	path := strings.Split(text, ".")
 	if len(path) > pathDeep {
@@ -157,51 +157,51 @@ func once(made map[int]string, at int, text func() string) string {
 // shown is the text that stands for a place in a message, cut and without marks; "" for what is not there.
 func (f *filled) shown(p *piece) string {
 	if text, is := f.named(p); is {
-		return cut(unmarked.Replace(text), valueMost)
+		return cut(unmarked.Replace(text), maxValue)
 	}
 	raw, at := f.found(p)
 	return once(f.texts, at, func() string {
 		if p.name == ofPayload {
-			return short(raw, payloadMost)
+			return short(raw, maxPayload)
 		}
-		return short(raw, valueMost)
+		return short(raw, maxValue)
 	})
 }
 
 // short writes a value as text of up to most characters, without marks.
-func short(raw []byte, most int) string {
-	text, whole := plain(raw, most)
+func short(raw []byte, limit int) string {
+	text, whole := plain(raw, limit)
 	text = unmarked.Replace(text)
 	if whole {
-		return cut(text, most)
+		return cut(text, limit)
 	}
-	return first(text, most-1) + more
+	return first(text, limit-1) + more
 }
 
 // plain writes a value as text: a string as it is, an object or a list as compact JSON, null as nothing. Of what has more than most
 // characters it gives somewhat more than these: no more of it is looked at than that takes.
-func plain(raw []byte, most int) (text string, whole bool) {
+func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
 	}
 	switch raw[0] {
 	case '"':
-		text, whole = textUpTo(raw, charBytes*(most+1))
+		text, whole = textUpTo(raw, charBytes*(limit+1))
 		return clean(text), whole
 	case '{', '[':
-		return compact(raw, utf8.UTFMax*(most+1))
+		return compact(raw, utf8.UTFMax*(limit+1))
 	}
-	return string(raw[:min(len(raw), most+1)]), len(raw) <= most+1
+	return string(raw[:min(len(raw), limit+1)]), len(raw) <= limit+1
 }
 
 // textUpTo gives the text of a JSON string, or what its first bytes give of it.
-func textUpTo(raw []byte, most int) (text string, whole bool) {
+func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	const longest = 6 // of what is not cut within
-	if len(raw) <= most+longest {
+	if len(raw) <= limit+longest {
 		return textOf(raw), true
 	}
 	end := 1
-	for end < most {
+	for end < limit {
 		switch {
 		case raw[end] != '\\':
 			end++
@@ -218,12 +218,12 @@ func textUpTo(raw []byte, most int) (text string, whole bool) {
 }
 
 // compact writes an object or a list without its blanks, or the first bytes of that.
-func compact(raw []byte, most int) (text string, whole bool) {
-	looked := raw[:min(len(raw), compactedMost)]
-	out := make([]byte, 0, min(len(looked), most+utf8.UTFMax))
+func compact(raw []byte, limit int) (text string, whole bool) {
+	looked := raw[:min(len(raw), maxCompacted)]
+	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
 	quoted, escaped := false, false
 	for _, c := range looked {
-		if len(out) >= most && utf8.RuneStart(c) {
+		if len(out) >= limit && utf8.RuneStart(c) {
 			return string(out), false
 		}
 		if !quoted && (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
@@ -240,7 +240,7 @@ func compact(raw []byte, most int) (text string, whole bool) {
 
 // message fills a template: every value between the marks, cut, and without marks of its own.
 func (f *filled) message(pieces []piece) string {
-	out := writer{left: messageMost + 1}
+	out := writer{left: maxMessage + 1}
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {
 			out.text(p.text)
@@ -275,8 +275,8 @@ func (f *filled) inKey(p *piece) string {
 		return text
 	}
 	raw, at := f.found(p)
-	if len(raw) <= keyValueMost {
-		text, _ := plain(raw, keyValueMost)
+	if len(raw) <= maxKeyValue {
+		text, _ := plain(raw, maxKeyValue)
 		return text
 	}
 	return once(f.hashes, at, func() string {
@@ -327,11 +327,11 @@ func (w *writer) end(s, closing string) {
 }
 
 // cut shortens a text to so many characters, and says when it did.
-func cut(s string, most int) string {
-	if len(s) <= most || utf8.RuneCountInString(s) <= most {
+func cut(s string, limit int) string {
+	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
 		return s
 	}
-	return first(s, most-1) + more
+	return first(s, limit-1) + more
 }
 
 // first gives the first n characters.

@@ -159,7 +159,7 @@ func TestSeveralSignatures(t *testing.T) {
 		"t=1492774577,t=1492774577,v1=" + good:     ErrDoubled,
 		"v1=" + good:                               ErrMalformed,
 		"t=1492774577":                             ErrMalformed,
-		strings.Repeat("v1="+zeros+",", signaturesMost) + "t=1492774577,v1=" + good: ErrSignature,
+		strings.Repeat("v1="+zeros+",", maxSignatures) + "t=1492774577,v1=" + good: ErrSignature,
 	} {
 		err := v.verify(v.body, v.now(), func(h http.Header) { h.Set("Stripe-Signature", value) }, v.secret)
 		wantErr(t, value, err, want)

@@ -25,9 +25,9 @@ var (
 )
 
 const (
-	tolerance      = 5 * time.Minute // between a signature's time and ours, both ways
-	signaturesMost = 16              // of one header that are looked at
-	bearer         = "Bearer "
+	tolerance     = 5 * time.Minute // between a signature's time and ours, both ways
+	maxSignatures = 16              // of one header that are looked at
+	bearer        = "Bearer "
 )
 
 // The headers that sources sign with.
@@ -193,7 +193,7 @@ func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 			}
 			at = text
 		case "v1":
-			if sum, err := hex.DecodeString(text); err == nil && len(out.signatures) < signaturesMost {
+			if sum, err := hex.DecodeString(text); err == nil && len(out.signatures) < maxSignatures {
 				out.signatures = append(out.signatures, sum)
 			}
 		}
@@ -231,7 +231,7 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	out := signed{before: values[0] + "." + values[1] + "."}
 	for field := range strings.SplitSeq(values[2], " ") {
 		text, ok := strings.CutPrefix(field, "v1,")
-		if !ok || len(out.signatures) == signaturesMost {
+		if !ok || len(out.signatures) == maxSignatures {
 			continue
 		}
 		if sum, err := base64.StdEncoding.DecodeString(text); err == nil {
@@ -250,8 +250,8 @@ func fresh(at string, now time.Time) error {
 	if err != nil || strconv.FormatInt(seconds, 10) != at || seconds < 0 {
 		return ErrMalformed
 	}
-	const most = int64(tolerance / time.Second)
-	if off := now.Unix() - seconds; off > most || off < -most {
+	const limit = int64(tolerance / time.Second)
+	if off := now.Unix() - seconds; off > limit || off < -limit {
 		return ErrStale
 	}
 	return nil

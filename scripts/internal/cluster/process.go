@@ -78,9 +78,9 @@ func readFrom(path string, from int64) []byte {
 
 // tail is the end of a text.
 func tail(text []byte) string {
-	const most = 2000
+	const limit = 2000
 	trimmed := strings.TrimSpace(string(text))
-	return trimmed[max(0, len(trimmed)-most):]
+	return trimmed[max(0, len(trimmed)-limit):]
 }
 
 // launchPostgres starts the server, and returns once it has recovered.

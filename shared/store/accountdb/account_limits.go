@@ -71,16 +71,16 @@ func (l Limits) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org 
 }
 
 // room reports conflict when the count has reached a limit.
-func room(ctx context.Context, tx *sqlx.Tx, most int, exceeded, count string, args ...any) error {
-	if most == 0 {
+func room(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
+	if maximum == 0 {
 		return nil
 	}
 	var n int
 	if err := tx.GetContext(ctx, &n, count, args...); err != nil {
 		return fmt.Errorf("counting against a limit of accounts: %w", err)
 	}
-	if n >= most {
-		return apierr.New(apierr.Conflict, exceeded, most)
+	if n >= maximum {
+		return apierr.New(apierr.Conflict, exceeded, maximum)
 	}
 	return nil
 }

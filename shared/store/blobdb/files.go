@@ -26,8 +26,8 @@ const (
 	// fileCost is what a file counts for beside the bytes of its content: the database has about as much of it, also when
 	// it is empty, another's content, or a name that was removed.
 	fileCost = 4096
-	// namesMost is how many names a session's folder has.
-	namesMost = 1000
+	// maxNames is how many names a session's folder has.
+	maxNames = 1000
 )
 
 // NewFile is a file to keep.
@@ -48,7 +48,7 @@ const keepTries = 32
 //
 // Large contents are written while the run's row is not locked: its lease must not wait for them to be renewed. What
 // is written in vain is removed at once, or swept when the worker dies.
-func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, made []NewFile, removed []string, most int64) (
+func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, made []NewFile, removed []string, maximum int64) (
 	files []domain.File, kept bool, err error,
 ) {
 	blobs := pg.Column(made, func(f *NewFile) Blob { return newBlob(f.Content) })
@@ -58,7 +58,7 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 	}
 	blobs = Distinct(blobs)
 	for range keepTries {
-		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, most); !errors.Is(err, ErrBlobGone) {
+		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, maximum); !errors.Is(err, ErrBlobGone) {
 			break
 		}
 	}
@@ -119,11 +119,11 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 }
 
 // writeAndLink is one try at keeping a call's files; errBlobGone asks for another.
-func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, most int64) (bool, error) {
+func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) (bool, error) {
 	parts := batches(blobs)
 	if len(rows) > 0 {
 		kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-			err := enterFiles(ctx, tx, held, callID, blobs, rows, most)
+			err := enterFiles(ctx, tx, held, callID, blobs, rows, maximum)
 			if err == nil && len(parts) == 1 {
 				err = s.addChunks(ctx, tx, held.OrganizationID, parts[0])
 			}
@@ -157,8 +157,8 @@ func ContentsOf(org string, hashes [][]byte) []Content {
 // enterFiles reserves the contents of a call's files, or fails with ErrFilesFull. Whoever adds to an organization's contents
 // waits for each other; files count once they are linked to them, so calls at once may keep some more. What is a document's, too,
 // counts for the documents.
-func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, most int64) error {
-	if most > 0 {
+func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
+	if maximum > 0 {
 		if err := pg.AdvisoryLock(ctx, tx, "blobs "+held.OrganizationID); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 		return err
 	}
 	added, err := reserveBlobs(ctx, tx, held.OrganizationID, blobs)
-	if err != nil || most == 0 {
+	if err != nil || maximum == 0 {
 		return err
 	}
 	var now struct {
@@ -183,7 +183,7 @@ func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 		return err
 	}
 	more := len(rows) - now.Own // those go when these come
-	if (added || more > 0) && now.Cost+int64(more)*fileCost > most {
+	if (added || more > 0) && now.Cost+int64(more)*fileCost > maximum {
 		return ErrFilesFull
 	}
 	return nil
@@ -211,7 +211,7 @@ func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 			delete(names, r.Name)
 		}
 	}
-	if added && len(names) > namesMost {
+	if added && len(names) > maxNames {
 		return ErrFilesFull
 	}
 	return nil
@@ -301,7 +301,7 @@ func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string)
 		  UNION ALL
 		  SELECT s.ref, n.* FROM newest s CROSS JOIN LATERAL (`+newest+` AND f.name > s.name ORDER BY f.name, f.seq DESC LIMIT 1) n
 		) SELECT `+fileColumns+` FROM (SELECT * FROM newest WHERE hash IS NOT NULL ORDER BY seq DESC LIMIT $4) n ORDER BY name`,
-		held.RunID, held.OrganizationID, callID, namesMost)
+		held.RunID, held.OrganizationID, callID, maxNames)
 	if err == nil { // the transaction may go on with other statements
 		_, err = tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'on', true), set_config('enable_bitmapscan', 'on', true)`)
 	}

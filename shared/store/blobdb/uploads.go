@@ -41,8 +41,8 @@ const cleanUpTimeout = 5 * time.Second
 //
 // What a content is called is known when all of it has been read, so one of several chunks is stored under a name of its own
 // until then. Who dies on the way leaves it to the sweeper.
-func (s *Store) Upload(ctx context.Context, org string, content io.Reader, most int64) (Upload, error) {
-	in := &uploading{from: content, most: most, sum: sha256.New(), buffer: make([]byte, bufferBegins)}
+func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maximum int64) (Upload, error) {
+	in := &uploading{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, bufferBegins)}
 	first, last, err := in.next()
 	if err != nil {
 		return Upload{}, err
@@ -70,11 +70,11 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, most 
 
 // uploading reads a content chunk by chunk into one buffer.
 type uploading struct {
-	from   io.Reader
-	most   int64
-	read   int64
-	sum    hash.Hash
-	buffer []byte
+	from    io.Reader
+	maximum int64
+	read    int64
+	sum     hash.Hash
+	buffer  []byte
 }
 
 // next gives the next chunk until the one after it is asked for, and whether there is none after it. It does without
@@ -98,7 +98,7 @@ func (in *uploading) next() (data []byte, last bool, err error) {
 	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
-	if in.read += int64(n); in.read > in.most {
+	if in.read += int64(n); in.read > in.maximum {
 		return nil, false, ErrTooLarge
 	}
 	_, _ = in.sum.Write(in.buffer[:n]) // a hash never fails

@@ -31,7 +31,7 @@ type budgetRow struct {
 	SubjectID *string      `db:"subject_id"`
 	Metric    string       `db:"metric"`
 	Period    string       `db:"period"`
-	Most      int64        `db:"most"`
+	Max       int64        `db:"most"`
 	Used      int64        `db:"used"`
 	Reserved  int64        `db:"reserved"`
 	StartsOn  time.Time    `db:"starts_on"`
@@ -53,7 +53,7 @@ func (row budgetRow) budget() domain.Budget {
 		Period: domain.BudgetPeriod(row.Period), CreatedAt: *row.CreatedAt, UpdatedAt: *row.UpdatedAt,
 	}
 	each := unit(b.Metric)
-	b.Limit, b.Used, b.Reserved = row.Most/each, (row.Used+each-1)/each, (row.Reserved+each-1)/each
+	b.Limit, b.Used, b.Reserved = row.Max/each, (row.Used+each-1)/each, (row.Reserved+each-1)/each
 	resets := row.StartsOn.AddDate(0, 0, 1)
 	if b.Period == domain.BudgetMonth {
 		resets = row.StartsOn.AddDate(0, 1, 0)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	budgetedFor  = 5 * time.Second // that it is remembered whether an organization has budgets
-	budgetedMost = 10_000          // organizations of which it is
+	budgetedFor = 5 * time.Second // that it is remembered whether an organization has budgets
+	maxBudgeted = 10_000          // organizations of which it is
 )
 
 // Budgeted remembers which organizations have budgets, so that the others pay nothing for there being any.
@@ -40,7 +40,7 @@ func (b *Budgeted) get(org string) (some, known bool) {
 func (b *Budgeted) set(org string, some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.kept == nil || len(b.kept) >= budgetedMost {
+	if b.kept == nil || len(b.kept) >= maxBudgeted {
 		b.kept = map[string]budgetedOrganization{}
 	}
 	b.kept[org] = budgetedOrganization{some, time.Now().Add(budgetedFor)}
@@ -144,7 +144,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 	}
 	for _, row := range rows {
 		b := row.budget()
-		later := row.Used < row.Most && h.of(b.Metric) <= row.Most-row.Used
+		later := row.Used < row.Max && h.of(b.Metric) <= row.Max-row.Used
 		if lacking == nil || !later {
 			lacking = &Lacking{Budget: b, Later: later}
 		}

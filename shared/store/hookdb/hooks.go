@@ -27,7 +27,7 @@ type NewHook struct {
 
 	OrganizationID string
 	SealedSecret   string
-	Most           int // hooks that the organization may have; 0: MaxHooks
+	Max            int // hooks that the organization may have; 0: MaxHooks
 }
 
 // HookChange is what changes of a hook; nil fields stay.
@@ -104,7 +104,7 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	}
 	var row hookRow
 	err = s.db.Within(ctx, []string{h.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := roomForHook(ctx, tx, h.OrganizationID, cmp.Or(h.Most, MaxHooks)); err != nil {
+		if err := roomForHook(ctx, tx, h.OrganizationID, cmp.Or(h.Max, MaxHooks)); err != nil {
 			return err
 		}
 		if err := mayReceive(ctx, tx, h.OrganizationID, &h.AgentID, &h.KeyID); err != nil {
@@ -122,7 +122,7 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	return row.hook()
 }
 
-func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, most int) error {
+func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, most int) error {
 	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM hooks WHERE org_id = $1 AND deleted_at IS NULL`, org); err != nil {
 		return err
 	}
-	if n >= most {
-		return apierr.New(apierr.Conflict, "an organization may have %d hooks; delete one first", most)
+	if n >= maximum {
+		return apierr.New(apierr.Conflict, "an organization may have %d hooks; delete one first", maximum)
 	}
 	return nil
 }

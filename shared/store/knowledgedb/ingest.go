@@ -56,7 +56,7 @@ var (
 
 // DocumentClaim says which documents a worker would take.
 type DocumentClaim struct {
-	Most  int              // documents
+	Max   int              // documents
 	Not   []string         // organizations of which none is taken
 	Debts map[string]int64 // what organizations owe: those that owe less come first; those that are not in it owe nothing
 	Short bool             // only contents of at most ShortDocument
@@ -80,7 +80,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 	}
 	var rows []DocumentRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM claim_documents($1, $2, $3, $4, $5, $6, $7) d`,
-		claim.Most, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(owing), pq.Array(debts), heaviest)
+		claim.Max, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(owing), pq.Array(debts), heaviest)
 	if err != nil {
 		return nil, fmt.Errorf("claiming documents: %w", err)
 	}

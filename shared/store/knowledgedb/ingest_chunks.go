@@ -38,9 +38,9 @@ type Term struct {
 // What PostgreSQL takes into a tsvector: lexemes of so many bytes, all of them less than 1 MiB, and so many places of each,
 // not beyond the last one.
 const (
-	lexemeMost   = 2040
-	lexemesMost  = 900_000
-	placesMost   = 255
+	maxLexeme    = 2040
+	maxLexemes   = 900_000
+	maxPlaces    = 255
 	lastPosition = 16383
 )
 
@@ -132,7 +132,7 @@ func lexemePrefix(org string) string {
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // usable reports whether a lexeme can be indexed; others are passed over, in chunks and in queries.
-func usable(lexeme string) bool { return lexeme != "" && len(lexeme) <= lexemeMost && storable(lexeme) }
+func usable(lexeme string) bool { return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme) }
 
 // lexemeQuotes writes a lexeme for PostgreSQL's tsvector and tsquery.
 var lexemeQuotes = strings.NewReplacer(`\`, `\\`, `'`, `''`)
@@ -151,7 +151,7 @@ func indexed(terms []Term) iter.Seq[*Term] {
 			if !usable(t.Lexeme) {
 				continue
 			}
-			if size += prefixLength + len(t.Lexeme) + 2*len(t.Positions) + 4; size > lexemesMost || !yield(t) {
+			if size += prefixLength + len(t.Lexeme) + 2*len(t.Positions) + 4; size > maxLexemes || !yield(t) {
 				return
 			}
 		}
@@ -177,7 +177,7 @@ func writePlaces(b *strings.Builder, t *Term) {
 		positions = []int{lastPosition}
 	}
 	var digits [8]byte
-	for i, p := range positions[:min(len(positions), placesMost)] {
+	for i, p := range positions[:min(len(positions), maxPlaces)] {
 		b.WriteByte(":,"[min(i, 1)])
 		b.Write(strconv.AppendInt(digits[:0], int64(min(max(p, 1), lastPosition)), 10))
 		if t.Heading {

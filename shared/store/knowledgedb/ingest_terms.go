@@ -72,7 +72,7 @@ func (c *TermCounts) forget() {
 
 // frequent gives up to most terms and in how many chunks they are, the most frequent ones, in the order of the terms; all:
 // there are no others.
-func (c *TermCounts) frequent(most int) (terms []string, counts []int64, all bool) {
+func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all bool) {
 	type counted struct {
 		term   string
 		chunks int32
@@ -82,8 +82,8 @@ func (c *TermCounts) frequent(most int) (terms []string, counts []int64, all boo
 	for lexeme, n := range c.noted {
 		list = append(list, counted{lexeme, n.chunks, strings.ContainsFunc(lexeme, unicode.IsDigit)})
 	}
-	all = !c.lost && len(list) <= most
-	if len(list) > most {
+	all = !c.lost && len(list) <= maximum
+	if len(list) > maximum {
 		slices.SortFunc(list, func(a, b counted) int {
 			if a.chunks == b.chunks && a.number != b.number {
 				if a.number {
@@ -93,7 +93,7 @@ func (c *TermCounts) frequent(most int) (terms []string, counts []int64, all boo
 			}
 			return cmp.Or(cmp.Compare(b.chunks, a.chunks), cmp.Compare(a.term, b.term))
 		})
-		list = list[:most]
+		list = list[:maximum]
 	}
 	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
 	terms, counts = make([]string, len(list)), make([]int64, len(list))

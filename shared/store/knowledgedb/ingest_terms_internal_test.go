@@ -19,13 +19,13 @@ func TestFrequentTerms(t *testing.T) {
 	for _, lexemes := range [][]string{{"the", "a1", "zebra", "the"}, {"the", "oak", "a1", "\x00", ""}, {"the", "7", "oak"}, {}} {
 		c.Add(termsOf(lexemes...))
 	}
-	for most, want := range map[int]string{
+	for maximum, want := range map[int]string{
 		9: "[7 a1 oak the zebra] [1 2 2 3 1] true", 5: "[7 a1 oak the zebra] [1 2 2 3 1] true",
 		4: "[a1 oak the zebra] [2 2 3 1] false", 2: "[oak the] [2 3] false", 0: "[] [] false",
 	} {
-		terms, counts, all := c.frequent(most)
+		terms, counts, all := c.frequent(maximum)
 		if got := fmt.Sprint(terms, counts, all); got != want {
-			t.Errorf("%d: %s, want %s", most, got, want)
+			t.Errorf("%d: %s, want %s", maximum, got, want)
 		}
 	}
 	if terms, _, all := (&TermCounts{}).frequent(3); len(terms) != 0 || !all {

@@ -100,7 +100,7 @@ func (s *Store) LeaseTokens(ctx context.Context, bucket string, capacity int, pe
 
 // PruneLimits deletes up to most rows each of demo clients and buckets that were last used more
 // than idle ago, and says how many went. idle must be longer than the limits' windows.
-func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, most int) (int, error) {
+func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int) (int, error) {
 	var gone int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		for _, query := range []string{
@@ -109,7 +109,7 @@ func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, most int) (
 			`DELETE FROM rate_buckets WHERE name IN (SELECT name FROM rate_buckets
 			   WHERE filled_at < clock_timestamp() - CAST($1 AS interval) LIMIT $2 FOR UPDATE SKIP LOCKED)`,
 		} {
-			done, err := tx.ExecContext(ctx, query, pg.Interval(idle), most)
+			done, err := tx.ExecContext(ctx, query, pg.Interval(idle), maximum)
 			if err != nil {
 				return fmt.Errorf("deleting idle limits: %w", err)
 			}

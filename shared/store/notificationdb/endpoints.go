@@ -72,10 +72,10 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 
 // CreateEndpoint stores an endpoint. An organization that has most already gets a conflict, an agent that is not the
 // organization's an invalid agentId.
-func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, most int) (domain.NotificationEndpoint, error) {
+func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.db.Within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := roomForEndpoint(ctx, tx, e.OrganizationID, most); err != nil {
+		if err := roomForEndpoint(ctx, tx, e.OrganizationID, maximum); err != nil {
 			return err
 		}
 		if err := agentOfEndpoint(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
@@ -92,7 +92,7 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, most int) (do
 	return row.endpoint(), nil
 }
 
-func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, most int) error {
+func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "notification endpoints "+org); err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, most int) err
 	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM notification_endpoints WHERE org_id = $1 AND deleted_at IS NULL`, org); err != nil {
 		return err
 	}
-	if n >= most {
-		return apierr.New(apierr.Conflict, "an organization may have %d endpoints; delete one first", most)
+	if n >= maximum {
+		return apierr.New(apierr.Conflict, "an organization may have %d endpoints; delete one first", maximum)
 	}
 	return nil
 }

@@ -59,15 +59,15 @@ func (row *notificationRow) notification() domain.Notification {
 // NotificationPayload is the body of a notification: what happened, when, and to what: a run, a document, or of a test its endpoint.
 // Of a run that is longer than most receivers take, the tool calls are told without what went in and came out.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
-	if len(data) > payloadMost {
+	if len(data) > maxPayload {
 		data = shortened(data)
 	}
 	quoted, _ := at.MarshalJSON() // never fails
 	return slices.Concat([]byte(`{"type":"`+event+`","timestamp":`), quoted, []byte(`,"data":`), data, []byte("}"))
 }
 
-// payloadMost is the size from which on a run is shortened, in bytes.
-const payloadMost = 256 << 10
+// maxPayload is the size from which on a run is shortened, in bytes.
+const maxPayload = 256 << 10
 
 // shortened is a run object whose tool calls have neither input nor output; what is none stays as it is.
 func shortened(data []byte) []byte {

@@ -76,12 +76,12 @@ type claimedNotificationRow struct {
 
 // ClaimNotifications takes up to most notifications that are due into the worker's hand, for a lease: of one endpoint at most atOnce at
 // a time in all workers, and one of an endpoint whose last attempt failed.
-func (s *Store) ClaimNotifications(ctx context.Context, most, atOnce int, lease time.Duration) ([]ClaimedNotification, error) {
+func (s *Store) ClaimNotifications(ctx context.Context, maximum, atOnce int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT id, org_id, endpoint_id, event, subject_id, source, data, fence, attempts, created_at,
-			url, secret, previous_secret FROM claim_notifications($1, $2, $3)`, most, pg.Interval(lease), atOnce)
+			url, secret, previous_secret FROM claim_notifications($1, $2, $3)`, maximum, pg.Interval(lease), atOnce)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claiming notifications: %w", err)

@@ -26,8 +26,8 @@ type releasedRun struct {
 // delivery and, in its data, "deliveries": {"count", "ids"}, all of them in the order in which they came. A delivery that comes meanwhile
 // waits, and begins the next run. It gives the organizations of the runs, one for each; their places are handed out as those of other
 // waiting runs.
-func (s *Store) ReleaseCollected(ctx context.Context, most int) (orgs []string, err error) {
-	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, most)
+func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
+	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
 	if err != nil || len(due.Runs) == 0 {
 		return nil, err
 	}

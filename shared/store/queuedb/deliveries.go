@@ -45,16 +45,16 @@ type AcceptedDelivery struct {
 
 // HookRuns counts the runs by an organization's hooks that wait for a place, up to most. Where fewer runs of any kind wait than that, it
 // gives their number.
-func (s *Store) HookRuns(ctx context.Context, org string, most int) (n int, err error) {
+func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, err error) {
 	const waiting = `SELECT FROM open_runs o WHERE o.org_id = $1 AND o.status = 'queued' AND NOT o.dispatched`
 	for _, query := range []string{waiting, waiting + ` AND (SELECT r.trigger_type FROM runs r WHERE r.id = o.run_id) = 'webhook'`} {
 		err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-			return tx.GetContext(ctx, &n, `SELECT count(*) FROM (`+query+` LIMIT $2) counted`, org, most)
+			return tx.GetContext(ctx, &n, `SELECT count(*) FROM (`+query+` LIMIT $2) counted`, org, maximum)
 		})
 		if err != nil {
 			return 0, fmt.Errorf("counting runs by hooks: %w", err)
 		}
-		if n < most {
+		if n < maximum {
 			break
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to most per lane. Delayed runs whose time has come wait
 // from here on.
-func (s *Store) DispatchWaiting(ctx context.Context, limit, most int) ([]domain.Job, error) {
+func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]domain.Job, error) {
 	if err := s.releaseDelayed(ctx); err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (s *Store) DispatchWaiting(ctx context.Context, limit, most int) ([]domain.
 	for i, r := range rows {
 		lanes[i] = Lane(r)
 	}
-	return s.TopUp(ctx, lanes, limit, most)
+	return s.TopUp(ctx, lanes, limit, maximum)
 }
 
 // releaseDelayed makes delayed runs wait whose time has come.
@@ -129,12 +129,12 @@ func (s *Store) RingAll(ctx context.Context) error {
 }
 
 // Backlog counts the queued runs of each organization that has any, of most runs at most.
-func (s *Store) Backlog(ctx context.Context, most int) (map[string]int, error) {
+func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`
 		Runs           int    `db:"runs"`
 	}
-	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, runs FROM count_backlogs($1)`, most); err != nil {
+	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, runs FROM count_backlogs($1)`, maximum); err != nil {
 		return nil, fmt.Errorf("counting backlog: %w", err)
 	}
 	out := make(map[string]int, len(rows))

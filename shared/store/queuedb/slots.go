@@ -33,7 +33,7 @@ const (
 // Between two counts a process fills no more than half of the slots that were free, so that several processes exceed the limit together by
 // little.
 type slots struct {
-	count func(ctx context.Context, lanes []Lane, most int) (map[Lane]int, error)
+	count func(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error)
 
 	mu    sync.Mutex
 	lanes map[Lane]*laneSlots
@@ -189,7 +189,7 @@ func (s *slots) giveBack(runs []NewRun, taken map[Lane]int, created map[string]c
 func (r NewRun) lane() Lane { return Lane{r.OrganizationID, r.Lane} }
 
 // countDispatched counts the dispatched runs of lanes, up to most in each.
-func (s *Store) countDispatched(ctx context.Context, lanes []Lane, most int) (map[Lane]int, error) {
+func (s *Store) countDispatched(ctx context.Context, lanes []Lane, maximum int) (map[Lane]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`
 		Lane           string `db:"lane"`
@@ -201,7 +201,7 @@ func (s *Store) countDispatched(ctx context.Context, lanes []Lane, most int) (ma
 		return nil, err
 	}
 	orgs, names := laneArrays(lanes)
-	if err := stmt.SelectContext(ctx, &rows, orgs, names, most); err != nil {
+	if err := stmt.SelectContext(ctx, &rows, orgs, names, maximum); err != nil {
 		return nil, fmt.Errorf("counting dispatched runs: %w", err)
 	}
 	out := make(map[Lane]int, len(rows))
@@ -253,10 +253,10 @@ func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]
 
 // TopUp counts lanes and dispatches waiting runs of them while they have free slots, up to most of each. It may leave free slots for other
 // processes to fill: whoever got any asks again.
-func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, most int) ([]domain.Job, error) {
+func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, maximum int) ([]domain.Job, error) {
 	places := make(map[Lane]int, len(lanes))
 	for _, lane := range lanes {
-		places[lane] = most
+		places[lane] = maximum
 	}
 	s.slots.forget(lanes)
 	s.slots.refresh(ctx, lanes, limit, true)

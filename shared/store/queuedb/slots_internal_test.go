@@ -16,13 +16,13 @@ type counter struct {
 	failing      bool
 }
 
-func (c *counter) count(_ context.Context, lanes []Lane, most int) (map[Lane]int, error) {
+func (c *counter) count(_ context.Context, lanes []Lane, maximum int) (map[Lane]int, error) {
 	c.counts++
 	<-time.After(c.takes)
 	if c.failing {
 		return nil, context.DeadlineExceeded
 	}
-	return map[Lane]int{lanes[0]: min(c.used, most)}, nil
+	return map[Lane]int{lanes[0]: min(c.used, maximum)}, nil
 }
 
 var chats = Lane{"org", domain.LaneChat}

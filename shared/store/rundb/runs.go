@@ -162,7 +162,7 @@ func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (Sto
 	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
 }
 
-func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, most int) (StoredRun, error) {
+func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maximum int) (StoredRun, error) {
 	var row RunRow
 	var done map[string]*Progress
 	var open int
@@ -170,12 +170,12 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, most 
 		done, open = nil, 0
 		err := tx.GetContext(ctx, &row, `SELECT `+shortColumns+`, octet_length(r.result) AS result_bytes,
 			CASE WHEN octet_length(r.result) <= $4 THEN r.result END AS result`+runFrom+
-			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, most)
+			`WHERE r.id = $1 AND r.org_id = $2 AND ($3 = '' OR r.principal = $3) AND`+RunLive, runID, org, principal, maximum)
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
 		}
-		if most < math.MaxInt32 {
-			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > most {
+		if maximum < math.MaxInt32 {
+			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
 			}
 		}
@@ -190,7 +190,7 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, most 
 	}
 
 	out := row.Stored()
-	if open > most {
+	if open > maximum {
 		out.Deferred = open
 	} else if p := done[runID]; p != nil {
 		p.Show(&out.Run)

@@ -64,7 +64,7 @@ func (s *Store) ShortHistory(ctx context.Context, org string, sessionRef int64, 
 }
 
 // history reads the turns, or their size if they have more bytes than most.
-func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, limit, most int) (turns []Turn, large int, err error) {
+func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, limit, maximum int) (turns []Turn, large int, err error) {
 	var rows []struct {
 		Turn
 
@@ -72,12 +72,12 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 	}
 	err = s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
 		rows = nil
-		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, unheard, historyBytes, most)
+		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, unheard, historyBytes, maximum)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading session history: %w", err)
 	}
-	if len(rows) > 0 && rows[0].Total > most {
+	if len(rows) > 0 && rows[0].Total > maximum {
 		return nil, rows[0].Total, nil
 	}
 	turns = make([]Turn, len(rows))

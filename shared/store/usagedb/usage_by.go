@@ -19,8 +19,8 @@ const (
 	UsageByAutomation UsageBy = "automation"
 )
 
-// usageGroupsMost is how many groups are shown by themselves.
-const usageGroupsMost = 100
+// maxUsageGroups is how many groups are shown by themselves.
+const maxUsageGroups = 100
 
 // usageGroupsQuery counts runs by what the parameter 8 says: the most expensive ones by themselves, then the others together.
 const usageGroupsQuery = `WITH counted AS (
@@ -53,6 +53,6 @@ const usageGroupsQuery = `WITH counted AS (
 func usageGroups(ctx context.Context, tx *sqlx.Tx, org, first string, f UsageFilter, from, now time.Time) ([]domain.UsageGroup, error) {
 	groups := []domain.UsageGroup{}
 	err := tx.SelectContext(ctx, &groups, usageGroupsQuery, org, first, f.AgentID, from, now, f.KeyID, f.AutomationID, string(f.By),
-		usageGroupsMost)
+		maxUsageGroups)
 	return groups, err
 }

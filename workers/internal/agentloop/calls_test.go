@@ -36,9 +36,9 @@ var done = scripted.Call{Deltas: []string{"done"}}
 func TestCallsBesideEachOther(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		calls []string
-		took  time.Duration
-		most  int32 // at once
+		calls   []string
+		took    time.Duration
+		maximum int32 // at once
 	}{
 		"without side effects":        {[]string{"read", "none", "read"}, 3 * time.Second, 3},
 		"at most eight":               {slices.Repeat([]string{"read"}, 10), 4 * time.Second, 8},
@@ -52,10 +52,10 @@ func TestCallsBesideEachOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var working, most atomic.Int32
+				var working, maximum atomic.Int32
 				do := func(_ context.Context, c tool.Call) (tool.Result, error) {
 					n := working.Add(1)
-					most.Store(max(n, most.Load()))
+					maximum.Store(max(n, maximum.Load()))
 					if c.ID == "1" {
 						<-time.After(2 * time.Second)
 					}
@@ -73,8 +73,8 @@ func TestCallsBesideEachOther(t *testing.T) {
 				journal := newMemory()
 				in := agentloop.Input{Model: scripted.New("scripted", asking(tt.calls...), done), Tools: tools}
 				out, err := agentloop.New(agentloop.Config{}).Run(t.Context(), in, journal, h.hear)
-				if err != nil || time.Since(began) != tt.took || most.Load() != tt.most {
-					t.Errorf("took %v, %d at once: %v", time.Since(began), most.Load(), err)
+				if err != nil || time.Since(began) != tt.took || maximum.Load() != tt.maximum {
+					t.Errorf("took %v, %d at once: %v", time.Since(began), maximum.Load(), err)
 				}
 				// However they ended, they are recorded, numbered and told in their order.
 				for i, c := range out.ToolCalls {

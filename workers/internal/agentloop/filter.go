@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// heldMost is how many characters are held back at most: what is longer is no marker.
-const heldMost = 600
+// maxHeld is how many characters are held back at most: what is longer is no marker.
+const maxHeld = 600
 
 // How many characters are read again at most, because quotes do not end in a text that goes on beginning them: so many,
 // and so many times those that came.
 const (
 	rereadAlways = 64 << 10
-	rereadMost   = 8
+	maxReread    = 8
 )
 
 // mark is a marker of a filtered text, or the place of one that was removed.
@@ -139,7 +139,7 @@ func (f *filter) step(r rune) {
 		f.candidate(r)
 	case r == '[':
 		f.begin()
-	case isBlank(r) && len(f.tail) < heldMost:
+	case isBlank(r) && len(f.tail) < maxHeld:
 		f.tail = append(f.tail, r)
 	default:
 		f.release()
@@ -187,7 +187,7 @@ func (f *filter) span(r rune) {
 		f.release()
 		f.put(r)
 	}
-	if len(f.tail) > heldMost {
+	if len(f.tail) > maxHeld {
 		f.notCode()
 	}
 }
@@ -251,7 +251,7 @@ func (f *filter) candidate(r rune) {
 		}
 		f.tail = append(f.tail, r)
 	}
-	if len(f.tail) > heldMost {
+	if len(f.tail) > maxHeld {
 		f.abandon()
 	}
 }
@@ -331,7 +331,7 @@ func (f *filter) abandon() {
 			f.put(r)
 		}
 	}
-	if f.reread += len(rest); f.reread > rereadAlways+rereadMost*f.taken {
+	if f.reread += len(rest); f.reread > rereadAlways+maxReread*f.taken {
 		// Each bracket in there may begin a quote that does not end either, and have the rest read once more.
 		rest = slices.DeleteFunc(rest, func(r rune) bool { return r == '[' })
 	}

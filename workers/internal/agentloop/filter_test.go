@@ -281,7 +281,7 @@ func TestTextIsNotHeldForLong(t *testing.T) {
 		`x [1 "` + strings.Repeat("y", 5000), strings.Repeat("[", 5000), "`[" + strings.Repeat("y", 5000), strings.Repeat(" ", 5000), "` " + strings.Repeat(" ", 5000),
 		"[1" + strings.Repeat(" ", 5000), "[1" + strings.Repeat(", 1", 5000), strings.Repeat(`[1 "`, 5000), strings.Repeat("`[", 5000),
 	} {
-		if _, n := late(endless); n > heldMost {
+		if _, n := late(endless); n > maxHeld {
 			t.Errorf("%d characters are held of %q", n, endless[:10])
 		}
 	}

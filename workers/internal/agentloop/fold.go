@@ -127,13 +127,13 @@ func (f *folding) index(wanted string) string {
 }
 
 // shorten cuts a text to so many characters, between words where it can.
-func shorten(text string, most int) string {
-	return strings.TrimRightFunc(text[:cut(text, most)], unicode.IsSpace)
+func shorten(text string, maximum int) string {
+	return strings.TrimRightFunc(text[:cut(text, maximum)], unicode.IsSpace)
 }
 
 // cut gives where to cut a text so that it has at most so many characters: between words, unless one word is longer.
-func cut(text string, most int) int {
-	left, end := most, 0
+func cut(text string, maximum int) int {
+	left, end := maximum, 0
 	for it := words.FromString(text); it.Next(); {
 		n := utf8.RuneCountInString(it.Value())
 		if n > left && end == 0 {

@@ -57,7 +57,7 @@ func TestQuotesThatDoNotEnd(t *testing.T) {
 	f.write(strings.Repeat(`[1 "`, 40_000))
 	f.write("\n\nIt is tall [1].\n")
 	text := f.finish()
-	if f.reread > rereadAlways+(rereadMost+1)*f.taken+heldMost || strings.Contains(text, `[1 "`) {
+	if f.reread > rereadAlways+(maxReread+1)*f.taken+maxHeld || strings.Contains(text, `[1 "`) {
 		t.Errorf("%d characters, %d read again", f.taken, f.reread)
 	}
 	if !strings.HasSuffix(text, "\n\nIt is tall [1].\n") {

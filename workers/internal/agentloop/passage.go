@@ -72,15 +72,15 @@ func (p *passage) choose(supported string) string {
 		supported = strings.ToValidUTF8(supported[len(supported)-longestSupported:], "")
 	}
 	weights := p.weigh(terms(supported))
-	best, most := 0, 0
+	best, maximum := 0, 0
 	for i, one := range p.parts {
-		if score := one.score(weights, nil); score > most {
-			best, most = i, score
+		if score := one.score(weights, nil); score > maximum {
+			best, maximum = i, score
 		}
 	}
 	chosen := p.parts[best].extent
 	for _, i := range []int{best - 1, best + 1} {
-		if i < 0 || i >= len(p.parts) || most == 0 || p.parts[i].score(weights, p.parts[best].terms) < most {
+		if i < 0 || i >= len(p.parts) || maximum == 0 || p.parts[i].score(weights, p.parts[best].terms) < maximum {
 			continue
 		}
 		both := extent{min(chosen.from, p.parts[i].from), max(chosen.to, p.parts[i].to)}

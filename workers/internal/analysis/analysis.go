@@ -20,8 +20,8 @@ type Word struct {
 
 // How much of a search counts, and of how many ways to write a word.
 const (
-	mostWords   = 32
-	mostLexemes = 12
+	maxWords   = 32
+	maxLexemes = 12
 )
 
 // Terms gives the terms of a text in the order of its words. The language is a BCP 47 tag; with one that is not known, or none,
@@ -98,7 +98,7 @@ type asked struct {
 }
 
 func (q *query) take(t token) {
-	if len(q.found) >= 2*mostWords { // what is left out makes room
+	if len(q.found) >= 2*maxWords { // what is left out makes room
 		return
 	}
 	if t.kind != wordToken {
@@ -140,7 +140,7 @@ func (q *query) add(word Word, loud bool) {
 	}
 	there := &q.found[at]
 	for _, lexeme := range word.Lexemes {
-		if !slices.Contains(there.Lexemes, lexeme) && len(there.Lexemes) < mostLexemes {
+		if !slices.Contains(there.Lexemes, lexeme) && len(there.Lexemes) < maxLexemes {
 			there.Lexemes = append(there.Lexemes, lexeme)
 		}
 	}
@@ -164,5 +164,5 @@ func (q *query) words() []Word {
 			words = append(words, word.Word)
 		}
 	}
-	return words[:min(len(words), mostWords)]
+	return words[:min(len(words), maxWords)]
 }

@@ -61,9 +61,9 @@ func TestManualsWithContents(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 			text := textOf(t, path)
-			for _, most := range []int{20_000, 40_000} {
-				if got := analysis.Detect(text[:min(most, len(text))]); got != "en" {
-					t.Errorf("by %d bytes it is told to be %q", most, got)
+			for _, limit := range []int{20_000, 40_000} {
+				if got := analysis.Detect(text[:min(limit, len(text))]); got != "en" {
+					t.Errorf("by %d bytes it is told to be %q", limit, got)
 				}
 			}
 		})

@@ -190,7 +190,7 @@ func surely(tongue string, each int) bool {
 			before++
 		}
 	}
-	return 1+(before+1)*each <= mostLexemes
+	return 1+(before+1)*each <= maxLexemes
 }
 
 // forms are the stem of a word, and that of the word without its marks when that is another: people leave marks out, and
@@ -225,7 +225,7 @@ func everywhere(word string) []string {
 		return all
 	}
 	add := func(form string) {
-		if len(all) < mostLexemes && !slices.Contains(all, form) {
+		if len(all) < maxLexemes && !slices.Contains(all, form) {
 			all = append(all, form)
 		}
 	}
@@ -270,7 +270,7 @@ var stops = sync.OnceValue(func() map[string]map[string]bool {
 // stopsOf tells which words of a search say nothing: stop words of the language that has most of them. A word that says nothing in
 // one language is a name in another.
 func stopsOf(words []string) func(string) bool {
-	most, best := 0, []map[string]bool(nil)
+	limit, best := 0, []map[string]bool(nil)
 	for _, set := range stops() {
 		n := 0
 		for _, word := range words {
@@ -278,10 +278,10 @@ func stopsOf(words []string) func(string) bool {
 				n++
 			}
 		}
-		if n > most {
-			most, best = n, nil
+		if n > limit {
+			limit, best = n, nil
 		}
-		if n > 0 && n == most {
+		if n > 0 && n == limit {
 			best = append(best, set)
 		}
 	}

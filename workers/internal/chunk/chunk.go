@@ -11,13 +11,13 @@ import (
 // Limits say how long chunks become, in code points; what is not positive becomes the default.
 type Limits struct {
 	Target int // what chunks are filled to
-	Most   int // what none exceeds
+	Max    int // what none exceeds
 }
 
 // The limits that are used where none are given: a passage of which several fit in a prompt, and which still says one thing.
 const (
 	defaultTarget = 1000
-	defaultMost   = 1600
+	maxDefault    = 1600
 )
 
 // Chunker makes the chunks of one document.
@@ -51,10 +51,10 @@ func New(limits Limits) *Chunker {
 	if limits.Target <= 0 {
 		limits.Target = defaultTarget
 	}
-	if limits.Most <= 0 {
-		limits.Most = max(defaultMost, limits.Target)
+	if limits.Max <= 0 {
+		limits.Max = max(maxDefault, limits.Target)
 	}
-	limits.Target = min(limits.Target, limits.Most)
+	limits.Target = min(limits.Target, limits.Max)
 	return &Chunker{limits: limits}
 }
 

@@ -81,8 +81,8 @@ func check(t *testing.T, limits chunk.Limits, blocks []document.Block) []domain.
 		if passage.Chunk != i {
 			t.Errorf("chunk %d has number %d", i, passage.Chunk)
 		}
-		if n := utf8.RuneCountInString(passage.Text); n > limits.Most || n == 0 {
-			t.Errorf("chunk %d has %d code points, want 1 to %d", i, n, limits.Most)
+		if n := utf8.RuneCountInString(passage.Text); n > limits.Max || n == 0 {
+			t.Errorf("chunk %d has %d code points, want 1 to %d", i, n, limits.Max)
 		}
 		if passage.StartIndex < ends[page] || passage.EndIndex > len(texts[page]) || passage.StartIndex >= passage.EndIndex {
 			t.Fatalf("chunk %d is at %d to %d of %d on page %d, behind %d", i, passage.StartIndex, passage.EndIndex, len(texts[page]), page, ends[page])
@@ -137,7 +137,7 @@ func TestTexts(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := texts(check(t, chunk.Limits{Target: small, Most: 48}, tt.blocks))
+			got := texts(check(t, chunk.Limits{Target: small, Max: 48}, tt.blocks))
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got  %q\nwant %q", got, tt.want)
 			}
@@ -171,7 +171,7 @@ func TestHeadings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, passage := range check(t, chunk.Limits{Target: 160, Most: 220}, tt.blocks) {
+			for _, passage := range check(t, chunk.Limits{Target: 160, Max: 220}, tt.blocks) {
 				got = append(got, strings.Join(passage.Headings, ">"))
 			}
 			if !slices.Equal(got, tt.want) {
@@ -184,7 +184,7 @@ func TestHeadings(t *testing.T) {
 func TestHeadingStaysWithItsText(t *testing.T) {
 	t.Parallel()
 	thai := strings.Repeat("ภาษาไทย", 100)
-	got := check(t, chunk.Limits{Target: 100, Most: 160}, []document.Block{heading(1, "บทที่หนึ่ง"), paragraph(thai)})
+	got := check(t, chunk.Limits{Target: 100, Max: 160}, []document.Block{heading(1, "บทที่หนึ่ง"), paragraph(thai)})
 	if !strings.Contains(got[0].Text, "\n\nภาษา") {
 		t.Errorf("the first chunk is %q", got[0].Text)
 	}
@@ -211,7 +211,7 @@ func TestDefaults(t *testing.T) {
 		blocks = append(blocks, paragraph(strings.Repeat(fmt.Sprintf("Sentence %d is of middling length. ", i), 1+i%40)))
 	}
 	short := 0
-	got := check(t, chunk.Limits{Target: 1000, Most: 1600}, blocks)
+	got := check(t, chunk.Limits{Target: 1000, Max: 1600}, blocks)
 	for i, passage := range got {
 		if byDefault := chunks(chunk.Limits{}, blocks...)[i]; byDefault.Text != passage.Text {
 			t.Fatalf("chunk %d is another by default", i)
@@ -263,7 +263,7 @@ func FuzzChunks(f *testing.F) {
 			return
 		}
 		limits := chunk.Limits{Target: 1 + (target&0x7fffffff)%200}
-		limits.Most = limits.Target + limits.Target/2
+		limits.Max = limits.Target + limits.Target/2
 		blocks := parse(source)
 		for _, passage := range check(t, limits, blocks) {
 			if strings.TrimFunc(passage.Text, unicode.IsSpace) == "" {

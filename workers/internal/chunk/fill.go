@@ -19,7 +19,7 @@ func (c *Chunker) fill(block document.Block) {
 	if c.size()+size > c.limits.Target && c.half() && (size <= c.limits.Target || block.Kind == document.Row) {
 		c.finish(false)
 	}
-	if c.size()+size <= c.limits.Most {
+	if c.size()+size <= c.limits.Max {
 		c.put(block, block.Text, size)
 		return
 	}
@@ -34,13 +34,13 @@ func (c *Chunker) fill(block document.Block) {
 // piece puts a sentence, line or row of a block that is too long as a whole. The end of a block is not left for a chunk of a few
 // words when there is still room.
 func (c *Chunker) piece(block document.Block, text string, size, left int) {
-	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Most
-	alone := size <= c.limits.Most || c.size() > c.limits.Most/2 // a heading stays with the beginning of what has to be cut anyway
-	if c.draft != nil && full && (c.draft.body || c.size()+size > c.limits.Most && alone) {
+	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Max
+	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading stays with the beginning of what has to be cut anyway
+	if c.draft != nil && full && (c.draft.body || c.size()+size > c.limits.Max && alone) {
 		c.finish(false)
 	}
-	for c.size()+size > c.limits.Most {
-		end := cut(text, c.limits.Most-c.size())
+	for c.size()+size > c.limits.Max {
+		end := cut(text, c.limits.Max-c.size())
 		n := utf8.RuneCountInString(text[:end])
 		c.put(block, text[:end], n)
 		c.finish(false)
@@ -85,8 +85,8 @@ func pieces(block document.Block, each func(string)) {
 
 // cut says how many bytes of a text are within a number of code points: up to the last space if that is in the second half, else up
 // to the last word's end, else to the last grapheme cluster's, and when one cluster is longer than all that, to the limit.
-func cut(text string, most int) int {
-	window := text[:prefix(text, most)]
+func cut(text string, limit int) int {
+	window := text[:prefix(text, limit)]
 	if len(window) == len(text) {
 		return len(text)
 	}
@@ -95,7 +95,7 @@ func cut(text string, most int) int {
 		return at + width
 	}
 	// Boundaries are looked for in a little more than the window: its end is one only if what follows says so.
-	ahead := text[:prefix(text, most+64)]
+	ahead := text[:prefix(text, limit+64)]
 	byWords := words.FromString(ahead)
 	if end := last(byWords.Next, func() int { return byWords.End() }, len(window)); end > 0 {
 		return end
@@ -108,19 +108,19 @@ func cut(text string, most int) int {
 }
 
 // last is the end of the last segment that lies within the first most bytes, 0 when the first one does not.
-func last(next func() bool, end func() int, most int) int {
+func last(next func() bool, end func() int, limit int) int {
 	found := 0
-	for next() && end() <= most {
+	for next() && end() <= limit {
 		found = end()
 	}
 	return found
 }
 
 // prefix says how many bytes the first most code points of a text take.
-func prefix(text string, most int) int {
+func prefix(text string, limit int) int {
 	n := 0
 	for at := range text {
-		if n == most {
+		if n == limit {
 			return at
 		}
 		n++

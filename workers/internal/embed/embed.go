@@ -127,12 +127,12 @@ func together(texts []string) int {
 }
 
 // beginning gives at most so many characters of a text.
-func beginning(text string, most int) string {
+func beginning(text string, limit int) string {
 	for at := range text {
-		if most == 0 {
+		if limit == 0 {
 			return text[:at]
 		}
-		most--
+		limit--
 	}
 	return text
 }

@@ -227,7 +227,7 @@ func clean(s string, lines bool) bool {
 // overrides reports what makes text look like another.
 func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 }
 
-func short(s string, most int) bool { return len(s) <= most && clean(s, false) }
+func short(s string, maximum int) bool { return len(s) <= maximum && clean(s, false) }
 
 func (c *checker) checkEnd(i document.Info) error {
 	good := c.blocks > 0 && i.MIMEType != "" && len(i.Notes) <= maxNotes &&

@@ -168,10 +168,10 @@ func (e *Extractor) explain(ctx context.Context, r *reading, why *readerError) e
 	return &document.Failure{Code: document.Damaged, Message: "The document makes its reader fail, so it cannot be read."}
 }
 
-// mostDetail is how much of what a reader said is told, in bytes.
-const mostDetail = 2000
+// maxDetail is how much of what a reader said is told, in bytes.
+const maxDetail = 2000
 
-func clip(said string) string { return said[:min(len(said), mostDetail)] }
+func clip(said string) string { return said[:min(len(said), maxDetail)] }
 
 // limitWords say what was too much.
 var limitWords = map[sandbox.Limit]string{

@@ -94,8 +94,8 @@ func copyProgram(from *os.File, to string) error {
 	if err != nil {
 		return fmt.Errorf("copying the own program: %w", err)
 	}
-	const most = 1 << 40
-	_, err = io.Copy(file, io.NewSectionReader(from, 0, most))
+	const maximum = 1 << 40
+	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {
 		err = file.Chmod(fs.FileMode(0o555))
 	}

@@ -31,7 +31,7 @@ const (
 
 	backoffFirst  = time.Second
 	backoffFactor = 3
-	backoffMost   = 15 * time.Minute
+	maxBackoff    = 15 * time.Minute
 )
 
 // work is one attempt at a document.
@@ -203,10 +203,10 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 // delays of knowledgedb.MaxDocumentAttempts add up to most of an hour.
 func backoff(attempts int) time.Duration {
 	d := backoffFirst
-	for n := 1; n < attempts && d < backoffMost; n++ {
+	for n := 1; n < attempts && d < maxBackoff; n++ {
 		d *= backoffFactor
 	}
-	d = min(d, backoffMost)
+	d = min(d, maxBackoff)
 	return d - rand.N(d/4) //nolint:gosec // chance is all that is needed
 }
 

@@ -22,7 +22,7 @@ import (
 // FetchOptions are what the client needs that fetches documents.
 var FetchOptions = outbound.Options{Timeout: time.Minute, MaxBytes: MostBytes, Redirects: 3}
 
-const nameMost = 255 // characters of a document's name
+const maxName = 255 // characters of a document's name
 
 // fetched fetches a document from its address, and keeps it.
 func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
@@ -124,13 +124,13 @@ func describe(status int) string {
 // nameOf is what an answer's document is called: as its header says, else as the end of its address.
 func nameOf(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
-		if name := domain.CleanName(params["filename"], nameMost); name != "" {
+		if name := domain.CleanName(params["filename"], maxName); name != "" {
 			return name
 		}
 	}
 	at := res.Request.URL
-	if name := domain.CleanName(at.Path, nameMost); name != "" {
+	if name := domain.CleanName(at.Path, maxName); name != "" {
 		return name
 	}
-	return domain.CleanName(at.Hostname(), nameMost)
+	return domain.CleanName(at.Hostname(), maxName)
 }

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	batchMost    = 200 // passages written at a time
+	maxBatch     = 200 // passages written at a time
 	batchTime    = 250 * time.Millisecond
 	languageText = 8000  // characters by which the language is told
-	languageMost = 40000 // characters that are waited for when it is not: many documents begin with pages of contents
+	maxLanguage  = 40000 // characters that are waited for when it is not: many documents begin with pages of contents
 )
 
 // indexer cuts what is read into passages and finds the terms of these. It waits with the terms until it can tell the language.
@@ -75,7 +75,7 @@ func (x *indexer) add(passages []domain.Passage) {
 		x.chars += utf8.RuneCountInString(p.Text)
 	}
 	if x.chars-x.asked >= languageText {
-		x.decide("", x.chars >= languageMost)
+		x.decide("", x.chars >= maxLanguage)
 	}
 }
 
@@ -85,7 +85,7 @@ func (x *indexer) decide(says string, last bool) {
 	for _, p := range x.waiting {
 		text.WriteString(p.Text)
 		text.WriteByte('\n')
-		if text.Len() > utf8.UTFMax*languageMost {
+		if text.Len() > utf8.UTFMax*maxLanguage {
 			break
 		}
 	}
@@ -160,14 +160,14 @@ func termsOf(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term,
 
 // due tells whether there is a batch to hand on; late: some time has passed since the last one.
 func (x *indexer) due(late bool) bool {
-	return len(x.pending) >= batchMost || late && x.left()
+	return len(x.pending) >= maxBatch || late && x.left()
 }
 
 func (x *indexer) left() bool { return x.changed || len(x.pending) > 0 }
 
 // batch takes what is to be written next.
 func (x *indexer) batch() batch {
-	n := min(batchMost, len(x.pending))
+	n := min(maxBatch, len(x.pending))
 	b := batch{chunks: slices.Clone(x.pending[:n]), pages: x.pages, done: x.done}
 	x.pending = slices.Delete(x.pending, 0, n)
 	x.changed = false

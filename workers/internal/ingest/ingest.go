@@ -54,7 +54,7 @@ type Contents interface {
 
 // Uploads keeps what is fetched from addresses.
 type Uploads interface {
-	Upload(ctx context.Context, org string, content io.Reader, most int64) (blobdb.Upload, error)
+	Upload(ctx context.Context, org string, content io.Reader, maximum int64) (blobdb.Upload, error)
 }
 
 // Index is what is written of documents.
@@ -216,8 +216,8 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.slots.acquire(ctx) {
 		free := 1 + i.slots.acquireMore()
 		asked := time.Now()
-		most, not, last := i.shares.room(free)
-		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Most: most, Not: not, Debts: i.shares.debts()})
+		maximum, not, last := i.shares.room(free)
+		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Max: maximum, Not: not, Debts: i.shares.debts()})
 		for _, c := range claimed {
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, asked: asked, last: last})
 		}
@@ -228,7 +228,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 			i.deps.Log.Warn().Err(err).Msg("cannot claim documents; trying again")
 		}
 		failed = err != nil
-		if len(claimed) < most {
+		if len(claimed) < maximum {
 			i.slots.rest(ctx)
 		}
 	}
@@ -239,7 +239,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		asked := time.Now()
-		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Most: 1, Not: i.shares.notShort(), Debts: i.shares.debts(), Short: true})
+		claimed, err := i.claimSome(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.notShort(), Debts: i.shares.debts(), Short: true})
 		if err != nil || len(claimed) == 0 { // claim reports errors
 			<-i.short.taken
 			i.short.rest(ctx)

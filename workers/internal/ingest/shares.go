@@ -57,16 +57,16 @@ func newShares(slots, short int) *shares {
 
 // room returns how many documents may be claimed for so many free slots, and the organizations of which none may be. last reports that
 // they are for the last slot. What is left can be claimed right after.
-func (s *shares) room(free int) (most int, not []string, last bool) {
+func (s *shares) room(free int) (maximum int, not []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.slots == 1 {
 		return 1, nil, false
 	}
 	if last = free == 1; last {
-		most = 1
+		maximum = 1
 	} else {
-		most = free - 1
+		maximum = free - 1
 	}
 	for org, o := range s.of {
 		room := s.slots - 1 - len(o.held)
@@ -76,11 +76,11 @@ func (s *shares) room(free int) (most int, not []string, last bool) {
 		case s.idle(o):
 			delete(s.of, org)
 		default:
-			most = min(most, room)
+			maximum = min(maximum, room)
 		}
 	}
 	slices.Sort(not)
-	return most, not, last
+	return maximum, not, last
 }
 
 // notShort returns the organizations whose documents may not be claimed for the short lane.

@@ -16,9 +16,9 @@ import (
 
 func TestBackoff(t *testing.T) {
 	t.Parallel()
-	for attempts, most := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 3 * time.Second, 5: 81 * time.Second, 7: 729 * time.Second, 8: 15 * time.Minute, 1000: 15 * time.Minute} {
+	for attempts, maximum := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 3 * time.Second, 5: 81 * time.Second, 7: 729 * time.Second, 8: 15 * time.Minute, 1000: 15 * time.Minute} {
 		for range 100 {
-			if d := backoff(attempts); d > most || d < most*3/4 {
+			if d := backoff(attempts); d > maximum || d < maximum*3/4 {
 				t.Fatalf("after %d attempts: %s", attempts, d)
 			}
 		}
@@ -83,13 +83,13 @@ func TestTheLanguageIsWaitedForBehindContents(t *testing.T) {
 		if x.decided {
 			t.Fatal("it is given up by the contents")
 		}
-		most := 0
+		maximum := 0
 		for n := 0; !x.decided && n < 1000; n++ {
 			x.take(block(text))
-			most = max(most, x.chars)
+			maximum = max(maximum, x.chars)
 		}
-		if !x.decided || x.language != want || len(x.waiting) != 0 || most > languageMost+5000 {
-			t.Errorf("%t, %q and not %q, after %d characters", x.decided, x.language, want, most)
+		if !x.decided || x.language != want || len(x.waiting) != 0 || maximum > maxLanguage+5000 {
+			t.Errorf("%t, %q and not %q, after %d characters", x.decided, x.language, want, maximum)
 		}
 	}
 }
@@ -132,12 +132,12 @@ func TestBatches(t *testing.T) {
 	if x.due(true) {
 		t.Error("there is nothing to write")
 	}
-	x.pending = make([]knowledgedb.NewChunk, 2*batchMost+1)
+	x.pending = make([]knowledgedb.NewChunk, 2*maxBatch+1)
 	sizes := []int{}
 	for x.due(false) {
 		sizes = append(sizes, len(x.batch().chunks))
 	}
-	if len(sizes) != 2 || sizes[0] != batchMost || !x.due(true) || len(x.batch().chunks) != 1 || x.due(true) {
+	if len(sizes) != 2 || sizes[0] != maxBatch || !x.due(true) || len(x.batch().chunks) != 1 || x.due(true) {
 		t.Errorf("%v and %d", sizes, len(x.pending))
 	}
 	three := 3
@@ -177,9 +177,9 @@ func TestShares(t *testing.T) {
 	now := time.Now()
 	s := newShares(4, 2)
 	s.now = func() time.Time { return now }
-	check := func(what string, free, most int, last bool, not ...string) {
+	check := func(what string, free, maximum int, last bool, not ...string) {
 		t.Helper()
-		if m, n, l := s.room(free); m != most || l != last || !slices.Equal(n, not) {
+		if m, n, l := s.room(free); m != maximum || l != last || !slices.Equal(n, not) {
 			t.Errorf("%s: %d, %v, %v", what, m, n, l)
 		}
 	}
@@ -237,7 +237,7 @@ func TestShares(t *testing.T) {
 	if check("both have paid", 4, 3, false); len(s.of) != 0 {
 		t.Error(s.of)
 	}
-	if most, not, last := newShares(1, 0).room(1); most != 1 || not != nil || last {
-		t.Error(most, not, last)
+	if maximum, not, last := newShares(1, 0).room(1); maximum != 1 || not != nil || last {
+		t.Error(maximum, not, last)
 	}
 }

@@ -37,7 +37,7 @@ var delays = []time.Duration{
 
 // Store is where notifications are noted.
 type Store interface {
-	ClaimNotifications(ctx context.Context, most, atOnce int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
+	ClaimNotifications(ctx context.Context, limit, atOnce int, lease time.Duration) ([]notificationdb.ClaimedNotification, error)
 	Render(ctx context.Context, n *notificationdb.ClaimedNotification) error
 	SettleNotification(ctx context.Context, held notificationdb.HeldNotification, a notificationdb.Attempt) (disabled bool, err error)
 	DropNotification(ctx context.Context, held notificationdb.HeldNotification) error

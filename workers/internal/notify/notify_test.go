@@ -280,10 +280,10 @@ func TestFailuresAreRepeated(t *testing.T) {
 	r.fail()
 	first := r.next()
 	notificationID := first.header.Get("Webhook-Id")
-	waits := func(attempts int, least, most time.Duration, says string) {
+	waits := func(attempts int, least, limit time.Duration, says string) {
 		t.Helper()
 		n := r.until(notificationID, func(n domain.Notification) bool { return n.Attempts == attempts && n.Error != nil && *n.Error == says })
-		if wait := time.Until(n.NextAttemptAt.Time); n.Status != domain.NotificationPending || wait < least-20*time.Second || wait > most {
+		if wait := time.Until(n.NextAttemptAt.Time); n.Status != domain.NotificationPending || wait < least-20*time.Second || wait > limit {
 			t.Errorf("attempt %d: %+v, again in %s", attempts, n, wait)
 		}
 	}

@@ -76,10 +76,10 @@ func writtenFormat(r rune) bool {
 }
 
 // Line makes text one clean line, with single spaces, of at most so many characters (0: any).
-func Line(s string, most int) string {
+func Line(s string, maximum int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
-	if most > 0 && utf8.RuneCountInString(s) > most {
-		return strings.TrimSpace(string([]rune(s)[:most-1])) + "…"
+	if maximum > 0 && utf8.RuneCountInString(s) > maximum {
+		return strings.TrimSpace(string([]rune(s)[:maximum-1])) + "…"
 	}
 	return s
 }
@@ -120,27 +120,27 @@ func verbatim(s string) string {
 }
 
 // split cuts text that is longer than so many bytes: after a line, else a sentence, else a word, else anywhere between characters.
-func split(s string, most int) (piece, rest string) {
-	if len(s) <= most {
+func split(s string, maximum int) (piece, rest string) {
+	if len(s) <= maximum {
 		return s, ""
 	}
-	head := s[:most]
+	head := s[:maximum]
 	at := -1
 	for _, end := range []string{"\n", ". ", "。", " "} {
-		if i := strings.LastIndex(head, end); i > most/2 {
+		if i := strings.LastIndex(head, end); i > maximum/2 {
 			at = i + len(end)
 			break
 		}
 	}
 	if at < 0 {
-		at = boundary(s, most)
+		at = boundary(s, maximum)
 	}
 	return strings.TrimRightFunc(s[:at], unicode.IsSpace), strings.TrimLeft(s[at:], "\n ")
 }
 
 // boundary is the last place up to most where no character, and no accent from its letter, is cut off.
-func boundary(s string, most int) int {
-	for i := most; i > most/2; i-- {
+func boundary(s string, maximum int) int {
+	for i := maximum; i > maximum/2; i-- {
 		if !utf8.RuneStart(s[i]) {
 			continue
 		}
@@ -148,12 +148,12 @@ func boundary(s string, most int) int {
 			return i
 		}
 	}
-	for i := most; i > 0; i-- {
+	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i
 		}
 	}
-	return most
+	return maximum
 }
 
 // languageTag is what a document says its language is, in its usual form; "" when that is no language.

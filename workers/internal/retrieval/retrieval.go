@@ -98,11 +98,11 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	}
 	result := Result{Without: asked.without}
 	fused := fuse(asked.ranks)
-	most := limit
+	maximum := limit
 	if q.Supported {
-		most = min(2*limit, maxLimit) // some of them will be left out
+		maximum = min(2*limit, maxLimit) // some of them will be left out
 	}
-	found, err := s.passages(ctx, q.OrganizationID, fused[:min(len(fused), most)])
+	found, err := s.passages(ctx, q.OrganizationID, fused[:min(len(fused), maximum)])
 	if err != nil {
 		return Result{}, fmt.Errorf("reading passages: %w", err)
 	}
@@ -140,12 +140,12 @@ func documentIDs(named []string) (ids []string, somewhere bool) {
 }
 
 // beginning gives at most so many characters of a text.
-func beginning(text string, most int) string {
+func beginning(text string, maximum int) string {
 	for at := range text {
-		if most == 0 {
+		if maximum == 0 {
 			return text[:at]
 		}
-		most--
+		maximum--
 	}
 	return text
 }

@@ -58,7 +58,7 @@ func (s *shelf) add(org, name, language, model string, metadata map[string]strin
 	if err != nil {
 		s.Fatal(err)
 	}
-	claimed, err := s.Knowledge.ClaimDocuments(ctx, knowledgedb.DocumentClaim{Most: 10})
+	claimed, err := s.Knowledge.ClaimDocuments(ctx, knowledgedb.DocumentClaim{Max: 10})
 	if err != nil || len(claimed) != 1 || claimed[0].ID != added[0].Document.ID {
 		s.Fatalf("claimed %+v, %v", claimed, err)
 	}

@@ -247,18 +247,18 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 		if pg.IsLocked(err) {
 			wait = lockedBackoff(n)
 		}
-		if !pg.IsLocked(err) || wait == lockedMost {
+		if !pg.IsLocked(err) || wait == maxLocked {
 			a.log.Warn().Err(err).Msg(what + " failed; trying again")
 		}
 		_ = lifecycle.Sleep(ctx, wait)
 	}
 }
 
-// lockedMost is the longest time between tries to write what another transaction has locked.
-const lockedMost = time.Second
+// maxLocked is the longest time between tries to write what another transaction has locked.
+const maxLocked = time.Second
 
-// lockedBackoff doubles from a few milliseconds, which is how long most locks are held, to lockedMost.
-func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1, 10), lockedMost) }
+// lockedBackoff doubles from a few milliseconds, which is how long most locks are held, to maxLocked.
+func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1, 10), maxLocked) }
 
 // ended is an ending and where its result is waited for.
 type ended struct {

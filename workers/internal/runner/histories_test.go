@@ -17,7 +17,7 @@ type largeHistories struct {
 
 	mu      sync.Mutex
 	reading map[string]int // by organization
-	most    int            // at a time, of org_1
+	maximum int            // at a time, of org_1
 }
 
 func (h *largeHistories) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {
@@ -27,7 +27,7 @@ func (h *largeHistories) ShortHistory(context.Context, string, int64, int, int) 
 func (h *largeHistories) History(_ context.Context, org string, _ int64, _, _ int) ([]sessiondb.Turn, error) {
 	h.mu.Lock()
 	h.reading[org]++
-	h.most = max(h.most, h.reading["org_1"])
+	h.maximum = max(h.maximum, h.reading["org_1"])
 	h.mu.Unlock()
 	if org == "org_1" {
 		<-h.release
@@ -70,8 +70,8 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		attempts.Wait()
 		stop()
 		groups.Wait()
-		if h.most != 1 || len(s.endings) != runs+1 {
-			t.Errorf("%d large histories of an organization were read at a time; %d runs have ended", h.most, len(s.endings))
+		if h.maximum != 1 || len(s.endings) != runs+1 {
+			t.Errorf("%d large histories of an organization were read at a time; %d runs have ended", h.maximum, len(s.endings))
 		}
 		if r.inputs.used != 0 || len(r.inputs.of) != 0 {
 			t.Errorf("%d bytes stay used", r.inputs.used)

@@ -54,8 +54,8 @@ func (r reservation) held() bool { return r.hold.ID != "" }
 
 // reserve holds what a call may use at most. The reservation must be settled, unless there is an error, an *agentloop.Error; lacking is
 // the budget that it is about, if it is about one.
-func (s *spending) reserve(ctx context.Context, most budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
-	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: most}}
+func (s *spending) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
+	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)
 	if err != nil {
 		return r, nil, retryable(err)
@@ -147,16 +147,16 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 	if !some {
 		return reservation{m.spending, budgetdb.Hold{Held: m.spending.a.claim.Held()}}, nil
 	}
-	most := worst(req)
+	maximum := worst(req)
 	for {
-		r, lacking, err := m.spending.reserve(ctx, m.amounts(most))
-		if lacking == nil || lacking.Later || most.OutputTokens/2 < leastAnswer {
+		r, lacking, err := m.spending.reserve(ctx, m.amounts(maximum))
+		if lacking == nil || lacking.Later || maximum.OutputTokens/2 < leastAnswer {
 			if r.held() {
-				req.MaxTokens = most.OutputTokens
+				req.MaxTokens = maximum.OutputTokens
 			}
 			return r, err
 		}
-		most.OutputTokens /= 2
+		maximum.OutputTokens /= 2
 	}
 }
 
@@ -172,9 +172,9 @@ func (m *budgetedModel) cameTo(req *llm.Request, res *llm.Response, failed error
 		return m.amounts(worst(req))
 	case used.Estimated:
 		written := llm.Message{Text: res.Text, ToolCalls: res.ToolCalls, Thinking: res.Thinking}.Size() + perMessage*(1+len(res.ToolCalls))
-		most := worst(req)
-		used.InputTokens = max(used.InputTokens, most.InputTokens)
-		used.OutputTokens = max(used.OutputTokens, min(int64(written), most.OutputTokens))
+		maximum := worst(req)
+		used.InputTokens = max(used.InputTokens, maximum.InputTokens)
+		used.OutputTokens = max(used.OutputTokens, min(int64(written), maximum.OutputTokens))
 	}
 	return m.amounts(used)
 }

@@ -75,11 +75,11 @@ func asks(text string, maxTokens int64) llm.Request {
 // What is not known to be unused counts as used, whether or not any text was shown.
 func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
-	const most = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
+	const maximum = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
 	costs := func(in, out int64) budgetdb.Amounts {
 		return budgetdb.Amounts{Tokens: in + out, CostMicros: 2*in + 3*out}
 	}
-	whole, nothing := costs(most-500, 500), budgetdb.Amounts{}
+	whole, nothing := costs(maximum-500, 500), budgetdb.Amounts{}
 	refused := llm.NewError(llm.KindRateLimited, nil)
 	refused.Unused = true
 	arguments := json.RawMessage(`{"q":"` + strings.Repeat("x", 100) + `"}`)
@@ -95,12 +95,12 @@ func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
 		"broke off at once":    {scripted.Call{Err: llm.NewError(llm.KindTruncated, nil)}, whole},
 		"broke off":            {scripted.Call{Deltas: []string{"a"}, Err: llm.NewError(llm.KindTruncated, nil)}, whole},
 		"who knows":            {scripted.Call{Err: errors.New("gone")}, whole},
-		"by an estimate":       {scripted.Call{Deltas: []string{"seven b"}, Usage: llm.Usage{InputTokens: 25, OutputTokens: 2, Estimated: true}}, costs(most-500, 7+perMessage)},
+		"by an estimate":       {scripted.Call{Deltas: []string{"seven b"}, Usage: llm.Usage{InputTokens: 25, OutputTokens: 2, Estimated: true}}, costs(maximum-500, 7+perMessage)},
 		"a call, by an estimate": {
 			scripted.Call{ToolCalls: []llm.ToolCall{{Name: "find", Arguments: arguments}}, Usage: llm.Usage{Estimated: true}},
-			costs(most-500, int64(4+len(arguments)+2*perMessage)),
+			costs(maximum-500, int64(4+len(arguments)+2*perMessage)),
 		},
-		"more than was bounded": {scripted.Call{Deltas: []string{strings.Repeat("x", 4000)}, Usage: llm.Usage{OutputTokens: 1000, Estimated: true}}, costs(most-500, 1000)},
+		"more than was bounded": {scripted.Call{Deltas: []string{strings.Repeat("x", 4000)}, Usage: llm.Usage{OutputTokens: 1000, Estimated: true}}, costs(maximum-500, 1000)},
 		"a long estimate":       {scripted.Call{Deltas: []string{strings.Repeat("x", 1600)}, Usage: llm.Usage{OutputTokens: 400, Estimated: true}}, whole},
 	} {
 		p := &purse{some: []bool{true}, budgets: 1}

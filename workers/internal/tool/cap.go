@@ -87,24 +87,24 @@ func capSources(sources []domain.Citation) []domain.Citation {
 }
 
 // cutBytes gives the longest part at the beginning of text that has at most so many bytes and no half character.
-func cutBytes(text string, most int) string {
-	if len(text) <= most {
+func cutBytes(text string, maximum int) string {
+	if len(text) <= maximum {
 		return text
 	}
-	most = max(most, 0)
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
+	maximum = max(maximum, 0)
+	for maximum > 0 && !utf8.RuneStart(text[maximum]) {
+		maximum--
 	}
-	return text[:most]
+	return text[:maximum]
 }
 
 // CutRunes gives the first characters of a text.
-func CutRunes(text string, most int) string {
+func CutRunes(text string, maximum int) string {
 	for n := range text {
-		if most == 0 {
+		if maximum == 0 {
 			return text[:n]
 		}
-		most--
+		maximum--
 	}
 	return text
 }

@@ -84,8 +84,8 @@ func (f files) Keep(ctx context.Context, made []tool.NewFile, removed []string) 
 	for n, file := range made {
 		rows[n] = blobdb.NewFile{Name: file.Name, MIMEType: file.MIMEType, Content: file.Content}
 	}
-	most := f.call.server.cfg.FilesPerOrganization
-	list, kept, err := f.call.server.deps.Files.KeepFiles(ctx, f.call.held(), f.call.request.CallID, rows, removed, most)
+	limit := f.call.server.cfg.FilesPerOrganization
+	list, kept, err := f.call.server.deps.Files.KeepFiles(ctx, f.call.held(), f.call.request.CallID, rows, removed, limit)
 	switch {
 	case errors.Is(err, blobdb.ErrFilesFull):
 		return nil, tool.ErrFilesFull

@@ -33,8 +33,8 @@ type shelf struct {
 	log     []string
 }
 
-func (s *shelf) KeepFiles(_ context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, most int64) ([]domain.File, bool, error) {
-	s.log = append(s.log, fmt.Sprintf("keep %s %s %s %d %s %d", held.OrganizationID, held.RunID, callID, held.Fence, removed, most))
+func (s *shelf) KeepFiles(_ context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64) ([]domain.File, bool, error) {
+	s.log = append(s.log, fmt.Sprintf("keep %s %s %s %d %s %d", held.OrganizationID, held.RunID, callID, held.Fence, removed, limit))
 	var files []domain.File
 	for _, f := range made {
 		s.log = append(s.log, f.Name+" "+f.MIMEType+" "+string(f.Content))

@@ -43,7 +43,7 @@ type Sources interface {
 // Files keeps the files that calls make.
 type Files interface {
 	KeepFiles(
-		ctx context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, most int64,
+		ctx context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64,
 	) (files []domain.File, kept bool, err error)
 	SessionFiles(ctx context.Context, held lease.Held, callID string) (files []domain.File, known bool, err error)
 	OpenFile(ctx context.Context, org, id string) (domain.File, io.ReadSeekCloser, error)

@@ -49,8 +49,8 @@ func (r *recorded) failures(t *testing.T) map[string]int {
 func TestWhatWaitsIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ each, count, fail int64 }{
-		"what fits":        {rate, waitingMost, 0},
-		"many short ones":  {rate / 10, 200, 200 - waitingMost},
+		"what fits":        {rate, maxWaiting, 0},
+		"many short ones":  {rate / 10, 200, 200 - maxWaiting},
 		"much for too few": {16 * rate, 200, 200 - 19}, // what is being transcribed, and 18 whole ones in 300 s
 		"one by one":       {rate, 1000, -1},
 	} {
@@ -62,10 +62,10 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 			}
 			l.commit(&contract.VoiceCommand{Item: fmt.Sprint(n), From: n * c.each, To: (n + 1) * c.each})
 			in := &l.input
-			if kept := in.tape.end() - in.tape.start; len(in.waiting) > waitingMost || kept > tapeMost || cap(in.tape.pcm) > 3*sampleBytes*tapeMost {
+			if kept := in.tape.end() - in.tape.start; len(in.waiting) > maxWaiting || kept > maxTape || cap(in.tape.pcm) > 3*sampleBytes*maxTape {
 				t.Fatalf("%s: %d wait, %d s are kept in %d bytes", name, len(in.waiting), kept/rate, cap(in.tape.pcm))
 			}
-			if needs := in.needs(); needs < in.tape.start || needs < in.tape.end()-tapeMost {
+			if needs := in.needs(); needs < in.tape.start || needs < in.tape.end()-maxTape {
 				t.Fatalf("%s: %d is needed of %d", name, needs, in.tape.start)
 			}
 		}
@@ -93,7 +93,7 @@ func TestATapeThatNobodyReads(t *testing.T) {
 	for n := range int64(1000) {
 		l.listen(n*rate, second)
 	}
-	if kept := l.input.tape.end() - l.input.tape.start; kept != tapeMost || cap(l.input.tape.pcm) > 3*sampleBytes*tapeMost {
+	if kept := l.input.tape.end() - l.input.tape.start; kept != maxTape || cap(l.input.tape.pcm) > 3*sampleBytes*maxTape {
 		t.Errorf("%d s, %d bytes", kept/rate, cap(l.input.tape.pcm))
 	}
 }
@@ -120,15 +120,15 @@ func TestNumbersOfALine(t *testing.T) {
 	t.Parallel()
 	d := &contract.VoiceDetection{Threshold: 1, PrefixMS: 60_000, SilenceMS: 60_000}
 	for _, open := range []contract.VoiceOpen{
-		{Position: contract.VoiceSampleMost, Config: contract.VoiceConfig{Detection: d}},
-		{Position: contract.VoiceSampleMost, Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{}},
-		{Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{From: contract.VoiceSampleMost}},
+		{Position: contract.MaxVoiceSample, Config: contract.VoiceConfig{Detection: d}},
+		{Position: contract.MaxVoiceSample, Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{}},
+		{Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{From: contract.MaxVoiceSample}},
 	} {
 		l, _ := stuck(t)
 		l.input = newInput(open)
-		l.listen(contract.VoiceSampleMost, make([]byte, sampleBytes*rate))
-		l.commit(&contract.VoiceCommand{From: contract.VoiceSampleMost, To: 0}) // backwards
-		if needs := l.input.needs(); needs < 0 || needs > contract.VoiceSampleMost+rate {
+		l.listen(contract.MaxVoiceSample, make([]byte, sampleBytes*rate))
+		l.commit(&contract.VoiceCommand{From: contract.MaxVoiceSample, To: 0}) // backwards
+		if needs := l.input.needs(); needs < 0 || needs > contract.MaxVoiceSample+rate {
 			t.Errorf("%+v: needs %d", open, needs)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/voice/activity"
 )
 
-// waitingMost is how many utterances wait for their transcripts, as many as an ingress lets.
-const waitingMost = 64
+// maxWaiting is how many utterances wait for their transcripts, as many as an ingress lets.
+const maxWaiting = 64
 
 // errOverloaded is why an utterance is not transcribed. An ingress lets no more wait than this either; a worker does not count on that.
 var errOverloaded = &speech.Error{
@@ -110,7 +110,7 @@ func (in *input) needs() int64 {
 	for _, u := range in.waiting {
 		needs = min(needs, u.from)
 	}
-	return max(needs, in.tape.start, in.tape.end()-tapeMost)
+	return max(needs, in.tape.start, in.tape.end()-maxTape)
 }
 
 // detect gives what speech there is in audio that is new.
@@ -209,7 +209,7 @@ func (u *utterance) stop() {
 
 // wait has an utterance transcribed once those before it are.
 func (l *line) wait(u *utterance) {
-	if len(l.input.waiting) >= waitingMost {
+	if len(l.input.waiting) >= maxWaiting {
 		l.untranscribed(u, errOverloaded)
 		return
 	}

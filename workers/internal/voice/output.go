@@ -14,7 +14,7 @@ import (
 
 const (
 	segmentsMade = 2         // the one that is sent, and the one behind it
-	soundMost    = 60 * rate // samples that are made and not sent, at most, as long as the backend waits
+	maxSound     = 60 * rate // samples that are made and not sent, at most, as long as the backend waits
 	overKept     = 16        // names of answers that are over, of which something may still come
 )
 
@@ -77,7 +77,7 @@ func (o *output) sounds() <-chan sound {
 		for _, s := range o.answers[0].segments {
 			waiting += int64(len(s.pcm) / sampleBytes)
 		}
-		if waiting > soundMost {
+		if waiting > maxSound {
 			return nil
 		}
 	}
@@ -256,8 +256,8 @@ func (l *line) done(a *answer) {
 func (l *line) sendOf(a *answer, s *segment) bool {
 	for len(s.pcm) > 0 {
 		now := time.Now()
-		n := min(frameMost, int64(len(s.pcm)/sampleBytes))
-		if n < frameMost && !s.done && a.pace.ahead(now) > startFrame {
+		n := min(maxFrame, int64(len(s.pcm)/sampleBytes))
+		if n < maxFrame && !s.done && a.pace.ahead(now) > startFrame {
 			l.output.due.Reset(lasts(a.pace.ahead(now) - startFrame)) // more comes before that
 			return false
 		}

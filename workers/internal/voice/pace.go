@@ -3,8 +3,8 @@ package voice
 import "time"
 
 const (
-	aheadMost  = 4 * rate  // samples that are sent before they are played
-	frameMost  = rate / 10 // samples of a frame
+	maxAhead   = 4 * rate  // samples that are sent before they are played
+	maxFrame   = rate / 10 // samples of a frame
 	startFrame = rate / 5  // while so few are ahead, no frame waits to be full
 )
 
@@ -27,7 +27,7 @@ func (p *pace) sent(now time.Time, samples int64) {
 
 // wait gives how long it is until so many samples may be sent.
 func (p *pace) wait(now time.Time, samples int64) time.Duration {
-	return max(0, lasts(p.ahead(now))-lasts(aheadMost-samples))
+	return max(0, lasts(p.ahead(now))-lasts(maxAhead-samples))
 }
 
 func lasts(samples int64) time.Duration { return time.Duration(samples) * time.Second / rate }

@@ -12,16 +12,16 @@ func TestPace(t *testing.T) {
 	var p pace
 	now := time.Now()
 	for n := range 40 { // four seconds at once
-		if p.wait(now, frameMost) != 0 {
+		if p.wait(now, maxFrame) != 0 {
 			t.Fatalf("frame %d waits", n)
 		}
-		p.sent(now, frameMost)
+		p.sent(now, maxFrame)
 	}
-	if got := p.wait(now, frameMost); got != 100*time.Millisecond {
+	if got := p.wait(now, maxFrame); got != 100*time.Millisecond {
 		t.Errorf("the next waits %v", got)
 	}
 	now = now.Add(time.Second)
-	if p.ahead(now) != 3*rate || p.wait(now, frameMost) != 0 {
+	if p.ahead(now) != 3*rate || p.wait(now, maxFrame) != 0 {
 		t.Errorf("%d ahead a second later", p.ahead(now))
 	}
 	now = now.Add(10 * time.Second) // nothing came, and playing stood still
@@ -29,9 +29,9 @@ func TestPace(t *testing.T) {
 		t.Errorf("%d ahead", p.ahead(now))
 	}
 	for range 40 {
-		p.sent(now, frameMost)
+		p.sent(now, maxFrame)
 	}
-	if got := p.wait(now, frameMost); got != 100*time.Millisecond {
+	if got := p.wait(now, maxFrame); got != 100*time.Millisecond {
 		t.Errorf("after standing still, the next waits %v", got)
 	}
 }
@@ -62,7 +62,7 @@ func TestTape(t *testing.T) {
 	if tp.start != 102 {
 		t.Errorf("it begins at %d", tp.start)
 	}
-	if got := tp.add(106+gapMost+1, []byte{7, 7}); len(got) != 2 || tp.start != 106+gapMost+1 {
+	if got := tp.add(106+maxGap+1, []byte{7, 7}); len(got) != 2 || tp.start != 106+maxGap+1 {
 		t.Errorf("behind too much: %v, %d", got, tp.start)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"parley/shared/contract"
 )
 
-// readMost is how many bytes of frames wait for a line at most: of one that is taken up, all that an ingress keeps comes at
+// maxRead is how many bytes of frames wait for a line at most: of one that is taken up, all that an ingress keeps comes at
 // once, which is more than the bus holds for a reader.
-const readMost = 16 << 20
+const maxRead = 16 << 20
 
 type frame = contract.VoiceFrame[contract.VoiceCommand]
 
@@ -29,7 +29,7 @@ func read(ctx context.Context, frames <-chan frame) <-chan frame {
 			case <-ctx.Done():
 				return
 			case f, ok := <-frames:
-				if bytes += size(f); !ok || bytes > readMost {
+				if bytes += size(f); !ok || bytes > maxRead {
 					return // the line is lost: what waits is of no use
 				}
 				waiting = append(waiting, f)

@@ -48,7 +48,7 @@ func TestClaimsDecide(t *testing.T) {
 		})
 	}
 	all.Go(func() {
-		beyond := contract.VoiceOpen{Line: "line_1", OrganizationID: "org_1", Position: contract.VoiceSampleMost + 1}
+		beyond := contract.VoiceOpen{Line: "line_1", OrganizationID: "org_1", Position: contract.MaxVoiceSample + 1}
 		if _, err := s.try(claims("line_1"), beyond); !errors.Is(err, bus.ErrVoiceRefused) {
 			t.Errorf("from a sample that there is not: %v", err)
 		}

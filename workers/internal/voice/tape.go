@@ -6,8 +6,8 @@ const (
 	rate        = contract.VoiceRate
 	sampleBytes = 2
 
-	tapeMost = 300 * rate // samples that are kept at most: the 240 s that an ingress keeps, and what is being said meanwhile
-	gapMost  = 10 * rate  // samples that may be missing and count as silence
+	maxTape = 300 * rate // samples that are kept at most: the 240 s that an ingress keeps, and what is being said meanwhile
+	maxGap  = 10 * rate  // samples that may be missing and count as silence
 )
 
 // tape holds a line's input, from the first sample that is still needed.
@@ -23,7 +23,7 @@ func (t *tape) end() int64 { return t.start + int64(len(t.pcm)/sampleBytes) }
 func (t *tape) add(at int64, pcm []byte) (fresh []byte) {
 	before := len(t.pcm)
 	switch missing := at - t.end(); {
-	case missing > gapMost:
+	case missing > maxGap:
 		t.start, t.pcm, before = at, nil, 0
 	case missing > 0:
 		t.pcm = append(t.pcm, make([]byte, sampleBytes*missing)...)
@@ -46,7 +46,7 @@ func (t *tape) forget(before int64) {
 // bound drops what is too much; false when nothing is.
 func (t *tape) bound() bool {
 	start := t.start
-	t.forget(t.end() - tapeMost)
+	t.forget(t.end() - maxTape)
 	return t.start > start
 }
 

@@ -123,7 +123,7 @@ func (s *Service) explain(err error) error {
 const pageSize = "100"
 
 // all gives the first most entries of a list, page by page, as the service wrote them.
-func (c *connection) all(ctx context.Context, path string, query url.Values, most int) ([]json.RawMessage, error) {
+func (c *connection) all(ctx context.Context, path string, query url.Values, limit int) ([]json.RawMessage, error) {
 	query.Set("limit", pageSize)
 	var list []json.RawMessage
 	for {
@@ -135,8 +135,8 @@ func (c *connection) all(ctx context.Context, path string, query url.Values, mos
 			return nil, err
 		}
 		list = append(list, page.Data...)
-		if len(list) >= most || page.NextCursor == nil {
-			return list[:min(most, len(list))], nil
+		if len(list) >= limit || page.NextCursor == nil {
+			return list[:min(limit, len(list))], nil
 		}
 		query.Set("cursor", *page.NextCursor)
 	}

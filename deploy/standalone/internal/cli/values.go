@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	day      = 24 * time.Hour
-	mostDays = 100_000
+	day     = 24 * time.Hour
+	maxDays = 100_000
 )
 
 // span is a time that an option names.
@@ -35,7 +35,7 @@ func (s *span) UnmarshalText(text []byte) error {
 func lasting(text string) (lasts time.Duration, ok bool) {
 	if days, rest, has := strings.Cut(text, "d"); has {
 		n, err := strconv.Atoi(days)
-		if err != nil || n < 0 || n > mostDays {
+		if err != nil || n < 0 || n > maxDays {
 			return 0, false
 		}
 		if lasts, text = time.Duration(n)*day, rest; rest == "" {

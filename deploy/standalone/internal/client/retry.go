@@ -20,11 +20,11 @@ func (c *Client) backOff(ctx context.Context, request Request, cause error, fail
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
 	}
-	most := c.options.Retries
+	limit := c.options.Retries
 	if c.options.Dials > 0 && !c.reached.Load() {
-		most = min(most, c.options.Dials) // it is not there: somebody waits to be told
+		limit = min(limit, c.options.Dials) // it is not there: somebody waits to be told
 	}
-	if failures >= most || !repeatable(request, cause) {
+	if failures >= limit || !repeatable(request, cause) {
 		return cause
 	}
 	wait := backoff(failures)

@@ -152,7 +152,7 @@ func (p *process) output() []byte {
 
 // tail is the end of what the process has written.
 func (p *process) tail() string {
-	const most = 2000
+	const limit = 2000
 	text := strings.TrimSpace(string(p.output()))
-	return text[max(0, len(text)-most):]
+	return text[max(0, len(text)-limit):]
 }

@@ -25,8 +25,8 @@ type Prove struct {
 
 // What the flags may say at most.
 const (
-	mostTriggers = 100_000
-	mostWorkers  = 16
+	maxTriggers = 100_000
+	maxWorkers  = 16
 )
 
 // drainTime bounds what comes after the last answer: replays and lists.
@@ -88,10 +88,10 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 // Validate reports the first argument that makes no sense.
 func (p *Prove) Validate() error {
 	switch {
-	case p.Triggers < 1 || p.Triggers > mostTriggers:
-		return fmt.Errorf("--triggers must be between 1 and %d, not %d", mostTriggers, p.Triggers)
-	case p.Workers < 1 || p.Workers > mostWorkers:
-		return fmt.Errorf("--workers must be between 1 and %d, not %d", mostWorkers, p.Workers)
+	case p.Triggers < 1 || p.Triggers > maxTriggers:
+		return fmt.Errorf("--triggers must be between 1 and %d, not %d", maxTriggers, p.Triggers)
+	case p.Workers < 1 || p.Workers > maxWorkers:
+		return fmt.Errorf("--workers must be between 1 and %d, not %d", maxWorkers, p.Workers)
 	case p.Timeout < time.Second:
 		return fmt.Errorf("--timeout must be at least 1s, not %s", p.Timeout)
 	}

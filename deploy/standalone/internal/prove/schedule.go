@@ -80,12 +80,12 @@ func partsOf(kind string, workers int) []string {
 // sizes are how many requests are under way at a time, and how many runs a worker takes on.
 type sizes struct{ clients, places int }
 
-// mostClients bounds the requests that are under way at a time.
-const mostClients = 192
+// maxClients bounds the requests that are under way at a time.
+const maxClients = 192
 
 // sizesFor keeps answers coming while runs of struck workers wait for their leases: these are no more than half of those
 // that are under way.
 func sizesFor(triggers, workers int) sizes {
-	clients := min(mostClients, max(2, triggers/2))
+	clients := min(maxClients, max(2, triggers/2))
 	return sizes{clients: clients, places: max(1, clients/(4*workers))}
 }

@@ -53,8 +53,8 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for seed := range uint64(200) {
-		for _, triggers := range []int{1, 2, 19, 100, 1000, mostTriggers} {
-			for _, workers := range []int{1, 2, mostWorkers} {
+		for _, triggers := range []int{1, 2, 19, 100, 1000, maxTriggers} {
+			for _, workers := range []int{1, 2, maxWorkers} {
 				strikes := schedule(seed, triggers, workers, allKinds)
 				hits := map[string]int{}
 				for i, s := range strikes {
@@ -95,10 +95,10 @@ func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	) bool {
 		return k.kind == kindWorker
 	})].times
-	for _, triggers := range []int{1, 2, 50, 100, 999, 1000, mostTriggers} {
-		for workers := 1; workers <= mostWorkers; workers++ {
+	for _, triggers := range []int{1, 2, 50, 100, 999, 1000, maxTriggers} {
+		for workers := 1; workers <= maxWorkers; workers++ {
 			s := sizesFor(triggers, workers)
-			if s.clients < 1 || s.clients > mostClients || s.places < 1 {
+			if s.clients < 1 || s.clients > maxClients || s.places < 1 {
 				t.Fatalf("%d triggers, %d workers: %+v", triggers, workers, s)
 			}
 			if stranded := strikesPerWorker * workers * s.places; s.places > 1 && stranded > s.clients/2 {

@@ -92,9 +92,9 @@ func TestArguments(t *testing.T) {
 	}
 	for says, spoil := range map[string]func(p *Prove){
 		"--triggers must be between 1 and 100000, not 0":      func(p *Prove) { p.Triggers = 0 },
-		"--triggers must be between 1 and 100000, not 100001": func(p *Prove) { p.Triggers = mostTriggers + 1 },
+		"--triggers must be between 1 and 100000, not 100001": func(p *Prove) { p.Triggers = maxTriggers + 1 },
 		"--workers must be between 1 and 16, not 0":           func(p *Prove) { p.Workers = 0 },
-		"--workers must be between 1 and 16, not 17":          func(p *Prove) { p.Workers = mostWorkers + 1 },
+		"--workers must be between 1 and 16, not 17":          func(p *Prove) { p.Workers = maxWorkers + 1 },
 		"--timeout must be at least 1s, not 0s":               func(p *Prove) { p.Timeout = 0 },
 	} {
 		bad := good

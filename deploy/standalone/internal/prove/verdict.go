@@ -64,12 +64,12 @@ type Verdict struct {
 // OK tells whether nothing is wrong.
 func (v *Verdict) OK() bool { return v.faults == 0 }
 
-// mostFaults bounds how many faults of each kind are told in words.
-const mostFaults = 3
+// maxFaults bounds how many faults of each kind are told in words.
+const maxFaults = 3
 
 // faultf adds n to a count of faults, and tells the first of them.
 func (v *Verdict) faultf(count *int, n int, format string, values ...any) {
-	if *count < mostFaults {
+	if *count < maxFaults {
 		v.Faults = append(v.Faults, fmt.Sprintf(format, values...))
 	}
 	*count += n
@@ -154,9 +154,9 @@ func keyOf(n int) string { return fmt.Sprintf("prove-%d", n) }
 
 // cut makes an answer short enough for a line.
 func cut(text []byte) string {
-	const most = 80 // which is enough for the id of a run
-	if len(text) > most {
-		return string(text[:most]) + "…"
+	const limit = 80 // which is enough for the id of a run
+	if len(text) > limit {
+		return string(text[:limit]) + "…"
 	}
 	return string(text)
 }

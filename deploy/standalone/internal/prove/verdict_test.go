@@ -149,7 +149,7 @@ func TestNothingProvesNothing(t *testing.T) {
 	if v.OK() || v.Lost != 1000 || v.Unanswered != 1000 || v.faults != 2000 {
 		t.Errorf("judged %+v", v)
 	}
-	if len(v.Faults) != 2*mostFaults {
+	if len(v.Faults) != 2*maxFaults {
 		t.Errorf("%d faults are told", len(v.Faults))
 	}
 }

@@ -24,7 +24,7 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 		p.Name("name", b.Name.Value, httpx.MaxName)
 	}
 	if b.Password.Set {
-		p.Text("password", b.Password.Value, 1, passwordMost)
+		p.Text("password", b.Password.Value, 1, maxPassword)
 	}
 }
 

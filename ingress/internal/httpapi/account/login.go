@@ -22,7 +22,7 @@ import (
 // Passwords have 8 to 256 characters; the upper bound only keeps a body from being one.
 const (
 	passwordLeast = 8
-	passwordMost  = 256
+	maxPassword   = 256
 )
 
 // loginLimits bound wrong passwords. A pair of account and address is bound tightly, so that a stranger elsewhere cannot lock
@@ -77,15 +77,15 @@ type loggedIn struct {
 	ExpiresAt    domain.Time         `json:"expiresAt"`
 }
 
-// userAgentMost is how much is kept of what a browser calls itself, in characters.
-const userAgentMost = 256
+// maxUserAgent is how much is kept of what a browser calls itself, in characters.
+const maxUserAgent = 256
 
 // newLogin makes a session token, and the session to store in place of the browser's present one.
 func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLogin) {
 	token = secrets.NewSessionToken()
 	login = accountdb.NewLogin{
 		TokenHash: secrets.Hash(token), ExpiresAt: domain.At(time.Now().Add(auth.SessionLife)).Time,
-		UserAgent: domain.CleanText(c.Request.UserAgent(), userAgentMost),
+		UserAgent: domain.CleanText(c.Request.UserAgent(), maxUserAgent),
 	}
 	if address := h.Auth.ClientAddr(c.Request); address.IsValid() {
 		login.Address = address.String()
@@ -111,7 +111,7 @@ func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLog
 
 // checkPassword checks a password to set, which is hashed in its normalized form.
 func checkPassword(p *httpx.Problems, field, value string) {
-	p.Text(field, value, passwordLeast, passwordMost)
+	p.Text(field, value, passwordLeast, maxPassword)
 	switch normal, err := auth.NormalizePassword(value); {
 	case err != nil:
 		p.Add(field, httpx.CodeInvalidValue, "must not contain control characters or characters that Unicode does not define")
@@ -197,7 +197,7 @@ type loginBody struct {
 
 func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("email", b.Email, 1, httpx.MaxEmail)
-	p.Text("password", b.Password, 1, passwordMost)
+	p.Text("password", b.Password, 1, maxPassword)
 }
 
 // login is POST /api/auth/login. It takes as long, and says the same, whether the account or only the

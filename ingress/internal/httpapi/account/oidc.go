@@ -28,7 +28,7 @@ const (
 	// AttemptSeal is what the cookie of a login is sealed for.
 	AttemptSeal = "oidc attempt"
 	nextDefault = DashboardPath
-	nextMost    = 512 // bytes
+	maxNext     = 512 // bytes
 )
 
 // attempt is what a browser keeps, sealed, while its person is at the provider.
@@ -89,7 +89,7 @@ func nextOf(c *gin.Context, found *httpx.Problems) string {
 	address, err := url.Parse(next)
 	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
 		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && httpx.IsVisible(next) && !strings.ContainsRune(next, '\\')
-	if !own || len(next) > nextMost {
+	if !own || len(next) > maxNext {
 		found.Add("next", httpx.CodeInvalidValue, "must be a path of this site, such as %s", nextDefault)
 	}
 	return next

@@ -10,9 +10,9 @@ import (
 
 // Bounds of an agent's fields, in characters and entries.
 const (
-	promptMost = 32_000
+	maxPrompt = 32_000
 
-	fallbacksMost = 3
+	maxFallbacks = 3
 )
 
 // modelName is what model names look like: the offline models, or those of a provider, whether this service has a
@@ -77,7 +77,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 		p.Prose("description", f.Description.Value, httpx.MaxDescription)
 	}
 	if f.SystemPrompt.Set {
-		p.Text("systemPrompt", f.SystemPrompt.Value, 1, promptMost)
+		p.Text("systemPrompt", f.SystemPrompt.Value, 1, maxPrompt)
 	}
 	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
 		p.Add("model", httpx.CodeInvalidValue, noModel)
@@ -96,7 +96,7 @@ const noModel = "must be offline, offline/echo, or a model of openai or anthropi
 
 func checkFallbacks(p *httpx.Problems, models []string) {
 	const path = "fallbackModels"
-	for i, model := range models[:min(len(models), fallbacksMost)] {
+	for i, model := range models[:min(len(models), maxFallbacks)] {
 		at := httpx.Element(path, i)
 		switch {
 		case model == "" || !modelName.MatchString(model):
@@ -105,7 +105,7 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 	}
-	p.Count(path, len(models), fallbacksMost) // last: a list's own problem would hide those of its entries
+	p.Count(path, len(models), maxFallbacks) // last: a list's own problem would hide those of its entries
 }
 
 func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {

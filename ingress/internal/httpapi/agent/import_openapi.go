@@ -19,8 +19,8 @@ import (
 
 const (
 	// MaxImport is how many bytes an OpenAPI document may have.
-	MaxImport     = 2 << 20 // bytes of a body that has a document
-	operationMost = 2_048   // characters of an operation's name
+	MaxImport    = 2 << 20 // bytes of a body that has a document
+	maxOperation = 2_048   // characters of an operation's name
 )
 
 // importBody is a document, and what of it an agent is to use.
@@ -84,9 +84,9 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	if len(operations) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty: left out it means all")
 	}
-	p.Count(path, len(operations), endpointsMost)
-	for i, name := range operations[:min(len(operations), endpointsMost)] {
-		p.Text(httpx.Element(path, i), name, 1, operationMost)
+	p.Count(path, len(operations), maxEndpoints)
+	for i, name := range operations[:min(len(operations), maxEndpoints)] {
+		p.Text(httpx.Element(path, i), name, 1, maxOperation)
 		if slices.Contains(operations[:i], name) {
 			p.Add(httpx.Element(path, i), httpx.CodeDuplicate, "is given twice")
 		}
@@ -187,8 +187,8 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 		}
 		t.Endpoints[at] = b.secured(e, t.Endpoints[at], seal, p)
 	}
-	if n := len(t.Endpoints); n > endpointsMost {
-		p.Add("operations", httpx.CodeTooLong, "the agent would have %d endpoints and may have %d: name those that it needs", n, endpointsMost)
+	if n := len(t.Endpoints); n > maxEndpoints {
+		p.Add("operations", httpx.CodeTooLong, "the agent would have %d endpoints and may have %d: name those that it needs", n, maxEndpoints)
 	}
 	agent.Tools.HTTPRequest = &t
 }

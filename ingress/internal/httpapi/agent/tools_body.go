@@ -18,14 +18,14 @@ import (
 
 // Bounds of tools, in characters and entries.
 const (
-	endpointsMost       = 32
-	serversMost         = 16
-	documentsMost       = 1_000
-	headersMost         = 32
-	headerValueMost     = 4_096
-	toolDescriptionMost = 1_000
-	schemaMost          = 16 << 10 // bytes
-	voiceMost           = 64
+	maxEndpoints       = 32
+	maxServers         = 16
+	maxDocuments       = 1_000
+	maxHeaders         = 32
+	maxHeaderValue     = 4_096
+	maxToolDescription = 1_000
+	maxSchema          = 16 << 10 // bytes
+	maxVoice           = 64
 )
 
 // hidden is shown instead of a secret, and sent back to keep it.
@@ -118,7 +118,7 @@ func (b *toolsBody) Check(p *httpx.Problems) {
 	b.Knowledge.Value.Check(p)
 	b.HTTPRequest.Value.Check(p)
 	b.MCP.Value.Check(p)
-	p.Text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, voiceMost)
+	p.Text("tools.voice.voice", b.Voice.Value.Voice.Value, 0, maxVoice)
 	p.Visible("tools.voice.voice", b.Voice.Value.Voice.Value)
 }
 
@@ -160,7 +160,7 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null stands for all documents")
 	}
-	p.Count(path, len(ids), documentsMost)
+	p.Count(path, len(ids), maxDocuments)
 	seen := map[string]bool{}
 	for i, doc := range ids {
 		at := httpx.Element(path, i)
@@ -176,7 +176,7 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 
 func (b *httpBody) Check(p *httpx.Problems) {
 	const path = "tools.httpRequest.endpoints"
-	p.Count(path, len(b.Endpoints.Value), endpointsMost)
+	p.Count(path, len(b.Endpoints.Value), maxEndpoints)
 	seen := map[string]bool{}
 	for i := range b.Endpoints.Value {
 		b.Endpoints.Value[i].Check(p, httpx.Element(path, i), seen)
@@ -189,7 +189,7 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	if slices.Contains(ownTools, b.Name) {
 		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
 	}
-	p.Prose(at+".description", b.Description, toolDescriptionMost)
+	p.Prose(at+".description", b.Description, maxToolDescription)
 	if !slices.Contains(methods, b.Method) {
 		p.Add(at+".method", httpx.CodeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
 	}
@@ -215,8 +215,8 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 		p.Add(at, httpx.CodeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
 		return
 	}
-	if n := len(b.InputSchema); n > schemaMost {
-		p.Add(at, httpx.CodeTooLong, "must have at most %d bytes, not %d", schemaMost, n)
+	if n := len(b.InputSchema); n > maxSchema {
+		p.Add(at, httpx.CodeTooLong, "must have at most %d bytes, not %d", maxSchema, n)
 		return
 	}
 	if read["type"] != "object" {
@@ -252,7 +252,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 
 func (b *mcpBody) Check(p *httpx.Problems) {
 	const path = "tools.mcp.servers"
-	p.Count(path, len(b.Servers.Value), serversMost)
+	p.Count(path, len(b.Servers.Value), maxServers)
 	seen := map[string]bool{}
 	for i, s := range b.Servers.Value {
 		at := httpx.Element(path, i)
@@ -274,7 +274,7 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 }
 
 func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
-	p.Count(at, len(headers), headersMost)
+	p.Count(at, len(headers), maxHeaders)
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) { // the same request always gets the same answer
 		value, lower, here := headers[name], strings.ToLower(name), at+"."+name
@@ -287,8 +287,8 @@ func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 			p.Add(here, httpx.CodeDuplicate, "is given twice: case does not matter in names of headers")
 		case value == "":
 			p.Add(here, httpx.CodeTooShort, "must not be empty")
-		case len(value) > headerValueMost:
-			p.Add(here, httpx.CodeTooLong, "must have at most %d bytes", headerValueMost)
+		case len(value) > maxHeaderValue:
+			p.Add(here, httpx.CodeTooLong, "must have at most %d bytes", maxHeaderValue)
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
 			p.Add(here, httpx.CodeInvalidValue, "must not contain line breaks or control characters")
 		}

@@ -9,9 +9,9 @@ import (
 
 // Bounds of a widget's fields, in entries and characters.
 const (
-	originsMost   = 50
+	maxOrigins    = 50
 	identityLeast = 16
-	identityMost  = 256
+	maxIdentity   = 256
 
 	identitySecret = "widget.identitySecret"
 )
@@ -25,7 +25,7 @@ type widgetBody struct {
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
-		p.Text(identitySecret, *secret, identityLeast, identityMost)
+		p.Text(identitySecret, *secret, identityLeast, maxIdentity)
 	}
 }
 
@@ -46,7 +46,7 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.
 
 func checkOrigins(p *httpx.Problems, origins []string) {
 	const path = "widget.allowedOrigins"
-	p.Count(path, len(origins), originsMost)
+	p.Count(path, len(origins), maxOrigins)
 	for i, origin := range origins {
 		at := httpx.Element(path, i)
 		switch {

@@ -13,9 +13,9 @@ import (
 const (
 	hookSecretLeast = 8  // characters, of what sources give
 	ownSecretLeast  = 16 // of what people think of themselves
-	hookSecretMost  = 512
-	windowMost      = 3600 // seconds
-	keyTextMost     = 1000 // characters
+	maxHookSecret   = 512
+	maxWindow       = 3600 // seconds
+	maxKeyText      = 1000 // characters
 
 )
 
@@ -106,16 +106,16 @@ func (f *hookFields) Check(p *httpx.Problems) {
 		p.Name("name", f.Name.Value, httpx.MaxName)
 	}
 	if f.MessageTemplate.Set {
-		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.TemplateMost)
+		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.MaxTemplate)
 	}
-	p.Count("filter", len(f.Filter.Value), webhookin.FiltersMost)
+	p.Count("filter", len(f.Filter.Value), webhookin.MaxFilters)
 	if by := f.Coalesce.Value; by != nil {
-		p.Text("coalesce.key", by.Key, 1, keyTextMost)
-		if by.WindowSeconds < 1 || by.WindowSeconds > windowMost {
-			p.Add("coalesce.windowSeconds", httpx.CodeInvalidValue, "must be from 1 to %d", windowMost)
+		p.Text("coalesce.key", by.Key, 1, maxKeyText)
+		if by.WindowSeconds < 1 || by.WindowSeconds > maxWindow {
+			p.Add("coalesce.windowSeconds", httpx.CodeInvalidValue, "must be from 1 to %d", maxWindow)
 		}
-		if by.MaxWaitSeconds < by.WindowSeconds || by.MaxWaitSeconds > windowMost {
-			p.Add("coalesce.maxWaitSeconds", httpx.CodeInvalidValue, "must be from windowSeconds to %d", windowMost)
+		if by.MaxWaitSeconds < by.WindowSeconds || by.MaxWaitSeconds > maxWindow {
+			p.Add("coalesce.maxWaitSeconds", httpx.CodeInvalidValue, "must be from windowSeconds to %d", maxWindow)
 		}
 	}
 	_, faults := webhookin.NewRules(f.MessageTemplate.Value, f.filter(), f.coalesce())
@@ -147,7 +147,7 @@ func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	if source == domain.HookHMAC || source == domain.HookToken {
 		least = ownSecretLeast
 	}
-	p.Text("secret", secret, least, hookSecretMost)
+	p.Text("secret", secret, least, maxHookSecret)
 	if err := webhookin.CheckSecret(source, secret); err != nil {
 		p.Add("secret", httpx.CodeInvalidValue, "%s", err)
 	}

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	deliveryIDMost  = 255 // characters
+	maxDeliveryID   = 255 // characters
 	redeliveredMark = "~redelivered-"
-	redeliveredMost = 100 // times that a delivery may be delivered again
+	maxRedelivered  = 100 // times that a delivery may be delivered again
 	actionRedeliver = "redeliver"
 	testEvent       = "test"
 	testPayload     = `{"test":true,"text":"A test delivery."}`
@@ -219,7 +219,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 	event.Name, event.Answer = known.Event, nil
 	of := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
-	for n := 1; n <= redeliveredMost; n++ {
+	for n := 1; n <= maxRedelivered; n++ {
 		event.ID = redeliveredID(known.ID, n)
 		free, err := h.unseen(ctx, hook, event.ID)
 		if err != nil {
@@ -233,7 +233,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			return taken, err
 		}
 	}
-	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", redeliveredMost)
+	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", maxRedelivered)
 }
 
 // redeliveredID names the nth time that a delivery is delivered again. However often that is done in a row, it counts from the first.
@@ -242,7 +242,7 @@ func redeliveredID(of string, n int) string {
 		of = of[:at]
 	}
 	out := of + redeliveredMark + strconv.Itoa(n)
-	for utf8.RuneCountInString(out) > deliveryIDMost { // not reached: ids are shorter
+	for utf8.RuneCountInString(out) > maxDeliveryID { // not reached: ids are shorter
 		out = out[1:]
 	}
 	return out

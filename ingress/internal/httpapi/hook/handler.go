@@ -54,7 +54,7 @@ func New(deps Deps) *Handler {
 	h := &Handler{
 		Deps: deps, Small: transfer.Limiter{Policy: SmallDeliveries}, Medium: transfer.Limiter{Policy: MediumDeliveries},
 		Large:    transfer.Limiter{Policy: LargeDeliveries},
-		Unsigned: ratelimit.NewFailures(unsignedMost, unsignedWindow, time.Now),
+		Unsigned: ratelimit.NewFailures(maxUnsigned, unsignedWindow, time.Now),
 		intake: intake.Intake{
 			Agents: deps.AgentsDB, Log: deps.HooksDB, Limits: deps.Limits, Budgets: deps.Submitter, Dispatch: deps.Dispatch,
 			RunDeadline: deps.RunDeadline, Retention: deps.RetentionDefault,

@@ -88,7 +88,7 @@ func (h *Handler) createHook(c *gin.Context) {
 	}
 	stored, err := h.HooksDB.CreateHook(c.Request.Context(), hookdb.NewHook{
 		Hook: hook, OrganizationID: who.OrganizationID, SealedSecret: h.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, hook.ID)),
-		Most: h.MaxHooks,
+		Max: h.MaxHooks,
 	})
 	if err != nil {
 		httpx.Fail(c, err)

@@ -31,7 +31,7 @@ const (
 
 	// Deliveries that are not signed as they should be, of one address to one hook: enough for a source that was set up wrongly, and
 	// that it need not wait long once it is right; too few to guess at secrets.
-	unsignedMost   = 120
+	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 
 	// Deliveries of more than transfer.MediumBody that may come to an ingress at once: each is in memory as a whole. Senders that are not
@@ -187,8 +187,8 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 	if c.Request.Body == nil {
 		return nil, func() {}, nil
 	}
-	in, err := transfer.Receive(c, who, httpx.Permit{}, transfer.Step{All: &h.Small, Most: transfer.SmallBody},
-		transfer.Step{All: &h.Medium, Most: transfer.MediumBody}, transfer.Step{All: &h.Large, Most: MaxDelivery})
+	in, err := transfer.Receive(c, who, httpx.Permit{}, transfer.Step{All: &h.Small, Max: transfer.SmallBody},
+		transfer.Step{All: &h.Medium, Max: transfer.MediumBody}, transfer.Step{All: &h.Large, Max: MaxDelivery})
 	if err != nil {
 		return nil, nil, err
 	}

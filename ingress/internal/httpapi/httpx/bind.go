@@ -35,8 +35,8 @@ type Checked interface{ Check(p *Problems) }
 func Bind[T any](c *gin.Context) (T, error) { return BindUpTo[T](c, MaxBody) }
 
 // BindUpTo is bind for bodies of up to that many bytes.
-func BindUpTo[T any](c *gin.Context, most int64) (T, error) {
-	body, found, err := collectUpTo[T](c, most)
+func BindUpTo[T any](c *gin.Context, maximum int64) (T, error) {
+	body, found, err := collectUpTo[T](c, maximum)
 	if err == nil {
 		err = found.Err()
 	}
@@ -47,16 +47,16 @@ func BindUpTo[T any](c *gin.Context, most int64) (T, error) {
 // there is no body to check.
 func Collect[T any](c *gin.Context) (T, *Problems, error) { return collectUpTo[T](c, MaxBody) }
 
-func collectUpTo[T any](c *gin.Context, most int64) (T, *Problems, error) {
-	return collectBy[T](c, most, DecodeStrict)
+func collectUpTo[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
+	return collectBy[T](c, maximum, DecodeStrict)
 }
 
 // CollectOpen is collect for bodies of others' protocols: see decodeOpen.
-func CollectOpen[T any](c *gin.Context, most int64) (T, *Problems, error) {
-	return collectBy[T](c, most, DecodeOpen)
+func CollectOpen[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
+	return collectBy[T](c, maximum, DecodeOpen)
 }
 
-func collectBy[T any](c *gin.Context, most int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
+func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)
 	if !ok {
@@ -68,7 +68,7 @@ func collectBy[T any](c *gin.Context, most int64, decode func([]byte, any, *Prob
 			buffers.Put(buf)
 		}
 	}()
-	if err := ReadBody(c, buf, most); err != nil {
+	if err := ReadBody(c, buf, maximum); err != nil {
 		return body, nil, err
 	}
 	found := &Problems{}
@@ -84,7 +84,7 @@ func collectBy[T any](c *gin.Context, most int64, decode func([]byte, any, *Prob
 var buffers sync.Pool // of *bytes.Buffer
 
 // ReadBody reads a body of JSON into buf.
-func ReadBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
+func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {
 		return apierr.Invalid(BodyPath, CodeRequired, "a JSON body is required")
@@ -92,10 +92,10 @@ func ReadBody(c *gin.Context, buf *bytes.Buffer, most int64) error {
 	if !IsJSON(req.Header) {
 		return NotJSON()
 	}
-	if req.ContentLength > most {
-		return TooLarge(most)
+	if req.ContentLength > maximum {
+		return TooLarge(maximum)
 	}
-	return readInto(c, buf, most)
+	return readInto(c, buf, maximum)
 }
 
 // NotJSON is the refusal of a body that is no JSON.
@@ -105,8 +105,8 @@ func NotJSON() error {
 }
 
 // TooLarge is the refusal of a body that has more bytes than it may.
-func TooLarge(most int64) error {
-	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", most)
+func TooLarge(maximum int64) error {
+	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", maximum)
 }
 
 // IsJSON reports whether a body says of itself that it is JSON in UTF-8, and not compressed.

@@ -25,7 +25,7 @@ type demoBudget struct {
 }
 
 // check refuses a new run if all runs of the day have spent that many tokens.
-func (b *demoBudget) check(ctx context.Context, most int64, now time.Time) error {
+func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.at) >= demoSpendAge {
@@ -35,7 +35,7 @@ func (b *demoBudget) check(ctx context.Context, most int64, now time.Time) error
 		}
 		b.known, b.at = tokens, now
 	}
-	if b.known < most {
+	if b.known < maximum {
 		return nil
 	}
 	e := apierr.New(apierr.BudgetExceeded, "the demo has used up what it may spend in a day; log in or use an API key")

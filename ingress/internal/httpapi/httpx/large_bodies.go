@@ -16,7 +16,7 @@ import (
 // LargeBodies gives slots to bodies of more than MaxBody bytes, which are in memory several times while their run is accepted.
 type LargeBodies interface {
 	// Receive takes a slot for the rest of a request's body. leave gives it back.
-	Receive(c *gin.Context, most int64) (body io.Reader, leave func(), err error)
+	Receive(c *gin.Context, maximum int64) (body io.Reader, leave func(), err error)
 }
 
 // MessageBody returns how many bytes of JSON a caller may send where a message is sent. Visitors of widgets and of the demo need no
@@ -43,21 +43,21 @@ func BodyDone(c *gin.Context) {
 }
 
 // readInto reads a request's body of at most so many bytes into buf. A body of more than MaxBody bytes takes a slot first.
-func readInto(c *gin.Context, buf *bytes.Buffer, most int64) error {
+func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
-	req.Body = http.MaxBytesReader(c.Writer, req.Body, most)
+	req.Body = http.MaxBytesReader(c.Writer, req.Body, maximum)
 	if req.ContentLength <= MaxBody { // a chunked body, of -1, tells its length at its end
 		n, err := io.CopyN(buf, req.Body, MaxBody)
 		if errors.Is(err, io.EOF) || err == nil && n == req.ContentLength {
 			return nil
 		}
 		if err != nil {
-			return brokenOff(err, most)
+			return brokenOff(err, maximum)
 		}
 	}
 	from, all := io.Reader(req.Body), StateOf(c).LargeBodies
-	if most > MaxBody && all != nil {
-		rest, leave, err := all.Receive(c, most)
+	if maximum > MaxBody && all != nil {
+		rest, leave, err := all.Receive(c, maximum)
 		if err != nil {
 			return err
 		}
@@ -65,18 +65,18 @@ func readInto(c *gin.Context, buf *bytes.Buffer, most int64) error {
 	}
 	buf.Grow(int(max(0, req.ContentLength-int64(buf.Len()))) + bytes.MinRead)
 	_, err := buf.ReadFrom(from)
-	return brokenOff(err, most)
+	return brokenOff(err, maximum)
 }
 
 // brokenOff returns the refusal of a body that could not be read, or nil if err is nil.
-func brokenOff(err error, most int64) error {
+func brokenOff(err error, maximum int64) error {
 	_, tooMuch := errors.AsType[*http.MaxBytesError](err)
 	_, coded := errors.AsType[*apierr.Error](err)
 	switch {
 	case err == nil, coded:
 		return err
 	case tooMuch:
-		return TooLarge(most)
+		return TooLarge(maximum)
 	default:
 		return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
 	}

@@ -59,18 +59,18 @@ func NewLimiter(
 
 // TakeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
 func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
-	credential := stream.Seat{Name: "credential:" + who.Credential, Most: l.StreamsPerCredential}
+	credential := stream.Seat{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
-		credential = stream.Seat{Name: "demo:" + who.DemoClient, Most: demoStreams}
+		credential = stream.Seat{Name: "demo:" + who.DemoClient, Max: demoStreams}
 	}
-	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Most: l.StreamsPerOrganization}
+	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
 	seats := []stream.Seat{credential, organization}
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
-		seats = append(seats, stream.Seat{Name: "address:" + who.Client, Most: l.ConnectionsPerAddress})
+		seats = append(seats, stream.Seat{Name: "address:" + who.Client, Max: l.ConnectionsPerAddress})
 	}
 	if who.Visitor.ID != "" {
-		seats[0].Most = visitorStreams
-		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Most: addressStreams})
+		seats[0].Max = visitorStreams
+		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
 	}
 	switch full := l.seats.Take(seats...); {
 	case full == nil:

@@ -109,7 +109,7 @@ func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			// There are 160 answers of 6 ms before it, and half a second for each 4 MiB that it has read before.
-			if waited, most := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > most {
+			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
 			<-time.After(20 * time.Millisecond)

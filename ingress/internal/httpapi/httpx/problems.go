@@ -58,7 +58,7 @@ func (p *Problems) Has(field string) bool {
 
 // Text checks that a text has between least and most characters, in Unicode code points. Bodies are UTF-8 by
 // then, but headers may hold any bytes, and the database takes no others.
-func (p *Problems) Text(field, value string, least, most int) {
+func (p *Problems) Text(field, value string, least, maximum int) {
 	n := utf8.RuneCountInString(value)
 	switch {
 	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
@@ -67,22 +67,22 @@ func (p *Problems) Text(field, value string, least, most int) {
 		p.Add(field, CodeTooShort, "must not be empty")
 	case n < least:
 		p.Add(field, CodeTooShort, "must have at least %d characters", least)
-	case n > most:
-		p.Add(field, CodeTooLong, "must have at most %d characters, not %d", most, n)
+	case n > maximum:
+		p.Add(field, CodeTooLong, "must have at most %d characters, not %d", maximum, n)
 	}
 }
 
 // Name is text for a name or an address that people read beside others: it must look like what it is, so nothing in it
 // may be invisible, change the order of the text, or end the line, and it is not blank.
-func (p *Problems) Name(field, value string, most int) {
-	p.Text(field, value, 1, most)
+func (p *Problems) Name(field, value string, maximum int) {
+	p.Text(field, value, 1, maximum)
 	p.fault(field, value)
 }
 
 // Prose is text of at most that many characters, of several lines. No other character in it is invisible or changes the
 // order of the text.
-func (p *Problems) Prose(field, value string, most int) {
-	p.Text(field, value, 0, most)
+func (p *Problems) Prose(field, value string, maximum int) {
+	p.Text(field, value, 0, maximum)
 	p.Visible(field, strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(value))
 }
 
@@ -108,9 +108,9 @@ func (p *Problems) fault(field, value string) {
 }
 
 // Count checks that a list has at most that many entries.
-func (p *Problems) Count(field string, n, most int) {
-	if n > most {
-		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", most, n)
+func (p *Problems) Count(field string, n, maximum int) {
+	if n > maximum {
+		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", maximum, n)
 	}
 }
 

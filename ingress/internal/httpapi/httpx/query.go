@@ -88,9 +88,9 @@ func sortedNames(values url.Values) []string {
 
 // truncateName shortens a name that a caller made up.
 func truncateName(name string) string {
-	const most = 64
-	if len(name) > most {
-		return strings.ToValidUTF8(name[:most], "") + "…"
+	const maximum = 64
+	if len(name) > maximum {
+		return strings.ToValidUTF8(name[:maximum], "") + "…"
 	}
 	return name
 }

@@ -215,11 +215,11 @@ func TestOpenStreamsAreCounted(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		who  domain.Caller
-		most int
-		says string
+		who     domain.Caller
+		maximum int
+		says    string
 	}{{key, 12, "credential"}, {other, 2, "organization"}, {visitor, demoStreams, "credential"}, {guest("ada"), visitorStreams, "credential"}} {
-		for range tc.most {
+		for range tc.maximum {
 			if _, err := a.TakeSeats(tc.who); err != nil {
 				t.Fatal(err)
 			}

@@ -18,8 +18,8 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentBodyMost is how many bytes a document sent as JSON may take: those of the largest one in base64, and some.
-const DocumentBodyMost = 28 << 20
+// MaxDocumentBody is how many bytes a document sent as JSON may take: those of the largest one in base64, and some.
+const MaxDocumentBody = 28 << 20
 
 // documentFields are what a body says of a document. Of content, contentBase64 and url there may be one.
 type documentFields struct {
@@ -173,8 +173,8 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
-	in, err := transfer.Receive(c, transfer.OwnerOf(c), h.Permit(c), transfer.Step{All: &h.Small, Most: transfer.SmallBody},
-		transfer.Step{All: &h.MediumTexts, Most: transfer.MediumBody}, transfer.Step{All: &h.Texts, Most: DocumentBodyMost})
+	in, err := transfer.Receive(c, transfer.OwnerOf(c), h.Permit(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
+		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {
 		return body, nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 // Bounds of what is said of documents, in characters and entries.
 const (
-	documentNameMost = 255
-	mimeTypeMost     = 255
+	maxDocumentName = 255
+	maxMIMEType     = 255
 
 	namelessDocument = "document"
 	octetStream      = "application/octet-stream"
@@ -33,7 +33,7 @@ func documentName(p *httpx.Problems, at, name string) string {
 	if name = domain.CleanName(name, len(name)); name == "" {
 		return namelessDocument
 	}
-	p.Text(at, name, 1, documentNameMost)
+	p.Text(at, name, 1, maxDocumentName)
 	return name
 }
 
@@ -62,7 +62,7 @@ func documentType(p *httpx.Problems, at, said, name, other string) string {
 		return other
 	}
 	media, parameters, err := mime.ParseMediaType(said)
-	if err != nil || !strings.Contains(media, "/") || len(said) > mimeTypeMost {
+	if err != nil || !strings.Contains(media, "/") || len(said) > maxMIMEType {
 		p.Add(at, httpx.CodeInvalidValue, "must be a media type, such as application/pdf")
 		return ""
 	}

@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// DocumentMost is how many bytes a document may have.
-	DocumentMost     = 20 << 20 // bytes of a document
-	formFilesMost    = 20
-	formPartsMost    = 64
-	formHeaderMost   = 8 << 10  // bytes of a part's header; a little more is read ahead
-	formMetadataMost = 64 << 10 // bytes
-	// FormMost is how many bytes a form with documents may have.
-	FormMost = formFilesMost*DocumentMost + 1<<20
+	// MaxDocument is how many bytes a document may have.
+	MaxDocument     = 20 << 20 // bytes of a document
+	maxFormFiles    = 20
+	maxFormParts    = 64
+	maxFormHeader   = 8 << 10  // bytes of a part's header; a little more is read ahead
+	maxFormMetadata = 64 << 10 // bytes
+	// MaxForm is how many bytes a form with documents may have.
+	MaxForm = maxFormFiles*MaxDocument + 1<<20
 	// Of a form that is refused so much more is read, to report what else is wrong with it.
-	formRestMost = 1 << 20
-	boundaryMost = 70 // RFC 2046
+	maxFormRest = 1 << 20
+	maxBoundary = 70 // RFC 2046
 
 	partFile     = "file"
 	partMetadata = "metadata"
@@ -40,7 +40,7 @@ const (
 type documentForm struct {
 	in     *transfer.Upload
 	parts  *multipart.Reader
-	most   int // files
+	limit  int // files
 	keep   func(content io.Reader) (blobdb.Upload, error)
 	found  httpx.Problems
 	unread int64 // bytes that may still be read once something is wrong
@@ -53,16 +53,16 @@ type documentForm struct {
 
 // newDocumentForm opens the form that in is, by the request's Content-Type.
 func newDocumentForm(
-	in *transfer.Upload, contentType string, most int, keep func(io.Reader) (blobdb.Upload, error),
+	in *transfer.Upload, contentType string, limit int, keep func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	boundary := parameters["boundary"]
 	printable := strings.IndexFunc(boundary, func(r rune) bool { return r < ' ' || r > '~' }) < 0
-	if err != nil || boundary == "" || len(boundary) > boundaryMost || !printable || strings.HasSuffix(boundary, " ") {
+	if err != nil || boundary == "" || len(boundary) > maxBoundary || !printable || strings.HasSuffix(boundary, " ") {
 		return nil, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue,
-			"the Content-Type must name the boundary, of 1 to %d characters", boundaryMost)
+			"the Content-Type must name the boundary, of 1 to %d characters", maxBoundary)
 	}
-	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), most: most, keep: keep, unread: formRestMost}, nil
+	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, keep: keep, unread: maxFormRest}, nil
 }
 
 // read takes all parts of the form. Its error lists every fault that it met.
@@ -79,8 +79,8 @@ func (f *documentForm) read() error {
 			}
 			return f.broken()
 		}
-		if n == formPartsMost {
-			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form may have %d parts at most", formPartsMost)
+		if n == maxFormParts {
+			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form may have %d parts at most", maxFormParts)
 			return f.found.Err()
 		}
 		if err := f.take(part); err != nil {
@@ -95,7 +95,7 @@ func (f *documentForm) read() error {
 
 // next goes to the next part, whose header may have so many bytes. The part before was read to its end.
 func (f *documentForm) next() (*multipart.Part, error) {
-	f.in.Allow(formHeaderMost)
+	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()
 	f.in.Allow(transfer.AnyBytes)
 	return part, err
@@ -155,17 +155,17 @@ func (f *documentForm) skip(part io.Reader) error {
 
 // at is what problems call the nth file.
 func (f *documentForm) at(n int) string {
-	if f.most == 1 {
+	if f.limit == 1 {
 		return partFile
 	}
 	return httpx.Element(partFile, n)
 }
 
 func (f *documentForm) tooMany() string {
-	if f.most == 1 {
+	if f.limit == 1 {
 		return "may come once: a document has one content"
 	}
-	return fmt.Sprintf("may come %d times at most", f.most)
+	return fmt.Sprintf("may come %d times at most", f.limit)
 }
 
 // misnamed reports whether the header of a part cannot be read for a control character in the name of its file.
@@ -183,7 +183,7 @@ func misnamed(err error) bool {
 
 func (f *documentForm) takeFile(part *multipart.Part) error {
 	at := f.at(f.seen)
-	if f.seen++; f.seen > f.most {
+	if f.seen++; f.seen > f.limit {
 		f.found.Add(partFile, httpx.CodeTooLong, "%s", f.tooMany())
 		return f.skip(part)
 	}
@@ -226,7 +226,7 @@ func fileName(part *multipart.Part) string {
 }
 
 func documentTooLarge(at string) error {
-	e := apierr.New(apierr.PayloadTooLarge, "%s: a document may have %d bytes at most", at, DocumentMost)
+	e := apierr.New(apierr.PayloadTooLarge, "%s: a document may have %d bytes at most", at, MaxDocument)
 	e.Fields = []apierr.Field{{Field: at, Code: httpx.CodeTooLong, Message: "may have 20971520 bytes at most"}}
 	return e
 }
@@ -237,12 +237,12 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		return f.skip(part)
 	}
 	f.told = true
-	text, err := io.ReadAll(io.LimitReader(part, formMetadataMost+1))
+	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
 		return f.broken()
 	}
-	if len(text) > formMetadataMost {
-		f.found.Add(partMetadata, httpx.CodeTooLong, "may have %d bytes at most", formMetadataMost)
+	if len(text) > maxFormMetadata {
+		f.found.Add(partMetadata, httpx.CodeTooLong, "may have %d bytes at most", maxFormMetadata)
 		return f.skip(part)
 	}
 	inner := &httpx.Problems{}

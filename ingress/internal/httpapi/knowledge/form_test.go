@@ -45,7 +45,7 @@ func TestNamesOfFiles(t *testing.T) {
 		"filename=\"a\x1bb\"":                            "! file[0]:invalid_value",
 		"filename=\"a\"\r\nX-Part: a\x00":                "! body:invalid_value",
 	} {
-		form := formIn("--b\r\nContent-Disposition: form-data; name=\"file\"; "+disposition+"\r\n\r\nx\r\n--b--", "b", formFilesMost)
+		form := formIn("--b\r\nContent-Disposition: form-data; name=\"file\"; "+disposition+"\r\n\r\nx\r\n--b--", "b", maxFormFiles)
 		var got string
 		if err := form.read(); err != nil {
 			got = "! " + wrongIn(t, err)
@@ -59,24 +59,24 @@ func TestNamesOfFiles(t *testing.T) {
 }
 
 // formIn is a form whose contents are kept nowhere.
-func formIn(body, boundary string, most int) *documentForm {
-	form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, most)
+func formIn(body, boundary string, limit int) *documentForm {
+	form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, limit)
 	if err != nil {
 		panic(err) // the tests name good boundaries
 	}
 	return form
 }
 
-func formOfType(body, contentType string, most int) (*documentForm, error) {
+func formOfType(body, contentType string, limit int) (*documentForm, error) {
 	from := &transfer.Limiter{Policy: transfer.Documents}
 	place, err := from.Enter(transfer.Owner{Credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
 		panic(err) // the first one always gets one
 	}
 	in := &transfer.Upload{Body: strings.NewReader(body), From: place, Allowed: transfer.AnyBytes}
-	return newDocumentForm(in, contentType, most, func(content io.Reader) (blobdb.Upload, error) {
+	return newDocumentForm(in, contentType, limit, func(content io.Reader) (blobdb.Upload, error) {
 		n, err := io.Copy(io.Discard, content)
-		if n > DocumentMost {
+		if n > MaxDocument {
 			err = blobdb.ErrTooLarge
 		}
 		return blobdb.Upload{Bytes: n}, err
@@ -187,7 +187,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 		"a boundary in a file":  {part(`name="file"`, "--b-\n--bb\r\nb--\r\n-- b") + end, ""},
 		"20 files and metadata": {strings.Repeat(file, 20) + tell(`{}`) + end, ""},
 	} {
-		got, form := "", formIn(tc.body, "b", formFilesMost)
+		got, form := "", formIn(tc.body, "b", maxFormFiles)
 		if err := form.read(); err != nil {
 			got = wrongIn(t, err)
 		}

@@ -21,7 +21,7 @@ func FuzzUpload(f *testing.F) {
 	f.Add("", "")
 	f.Add("b; boundary*0=c", strings.Repeat("--b\r\n\r\n", 100))
 	f.Fuzz(func(t *testing.T, boundary, body string) {
-		form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, formFilesMost)
+		form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, maxFormFiles)
 		if err == nil {
 			err = form.read()
 		}
@@ -37,14 +37,14 @@ func FuzzUpload(f *testing.F) {
 			}
 			return
 		}
-		if len(form.files) == 0 || len(form.files) > formFilesMost || len(form.metadata) > httpx.MaxMetadata {
+		if len(form.files) == 0 || len(form.files) > maxFormFiles || len(form.metadata) > httpx.MaxMetadata {
 			t.Errorf("%d files, %d names", len(form.files), len(form.metadata))
 		}
 		for _, doc := range form.files {
 			strange := func(r rune) bool {
 				return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == '/' || r == '\\'
 			}
-			if n := utf8.RuneCountInString(doc.Name); n < 1 || n > documentNameMost || !utf8.ValidString(doc.Name) || strings.ContainsFunc(doc.Name, strange) {
+			if n := utf8.RuneCountInString(doc.Name); n < 1 || n > maxDocumentName || !utf8.ValidString(doc.Name) || strings.ContainsFunc(doc.Name, strange) {
 				t.Errorf("the name %q", doc.Name)
 			}
 			if doc.Content == nil || doc.Content.Bytes == 0 || doc.MIMEType == "" || len(doc.MIMEType) > 1000 || strings.ContainsFunc(doc.MIMEType, unicode.IsControl) {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	documentPagesMost = 1_000_000   // that a query can name
-	chunksMost        = 100_000_000 // the same
-	// PagePassagesMost is how many passages of a page are shown: about half a million characters.
+	maxDocumentPages = 1_000_000   // that a query can name
+	maxChunks        = 100_000_000 // the same
+	// MaxPagePassages is how many passages of a page are shown: about half a million characters.
 	// A sheet may be one page with all of a document's text.
-	PagePassagesMost = 500
+	MaxPagePassages = 500
 	// A document's content is replaced and deleted under the same id: whoever has it asks again each time.
 	documentCaching = "private, no-cache, no-transform"
 )
@@ -56,8 +56,8 @@ func askedOf(c *gin.Context, found *httpx.Problems) (asked documentAsked) {
 		}
 		asked.content = true
 	}
-	asked.page = numbered(c, found, "page", 1, documentPagesMost)
-	asked.chunk = numbered(c, found, "chunk", 0, chunksMost)
+	asked.page = numbered(c, found, "page", 1, maxDocumentPages)
+	asked.chunk = numbered(c, found, "chunk", 0, maxChunks)
 	if asked.page != nil && asked.content {
 		found.Add("page", httpx.CodeConflict, "cannot come with content: name one part of the document")
 	}
@@ -68,14 +68,14 @@ func askedOf(c *gin.Context, found *httpx.Problems) (asked documentAsked) {
 }
 
 // numbered reads a parameter that is a whole number; nil when it is not given.
-func numbered(c *gin.Context, found *httpx.Problems, name string, least, most int) *int {
+func numbered(c *gin.Context, found *httpx.Problems, name string, least, limit int) *int {
 	text, given := httpx.QueryValue(c, name, found)
 	if !given {
 		return nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < least || n > most || strconv.Itoa(n) != text {
-		found.Add(name, httpx.CodeInvalidValue, "must be a whole number from %d to %d", least, most)
+	if err != nil || n < least || n > limit || strconv.Itoa(n) != text {
+		found.Add(name, httpx.CodeInvalidValue, "must be a whole number from %d to %d", least, limit)
 	}
 	return &n
 }
@@ -161,12 +161,12 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
 	org := httpx.Caller(c).OrganizationID
-	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, PagePassagesMost+1)
+	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, MaxPagePassages+1)
 	if err != nil {
 		return shown, err
 	}
-	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > PagePassagesMost}
-	passages = passages[:min(len(passages), PagePassagesMost)]
+	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > MaxPagePassages}
+	passages = passages[:min(len(passages), MaxPagePassages)]
 	shown.Text, shown.Passages = textOf(passages), shownPassages(passages)
 	return shown, nil
 }

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	soughtMost        = 1_000 // characters of what is searched for
+	maxSought         = 1_000 // characters of what is searched for
 	foundDefault      = 10
-	foundMost         = 50
-	searchedMost      = 100 // documents that a search can name
+	maxFound          = 50
+	maxSearched       = 100 // documents that a search can name
 	searchTime        = 10 * time.Second
 	searchRetry       = 2 * time.Second
 	searchUnavailable = "documents cannot be searched right now"
@@ -81,15 +81,15 @@ func searchAsked(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 	r := contract.SearchRequest{Limit: foundDefault}
 	var given bool
 	if r.Query, given = httpx.QueryValue(c, "query", found); given {
-		found.Text("query", r.Query, 1, soughtMost)
+		found.Text("query", r.Query, 1, maxSought)
 		if strings.TrimSpace(r.Query) == "" {
 			found.Add("query", httpx.CodeTooShort, "must not be empty")
 		}
 	}
 	if text, limited := httpx.QueryValue(c, "limit", found); limited {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > foundMost || strconv.Itoa(n) != text {
-			found.Add("limit", httpx.CodeInvalidValue, "must be a whole number from 1 to %d", foundMost)
+		if err != nil || n < 1 || n > maxFound || strconv.Itoa(n) != text {
+			found.Add("limit", httpx.CodeInvalidValue, "must be a whole number from 1 to %d", maxFound)
 		}
 		r.Limit = n
 	}
@@ -100,7 +100,7 @@ func searchAsked(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 
 func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	seen := map[string]bool{}
-	for i, documentID := range ids[:min(len(ids), searchedMost)] {
+	for i, documentID := range ids[:min(len(ids), maxSearched)] {
 		switch at := httpx.Element("documentId", i); {
 		case !id.Valid(id.Document, documentID):
 			found.Add(at, httpx.CodeInvalidValue, "must be a document's id")
@@ -109,7 +109,7 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 		}
 		seen[documentID] = true
 	}
-	found.Count("documentId", len(ids), searchedMost)
+	found.Count("documentId", len(ids), maxSearched)
 	return ids
 }
 

@@ -63,7 +63,7 @@ func (h *Handler) addDocuments(c *gin.Context) {
 // documentsSent reads the documents of a request. leave must be called when they are stored.
 func (h *Handler) documentsSent(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
 	if httpx.IsForm(c.Request.Header) {
-		form, leave, err := h.readDocumentForm(c, formFilesMost)
+		form, leave, err := h.readDocumentForm(c, maxFormFiles)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -85,16 +85,16 @@ func (h *Handler) documentsSent(c *gin.Context) (docs []knowledgedb.NewDocument,
 }
 
 // readDocumentForm takes a form with up to most files, whose contents are kept as they come.
-func (h *Handler) readDocumentForm(c *gin.Context, most int) (form *documentForm, leave func(), err error) {
+func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentForm, leave func(), err error) {
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
 	in, err := transfer.Receive(c, transfer.OwnerOf(c), h.Permit(c),
-		transfer.Step{All: &h.Small, Most: transfer.SmallBody}, transfer.Step{All: &h.Uploads, Most: FormMost})
+		transfer.Step{All: &h.Small, Max: transfer.SmallBody}, transfer.Step{All: &h.Uploads, Max: MaxForm})
 	if err != nil {
 		return nil, nil, err
 	}
-	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), most, h.keeper(c))
+	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), limit, h.keeper(c))
 	if err == nil {
 		err = form.read()
 	}
@@ -127,7 +127,7 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 func (h *Handler) keeper(c *gin.Context) func(io.Reader) (blobdb.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
 	return func(content io.Reader) (blobdb.Upload, error) {
-		return h.BlobsDB.Upload(ctx, org, content, DocumentMost)
+		return h.BlobsDB.Upload(ctx, org, content, MaxDocument)
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-const toolsMost = 200 // agents that are listed as tools: clients show models all of them
+const maxTools = 200 // agents that are listed as tools: clients show models all of them
 
 // Deps is what the handler of MCP needs.
 type Deps struct {
@@ -124,7 +124,7 @@ func (t *callable) coded(err error) error {
 // List gives the newest agents of the organization that people may chat with.
 func (t *callable) List(context.Context) ([]agenttools.Agent, error) {
 	//nolint:contextcheck // the request's ends with its client, the SDK's does not
-	known, err := t.h.AgentsDB.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, toolsMost)
+	known, err := t.h.AgentsDB.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, maxTools)
 	if err != nil {
 		t.out.instead = t.coded(err)
 		return nil, t.out.instead

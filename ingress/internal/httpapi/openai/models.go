@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	modelsMost    = 1_000    // that are listed: the protocol has no pages here
+	maxModels     = 1_000    // that are listed: the protocol has no pages here
 	templateOwner = "parley" // who owns templates
 )
 
 // listModels is GET /v1/models: the newest agents that people may chat with.
 func (h *Handler) listModels(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
-	agents, err := h.AgentsDB.CallableAgents(c.Request.Context(), org, domain.CallerUser, modelsMost)
+	agents, err := h.AgentsDB.CallableAgents(c.Request.Context(), org, domain.CallerUser, maxModels)
 	if err != nil {
 		httpx.Fail(c, err)
 		return

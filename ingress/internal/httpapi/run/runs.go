@@ -258,7 +258,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 
 const (
 	actionCancel = "cancel"
-	toolCallMost = 1_000 // characters of a tool call's id
+	maxToolCall  = 1_000 // characters of a tool call's id
 )
 
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
@@ -267,7 +267,7 @@ var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUn
 func toolCallOf(c *gin.Context, found *httpx.Problems) string {
 	callID, given := httpx.QueryValue(c, "toolCallId", found)
 	if given {
-		found.Text("toolCallId", callID, 1, toolCallMost)
+		found.Text("toolCallId", callID, 1, maxToolCall)
 	} else {
 		found.Add("toolCallId", httpx.CodeRequired, "the query must name the call that the run waits for")
 	}

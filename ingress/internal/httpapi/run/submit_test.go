@@ -10,12 +10,12 @@ import (
 // A malformed Prefer is ignored, as RFC 7240 says.
 func TestPreferredWait(t *testing.T) {
 	t.Parallel()
-	const most = 55 * time.Second
-	a := &Handler{Deps{WaitDefault: most}}
+	const maximum = 55 * time.Second
+	a := &Handler{Deps{WaitDefault: maximum}}
 	for prefer, want := range map[string]time.Duration{
-		"": most, "wait=10": 10 * time.Second, `wait="7"`: 7 * time.Second, "WAIT = 3 ; x=y": 3 * time.Second, "wait=-1": most, "wait=x": most, "wait=": most, "wait": most,
-		"wait=1e3": most, "wait=99999999999999999999": most, "wait=0": 0, "respond-async": 0, "respond-async, wait=5": 0, "wait=2, wait=9": 2 * time.Second,
-		`foo="a, wait=3"`: most, `foo="a, wait=3", wait=4`: 4 * time.Second, "return=minimal; wait=3": most, ",,;=": most, "wait=+5": most,
+		"": maximum, "wait=10": 10 * time.Second, `wait="7"`: 7 * time.Second, "WAIT = 3 ; x=y": 3 * time.Second, "wait=-1": maximum, "wait=x": maximum, "wait=": maximum, "wait": maximum,
+		"wait=1e3": maximum, "wait=99999999999999999999": maximum, "wait=0": 0, "respond-async": 0, "respond-async, wait=5": 0, "wait=2, wait=9": 2 * time.Second,
+		`foo="a, wait=3"`: maximum, `foo="a, wait=3", wait=4`: 4 * time.Second, "return=minimal; wait=3": maximum, ",,;=": maximum, "wait=+5": maximum,
 	} {
 		if got := a.preferredWait(http.Header{"Prefer": {prefer}}); got != want {
 			t.Errorf("%q is a wait of %v, want %v", prefer, got, want)

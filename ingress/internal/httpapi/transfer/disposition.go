@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	savedMost     = 255 // bytes that a name may have where files are saved
-	extensionMost = 16  // of which so many stay at its end
-	nameless      = "file"
+	maxSaved     = 255 // bytes that a name may have where files are saved
+	maxExtension = 16  // of which so many stay at its end
+	nameless     = "file"
 )
 
 // disposition says what is to be done with a file, and what it is called when it is saved. Programs that anybody wrote
@@ -38,14 +38,14 @@ func savedName(name string) string {
 	if strings.Trim(name, ". ") == "" {
 		return nameless
 	}
-	if len(name) <= savedMost {
+	if len(name) <= maxSaved {
 		return name
 	}
 	extension := path.Ext(name)
-	if len(extension) > extensionMost {
+	if len(extension) > maxExtension {
 		extension = ""
 	}
-	cut := savedMost - len(extension)
+	cut := maxSaved - len(extension)
 	for !utf8.RuneStart(name[cut]) {
 		cut--
 	}

@@ -76,7 +76,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 		every time.Duration // and then nothing for so long
 		whole bool
 		least time.Duration
-		most  time.Duration
+		limit time.Duration
 	}{
 		"16 KiB a second":       {32 << 10, 2 * time.Second, true, 250 * time.Second, 256 * time.Second},
 		"8 KiB a second":        {16 << 10, 2 * time.Second, false, 110 * time.Second, 130 * time.Second},
@@ -91,7 +91,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 				n, _ := io.ReadFull(client, piece)
 				got.Write(piece[:n])
 			}
-			if d := <-took; d < tc.least || d > tc.most {
+			if d := <-took; d < tc.least || d > tc.limit {
 				t.Errorf("%s took %s", name, d)
 			}
 			if !tc.whole {

@@ -84,27 +84,27 @@ type progress struct {
 func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	p, most := &Slot{Owner: who, network: who.network(), all: d, conn: conn, began: time.Now()}, d.Bounds
+	p, limit := &Slot{Owner: who, network: who.network(), all: d, conn: conn, began: time.Now()}, d.Bounds
 	if who.Stranger {
-		most = d.Strangers
+		limit = d.Strangers
 	}
 	has, newcomer := d.holdings(p)
-	if has.PerAddress >= most.PerAddress {
+	if has.PerAddress >= limit.PerAddress {
 		return nil, httpx.RateLimited(httpx.SeatWait, "this client address is "+d.Doing)
 	}
-	if has.PerCredential >= most.PerCredential {
+	if has.PerCredential >= limit.PerCredential {
 		if !d.displaceStranger(p, ofCredential) {
 			return nil, httpx.RateLimited(httpx.SeatWait, "this credential is "+d.Doing)
 		}
 		has, newcomer = d.holdings(p)
 	}
-	if has.PerOrganization >= most.PerOrganization {
+	if has.PerOrganization >= limit.PerOrganization {
 		if !d.displaceStranger(p, ofOrganization) {
 			return nil, httpx.RateLimited(httpx.SeatWait, "this organization is "+d.Doing)
 		}
 		has, newcomer = d.holdings(p)
 	}
-	taken := max(float64(has.AtOnce)/float64(most.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
+	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), everybody, ofOrganization) {
 		return nil, d.busy()
 	}

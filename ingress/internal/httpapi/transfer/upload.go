@@ -33,8 +33,8 @@ func LimitArrival(conn *http.ResponseController, until time.Time) {
 
 // Step is where a body has its slot until it has Most bytes.
 type Step struct {
-	All  *Limiter
-	Most int64
+	All *Limiter
+	Max int64
 }
 
 // Upload is a body as it comes: for as long as it has its slot, its client sends fast enough and its credential holds. As it grows it goes
@@ -54,11 +54,11 @@ type Upload struct {
 // Receive takes a slot for the request's body, for as long as the permit holds. A body whose length is known begins at the step that it
 // fits, others at the first one; none may have more bytes than the last step takes. The slot must be left.
 func Receive(c *gin.Context, who Owner, may httpx.Permit, steps ...Step) (*Upload, error) {
-	length, most := c.Request.ContentLength, steps[len(steps)-1].Most
-	if length > most {
-		return nil, httpx.TooLarge(most)
+	length, limit := c.Request.ContentLength, steps[len(steps)-1].Max
+	if length > limit {
+		return nil, httpx.TooLarge(limit)
 	}
-	for length > steps[0].Most {
+	for length > steps[0].Max {
 		steps = steps[1:]
 	}
 	if length >= 0 {
@@ -69,8 +69,8 @@ func Receive(c *gin.Context, who Owner, may httpx.Permit, steps ...Step) (*Uploa
 		return nil, err
 	}
 	return &Upload{
-		Body: http.MaxBytesReader(c.Writer, c.Request.Body, most), From: from, ctx: c.Request.Context(), steps: steps[1:],
-		edge: steps[0].Most, may: may, Allowed: AnyBytes,
+		Body: http.MaxBytesReader(c.Writer, c.Request.Body, limit), From: from, ctx: c.Request.Context(), steps: steps[1:],
+		edge: steps[0].Max, may: may, Allowed: AnyBytes,
 	}, nil
 }
 
@@ -85,7 +85,7 @@ func (r *Upload) climb() error {
 		return err
 	}
 	r.Leave()
-	r.From, r.steps, r.edge, r.until = from, r.steps[1:], next.Most, r.came
+	r.From, r.steps, r.edge, r.until = from, r.steps[1:], next.Max, r.came
 	return nil
 }
 

@@ -61,10 +61,10 @@ func serveUpload(t *testing.T, all *Limiter, may httpx.Permit) (client net.Conn,
 func TestUploadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		piece       int // that is sent at a time
-		every       time.Duration
-		status      int
-		least, most time.Duration
+		piece        int // that is sent at a time
+		every        time.Duration
+		status       int
+		least, limit time.Duration
 	}{
 		"at once":              {4 << 20, time.Second, 200, 0, time.Second},
 		"16 KiB a second":      {32 << 10, 2 * time.Second, 200, 250 * time.Second, 256 * time.Second},
@@ -97,7 +97,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 				}
 			})
 			res := <-answered
-			if d := <-took; d < tc.least || d > tc.most || res.StatusCode != tc.status {
+			if d := <-took; d < tc.least || d > tc.limit || res.StatusCode != tc.status {
 				t.Errorf("%s took %s and gave %d", name, d, res.StatusCode)
 			}
 			must(t, errors.Join(res.Body.Close(), client.Close()))

@@ -36,10 +36,10 @@ type rateView struct {
 
 // documentUsageView says how many documents there are and may be; without a limit most is null.
 type documentUsageView struct {
-	Count     int    `json:"count"`
-	Most      *int   `json:"most"`
-	Bytes     int64  `json:"bytes"`
-	BytesMost *int64 `json:"bytesMost"`
+	Count    int    `json:"count"`
+	Max      *int   `json:"most"`
+	Bytes    int64  `json:"bytes"`
+	MaxBytes *int64 `json:"bytesMost"`
 }
 
 // getLimits is GET /api/organizations/limits.
@@ -50,7 +50,7 @@ func (h *Handler) getLimits(c *gin.Context) {
 		return
 	}
 	view := limitsView{Documents: documentUsageView{
-		Count: used.Documents, Most: unlessZero(h.Documents.Documents), Bytes: used.Bytes, BytesMost: unlessZero(h.Documents.Bytes),
+		Count: used.Documents, Max: unlessZero(h.Documents.Documents), Bytes: used.Bytes, MaxBytes: unlessZero(h.Documents.Bytes),
 	}}
 	for _, rate := range h.Rates.Rates() {
 		view.Rates = append(view.Rates, rateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
@@ -62,9 +62,9 @@ func (h *Handler) getLimits(c *gin.Context) {
 }
 
 // unlessZero is a limit; nil when there is none.
-func unlessZero[N int | int64](most N) *N {
-	if most == 0 {
+func unlessZero[N int | int64](maximum N) *N {
+	if maximum == 0 {
 		return nil
 	}
-	return &most
+	return &maximum
 }

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	usageDays     = 7 // unless others are asked for
-	usageDaysMost = 90
-	usageKept     = 10 * time.Second
-	usageMost     = 1000 // counts that are remembered
+	usageDays    = 7 // unless others are asked for
+	maxUsageDays = 90
+	usageKept    = 10 * time.Second
+	maxUsage     = 1000 // counts that are remembered
 )
 
 // usageCache remembers counts for a moment: a page that everybody looks at must not have every run counted each time.
@@ -42,7 +42,7 @@ type countedUsage struct {
 func (u *usageCache) of(key usageKey) *countedUsage {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.kept == nil || len(u.kept) >= usageMost {
+	if u.kept == nil || len(u.kept) >= maxUsage {
 		u.kept = map[usageKey]*countedUsage{}
 	}
 	if u.kept[key] == nil {
@@ -74,8 +74,8 @@ func (h *Handler) getUsage(c *gin.Context) {
 	filter := usagedb.UsageFilter{Days: usageDays}
 	if text, given := httpx.QueryValue(c, "days", found); given {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > usageDaysMost || strconv.Itoa(n) != text {
-			found.Add("days", httpx.CodeInvalidValue, "must be a whole number from 1 to %d", usageDaysMost)
+		if err != nil || n < 1 || n > maxUsageDays || strconv.Itoa(n) != text {
+			found.Add("days", httpx.CodeInvalidValue, "must be a whole number from 1 to %d", maxUsageDays)
 		}
 		filter.Days = n
 	}

@@ -41,10 +41,10 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 	get(5, "a", 7) // what failed is not remembered
 	failure = nil
 	get(6, "a", 7)
-	for n := range usageMost {
+	for n := range maxUsage {
 		get(7+n, "c", n)
 	}
-	if len(cache.kept) > usageMost {
+	if len(cache.kept) > maxUsage {
 		t.Errorf("%d counts are remembered", len(cache.kept))
 	}
 }

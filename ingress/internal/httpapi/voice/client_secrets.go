@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	secretLife     = 600 // seconds, when a request names none,
-	secretLeast    = 10
-	secretLifeMost = 7200
+	secretLife    = 600 // seconds, when a request names none,
+	secretLeast   = 10
+	maxSecretLife = 7200
 
 	secretAnchor = "created_at" // the only one there is
 )
@@ -43,8 +43,8 @@ func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if anchor := b.ExpiresAfter.Anchor; anchor != nil && *anchor != secretAnchor {
 		found.Add("expires_after.anchor", httpx.CodeInvalidValue, "must be %s", secretAnchor)
 	}
-	if s := b.ExpiresAfter.Seconds; s != nil && (*s < secretLeast || *s > secretLifeMost) {
-		found.Add("expires_after.seconds", httpx.CodeInvalidValue, "must be a number of seconds from %d to %d", secretLeast, secretLifeMost)
+	if s := b.ExpiresAfter.Seconds; s != nil && (*s < secretLeast || *s > maxSecretLife) {
+		found.Add("expires_after.seconds", httpx.CodeInvalidValue, "must be a number of seconds from %d to %d", secretLeast, maxSecretLife)
 	}
 }
 

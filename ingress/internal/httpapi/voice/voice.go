@@ -318,7 +318,7 @@ func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
 	if err != nil {
 		return nil, err
 	}
-	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Most: h.VoicePerOrganization}
+	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeSeat(voice) {
 		h.LeaveSeats(seats)
 		return nil, httpx.RateLimited(httpx.SeatWait, "this organization has too many voice connections open; end some")

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	visitorMost     = 128 // characters of what a site calls a visitor
+	maxVisitor      = 128 // characters of what a site calls a visitor
 	signatureDigits = 64  // of HMAC-SHA256, in hexadecimal
 )
 
@@ -67,7 +67,7 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	case '{':
 		b.signed = &signedBody{}
 		decodeWithin(field, b.Visitor, b.signed, p)
-		p.Name(field+".id", b.signed.ID, visitorMost)
+		p.Name(field+".id", b.signed.ID, maxVisitor)
 		if raw, err := hex.DecodeString(b.signed.Signature); err != nil || len(raw)*2 != signatureDigits {
 			p.Add(field+".signature", httpx.CodeInvalidValue, "must be %d hexadecimal digits", signatureDigits)
 		}

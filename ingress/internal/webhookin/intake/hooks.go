@@ -17,8 +17,8 @@ import (
 
 const (
 	hookRemembered = 4 * time.Second // and a change holds after 5 s: the rest is for a slow read
-	hooksMost      = 2000            // that are remembered,
-	missingMost    = 1000            // and ids that are none's
+	maxHooks       = 2000            // that are remembered,
+	maxMissing     = 1000            // and ids that are none's
 	hookKept       = time.Minute     // without a delivery, and then it is gone from memory
 	hookReads      = 16              // at a time, and as many again of hooks that were there a moment ago
 	hookReadTime   = 3 * time.Second
@@ -178,13 +178,13 @@ func (l *Hooks) put(id string, entry knownHook) {
 	}
 	if entry.hook == nil {
 		delete(l.known, id)
-		if len(l.missing) >= missingMost {
+		if len(l.missing) >= maxMissing {
 			clear(l.missing) // reading them again is cheap
 		}
 		l.missing[id] = entry.until
 		return
 	}
-	if len(l.known) >= hooksMost {
+	if len(l.known) >= maxHooks {
 		clear(l.known)
 	}
 	delete(l.missing, id)

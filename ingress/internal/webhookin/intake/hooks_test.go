@@ -34,12 +34,12 @@ func TestInventedHooksDisturbNobody(t *testing.T) {
 		}
 	}
 	live("at first")
-	for n := range 3 * missingMost {
+	for n := range 3 * maxMissing {
 		if _, err := l.Get(t.Context(), strconv.Itoa(n)); apierr.CodeOf(err) != apierr.NotFound {
 			t.Fatal(err)
 		}
 	}
-	if len(l.known) != 1 || len(l.missing) > missingMost {
+	if len(l.known) != 1 || len(l.missing) > maxMissing {
 		t.Errorf("%d hooks and %d that are none are remembered", len(l.known), len(l.missing))
 	}
 	done := make(chan struct{})

@@ -23,7 +23,7 @@ import (
 
 const (
 	payloadPassed  = 64 << 10 // bytes of a payload that are handed to the agent
-	contentMost    = 200      // bytes of a Content-Type that are kept
+	maxContent     = 200      // bytes of a Content-Type that are kept
 	triggerWebhook = "webhook"
 )
 
@@ -259,7 +259,7 @@ func detailOf(err error) string {
 // shortType is a Content-Type as it is kept.
 func shortType(contentType string) string {
 	foreign := func(r rune) bool { return r < ' ' || r > '~' }
-	if len(contentType) > contentMost || strings.ContainsFunc(contentType, foreign) {
+	if len(contentType) > maxContent || strings.ContainsFunc(contentType, foreign) {
 		return ""
 	}
 	return contentType

@@ -179,7 +179,7 @@ func (a asked) weigh(sentence string, words int) int {
 // the form asked for counts too.
 func bestSentence(text string, asked asked, allowed func(string) bool) (best string, score int) {
 	score = -1
-	most := -1
+	maximum := -1
 	for text != "" {
 		var sentence string
 		sentence, text = cutSentence(text)
@@ -187,8 +187,8 @@ func bestSentence(text string, asked asked, allowed func(string) bool) (best str
 			continue
 		}
 		n := asked.count(sentence)
-		if weight := asked.weigh(sentence, n); weight > most {
-			best, score, most = sentence, n, weight
+		if weight := asked.weigh(sentence, n); weight > maximum {
+			best, score, maximum = sentence, n, weight
 		}
 	}
 	return best, score

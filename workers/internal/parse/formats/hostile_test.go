@@ -116,8 +116,8 @@ type hostileCase struct {
 
 // What reading a hostile document may take here: several times what it does take.
 const (
-	mostTime   = 2 * time.Minute
-	mostMemory = 2 << 30 // bytes that are allocated in all, whether or not at the same time
+	maxTime   = 2 * time.Minute
+	maxMemory = 2 << 30 // bytes that are allocated in all, whether or not at the same time
 )
 
 func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
@@ -130,7 +130,7 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
 			took := time.Since(began)
 			runtime.ReadMemStats(&after)
 			t.Logf("%d bytes: %v, %d MiB allocated: %.120s", len(c.content), took.Round(time.Millisecond), (after.TotalAlloc-before.TotalAlloc)>>20, r.outline())
-			if took > mostTime || after.TotalAlloc-before.TotalAlloc > mostMemory {
+			if took > maxTime || after.TotalAlloc-before.TotalAlloc > maxMemory {
 				t.Errorf("took %v and %d MiB", took, (after.TotalAlloc-before.TotalAlloc)>>20)
 			}
 			if got := r.code(); got != c.code || (r.err == nil) != (c.code == "") {

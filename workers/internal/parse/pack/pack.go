@@ -115,8 +115,8 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	if f.Flags&1 != 0 {
 		return nil, &document.Failure{Code: document.Encrypted, Message: "The document is protected by a password."}
 	}
-	most := min(int64(maxEntry), a.room)
-	if f.UncompressedSize64 > uint64(most) {
+	limit := min(int64(maxEntry), a.room)
+	if f.UncompressedSize64 > uint64(limit) {
 		return nil, bomb("its parts inflate to more than is read")
 	}
 	r, err := f.Open()
@@ -124,8 +124,8 @@ func (a *Archive) Read(name string) ([]byte, error) {
 		return nil, damaged("The file is damaged: a part of it is packed in a way that documents are not.")
 	}
 	defer r.Close()
-	content, err := io.ReadAll(io.LimitReader(r, most+1))
-	if int64(len(content)) > most {
+	content, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if int64(len(content)) > limit {
 		return nil, bomb("its parts inflate to more than is read")
 	}
 	if err != nil {

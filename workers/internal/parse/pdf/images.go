@@ -271,9 +271,9 @@ func ranges(pages []int) string {
 		}
 		i = j + 1
 	}
-	const most = 30
-	if len(parts) > most {
-		return strings.Join(parts[:most], ", ") + " and more"
+	const maximum = 30
+	if len(parts) > maximum {
+		return strings.Join(parts[:maximum], ", ") + " and more"
 	}
 	if len(parts) == 1 {
 		return parts[0]

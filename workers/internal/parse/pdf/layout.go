@@ -48,7 +48,7 @@ func (s sizes) body() float64 {
 
 // lineHeight is the height of most of a line's text: one high sign does not make a heading of it.
 func (p *page) lineHeight(l line) float64 {
-	best, most := 0.0, 0
+	best, maximum := 0.0, 0
 	for i := l.first; i < l.end; i++ {
 		h, n := p.words[i].height(), 0
 		for j := l.first; j < l.end; j++ {
@@ -56,10 +56,10 @@ func (p *page) lineHeight(l line) float64 {
 				n += p.words[j].to - p.words[j].from
 			}
 		}
-		if n > most {
-			best, most = h, n
+		if n > maximum {
+			best, maximum = h, n
 		}
-		if 2*most > l.size(p) {
+		if 2*maximum > l.size(p) {
 			break
 		}
 	}

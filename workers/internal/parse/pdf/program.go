@@ -52,12 +52,12 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 }
 
 // output runs a program to its end; at most so many bytes of what it prints.
-func output(ctx context.Context, most int64, env []string, name string, args ...string) ([]byte, error) {
+func output(ctx context.Context, maximum int64, env []string, name string, args ...string) ([]byte, error) {
 	p, err := start(ctx, env, name, args...)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(p.stdout, most))
+	text, err := io.ReadAll(io.LimitReader(p.stdout, maximum))
 	if err == nil {
 		_, err = io.Copy(io.Discard, p.stdout)
 	}

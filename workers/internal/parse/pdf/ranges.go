@@ -17,8 +17,8 @@ const (
 	// rangePages are few enough for all processes to have something to do, and so many that opening the document over and over costs
 	// little.
 	rangePages = 32
-	// mostProcesses read a document at a time: others are being read beside it.
-	mostProcesses = 4
+	// maxProcesses read a document at a time: others are being read beside it.
+	maxProcesses = 4
 	// roomAhead is how much of a range is kept in memory before its turn comes; its process waits then.
 	roomAhead = 8 << 20 // bytes
 )
@@ -133,7 +133,7 @@ type rangeReader struct {
 }
 
 func newRangeReader(path string) *rangeReader {
-	return &rangeReader{path: path, slots: make(chan struct{}, min(runtime.GOMAXPROCS(0), mostProcesses))}
+	return &rangeReader{path: path, slots: make(chan struct{}, min(runtime.GOMAXPROCS(0), maxProcesses))}
 }
 
 // begin begins to read a range, as soon as it may; nil when ctx ends before.

@@ -252,13 +252,13 @@ func (s *scanner) rest(l []byte) ([]byte, error) {
 
 const maxPlace = 1e6 // points: no page is that large
 
-// mostDigits are as many as always fit.
-const mostDigits = 18
+// maxDigits are as many as always fit.
+const maxDigits = 18
 
 // decimal parses a number in poppler's format. It returns 0 for text that is no number, and for a number larger than any page.
 func decimal(text []byte) float64 {
 	digits, minus := bytes.CutPrefix(text, []byte("-"))
-	if len(digits) > mostDigits {
+	if len(digits) > maxDigits {
 		return 0
 	}
 	whole, scale := int64(0), int64(0)

@@ -139,7 +139,7 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 
 // delimiterOf is what parts the first rows most evenly.
 func delimiterOf(text string) byte {
-	best, most := byte(','), 0
+	best, limit := byte(','), 0
 	for _, d := range []byte(",;\t|") {
 		rows := records{text: text[:min(len(text), 256<<10)], delimiter: d}
 		counts := map[int]int{}
@@ -152,8 +152,8 @@ func delimiterOf(text string) byte {
 			}
 		}
 		for n, rows := range counts {
-			if score := rows*100 + min(n, 50); score > most {
-				best, most = d, score
+			if score := rows*100 + min(n, 50); score > limit {
+				best, limit = d, score
 			}
 		}
 	}

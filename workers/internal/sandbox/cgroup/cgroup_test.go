@@ -61,13 +61,13 @@ func usage(t *testing.T, g *Group) sandbox.Usage {
 }
 
 // within waits until something is so.
-func within(t *testing.T, most time.Duration, what string, is func() bool) {
+func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(most); !is(); <-tick.C {
+	for deadline := time.Now().Add(limit); !is(); <-tick.C {
 		if time.Now().After(deadline) {
-			t.Fatal("not within ", most, ": ", what)
+			t.Fatal("not within ", limit, ": ", what)
 		}
 	}
 }

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 }
 
 // spin uses a processor for so long, however many others want it.
-func spin(most time.Duration) {
-	for used := time.Duration(0); used < most; {
+func spin(limit time.Duration) {
+	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 			panic(err)

@@ -51,11 +51,11 @@ const cpuShares = 256
 func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
 	if slices.Contains(controllers, "memory") && l.Memory > 0 {
-		most := strconv.FormatInt(memoryOf(l), 10)
+		limit := strconv.FormatInt(memoryOf(l), 10)
 		all = append(all,
-			write(dir, "memory.limit_in_bytes", most),
-			writeIfThere(dir, "memory.memsw.limit_in_bytes", most), // memory and swap together: no swap
-			writeIfThere(dir, "memory.swappiness", "0"))            // where swap is not counted
+			write(dir, "memory.limit_in_bytes", limit),
+			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // memory and swap together: no swap
+			writeIfThere(dir, "memory.swappiness", "0"))             // where swap is not counted
 	}
 	if slices.Contains(controllers, "pids") && l.Processes > 0 {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))

@@ -195,8 +195,8 @@ func (b *Backend) config(c sandbox.Command, mounts []specs.Mount) specs.Spec {
 		Linux:    &specs.Linux{Seccomp: b.filter},
 	}
 	if n := c.Limits.Processes; n > 0 {
-		most := uint64(n + spareProcesses)
-		config.Process.Rlimits = append(config.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_NPROC", Soft: most, Hard: most})
+		maximum := uint64(n + spareProcesses)
+		config.Process.Rlimits = append(config.Process.Rlimits, specs.POSIXRlimit{Type: "RLIMIT_NPROC", Soft: maximum, Hard: maximum})
 	}
 	for _, kind := range []specs.LinuxNamespaceType{
 		specs.PIDNamespace, specs.NetworkNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.MountNamespace,

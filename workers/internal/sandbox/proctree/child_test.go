@@ -38,8 +38,8 @@ func again(what string, n int) *exec.Cmd {
 }
 
 // spin uses a processor for so long, however many others want it.
-func spin(most time.Duration) {
-	for used := time.Duration(0); used < most; {
+func spin(limit time.Duration) {
+	for used := time.Duration(0); used < limit; {
 		var u syscall.Rusage
 		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 			panic(err)

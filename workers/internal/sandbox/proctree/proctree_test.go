@@ -25,13 +25,13 @@ func own() *syscall.SysProcAttr {
 	return attr
 }
 
-func within(t *testing.T, most time.Duration, what string, is func() bool) {
+func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
-	for deadline := time.Now().Add(most); !is(); <-poll.C {
+	for deadline := time.Now().Add(limit); !is(); <-poll.C {
 		if time.Now().After(deadline) {
-			t.Fatal("not within ", most, ": ", what)
+			t.Fatal("not within ", limit, ": ", what)
 		}
 	}
 }
@@ -144,12 +144,12 @@ func TestUsageCountsTheWholeTree(t *testing.T) {
 func TestUsageCountsMemory(t *testing.T) {
 	t.Parallel()
 	tree, cmd, _ := begin(t, "allocate", 64, nil)
-	most := int64(128 << 20)
+	limit := int64(128 << 20)
 	if testkit.Race { // which keeps a shadow of the child's memory
-		most *= 4
+		limit *= 4
 	}
 	for _, enough := range []int64{0, 1 << 40} {
-		if u, err := tree.Usage(enough); err != nil || u.Memory < 64<<20 || u.Memory > most {
+		if u, err := tree.Usage(enough); err != nil || u.Memory < 64<<20 || u.Memory > limit {
 			t.Errorf("%+v %v", u, err)
 		}
 	}

@@ -215,14 +215,14 @@ func (e *exchange) outcome() Outcome {
 type peaking struct {
 	sandbox.Box
 
-	most *atomic.Int64
+	maximum *atomic.Int64
 }
 
 // Usage is what the box uses now.
 func (p peaking) Usage() (sandbox.Usage, error) {
 	usage, err := p.Box.Usage()
 	if err == nil {
-		p.most.Store(max(p.most.Load(), usage.Memory))
+		p.maximum.Store(max(p.maximum.Load(), usage.Memory))
 	}
 	return usage, err //nolint:wrapcheck // it is the box's own
 }

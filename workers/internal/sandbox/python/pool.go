@@ -9,7 +9,7 @@ import (
 
 const (
 	backoffFirst = 100 * time.Millisecond
-	backoffMost  = 30 * time.Second
+	maxBackoff   = 30 * time.Second
 )
 
 // pool keeps sandboxes ready. It makes one at a time, in the background; a program that finds none ready does not wait
@@ -75,7 +75,7 @@ func (p *pool) want() (missing bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failures > 0 {
-		wait = min(backoffFirst<<min(p.failures-1, 20), backoffMost)
+		wait = min(backoffFirst<<min(p.failures-1, 20), maxBackoff)
 	}
 	return len(p.idle) < p.warm, wait
 }

@@ -101,7 +101,7 @@ func TestStartsThatFail(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if missing, wait := i.pool.want(); !missing || wait < 4*backoffFirst || wait > backoffMost {
+	if missing, wait := i.pool.want(); !missing || wait < 4*backoffFirst || wait > maxBackoff {
 		t.Errorf("the next try comes after %v", wait)
 	}
 	backend.failWith(nil)

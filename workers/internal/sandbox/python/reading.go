@@ -223,14 +223,14 @@ func trimTail(b []byte, whole bool) []byte {
 }
 
 // start is the beginning of s, at most so many bytes.
-func start(s string, most int64) string {
-	if int64(len(s)) <= most {
+func start(s string, maximum int64) string {
+	if int64(len(s)) <= maximum {
 		return s
 	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
+	for maximum > 0 && !utf8.RuneStart(s[maximum]) {
+		maximum--
 	}
-	return s[:most]
+	return s[:maximum]
 }
 
 func text(b []byte) string {

@@ -145,8 +145,8 @@ func (s *suite) verify(t *testing.T, e excess, r ran) {
 	t.Helper()
 	l, o := limitsOf(e), r.outcome
 	t.Log(r)
-	if most := l.Wall + s.grace(); r.took > most {
-		t.Errorf("took %s, and may take %s", r.took, most)
+	if maximum := l.Wall + s.grace(); r.took > maximum {
+		t.Errorf("took %s, and may take %s", r.took, maximum)
 	}
 	if len(r.left) > 0 {
 		t.Errorf("%s after its end live: %v", goneWithin, r.left)

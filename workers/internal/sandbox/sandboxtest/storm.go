@@ -73,11 +73,11 @@ func (s *suite) storm(t *testing.T) {
 		t.Errorf("files of the host were changed: before %v, after %v", before, after)
 	}
 	t.Logf("the host: quiet %+v, in the storm %+v", quiet, busy)
-	if most := 10*quiet.late + 500*time.Millisecond; busy.late > most {
-		t.Errorf("a timer of the host was late by %s, and may be by %s", busy.late, most)
+	if maximum := 10*quiet.late + 500*time.Millisecond; busy.late > maximum {
+		t.Errorf("a timer of the host was late by %s, and may be by %s", busy.late, maximum)
 	}
-	if most := 10*quiet.work + 100*time.Millisecond; busy.work > most {
-		t.Errorf("a small piece of the host's work took %s, and may take %s", busy.work, most)
+	if maximum := 10*quiet.work + 100*time.Millisecond; busy.work > maximum {
+		t.Errorf("a small piece of the host's work took %s, and may take %s", busy.work, maximum)
 	}
 }
 
@@ -97,8 +97,8 @@ func seedOf(t *testing.T) uint64 {
 func (s *suite) verifyHostile(t *testing.T, e excess, r ran, wall time.Duration) {
 	t.Helper()
 	// Many more run at the same time than honest ones, so that what is awaited may be the processors.
-	if most := wall + 2*s.grace(); r.took > most {
-		t.Errorf("hostile program %s took %s, and may take %s", e.name, r.took, most)
+	if maximum := wall + 2*s.grace(); r.took > maximum {
+		t.Errorf("hostile program %s took %s, and may take %s", e.name, r.took, maximum)
 	}
 	if len(r.left) > 0 {
 		t.Errorf("%s after the end of hostile program %s live: %v", goneWithin, e.name, r.left)
@@ -140,11 +140,11 @@ func workBesides(ctx context.Context) load {
 		copy(content, sum[:])
 		work = append(work, time.Since(begin))
 	}
-	return load{late: most(late), work: most(work)}
+	return load{late: maximum(late), work: maximum(work)}
 }
 
-// most is what nine of ten do not exceed.
-func most(all []time.Duration) time.Duration {
+// maximum is what nine of ten do not exceed.
+func maximum(all []time.Duration) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}

@@ -31,7 +31,7 @@ const (
 	cpu      = 20 * time.Second
 	memory   = 512 << 20
 	disk     = 64 << 20 // a library of it shares memory with a sound server, which there is none of, and ends without
-	most     = 64 << 20 // bytes: 2,000 characters at a quarter of the speed, and to spare
+	limit    = 64 << 20 // bytes: 2,000 characters at a quarter of the speed, and to spare
 	queue    = 256      // lines of an organization that wait
 	inAll    = 4 * queue
 	pieceLen = 32 << 10
@@ -63,7 +63,7 @@ func New(cfg Config) (*Synthesizer, error) {
 }
 
 func (s *Synthesizer) command(args ...string) process.Command {
-	return process.Command{Path: s.path, Args: args, Most: most, CPU: cpu, Bytes: memory, Disk: disk}
+	return process.Command{Path: s.path, Args: args, Max: limit, CPU: cpu, Bytes: memory, Disk: disk}
 }
 
 // Synthesize says a line; see [speech.Synthesizer]. Speeds below 0.52 are said as that.

@@ -139,9 +139,9 @@ func (r *Resampler) add(samples []byte) {
 }
 
 // make appends the new samples, at most so many in all, whose old ones are there.
-func (r *Resampler) make(b []byte, most int64) []byte {
+func (r *Resampler) make(b []byte, limit int64) []byte {
 	at, width := 0, 2*r.filter.half
-	for at+width <= len(r.window) && r.made < most {
+	for at+width <= len(r.window) && r.made < limit {
 		sum := 0.0
 		for n, tap := range r.filter.phases[r.phase] {
 			sum += tap * r.window[at+n]

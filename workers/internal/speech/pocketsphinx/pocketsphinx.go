@@ -28,15 +28,15 @@ const (
 	rate    = 16_000
 	padding = 2 * rate / 4 // bytes of silence before and behind: words at the edge are lost without
 
-	wall   = 45 * time.Second // and twice the utterance's length; on a machine with nothing else to do it takes a tenth of that
-	cpu    = 120 * time.Second
-	memory = 1 << 30
-	most   = 64 << 10 // bytes of words
-	queue  = 64       // utterances of an organization that wait
-	inAll  = 4 * queue
-	long   = 15 * speech.BytesPerSecond // bytes: what has more leaves a place to what has not
-	idle   = 5 * time.Minute            // that a process waits for an utterance
-	ready  = 4                          // processes that wait; each takes 95 MB
+	wall    = 45 * time.Second // and twice the utterance's length; on a machine with nothing else to do it takes a tenth of that
+	cpu     = 120 * time.Second
+	memory  = 1 << 30
+	maximum = 64 << 10 // bytes of words
+	queue   = 64       // utterances of an organization that wait
+	inAll   = 4 * queue
+	long    = 15 * speech.BytesPerSecond // bytes: what has more leaves a place to what has not
+	idle    = 5 * time.Minute            // that a process waits for an utterance
+	ready   = 4                          // processes that wait; each takes 95 MB
 )
 
 // Transcriber understands utterances; safe for concurrent use.

@@ -46,8 +46,8 @@ func TestWords(t *testing.T) {
 // Whoever calls must not give up before the process does.
 func TestTheLongestUtteranceHasItsTime(t *testing.T) {
 	t.Parallel()
-	if most := limit(speech.MaxUtterance); most >= speech.CallTime || most < 120*time.Second {
-		t.Errorf("%v of %v", most, speech.CallTime)
+	if maximum := limit(speech.MaxUtterance); maximum >= speech.CallTime || maximum < 120*time.Second {
+		t.Errorf("%v of %v", maximum, speech.CallTime)
 	}
 }
 

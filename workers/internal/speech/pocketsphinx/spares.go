@@ -29,7 +29,7 @@ func (t *Transcriber) start() (*listener, error) {
 		return nil, err
 	}
 	p, err := process.Start(process.Command{
-		Path: t.path, Files: []*os.File{sound}, Most: most, CPU: cpu, Bytes: memory,
+		Path: t.path, Files: []*os.File{sound}, Max: maximum, CPU: cpu, Bytes: memory,
 		Args: []string{
 			"-hmm", filepath.Join(t.model, "en-us"), "-lm", filepath.Join(t.model, "en-us.lm.bin"),
 			"-dict", filepath.Join(t.model, "cmudict-en-us.dict"),

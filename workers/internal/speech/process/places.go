@@ -13,7 +13,7 @@ import (
 // arrival. Who finds too many waiting, of its organization or of all, is refused. Where there is more than one place, one is
 // not for what takes long: a short word never waits for it.
 type Places struct {
-	share, queue, longMost int
+	share, queue, maxLong int
 
 	mu      sync.Mutex
 	free    int
@@ -42,7 +42,7 @@ type waiter struct {
 
 // NewPlaces makes so many places, and lets so many of an organization, and so many in all, wait for one.
 func NewPlaces(places, share, queue int) *Places {
-	return &Places{free: places, share: share, queue: queue, longMost: max(1, places-1)}
+	return &Places{free: places, share: share, queue: queue, maxLong: max(1, places-1)}
 }
 
 // Take takes a place, which release gives back. It fails with speech.ErrOverloaded, or as ctx ends.
@@ -104,7 +104,7 @@ func (p *Places) lineOf(organization string) int {
 }
 
 // fits tells whether there is a place for it.
-func (p *Places) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.longMost) }
+func (p *Places) fits(t Turn) bool { return p.free > 0 && (!t.Long || p.long < p.maxLong) }
 
 // give gives the places that are free to who is next. It is called under the lock.
 func (p *Places) give() {

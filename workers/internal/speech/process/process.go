@@ -20,7 +20,7 @@ type Command struct {
 	Path  string
 	Args  []string
 	Files []*os.File // from descriptor 3 on; they stay the caller's
-	Most  int64      // bytes of output
+	Max   int64      // bytes of output
 	CPU   time.Duration
 	Bytes int64 // of memory
 	Disk  int64 // bytes of a file that it makes
@@ -59,7 +59,7 @@ func Start(c Command) (*Process, error) {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}
 	p.Stdin = stdin
-	cmd.Stdout = &taking{process: p, room: c.Most}
+	cmd.Stdout = &taking{process: p, room: c.Max}
 	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
 	}

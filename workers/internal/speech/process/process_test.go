@@ -22,8 +22,8 @@ func start(t *testing.T, command process.Command, args ...string) *process.Proce
 		t.Fatal(err)
 	}
 	command.Path, command.Args = path, args[1:]
-	if command.Most == 0 {
-		command.Most = 1 << 20
+	if command.Max == 0 {
+		command.Max = 1 << 20
 	}
 	if command.CPU == 0 {
 		command.CPU = 10 * time.Second
@@ -108,7 +108,7 @@ func TestLimits(t *testing.T) {
 		wall    time.Duration
 		fault   string
 	}{
-		"output":      {process.Command{Most: 1000}, "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaa; done", time.Minute, "says more than it may"},
+		"output":      {process.Command{Max: 1000}, "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaa; done", time.Minute, "says more than it may"},
 		"time":        {process.Command{}, "exec sleep 1000", 100 * time.Millisecond, "takes longer than it may"},
 		"files":       {process.Command{}, "cat; cd $(mktemp -d) && echo a > a", time.Minute, "file size limit exceeded"},
 		"processor":   {process.Command{CPU: time.Second}, "cat; while :; do :; done", time.Minute, "signal: killed"},

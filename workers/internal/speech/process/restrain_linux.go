@@ -14,9 +14,9 @@ const openFiles = 64
 func restrain(pid int, c Command) error {
 	seconds := uint64(math.Ceil(c.CPU.Seconds()))
 	for _, limit := range []struct {
-		name string
-		kind int
-		most uint64
+		name    string
+		kind    int
+		maximum uint64
 	}{
 		{"processor time", unix.RLIMIT_CPU, seconds},
 		{"memory", unix.RLIMIT_DATA, uint64(c.Bytes)},
@@ -24,7 +24,7 @@ func restrain(pid int, c Command) error {
 		{"open files", unix.RLIMIT_NOFILE, openFiles},
 		{"core dumps", unix.RLIMIT_CORE, 0},
 	} {
-		if err := lower(pid, limit.kind, limit.most); err != nil && !errors.Is(err, unix.ESRCH) { // it has ended, and will say why
+		if err := lower(pid, limit.kind, limit.maximum); err != nil && !errors.Is(err, unix.ESRCH) { // it has ended, and will say why
 			return fmt.Errorf("%s: %w", limit.name, err)
 		}
 	}
@@ -32,10 +32,10 @@ func restrain(pid int, c Command) error {
 }
 
 // lower sets a limit, unless a lower one is set.
-func lower(pid, kind int, most uint64) error {
+func lower(pid, kind int, maximum uint64) error {
 	var is unix.Rlimit
 	if err := unix.Prlimit(pid, kind, nil, &is); err != nil {
 		return err
 	}
-	return unix.Prlimit(pid, kind, &unix.Rlimit{Cur: min(is.Cur, most), Max: min(is.Max, most)}, nil)
+	return unix.Prlimit(pid, kind, &unix.Rlimit{Cur: min(is.Cur, maximum), Max: min(is.Max, maximum)}, nil)
 }

@@ -94,9 +94,9 @@ func readRequest(r *http.Request) (Request, error) {
 		}
 		return request, nil
 	}
-	const most = 26 << 20
-	r.Body = http.MaxBytesReader(nil, r.Body, most)
-	if err := r.ParseMultipartForm(most); err != nil { //nolint:gosec // G120: it is bounded, a line above
+	const limit = 26 << 20
+	r.Body = http.MaxBytesReader(nil, r.Body, limit)
+	if err := r.ParseMultipartForm(limit); err != nil { //nolint:gosec // G120: it is bounded, a line above
 		return request, fmt.Errorf("reading form: %w", err)
 	}
 	for name, values := range r.MultipartForm.Value {

@@ -10,11 +10,11 @@ const forMark = 48
 
 // shorten gives a text that takes no more than most bytes as JSON: itself, or its beginning and its end, which says how many
 // bytes are left out in between.
-func shorten(text string, most int) (short string, cut bool) {
-	if weight(text) <= most {
+func shorten(text string, maximum int) (short string, cut bool) {
+	if weight(text) <= maximum {
 		return text, false
 	}
-	room := most - forMark
+	room := maximum - forMark
 	head := begins(text, room/2)
 	tail := ends(text[head:], room/2)
 	left := len(text) - head - tail
@@ -31,10 +31,10 @@ func weight(text string) (n int) {
 }
 
 // begins gives how many bytes of a text's beginning take at most so many as JSON.
-func begins(text string, most int) (n int) {
+func begins(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeRuneInString(text[n:])
-		if most -= cost(r, width); most < 0 {
+		if maximum -= cost(r, width); maximum < 0 {
 			return n
 		}
 		n += width
@@ -43,10 +43,10 @@ func begins(text string, most int) (n int) {
 }
 
 // ends gives how many bytes of a text's end take at most so many as JSON.
-func ends(text string, most int) (n int) {
+func ends(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeLastRuneInString(text[:len(text)-n])
-		if most -= cost(r, width); most < 0 {
+		if maximum -= cost(r, width); maximum < 0 {
 			return n
 		}
 		n += width

@@ -131,7 +131,7 @@ func (b *Backend) fits(files []domain.File) error {
 		case r.clashes(f.Name):
 			return mistake("The folder cannot have all of these files: %s is one, and the name of one is another's folder.", strconv.Quote(f.Name))
 		case !r.takes(f):
-			return mistake("The files are too much for the folder: it holds %s, in at most %d files.", size(r.mostBytes), r.most)
+			return mistake("The files are too much for the folder: it holds %s, in at most %d files.", size(r.maxBytes), r.maximum)
 		}
 	}
 	return nil
@@ -159,18 +159,18 @@ func (b *Backend) newest(all, beside []domain.File) (files []domain.File, out []
 
 // room is what is left of a folder. A limit that is zero is none.
 type room struct {
-	bytes, mostBytes int64
-	most             int
-	files, folders   map[string]bool
+	bytes, maxBytes int64
+	maximum         int
+	files, folders  map[string]bool
 }
 
 func (b *Backend) empty() *room {
-	return &room{mostBytes: b.cfg.Limits.Files, most: b.cfg.Limits.FileCount, files: map[string]bool{}, folders: map[string]bool{}}
+	return &room{maxBytes: b.cfg.Limits.Files, maximum: b.cfg.Limits.FileCount, files: map[string]bool{}, folders: map[string]bool{}}
 }
 
 // takes has a file in, if there is room for it.
 func (r *room) takes(f domain.File) bool {
-	if r.mostBytes > 0 && r.bytes+f.Bytes > r.mostBytes || r.most > 0 && len(r.files) >= r.most {
+	if r.maxBytes > 0 && r.bytes+f.Bytes > r.maxBytes || r.maximum > 0 && len(r.files) >= r.maximum {
 		return false
 	}
 	r.bytes += f.Bytes

@@ -48,7 +48,7 @@ func (s *shaping) hints() (hints []string) {
 
 // tail is the end of what a program complained of.
 func tail(text string) string {
-	const most = 4 << 10
+	const maximum = 4 << 10
 	text = strings.TrimSpace(text)
-	return text[max(0, len(text)-most):]
+	return text[max(0, len(text)-maximum):]
 }

@@ -29,7 +29,7 @@ const (
 	maxMessage = 500     // characters
 	maxOutput  = 64 << 10
 	forNames   = 512 // of an output's own fields
-	mostNamed  = 100 // files that an interpreter names as left out, at most
+	maxNames   = 100 // files that an interpreter names as left out, at most
 )
 
 // output is what model and caller are shown of a call.
@@ -150,8 +150,8 @@ func named(files []tool.NewFile, name string) bool {
 }
 
 // whole has a text that is shown in part kept as a file, under a name that none has in the folder.
-func (s *shaping) whole(printed, own []tool.NewFile, name, text string, most int) []tool.NewFile {
-	if weight(text) <= most {
+func (s *shaping) whole(printed, own []tool.NewFile, name, text string, maximum int) []tool.NewFile {
+	if weight(text) <= maximum {
 		return printed
 	}
 	free := name + ".txt"
@@ -247,7 +247,7 @@ func (s *shaping) list(out *output) {
 
 // uncounted says that there may have been more files than those that were named here.
 func (s *shaping) uncounted() string {
-	if len(s.outcome.LeftOut) >= mostNamed {
+	if len(s.outcome.LeftOut) >= maxNames {
 		return "At least "
 	}
 	return ""

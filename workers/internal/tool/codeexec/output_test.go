@@ -32,12 +32,12 @@ func TestOutputsAreCutToWhatAModelReads(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		whole, shown string
-		most         int
+		maximum      int
 	}{"stdout": {o.Stdout, got.Stdout, 24 << 10}, "stderr": {o.Stderr, got.Stderr, 8 << 10}, "value": {o.Value, got.Value, 8 << 10}} {
 		head, tail, cut := strings.Cut(c.shown, "\n… ")
 		left, tail, _ := strings.Cut(tail, " bytes left out …\n")
 		if !cut || !strings.HasPrefix(c.whole, head) || !strings.HasSuffix(c.whole, tail) || left != fmt.Sprint(len(c.whole)-len(head)-len(tail)) ||
-			len(c.shown) > c.most || len(c.shown) < c.most*3/4 {
+			len(c.shown) > c.maximum || len(c.shown) < c.maximum*3/4 {
 			t.Errorf("%s: %d bytes, %s left out: %.200s", name, len(c.shown), left, c.shown)
 		}
 	}

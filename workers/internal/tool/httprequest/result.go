@@ -132,11 +132,11 @@ func isText(kind string, body []byte) bool {
 }
 
 // cut gives the first part of a long text, without half a character at its end.
-func cut(text string, most int) string {
-	if len(text) <= most {
+func cut(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "")
+	return strings.ToValidUTF8(text[:limit], "")
 }
 
 func shortHeader(hide *redact.Redactor, value string) string {

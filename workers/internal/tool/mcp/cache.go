@@ -143,13 +143,13 @@ func (c *cache) shrink(now time.Time) {
 
 // largest names the organization that has the most bytes or the most lists.
 func largest(shares map[string]share, bySize bool) string {
-	var most string
+	var limit string
 	for org, s := range shares {
-		if bySize && s.size > shares[most].size || !bySize && s.lists > shares[most].lists {
-			most = org
+		if bySize && s.size > shares[limit].size || !bySize && s.lists > shares[limit].lists {
+			limit = org
 		}
 	}
-	return most
+	return limit
 }
 
 // dropOldest drops the oldest list of an organization and gives its size.

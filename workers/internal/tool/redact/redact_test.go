@@ -56,8 +56,8 @@ func TestEncodedSecrets(t *testing.T) {
 				got := r.Text("got " + encoded + ".")
 				// What is left is at most one character at each end, of those that a neighbour shares.
 				left := strings.Replace(got, "***", "", 1)
-				most := len(encoded) - (4*len(secret)-3)/3 + 2 + len("got .")
-				if !strings.Contains(got, "***") || len(left) > most {
+				limit := len(encoded) - (4*len(secret)-3)/3 + 2 + len("got .")
+				if !strings.Contains(got, "***") || len(left) > limit {
 					t.Errorf("%s of %s: got %s", name, plain, got)
 				}
 			}

@@ -22,13 +22,13 @@ const (
 	leastPause  = 250 * perMS              // of silence after which speech may have ended
 	tail        = 300 * perMS              // behind voice, for which whatever stands out belongs to the speech
 	warmUp      = rate                     // of audio before the present, to know the noise again
-	onsetMost   = onsetSpan * frameSamples // that the beginning of speech lies back
+	maxOnset    = onsetSpan * frameSamples // that the beginning of speech lies back
 	steadyLevel = 1.5                      // dB that the frames of a steady tone differ by
 	steadyCross = framesPerSecond          // and by how many crossings a second: one in each
 	fewest      = 320                      // crossings a second of a voice: below is hum
-	most        = 4200                     // and above is hiss
+	limit       = 4200                     // and above is hiss
 	fewestVowel = 500                      // of most vowels
-	mostVowel   = 3000
+	maxVowel    = 3000
 	blank       = math.MaxInt64 - 2*Longest // no sample
 )
 
@@ -132,7 +132,7 @@ func (d *Detector) Needs() int64 {
 	if d.speaking {
 		return d.from
 	}
-	return max(d.since, d.at-max(warmUp, onsetMost+d.prefix))
+	return max(d.since, d.at-max(warmUp, maxOnset+d.prefix))
 }
 
 // Write takes audio in and gives what was found.
@@ -182,11 +182,11 @@ func (d *Detector) voice(over float64, got measured) voiced {
 	switch {
 	case d.voicing == 0:
 		return surely
-	case got.crossings < fewest || got.crossings > most:
+	case got.crossings < fewest || got.crossings > limit:
 		return unvoiced
 	case d.meter.periodicity() > d.voicing:
 		return surely
-	case over > loud && got.crossings > fewestVowel && got.crossings < mostVowel:
+	case over > loud && got.crossings > fewestVowel && got.crossings < maxVowel:
 		return perhaps
 	}
 	return unvoiced

@@ -32,7 +32,7 @@ const ms = rate / 1000
 // tally counts what became of utterances.
 type tally struct {
 	of, found, split int
-	late, lateMost   int64 // ms behind the first sample
+	late, maxLate    int64 // ms behind the first sample
 }
 
 func (c *tally) add(events []activity.Event, from int64) {
@@ -46,7 +46,7 @@ func (c *tally) add(events []activity.Event, from int64) {
 	}
 	late := (events[0].At - from) / ms
 	c.late += late
-	c.lateMost = max(c.lateMost, late)
+	c.maxLate = max(c.maxLate, late)
 }
 
 func TestSpeechInNoise(t *testing.T) {
@@ -66,8 +66,8 @@ func TestSpeechInNoise(t *testing.T) {
 						bounds(t, events, lead, lead+int64(len(said)))
 					}
 				}
-				t.Logf("%d of %d found, %d split, told after %d ms (at most %d)", c.found, c.of, c.split, c.late/int64(max(c.found, 1)), c.lateMost)
-				if 100*c.found < least*c.of || c.split > 0 || c.lateMost > 600 {
+				t.Logf("%d of %d found, %d split, told after %d ms (at most %d)", c.found, c.of, c.split, c.late/int64(max(c.found, 1)), c.maxLate)
+				if 100*c.found < least*c.of || c.split > 0 || c.maxLate > 600 {
 					t.Errorf("%+v", c)
 				}
 			})

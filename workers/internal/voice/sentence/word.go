@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// wordMost is how many characters of a word are kept: no abbreviation is longer.
-const wordMost = 12
+// maxWord is how many characters of a word are kept: no abbreviation is longer.
+const maxWord = 12
 
 // word is the last one that was read, for what a dot behind it means.
 type word struct {
@@ -22,7 +22,7 @@ func (w *word) next(c rune) {
 	if w.spaced {
 		*w = word{}
 	}
-	if len(w.text) < wordMost {
+	if len(w.text) < maxWord {
 		w.text = append(w.text, c)
 	}
 }
