@@ -162,13 +162,13 @@ func TestWhatACompletionAsks(t *testing.T) {
 		}
 	}
 	run := r.call("POST", r.chatPath(), r.asKey(), `{"sessionId":"u-1","message":"hi"}`).run(200)
-	turns, err := r.store.Sessions.History(t.Context(), r.org, r.sessionOf(run.ID), 100, 10)
+	turns, err := r.store.Sessions.History(t.Context(), r.org, r.sessionFor(run.ID), 100, 10)
 	if err != nil || len(turns) != 2 || turns[0].Message != "six\n\nseven\neight" {
 		t.Errorf("a chat of the same session follows %+v, %v", turns, err)
 	}
 }
 
-func (r *rig) sessionOf(runID string) (ref int64) {
+func (r *rig) sessionFor(runID string) (ref int64) {
 	r.Helper()
 	r.row(&ref, `SELECT session_ref FROM runs WHERE id = $1`, runID)
 	return ref

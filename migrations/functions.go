@@ -159,10 +159,10 @@ func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunc
 }
 
 func (f functionFile) digests() appliedFunction {
-	return appliedFunction{function: digestOf(f.function), triggers: digestOf(f.triggers)}
+	return appliedFunction{function: digestFor(f.function), triggers: digestFor(f.triggers)}
 }
 
-func digestOf(text string) string {
+func digestFor(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }

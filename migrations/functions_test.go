@@ -19,7 +19,7 @@ func TestEachFunctionFileDefinesItsFunction(t *testing.T) {
 		t.Fatalf("only %d functions", len(functions))
 	}
 	for _, f := range functions {
-		for _, fault := range faultsOf(f) {
+		for _, fault := range faultsFor(f) {
 			t.Errorf("functions/%s.sql: %s", f.name, fault)
 		}
 	}
@@ -31,7 +31,7 @@ var (
 	called  = regexp.MustCompile(`(?m)EXECUTE FUNCTION (\w+)\(\)`)
 )
 
-func faultsOf(f functionFile) (faults []string) {
+func faultsFor(f functionFile) (faults []string) {
 	if !strings.HasPrefix(f.function, "-- ") {
 		faults = append(faults, "it does not begin with a comment")
 	}
@@ -87,7 +87,7 @@ func TestFaultyFunctionFiles(t *testing.T) {
 		if err != nil || len(functions) != 1 {
 			t.Fatalf("%d functions, %v", len(functions), err)
 		}
-		if faults := faultsOf(functions[0]); (len(faults) > 0) != faulty {
+		if faults := faultsFor(functions[0]); (len(faults) > 0) != faulty {
 			t.Errorf("%v in %s", faults, content)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// logOf reads what is stored of a run's log: where it ends, and the events of its last attempt.
-func (r *rig) logOf(runID string) (log *executiondb.EventLog, events []domain.Event) {
+// logFor reads what is stored of a run's log: where it ends, and the events of its last attempt.
+func (r *rig) logFor(runID string) (log *executiondb.EventLog, events []domain.Event) {
 	r.Helper()
 	logs, err := r.store.Executions.EventLogs(r.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: r.org}})
 	if err != nil || logs[0] == nil {
@@ -75,7 +75,7 @@ func TestTheEventsOfARunAreItsAnswer(t *testing.T) {
 		if run.Status != domain.RunCompleted || run.Attempts != tc.attempts {
 			t.Fatalf("%s: run is %s after %d attempts: %+v", name, run.Status, run.Attempts, run.Error)
 		}
-		log, events := r.logOf(run.ID)
+		log, events := r.logFor(run.ID)
 		text, types := said(t, events)
 		if text != *run.Message || types != tc.types {
 			t.Errorf("%s: events %s say\n%.300q, the answer is\n%.300q", name, types, text, *run.Message)
@@ -94,7 +94,7 @@ func TestARunThatRunsOutOfTimeKeepsWhatItSaid(t *testing.T) {
 	r := newRig(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
 	r.deadline = 6 * time.Second // in which the first words must have come
 	run := r.result(r.start(r.agent("openai/test"), "s", "fault stall: one two three four"))
-	log, events := r.logOf(run.ID)
+	log, events := r.logFor(run.ID)
 	if text, _ := said(t, events); run.Status != domain.RunTimedOut || text != "echo: one two" {
 		t.Errorf("run %s said %q", run.Status, text)
 	}
@@ -107,7 +107,7 @@ func TestAnEchoStoresNoEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, config.Workers{})
 	run := r.result(r.start(r.agent("offline/echo"), "s", "hello"))
-	if log, events := r.logOf(run.ID); len(events) > 0 || log.Fence != 0 || log.EndFence != 1 || log.EndN != 3 {
+	if log, events := r.logFor(run.ID); len(events) > 0 || log.Fence != 0 || log.EndFence != 1 || log.EndN != 3 {
 		t.Errorf("log %+v", log)
 	}
 }

@@ -90,7 +90,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 		c.URL != "/api/knowledge?id="+doc+"&page=7" || !strings.Contains(manual[6], c.CitedText) || supported != "Ladders are inspected every 90 days." {
 		t.Errorf("%+v supports %q", c, supported)
 	}
-	_, events := r.logOf(run.ID)
+	_, events := r.logFor(run.ID)
 	at := slices.IndexFunc(events, func(e domain.Event) bool { return e.Type == domain.EventCitationAdded })
 	if at < 0 || !strings.Contains(string(events[at].Data), `"documentId":"`+doc+`","page":7`) {
 		t.Errorf("told: %+v", events)

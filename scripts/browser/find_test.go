@@ -86,7 +86,7 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 			if node.Ignored || node.BackendDOMNodeID == 0 || node.BackendDOMNodeID == root {
 				continue
 			}
-			name, err := a.p.nameOf(node)
+			name, err := a.p.nameFor(node)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -100,8 +100,8 @@ func (a area) matches(root cdp.BackendNodeID, s step) (found []cdp.BackendNodeID
 	return found, others, nil
 }
 
-// nameOf is what a part is called; of one without a name, such as a row of a table, what stands in it.
-func (p *page) nameOf(node *accessibility.Node) (string, error) {
+// nameFor is what a part is called; of one without a name, such as a row of a table, what stands in it.
+func (p *page) nameFor(node *accessibility.Node) (string, error) {
 	name := text(node.Name)
 	if name == "" {
 		object, err := p.object(node.BackendDOMNodeID)

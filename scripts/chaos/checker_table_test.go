@@ -32,7 +32,7 @@ func sound() *evidence {
 			Created: at(n), Started: at(2 * n), Finished: at(2*n + 1), Print: "version 1",
 		}
 		r.Result = `{"id":"` + r.ID + `"}`
-		if b, known := billOf(made.message); known {
+		if b, known := billFor(made.message); known {
 			r.Result = `{"id":"` + r.ID + `","message":"done: {` + paidMark + `}"}`
 			e.Effects = append(e.Effects, effect{Bill: b.name, Tool: b.tool, Key: "effect-" + b.name, At: at(2 * n)})
 		}

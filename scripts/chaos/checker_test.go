@@ -243,7 +243,7 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 		}
 	}
 	for _, r := range e.Rows {
-		bill, known := billOf(r.Message)
+		bill, known := billFor(r.Message)
 		if !known || r.Status != "completed" {
 			continue
 		}
@@ -266,7 +266,7 @@ func checkPaid(e *evidence, wrong func(string, ...any), checked func(string)) {
 func (e *evidence) bySession() map[string][]row {
 	sessions := map[string][]row{}
 	for _, r := range e.Rows {
-		if _, _, known := turnOf(r.Message); known {
+		if _, _, known := turnFor(r.Message); known {
 			sessions[r.Session] = append(sessions[r.Session], r)
 		}
 	}
@@ -281,8 +281,8 @@ func checkOrder(e *evidence, wrong func(string, ...any), checked func(string)) {
 		for i := 1; i < len(runs); i++ {
 			before, after := runs[i-1], runs[i]
 			checked("turns that follow another")
-			_, first, _ := turnOf(before.Message)
-			_, second, _ := turnOf(after.Message)
+			_, first, _ := turnFor(before.Message)
+			_, second, _ := turnFor(after.Message)
 			if first >= second {
 				wrong("session %s: turn %d was numbered after turn %d", session, first, second)
 			}
@@ -297,7 +297,7 @@ func checkTurns(e *evidence, wrong func(string, ...any), checked func(string)) {
 	completed := map[string][]int{}
 	for session, runs := range e.bySession() {
 		for _, r := range runs {
-			if _, n, _ := turnOf(r.Message); r.Status == "completed" {
+			if _, n, _ := turnFor(r.Message); r.Status == "completed" {
 				completed[session] = append(completed[session], n)
 			}
 		}

@@ -133,7 +133,7 @@ func (p plan) once(seed uint64) []fault {
 		fault{At: p.total*2/5 + some(random, p.total/10), Kind: snapshot, Part: cluster.Postgres, For: p.total / 2},
 	)
 	for _, kind := range []string{cut, requests, replies, delay, reset} {
-		f := p.linkOf(random, kind)
+		f := p.linkFor(random, kind)
 		f.At = somewhen()
 		all = append(all, f)
 	}
@@ -203,11 +203,11 @@ func (p plan) freeze(r *rand.Rand, _ time.Duration) fault {
 }
 
 func (p plan) link(r *rand.Rand, _ time.Duration) fault {
-	return p.linkOf(r, []string{cut, requests, replies, delay, reset}[r.IntN(5)])
+	return p.linkFor(r, []string{cut, requests, replies, delay, reset}[r.IntN(5)])
 }
 
-// linkOf draws a link for a kind of fault; all but reset last.
-func (p plan) linkOf(r *rand.Rand, kind string) fault {
+// linkFor draws a link for a kind of fault; all but reset last.
+func (p plan) linkFor(r *rand.Rand, kind string) fault {
 	part := p.parts[r.IntN(len(p.parts))]
 	f := fault{Part: part, Kind: kind, Link: []string{"db", "bus"}[r.IntN(2)]}
 	if part[:len(part)-2] == cluster.Ingress && r.IntN(2) == 0 {

@@ -27,14 +27,14 @@ const confirmedMark = "A person confirmed that this call was carried out."
 // bill is what a message asks to be paid: "pay unsafe bill-7".
 type bill struct{ tool, name string }
 
-func billOf(message string) (bill, bool) {
+func billFor(message string) (bill, bool) {
 	var b bill
 	n, _ := fmt.Sscanf(message, "pay %s %s", &b.tool, &b.name)
 	return b, n == 2
 }
 
-// turnOf reads a message of a session: "turn session-7 2".
-func turnOf(message string) (session string, n int, known bool) {
+// turnFor reads a message of a session: "turn session-7 2".
+func turnFor(message string) (session string, n int, known bool) {
 	found, _ := fmt.Sscanf(message, "turn %s %d", &session, &n)
 	return session, n, found == 2
 }
@@ -63,7 +63,7 @@ func newModel(t *testing.T, past *history) *model {
 func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 	prompt := req.Prompt()
 	delay := time.Duration(len(req.Body)*7919%400) * time.Millisecond // something between, and the same for the same
-	if b, known := billOf(prompt); known {
+	if b, known := billFor(prompt); known {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == "tool" && !strings.Contains(last.Content, "not available") {
 			return openaistub.Reply{Text: "done: " + last.Content, Delay: delay}, true
@@ -72,13 +72,13 @@ func (m *model) answer(req openaistub.Request) (openaistub.Reply, bool) {
 		// The same id each time: the service must tell calls of different turns apart by itself.
 		return openaistub.Reply{ToolCalls: []openaistub.ToolCall{{ID: "call_pay", Name: b.tool, Arguments: arguments}}, Delay: delay}, true
 	}
-	session, n, known := turnOf(prompt)
+	session, n, known := turnFor(prompt)
 	if !known {
 		return openaistub.Reply{}, false
 	}
 	shown := turn{Session: session, N: n}
 	for _, message := range req.Messages {
-		if s, other, isTurn := turnOf(message.Content); isTurn && s == session && message.Role == "user" {
+		if s, other, isTurn := turnFor(message.Content); isTurn && s == session && message.Role == "user" {
 			shown.Before = append(shown.Before, other)
 		}
 	}

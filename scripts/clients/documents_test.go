@@ -43,7 +43,7 @@ func TestDocuments(t *testing.T) {
 		}
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
-			blocks := blocksOf(t, root, document)
+			blocks := blocksFor(t, root, document)
 			if len(blocks) == 0 {
 				return
 			}
@@ -92,8 +92,8 @@ func documents(t *testing.T, root string) []string {
 	return found
 }
 
-// blocksOf reads a document's blocks.
-func blocksOf(t *testing.T, root, document string) []fenced.Block {
+// blocksFor reads a document's blocks.
+func blocksFor(t *testing.T, root, document string) []fenced.Block {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, document))
 	if err != nil {

@@ -19,11 +19,11 @@ func (s *stage) goClient(base string, more ...option.RequestOption) openai.Clien
 	return openai.NewClient(append(options, more...)...)
 }
 
-func chatOf(model, text string) openai.ChatCompletionNewParams {
+func chatFor(model, text string) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{Model: model, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(text)}}
 }
 
-func responseOf(model, text string) responses.ResponseNewParams {
+func responseFor(model, text string) responses.ResponseNewParams {
 	return responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
 }
 
@@ -72,7 +72,7 @@ func TestOpenAIGoChat(t *testing.T) {
 	s := onStage(t)
 	client := s.goClient(s.creds.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
-	whole, err := client.Chat.Completions.New(t.Context(), chatOf(echo, "Hello."))
+	whole, err := client.Chat.Completions.New(t.Context(), chatFor(echo, "Hello."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestOpenAIGoChat(t *testing.T) {
 	if names := whole.JSON.ExtraFields["parley"].Raw(); !strings.Contains(names, `"runId":"run_`) {
 		t.Errorf("the run is not named: %s", names)
 	}
-	asked := chatOf(echo, "One two three.")
+	asked := chatFor(echo, "One two three.")
 	asked.StreamOptions.IncludeUsage = openai.Bool(true)
 	var all openai.ChatCompletionAccumulator
 	chunks, err := read(client.Chat.Completions.NewStreaming(t.Context(), asked))
@@ -102,14 +102,14 @@ func TestOpenAIGoResponses(t *testing.T) {
 	s := onStage(t)
 	client := s.goClient(s.creds.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
-	first, err := client.Responses.New(t.Context(), responseOf(echo, "Hello."))
+	first, err := client.Responses.New(t.Context(), responseFor(echo, "Hello."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.OutputText() != "echo: Hello." || first.Status != responses.ResponseStatusCompleted || first.Usage.TotalTokens == 0 {
 		t.Errorf("%s", first.RawJSON())
 	}
-	next := responseOf(echo, "Again.")
+	next := responseFor(echo, "Again.")
 	next.PreviousResponseID = openai.String(first.ID)
 	events, err := read(client.Responses.NewStreaming(t.Context(), next))
 	if err != nil || len(events) < 8 {
@@ -119,7 +119,7 @@ func TestOpenAIGoResponses(t *testing.T) {
 	if last.OutputText() != "echo: Again." || last.PreviousResponseID != first.ID || !slices.IsSortedFunc(events, bySequence) {
 		t.Errorf("%s", last.RawJSON())
 	}
-	behind := responseOf(echo, "Later.")
+	behind := responseFor(echo, "Later.")
 	behind.Background = openai.Bool(true)
 	begun, err := client.Responses.New(t.Context(), behind)
 	if err != nil || !begun.Background {
@@ -140,7 +140,7 @@ func TestOpenAIGoItems(t *testing.T) {
 	t.Parallel()
 	s := onStage(t)
 	client := s.goClient(s.creds.BaseURL)
-	computed, err := client.Responses.New(t.Context(), responseOf(s.creds.AgentID, "What is 19 * 23? Compute it with Python."))
+	computed, err := client.Responses.New(t.Context(), responseFor(s.creds.AgentID, "What is 19 * 23? Compute it with Python."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestOpenAIGoItems(t *testing.T) {
 	if code.Status != "completed" || !strings.Contains(code.Code, "19 * 23") || len(code.Outputs) != 1 || code.Outputs[0].AsLogs().Logs != "437\n" {
 		t.Errorf("%s", computed.Output[0].RawJSON())
 	}
-	booked, err := client.Responses.New(t.Context(), responseOf(s.books(t, nil), booksFor("OPENAI-GO-1")))
+	booked, err := client.Responses.New(t.Context(), responseFor(s.books(t, nil), booksFor("OPENAI-GO-1")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestOpenAIGoItems(t *testing.T) {
 		t.Errorf("%s", booked.Output[0].RawJSON())
 	}
 	agents := openAIAgents(t, s)
-	events, err := read(client.Responses.NewStreaming(t.Context(), responseOf(agents["KNOWS_ID"], agents["QUESTION"])))
+	events, err := read(client.Responses.NewStreaming(t.Context(), responseFor(agents["KNOWS_ID"], agents["QUESTION"])))
 	if err != nil || len(events) == 0 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
@@ -178,13 +178,13 @@ func TestOpenAIGoErrors(t *testing.T) {
 	door := s.faults(t).Pass()
 	client := s.goClient(door.URL)
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
-	_, unknown := client.Chat.Completions.New(t.Context(), chatOf("gpt-5", "Hello."))
+	_, unknown := client.Chat.Completions.New(t.Context(), chatFor("gpt-5", "Hello."))
 	_, previous := client.Responses.New(t.Context(), responses.ResponseNewParams{
 		Model: stub, PreviousResponseID: openai.String("resp_x"), Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Hello.")},
 	})
-	_, failed := client.Chat.Completions.New(t.Context(), chatOf(stub, "fault 400: no"))
+	_, failed := client.Chat.Completions.New(t.Context(), chatFor(stub, "fault 400: no"))
 	stranger := s.goClient(door.URL, option.WithAPIKey("ak_none"))
-	_, key := stranger.Responses.New(t.Context(), responseOf(stub, "Hello."))
+	_, key := stranger.Responses.New(t.Context(), responseFor(stub, "Hello."))
 	for _, tc := range []struct {
 		err               error
 		status            int
@@ -200,10 +200,10 @@ func TestOpenAIGoErrors(t *testing.T) {
 			t.Errorf("%d %s %s %s: %s", got.StatusCode, got.Type, got.Code, got.Param, got.Message)
 		}
 	}
-	if _, err := read(client.Chat.Completions.NewStreaming(t.Context(), chatOf(stub, "fault 400: no"))); err == nil || !strings.Contains(err.Error(), "run_error") {
+	if _, err := read(client.Chat.Completions.NewStreaming(t.Context(), chatFor(stub, "fault 400: no"))); err == nil || !strings.Contains(err.Error(), "run_error") {
 		t.Errorf("a failed run's stream ends with %v", err)
 	}
-	response, err := client.Responses.New(t.Context(), responseOf(stub, "fault 400: no"))
+	response, err := client.Responses.New(t.Context(), responseFor(stub, "fault 400: no"))
 	if err != nil || response.Status != responses.ResponseStatusFailed || string(response.Error.Code) != refusal(t, failed).Code {
 		t.Errorf("%+v, %v", response, err)
 	}
@@ -219,11 +219,11 @@ func TestOpenAIGoRetries(t *testing.T) {
 	door := s.faults(t).DropFirst()
 	client, books := s.goClient(door.URL), s.books(t, nil)
 	keyed := func(name string) option.RequestOption { return option.WithHeader("Idempotency-Key", name) }
-	chat, err := client.Chat.Completions.New(t.Context(), chatOf(books, booksFor("OPENAI-GO-2")), keyed("openai-go-2"))
+	chat, err := client.Chat.Completions.New(t.Context(), chatFor(books, booksFor("OPENAI-GO-2")), keyed("openai-go-2"))
 	if err != nil || !strings.Contains(chat.Choices[0].Message.Content, "booked") {
 		t.Errorf("%+v, %v", chat, err)
 	}
-	response, err := client.Responses.New(t.Context(), responseOf(books, booksFor("OPENAI-GO-3")), keyed("openai-go-3"))
+	response, err := client.Responses.New(t.Context(), responseFor(books, booksFor("OPENAI-GO-3")), keyed("openai-go-3"))
 	if err != nil || response.Status != responses.ResponseStatusCompleted {
 		t.Errorf("%+v, %v", response, err)
 	}

@@ -167,7 +167,7 @@ func TestPythonReadme(t *testing.T) {
 	own := s.tenant(t)
 	env := []string{"PARLEY_API_KEY=" + own.APIKey, "AGENT_ID=" + own.AgentID, "ORGANIZATION_ID=" + own.OrganizationID}
 	counted := map[string]int{}
-	for n, block := range blocksOf(t, testkit.Root(t), "sdk/python/README.md") {
+	for n, block := range blocksFor(t, testkit.Root(t), "sdk/python/README.md") {
 		counted[block.Language]++
 		switch block.Language {
 		case "python":

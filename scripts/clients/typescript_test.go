@@ -207,7 +207,7 @@ func typeScriptPrograms(t *testing.T) []fenced.Block {
 
 func typeScriptBlocks(t *testing.T) []fenced.Block {
 	t.Helper()
-	return blocksOf(t, testkit.Root(t), "sdk/typescript/README.md")
+	return blocksFor(t, testkit.Root(t), "sdk/typescript/README.md")
 }
 
 // TestTypeScriptReadme runs every block of the package's README as it stands: the command that installs the package, and in the project

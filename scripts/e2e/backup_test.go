@@ -50,7 +50,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	again.model = c.model
 	again.refusesJunk(t)
 	again.script(t, "restore.sh", file, again.postgres.DSN())
-	again.wantSchemaOf(t, c)
+	again.wantSchema(t, c)
 	r := again.restored(t)
 	t.Logf("%d runs in the back-up, %d of them open, %d behind it", len(r.status), r.open, u.answers()+useLine-len(r.status))
 	if r.open == 0 || len(r.status) <= r.open {
@@ -127,8 +127,8 @@ func (c *cluster) refusesJunk(t *testing.T) {
 	}
 }
 
-// wantSchemaOf compares what the schemas of two databases consist of, and that of the restored one with row-level security.
-func (c *cluster) wantSchemaOf(t *testing.T, source *cluster) {
+// wantSchema compares what the schemas of two databases consist of, and that of the restored one with row-level security.
+func (c *cluster) wantSchema(t *testing.T, source *cluster) {
 	t.Helper()
 	for what, query := range map[string]string{
 		"tables, their owners, rights and row-level security": `SELECT format('%s %s %s %s %s %s', relname, relkind, relowner::regrole,
@@ -259,7 +259,7 @@ func (b inBackup) wantRuns(t *testing.T, owner account, u *use) {
 func (b inBackup) wantSession(t *testing.T, owner account, u *use, model *ledger) {
 	t.Helper()
 	owner.chats(t, useSession, "chat after all")
-	history, last := model.historyOf("chat after all"), -1
+	history, last := model.historyFor("chat after all"), -1
 	for n, id := range u.chats {
 		at := strings.Index(history, "user: "+chatUse(n)+"\n")
 		if _, kept := b.status[id]; kept != (at >= 0) || kept && at < last {

@@ -164,8 +164,8 @@ func beyond(calls []call, window int) int {
 	return over
 }
 
-// historyOf gives the texts of all messages that the newest call with a prompt carried.
-func (l *ledger) historyOf(prompt string) string {
+// historyFor gives the texts of all messages that the newest call with a prompt carried.
+func (l *ledger) historyFor(prompt string) string {
 	requests := l.stub.Requests()
 	for _, req := range slices.Backward(requests) {
 		if req.Prompt() == prompt {

@@ -72,8 +72,8 @@ func (l *load) end() []posted {
 	return l.calls
 }
 
-// runOf is the id of the run that an answer shows, for goroutines that cannot end the test.
-func runOf(a answer) string {
+// runFor is the id of the run that an answer shows, for goroutines that cannot end the test.
+func runFor(a answer) string {
 	var r run
 	if json.Unmarshal(a.body, &r) != nil {
 		return ""
@@ -90,8 +90,8 @@ func percentile(of []time.Duration, p float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }
 
-// tookOf gives how long calls took.
-func tookOf(calls []posted) (took []time.Duration) {
+// tookFor gives how long calls took.
+func tookFor(calls []posted) (took []time.Duration) {
 	for _, c := range calls {
 		took = append(took, c.took)
 	}

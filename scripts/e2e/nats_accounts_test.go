@@ -64,7 +64,7 @@ func TestServiceWithLeastRightsOnTheBus(t *testing.T) {
 	owner.post(t.Context(), trigger{message: "guarded"}).completed(t, echoed("guarded"), 1)
 	changes.shows(t, owner, "completed")
 	streamed := owner.enqueue(t, trigger{message: "sleep 2s: streamed"})
-	if text := bytesOf(owner.at(second).watch(t, streamed, "").rest(t)); !strings.Contains(text, "streamed") {
+	if text := bytesFor(owner.at(second).watch(t, streamed, "").rest(t)); !strings.Contains(text, "streamed") {
 		t.Errorf("the stream of another ingress is %s", text)
 	}
 	cancelled := owner.enqueue(t, trigger{message: "sleep 20s: to be cancelled"})

@@ -78,7 +78,7 @@ func (f *threefold) check(t *testing.T) {
 			t.Errorf("%s was answered after %s", tr.message, p.took)
 		}
 	}
-	c, took := f.cluster, tookOf(calls)
+	c, took := f.cluster, tookFor(calls)
 	if rows, open := c.number(t, "SELECT count(*) FROM runs"), c.number(t, "SELECT count(*) FROM open_runs"); rows != len(calls) || open != 0 {
 		t.Errorf("%d runs, %d of them open, for %d keys", rows, open, len(calls))
 	}

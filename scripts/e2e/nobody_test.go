@@ -55,7 +55,7 @@ func TestParleyUpWithoutRoot(t *testing.T) {
 	pastesWork(t, string(printed()))
 	keyWorks(t, readCredentials(t, dir))
 	for _, pid := range processesBelow(t, dir) {
-		if owner, lives := ownerOf(pid); lives && owner != uid {
+		if owner, lives := ownerFor(pid); lives && owner != uid {
 			t.Errorf("process %d runs as user %d, want %d", pid, owner, uid)
 		}
 	}
@@ -129,8 +129,8 @@ func copyProgram(t *testing.T, from, to string) {
 	}
 }
 
-// ownerOf gives the user that a process runs as; false when it has ended, as the server's connections do.
-func ownerOf(pid int) (uid int, lives bool) {
+// ownerFor gives the user that a process runs as; false when it has ended, as the server's connections do.
+func ownerFor(pid int) (uid int, lives bool) {
 	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
 	if err != nil {
 		return 0, false

@@ -163,7 +163,7 @@ func (o *overload) offerOne(ctx context.Context, text string, wait bool) {
 	defer o.mu.Unlock()
 	switch {
 	case got.err == nil && (got.status == http.StatusOK || got.status == http.StatusAccepted):
-		o.accepted[runOf(got)] = tr
+		o.accepted[runFor(got)] = tr
 	case got.err == nil && (got.status == http.StatusTooManyRequests || got.status == http.StatusServiceUnavailable) &&
 		got.header.Get("Retry-After") != "":
 		o.refused[strconv.Itoa(got.status)]++

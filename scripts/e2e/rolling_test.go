@@ -224,7 +224,7 @@ func (l *till) tally() map[string]int {
 	defer l.mu.Unlock()
 	effects := map[string]int{}
 	for _, h := range l.hits {
-		effects[billOf(h.body)]++
+		effects[billFor(h.body)]++
 	}
 	return effects
 }

@@ -160,7 +160,7 @@ func sessionOrder(t *testing.T, c *cluster, first, second *edge) { //nolint:thel
 	if other := c.model.of(aside); !other[0].began.Before(calls[runs-1].began) {
 		t.Fatal("the other session waited for all of this one")
 	}
-	if history := c.model.historyOf(messages[runs-1]); strings.Count(history, "in order") < runs {
+	if history := c.model.historyFor(messages[runs-1]); strings.Count(history, "in order") < runs {
 		t.Fatalf("the last run of the session was not shown the earlier ones:\n%s", history)
 	}
 }

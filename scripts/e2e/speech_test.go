@@ -82,7 +82,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // half a request is not answered
 	}
 	l.mu.Lock()
-	l.heard = append(l.heard, samplesOf(wav))
+	l.heard = append(l.heard, samplesFor(wav))
 	held, words := l.hold, l.words
 	l.hold = nil
 	l.mu.Unlock()
@@ -94,8 +94,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"text": words})
 }
 
-// samplesOf gives the samples of a WAV file.
-func samplesOf(wav []byte) []byte {
+// samplesFor gives the samples of a WAV file.
+func samplesFor(wav []byte) []byte {
 	at := bytes.Index(wav, []byte("data"))
 	if at < 0 || len(wav) < at+8 {
 		return nil

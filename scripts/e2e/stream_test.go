@@ -139,7 +139,7 @@ func (s *stream) rest(t *testing.T) (events []event) {
 
 func ofKind(kind string) func(event) bool { return func(e event) bool { return e.kind == kind } }
 
-func bytesOf(events []event) string {
+func bytesFor(events []event) string {
 	var out strings.Builder
 	for _, e := range events {
 		out.WriteString(e.raw)
@@ -197,24 +197,24 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 
 	after := whole.rest(t)
 	if len(after) < 3 || after[len(after)-1].kind != "run.completed" {
-		t.Fatalf("the stream ended with %q", bytesOf(after))
+		t.Fatalf("the stream ended with %q", bytesFor(after))
 	}
 	again := behind(after, ofKind("run.restarted"))
 	if got := answerIn(t, again); got != echoed(text) {
 		t.Fatalf("behind run.restarted the stream says %q", got)
 	}
-	if !strings.Contains(bytesOf(after), `"afterStep":0`) {
-		t.Errorf("no step was recorded, and the stream says %q", bytesOf(after))
+	if !strings.Contains(bytesFor(after), `"afterStep":0`) {
+		t.Errorf("no step was recorded, and the stream says %q", bytesFor(after))
 	}
-	if got := bytesOf(resumed.rest(t)); got != bytesOf(after) {
-		t.Errorf("resumed on the other ingress:\n%s\nwho stayed saw\n%s", got, bytesOf(after))
+	if got := bytesFor(resumed.rest(t)); got != bytesFor(after) {
+		t.Errorf("resumed on the other ingress:\n%s\nwho stayed saw\n%s", got, bytesFor(after))
 	}
 	if got := answerIn(t, behind(late.rest(t), ofKind("run.restarted"))); got != echoed(text) {
 		t.Errorf("who came late saw %q", got)
 	}
 	checkFinalLog(t, owner, there, runID, again)
 	replay := openStream(t, http.MethodPost, there.url+"/api/agents?action=chat&id="+owner.agent, header, chat)
-	if final := owner.watch(t, runID, "").rest(t); bytesOf(replay.rest(t)) != bytesOf(final) || replay.res.Header.Get("Idempotency-Replayed") != "true" {
+	if final := owner.watch(t, runID, "").rest(t); bytesFor(replay.rest(t)) != bytesFor(final) || replay.res.Header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("the replay differs from the log; headers: %v", replay.res.Header)
 	}
 	if calls := c.model.count(message); calls != 2 {
@@ -226,11 +226,11 @@ func TestChaosWorkerKilledMidAnswerIsToldToItsReaders(t *testing.T) {
 func checkFinalLog(t *testing.T, owner account, there *edge, runID string, ending []event) {
 	t.Helper()
 	final := owner.watch(t, runID, "").rest(t)
-	if got := bytesOf(behind(final, ofKind("run.restarted"))); got != bytesOf(ending) {
-		t.Errorf("the log ends with\n%s\nlive came\n%s", got, bytesOf(ending))
+	if got := bytesFor(behind(final, ofKind("run.restarted"))); got != bytesFor(ending) {
+		t.Errorf("the log ends with\n%s\nlive came\n%s", got, bytesFor(ending))
 	}
 	for i, e := range final[:len(final)-1] {
-		if got := bytesOf(owner.at(there).watch(t, runID, e.id).rest(t)); got != bytesOf(final[i+1:]) {
+		if got := bytesFor(owner.at(there).watch(t, runID, e.id).rest(t)); got != bytesFor(final[i+1:]) {
 			t.Errorf("resumed behind %s came\n%s", e.id, got)
 		}
 	}
@@ -257,7 +257,7 @@ func TestChaosNATSKilledMidStream(t *testing.T) {
 	c.nats.Kill9()
 	events := s.rest(t)
 	if got := answerIn(t, events); got != echoed(text) || events[len(events)-1].kind != "run.completed" {
-		t.Errorf("without the bus the stream says %q: %s", got, bytesOf(events))
+		t.Errorf("without the bus the stream says %q: %s", got, bytesFor(events))
 	}
 	c.nats.Restart()
 	page.until(t, "everything was told after the outage", ofKind("documents"))

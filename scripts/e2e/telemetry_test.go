@@ -147,13 +147,13 @@ func TestTelemetry(t *testing.T) {
 	owner := signUp(t, in.url).searcher(t, modelName)
 
 	unwanted, wanted := rand.Text()[:8], rand.Text()[:8]
-	for flag, id := range map[string]string{"00": traceOf(unwanted), "01": traceOf(wanted)} {
+	for flag, id := range map[string]string{"00": traceFor(unwanted), "01": traceFor(wanted)} {
 		send(t.Context(), http.MethodPost, in.url+"/api/internal/run-automation", map[string]string{
 			"x-api-key": owner.key, "traceparent": "00-" + id + "-1234567890abcdef-" + flag,
 		}, map[string]any{"target": owner.agent, "input": map[string]any{"message": "How tall is " + canary + "?"}}).want(t, http.StatusOK)
 	}
-	wantTrace(t, sent, traceOf(wanted))
-	if got := sent.of(traceOf(unwanted)); len(got) > 0 {
+	wantTrace(t, sent, traceFor(wanted))
+	if got := sent.of(traceFor(unwanted)); len(got) > 0 {
 		t.Errorf("a trace that its caller does not want was sent: %v", got)
 	}
 	if found := sent.with(canary); len(found) > 0 {
@@ -162,8 +162,8 @@ func TestTelemetry(t *testing.T) {
 	wantMetrics(t, shown)
 }
 
-// traceOf makes a trace id of a word.
-func traceOf(word string) string { return hex.EncodeToString([]byte(word + word)) }
+// traceFor makes a trace id of a word.
+func traceFor(word string) string { return hex.EncodeToString([]byte(word + word)) }
 
 // searches is a model that searches once and then answers.
 func searches(word string) func(openaistub.Request) (openaistub.Reply, bool) {

@@ -101,8 +101,8 @@ func (l *till) of(text string) (effects []hit, keys int) {
 	return effects, len(seen)
 }
 
-// billOf is which bill a request's body pays.
-func billOf(body string) string {
+// billFor is which bill a request's body pays.
+func billFor(body string) string {
 	var asked struct {
 		Bill string `json:"bill"`
 	}

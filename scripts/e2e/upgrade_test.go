@@ -328,7 +328,7 @@ func (r *rollout) check(t *testing.T, c *cluster) {
 // wantHistory checks that the last run of a session was shown its newest turns, whichever release had written them.
 func (r *rollout) wantHistory(t *testing.T, model *ledger, client, last int) {
 	t.Helper()
-	history, at := model.historyOf(upgradeTrigger(client, last).message), 0
+	history, at := model.historyFor(upgradeTrigger(client, last).message), 0
 	const shown = 200 // turns, at most
 	for n := max(0, last-shown); n < last; n++ {
 		said := strings.Index(history[at:], "user: "+upgradeTrigger(client, n).message+"\n")

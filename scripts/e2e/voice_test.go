@@ -171,7 +171,7 @@ func checkHistory(t *testing.T, c *cluster, owner account, k *talk, session stri
 	if got := k.answer(); got.Transcript != "echo: "+next {
 		t.Errorf("%s: the next answer is %q", session, got.Transcript)
 	}
-	if history := c.model.historyOf(next); strings.Count(history, echoed(spoken)) != 1 {
+	if history := c.model.historyFor(next); strings.Count(history, echoed(spoken)) != 1 {
 		t.Errorf("%s: the model was shown\n%s", session, history)
 	}
 	said := owner.transcript(t, strings.ReplaceAll(session, " ", "%20")).Messages
@@ -313,7 +313,7 @@ func TestChaosIngressKilledMidConversation(t *testing.T) {
 	if got := again.answer(); got.Transcript != "echo: What did I ask?" {
 		t.Errorf("%q", got.Transcript)
 	}
-	history := c.model.historyOf("What did I ask?")
+	history := c.model.historyFor("What did I ask?")
 	if !strings.Contains(history, echoed("The first question.")) || !strings.Contains(history, echoed(spoken)) {
 		t.Errorf("the model was shown\n%s", history)
 	}

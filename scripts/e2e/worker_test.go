@@ -90,7 +90,7 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	got := owner.result(t, endedID, lease+25*time.Second)
 	got.completed(t, "answer 2", 2)
 	c.model.awaitCalls(t, open, 2)
-	rows := []string{rowOf(t, c, endedID), rowOf(t, c, openID)}
+	rows := []string{rowFor(t, c, endedID), rowFor(t, c, openID)}
 
 	zombie.Cont()
 	for _, id := range []string{endedID, openID} {
@@ -98,7 +98,7 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 			return saysTakenOver(zombie.Output(), id)
 		})
 	}
-	for i, after := range []string{rowOf(t, c, endedID), rowOf(t, c, openID)} {
+	for i, after := range []string{rowFor(t, c, endedID), rowFor(t, c, openID)} {
 		if after != rows[i] {
 			t.Fatalf("the zombie changed a run's row: %s, before: %s", after, rows[i])
 		}
@@ -117,8 +117,8 @@ func TestChaosZombieWorkerWritesNothing(t *testing.T) {
 	}
 }
 
-// rowOf names the version of a run's row and what is in it.
-func rowOf(t *testing.T, c *cluster, id string) string {
+// rowFor names the version of a run's row and what is in it.
+func rowFor(t *testing.T, c *cluster, id string) string {
 	t.Helper()
 	return c.text(t, "SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1", id)
 }

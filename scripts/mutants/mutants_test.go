@@ -20,25 +20,25 @@ const (
 	naming   = "shared/contract/contract.go"
 )
 
-// sqlOf is the file of a function of the schema.
-func sqlOf(function string) string { return "migrations/functions/" + function + ".sql" }
+// sql is the file of a function of the schema.
+func sql(function string) string { return "migrations/functions/" + function + ".sql" }
 
 var all = []mutant{
 	{
 		"a finish without its fence",
-		[]edit{{sqlOf("end_lane_runs"), "WHERE o.run_id = e.id AND o.fence = e.fence\n    RETURNING", "WHERE o.run_id = e.id\n    RETURNING"}},
+		[]edit{{sql("end_lane_runs"), "WHERE o.run_id = e.id AND o.fence = e.fence\n    RETURNING", "WHERE o.run_id = e.id\n    RETURNING"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker", "TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
 		"a step without its fence",
-		[]edit{{sqlOf("append_steps"), "WHERE run_id = $1 AND fence = $2 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND status = 'running' FOR SHARE"}},
+		[]edit{{sql("append_steps"), "WHERE run_id = $1 AND fence = $2 AND status = 'running' FOR SHARE", "WHERE run_id = $1 AND status = 'running' FOR SHARE"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
 	{
 		"a heartbeat without its fence",
-		[]edit{{sqlOf("extend_leases"), "USING (run_id, fence)\n    WHERE o.status = 'running' ORDER BY", "USING (run_id)\n    WHERE o.status = 'running' ORDER BY"}},
+		[]edit{{sql("extend_leases"), "USING (run_id, fence)\n    WHERE o.status = 'running' ORDER BY", "USING (run_id)\n    WHERE o.status = 'running' ORDER BY"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
@@ -50,7 +50,7 @@ var all = []mutant{
 	},
 	{
 		"events without their fence",
-		[]edit{{sqlOf("save_run_events"), "WHERE (o.fence = c.fence) IS TRUE AND o.status = 'running'", "WHERE o.status = 'running'"}},
+		[]edit{{sql("save_run_events"), "WHERE (o.fence = c.fence) IS TRUE AND o.status = 'running'", "WHERE o.status = 'running'"}},
 		"shared/store",
 		[]string{"TestOnlyTheHolderWritesEvents"},
 	},
@@ -92,65 +92,65 @@ var all = []mutant{
 	},
 	{
 		"a claim keeps the fence",
-		[]edit{{sqlOf("claim_runs"), "fence = o.fence + 1, attempts = o.attempts + 1", "fence = greatest(o.fence, 1), attempts = o.attempts + 1"}},
+		[]edit{{sql("claim_runs"), "fence = o.fence + 1, attempts = o.attempts + 1", "fence = greatest(o.fence, 1), attempts = o.attempts + 1"}},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
 		"a claim of what another holds",
-		[]edit{{sqlOf("claim_runs"), "OR o.status = 'running' AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time()", "OR o.status = 'running'\n          AND pg_postmaster_start_time()"}},
+		[]edit{{sql("claim_runs"), "OR o.status = 'running' AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time()", "OR o.status = 'running'\n          AND pg_postmaster_start_time()"}},
 		"shared/store",
 		[]string{"TestOnlyALeaseThatIsOverIsTaken"},
 	},
 	{
 		"an outage of the database takes runs from their workers",
-		[]edit{{sqlOf("claim_runs"), "AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)", "AND o.lease_until < clock_timestamp())"}},
+		[]edit{{sql("claim_runs"), "AND o.lease_until < clock_timestamp()\n          AND pg_postmaster_start_time() < clock_timestamp() - $2::interval)", "AND o.lease_until < clock_timestamp())"}},
 		"shared/store",
 		[]string{"TestFenceKeepsATakenRunFromItsOldWorker"},
 	},
 	{
 		"a claim out of order",
-		[]edit{{sqlOf("claim_runs"), "AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n    RETURNING o.*", "RETURNING o.*"}},
+		[]edit{{sql("claim_runs"), "AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n    RETURNING o.*", "RETURNING o.*"}},
 		"shared/store",
 		[]string{"TestRunsOfASessionGoOneAfterTheOther"},
 	},
 	{
 		"a void claim keeps its place",
-		[]edit{{sqlOf("void_claims"), "UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL\n", "UPDATE open_runs SET next_dispatch_at = NULL\n"}},
+		[]edit{{sql("void_claims"), "UPDATE open_runs SET dispatched = false, next_dispatch_at = NULL\n", "UPDATE open_runs SET next_dispatch_at = NULL\n"}},
 		"shared/store",
 		[]string{"TestAVoidClaimGivesItsPlaceBack"},
 	},
 	{
 		"a key that holds nobody off",
 		[]edit{
-			{sqlOf("accept_runs"), "      AND (NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = b.key_hash)) IS NOT FALSE\n", ""},
-			{sqlOf("accept_runs"), "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at\n", "    RETURNING id, created_at\n"},
+			{sql("accept_runs"), "      AND (NOT EXISTS (SELECT 1 FROM runs k WHERE k.idempotency_hash = b.key_hash)) IS NOT FALSE\n", ""},
+			{sql("accept_runs"), "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, created_at\n", "    RETURNING id, created_at\n"},
 		},
 		"shared/store",
 		[]string{"TestAcceptGivesOneRunPerKeyInASession"},
 	},
 	{
 		"a key that holds nobody off whose run is alone",
-		[]edit{{sqlOf("accept_single_runs"), "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, session_ref", "    RETURNING id, session_ref"}},
+		[]edit{{sql("accept_single_runs"), "    ON CONFLICT (idempotency_hash) WHERE idempotency_hash IS NOT NULL DO NOTHING\n    RETURNING id, session_ref", "    RETURNING id, session_ref"}},
 		"shared/store",
 		[]string{"TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce"},
 	},
 	{
 		"an acceptance past the window",
-		[]edit{{sqlOf("accept_single_runs"), "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) <= ($3)[u.turn + 1] AS dispatch", "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) > 0 AS dispatch"}},
+		[]edit{{sql("accept_single_runs"), "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) <= ($3)[u.turn + 1] AS dispatch", "(PARTITION BY u.org_no, u.lane ORDER BY u.turn) > 0 AS dispatch"}},
 		"shared/store",
 		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
 	},
 	{
 		"a finish leaves no place",
-		[]edit{{sqlOf("end_lane_runs"), "c.lane, c.dispatched AND EXISTS (SELECT 1", "c.lane, NOT c.dispatched AND EXISTS (SELECT 1"}},
+		[]edit{{sql("end_lane_runs"), "c.lane, c.dispatched AND EXISTS (SELECT 1", "c.lane, NOT c.dispatched AND EXISTS (SELECT 1"}},
 		"shared/store",
 		[]string{"TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver"},
 	},
 	{
 		"a sweeper that requeues unguarded",
 		[]edit{
-			{sqlOf("lost_runs"), "WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()\n      AND pg_postmaster", "WHERE o.dispatched AND o.status = 'running'\n      AND pg_postmaster"},
+			{sql("lost_runs"), "WHERE o.dispatched AND o.status = 'running' AND o.lease_until < clock_timestamp()\n      AND pg_postmaster", "WHERE o.dispatched AND o.status = 'running'\n      AND pg_postmaster"},
 			{"shared/store/executiondb/sweep.go", "AND status = 'running' AND lease_until < clock_timestamp()", "AND status = 'running'"},
 		},
 		"shared/store",
@@ -165,7 +165,7 @@ var all = []mutant{
 	{
 		"a sweeper that times out what waits for a person",
 		[]edit{
-			{sqlOf("overdue_runs"), "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action') f", "WHERE o.deadline <= clock_timestamp()) f"},
+			{sql("overdue_runs"), "WHERE o.deadline <= clock_timestamp() AND o.status <> 'requires_action') f", "WHERE o.deadline <= clock_timestamp()) f"},
 			{"shared/store/executiondb/sweep.go", "AND o.deadline <= clock_timestamp()\n\t\tAND o.status <> 'requires_action' ORDER BY", "AND o.deadline <= clock_timestamp() ORDER BY"},
 		},
 		"shared/store",
@@ -174,7 +174,7 @@ var all = []mutant{
 	{
 		"a sweeper that rings for what it does not look at again",
 		[]edit{
-			{sqlOf("unclaimed_runs"), "WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp()) f", "WHERE o.dispatched) f"},
+			{sql("unclaimed_runs"), "WHERE o.dispatched AND o.status = 'queued' AND o.next_dispatch_at <= clock_timestamp()) f", "WHERE o.dispatched) f"},
 			{"shared/store/queuedb/dispatch.go", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
 		},
 		"workers/internal/sweep",
@@ -282,19 +282,19 @@ var all = []mutant{
 	},
 	{
 		"a claim that waits for what is locked",
-		[]edit{{sqlOf("claim_runs"), "ORDER BY run_id FOR UPDATE SKIP LOCKED\n  ), claimed AS", "ORDER BY run_id FOR UPDATE\n  ), claimed AS"}},
+		[]edit{{sql("claim_runs"), "ORDER BY run_id FOR UPDATE SKIP LOCKED\n  ), claimed AS", "ORDER BY run_id FOR UPDATE\n  ), claimed AS"}},
 		"shared/store",
 		[]string{"TestALockedRunIsClaimedLater"},
 	},
 	{
 		"a heartbeat that waits for what is locked",
-		[]edit{{sqlOf("extend_leases"), "ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED", "ORDER BY o.run_id FOR UPDATE OF o"}},
+		[]edit{{sql("extend_leases"), "ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED", "ORDER BY o.run_id FOR UPDATE OF o"}},
 		"shared/store",
 		[]string{"TestALockedLeaseIsNoLostLease"},
 	},
 	{
 		"a locked lease that is lost",
-		[]edit{{sqlOf("extend_leases"), "WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine", "WHERE o.status = 'parked' AND NOT EXISTS (SELECT FROM mine"}},
+		[]edit{{sql("extend_leases"), "WHERE o.status = 'running' AND NOT EXISTS (SELECT FROM mine", "WHERE o.status = 'parked' AND NOT EXISTS (SELECT FROM mine"}},
 		"shared/store",
 		[]string{"TestALockedLeaseIsNoLostLease"},
 	},
@@ -327,13 +327,13 @@ var all = []mutant{
 	},
 	{
 		"an organization's lanes that share their slots",
-		[]edit{{sqlOf("count_dispatched"), "d.org_id = u.org_id AND d.lane = u.lane AND d.dispatched LIMIT $3) counted", "d.org_id = u.org_id AND d.dispatched LIMIT $3) counted"}},
+		[]edit{{sql("count_dispatched"), "d.org_id = u.org_id AND d.lane = u.lane AND d.dispatched LIMIT $3) counted", "d.org_id = u.org_id AND d.dispatched LIMIT $3) counted"}},
 		"shared/store",
 		[]string{"TestChatsDoNotWaitForAutomations"},
 	},
 	{
 		"a freed slot that goes to any lane",
-		[]edit{{sqlOf("dispatch_runs"), "WHERE w.org_id = f.org_id AND w.lane = f.lane\n          AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w", "WHERE w.org_id = f.org_id\n          AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL\n        ORDER BY w.run_id LIMIT 256) w"}},
+		[]edit{{sql("dispatch_runs"), "WHERE w.org_id = f.org_id AND w.lane = f.lane\n          AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w", "WHERE w.org_id = f.org_id\n          AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL\n        ORDER BY w.run_id LIMIT 256) w"}},
 		"shared/store",
 		[]string{"TestFreedSlotGoesToItsLane"},
 	},
@@ -346,22 +346,22 @@ var all = []mutant{
 	{
 		"delayed runs that wait like others",
 		[]edit{
-			{sqlOf("dispatch_runs"), "AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w", "AND w.status = 'queued' AND NOT w.dispatched AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w"},
-			{sqlOf("dispatch_runs"), "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n", "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n"},
-			{sqlOf("find_waiting_lanes"), "SELECT o.org_id, o.lane, o.run_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL\n      ORDER BY o.org_id, o.lane, o.run_id LIMIT 1)\n    UNION", "SELECT o.org_id, o.lane, o.run_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched\n      ORDER BY o.org_id, o.lane, o.run_id LIMIT 1)\n    UNION"},
+			{sql("dispatch_runs"), "AND w.status = 'queued' AND NOT w.dispatched AND w.not_before IS NULL AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w", "AND w.status = 'queued' AND NOT w.dispatched AND w.run_id >= oldest\n        ORDER BY w.run_id LIMIT 256) w"},
+			{sql("dispatch_runs"), "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n", "CROSS JOIN LATERAL (SELECT o.run_id FROM open_runs o WHERE o.run_id = w.run_id\n        AND (o.status = 'queued' AND NOT o.dispatched) IS TRUE\n        AND NOT EXISTS (SELECT 1 FROM open_runs p WHERE p.session_ref = o.session_ref AND p.seq < o.seq)\n        FOR UPDATE OF o SKIP LOCKED) l\n      LIMIT f.places\n"},
+			{sql("find_waiting_lanes"), "SELECT o.org_id, o.lane, o.run_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched AND o.not_before IS NULL\n      ORDER BY o.org_id, o.lane, o.run_id LIMIT 1)\n    UNION", "SELECT o.org_id, o.lane, o.run_id FROM open_runs o WHERE o.status = 'queued' AND NOT o.dispatched\n      ORDER BY o.org_id, o.lane, o.run_id LIMIT 1)\n    UNION"},
 		},
 		"shared/store",
 		[]string{"TestDelayedRunsAreNotWaiting"},
 	},
 	{
 		"a delayed run whose time never comes",
-		[]edit{{sqlOf("release_delayed_runs"), "WHERE o.not_before <= now() AND o.status = 'queued' ORDER BY o.not_before", "WHERE o.not_before <= now() - interval '1 day' AND o.status = 'queued' ORDER BY o.not_before"}},
+		[]edit{{sql("release_delayed_runs"), "WHERE o.not_before <= now() AND o.status = 'queued' ORDER BY o.not_before", "WHERE o.not_before <= now() - interval '1 day' AND o.status = 'queued' ORDER BY o.not_before"}},
 		"shared/store",
 		[]string{"TestDelayedRunIsDispatchedInTime"},
 	},
 	{
 		"a hint of waiting lanes that is not corrected",
-		[]edit{{sqlOf("find_waiting_lanes"), "f.run_id FROM found f\n    WHERE NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id", "f.run_id FROM found f\n    WHERE false AND NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id"}},
+		[]edit{{sql("find_waiting_lanes"), "f.run_id FROM found f\n    WHERE NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id", "f.run_id FROM found f\n    WHERE false AND NOT EXISTS (SELECT FROM waiting_lanes k WHERE k.org_id = f.org_id"}},
 		"shared/store",
 		[]string{"TestWaitingLanesRepairThemselves"},
 	},
@@ -379,7 +379,7 @@ var all = []mutant{
 	},
 	{
 		"overdue runs of one organization before all others",
-		[]edit{{sqlOf("overdue_runs"), "  SELECT f.run_id, f.org_id FROM (SELECT o.run_id, o.org_id, row_number() OVER (PARTITION BY o.org_id ORDER BY o.deadline, o.run_id) AS n", "  SELECT f.run_id, f.org_id FROM (SELECT o.run_id, o.org_id, row_number() OVER (ORDER BY o.deadline, o.run_id) AS n"}},
+		[]edit{{sql("overdue_runs"), "  SELECT f.run_id, f.org_id FROM (SELECT o.run_id, o.org_id, row_number() OVER (PARTITION BY o.org_id ORDER BY o.deadline, o.run_id) AS n", "  SELECT f.run_id, f.org_id FROM (SELECT o.run_id, o.org_id, row_number() OVER (ORDER BY o.deadline, o.run_id) AS n"}},
 		"shared/store",
 		[]string{"TestOverdueRunsOfOrganizationsEndInTurn"},
 	},

@@ -80,7 +80,7 @@ func TestMutantsAreWritten(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			m.overlay(t)
-			sources := testsOf(t, m.in)
+			sources := testsFor(t, m.in)
 			for _, name := range m.tests {
 				if !strings.Contains(sources, "\nfunc "+name+"(t *testing.T)") {
 					t.Errorf("%s has no %s", m.in, name)
@@ -93,7 +93,7 @@ func TestMutantsAreWritten(t *testing.T) {
 	}
 }
 
-func testsOf(t *testing.T, folder string) (text string) {
+func testsFor(t *testing.T, folder string) (text string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root(t), folder, "*_test.go"))
 	if err != nil {

@@ -16,8 +16,8 @@ type operation struct {
 	item, op         object // the path's object, and the operation's
 }
 
-// operationsOf gives a document's operations, in its order.
-func operationsOf(doc object) []operation {
+// operationsFor gives a document's operations, in its order.
+func operationsFor(doc object) []operation {
 	var out []operation
 	for path, item := range doc.At("paths").Members() {
 		for method, op := range item.Members() {
@@ -36,7 +36,7 @@ func operationsOf(doc object) []operation {
 
 // operations defines what each operation takes and gives: <Operation>Path, …Query, …Headers, …Body, …Answer and …Event.
 func (r *reader) operations() {
-	for _, o := range operationsOf(r.doc) {
+	for _, o := range operationsFor(r.doc) {
 		name, of := typeName(o.id), "`"+o.method+" "+o.path+"`"
 		parameters := r.parameters(o)
 		for _, place := range []struct{ in, suffix, doc string }{
@@ -79,7 +79,7 @@ func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 			r.made = append(r.made, definition{name: name, doc: doc, record: true})
 		}
 		made := field{
-			name: parameter.Text("name"), doc: docOf(slices.Concat(parameter, defaultOf(parameter.At("schema")))),
+			name: parameter.Text("name"), doc: docFor(slices.Concat(parameter, defaultValue(parameter.At("schema")))),
 			required: parameter.Get("required") == true || in == "path",
 			shape:    r.shape(parameter.At("schema"), name+typeName(parameter.Text("name"))),
 		}
@@ -87,8 +87,8 @@ func (r *reader) defineParameters(name, doc, in string, parameters []object) {
 	}
 }
 
-// defaultOf gives the default of a schema, to be told with what else is said of a parameter.
-func defaultOf(schema object) object {
+// defaultValue gives the default of a schema, to be told with what else is said of a parameter.
+func defaultValue(schema object) object {
 	return slices.DeleteFunc(slices.Clone(schema), func(item yamldoc.Item) bool { return item.Key != "default" })
 }
 

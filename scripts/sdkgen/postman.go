@@ -150,7 +150,7 @@ func postman(doc object) ([]byte, error) {
 	for _, tag := range doc.Objects("tags") {
 		made.Item = append(made.Item, folder{Name: tag.Text("name"), Description: tag.Text("description"), Item: []item{}})
 	}
-	for _, o := range operationsOf(doc) {
+	for _, o := range operationsFor(doc) {
 		if err := addRequests(&made, doc, o); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.id, err)
 		}
@@ -224,12 +224,12 @@ func addRequests(made *collection, doc object, o operation) error {
 		if at < 0 {
 			return fmt.Errorf("the document has no tag %q", tag)
 		}
-		it, err := requestOf(doc, o, sample)
+		it, err := requestFor(doc, o, sample)
 		if err != nil {
 			return err
 		}
 		if i == 0 {
-			if it.Response, err = examplesOf(doc, o); err != nil {
+			if it.Response, err = examples(doc, o); err != nil {
 				return err
 			}
 		}
@@ -238,10 +238,10 @@ func addRequests(made *collection, doc object, o operation) error {
 	return nil
 }
 
-// requestOf makes the request that a sample shows. What else the operation takes is there too, switched off.
-func requestOf(doc object, o operation, sample object) (item, error) {
+// requestFor makes the request that a sample shows. What else the operation takes is there too, switched off.
+func requestFor(doc object, o operation, sample object) (item, error) {
 	req := request{
-		Auth: authOf(doc, o, sample), Method: o.method, Header: []variable{},
+		Auth: authFor(doc, o, sample), Method: o.method, Header: []variable{},
 		Description: o.op.Text("summary") + "\n\n" + o.op.Text("description"),
 	}
 	if sample.Text("credential") == "demo" {
@@ -281,7 +281,7 @@ func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {
 		made := variable{
-			Key: parameter.Text("name"), Value: named(valueOf(doc, parameter)), Description: parameter.Text("description"),
+			Key: parameter.Text("name"), Value: named(valueFor(doc, parameter)), Description: parameter.Text("description"),
 			Disabled: parameter.Get("required") != true,
 		}
 		to := &req.URL.Query
@@ -302,8 +302,8 @@ func addParameters(doc object, o operation, req *request) error {
 	return r.fault
 }
 
-// valueOf gives a value that a parameter may have: an example, what it is unless given, or a variable.
-func valueOf(doc object, parameter object) string {
+// valueFor gives a value that a parameter may have: an example, what it is unless given, or a variable.
+func valueFor(doc object, parameter object) string {
 	schema := parameter.At("schema")
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
 		for _, v := range variables {
@@ -380,8 +380,8 @@ func escaped(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// authOf says how a request shows who calls; nil is the collection's way, an API key.
-func authOf(doc object, o operation, sample object) *auth {
+// authFor says how a request shows who calls; nil is the collection's way, an API key.
+func authFor(doc object, o operation, sample object) *auth {
 	allowed := o.op.Objects("security")
 	if !o.op.Has("security") {
 		allowed = doc.Objects("security")
@@ -399,8 +399,8 @@ func authOf(doc object, o operation, sample object) *auth {
 	return &auth{Type: "noauth"}
 }
 
-// examplesOf gives the answers that the document shows when all goes well.
-func examplesOf(doc object, o operation) ([]example, error) {
+// examples gives the answers that the document shows when all goes well.
+func examples(doc object, o operation) ([]example, error) {
 	out := []example{}
 	for status, response := range o.op.At("responses").Members() {
 		code, err := strconv.Atoi(status)

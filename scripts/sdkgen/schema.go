@@ -49,8 +49,8 @@ func (r *reader) fail(format string, args ...any) shape {
 // define makes a schema a type with this name. Those of objects within it follow it.
 func (r *reader) define(name string, schema object) {
 	at := len(r.made)
-	r.made = append(r.made, definition{name: name, doc: docOf(schema)})
-	if merged, is := r.recordOf(schema); is {
+	r.made = append(r.made, definition{name: name, doc: docFor(schema)})
+	if merged, is := r.recordFor(schema); is {
 		fields := r.fields(name, merged)
 		r.made[at].record, r.made[at].fields, r.made[at].open = true, fields, isOpen(merged)
 		return
@@ -59,8 +59,8 @@ func (r *reader) define(name string, schema object) {
 	r.made[at].shape, r.made[at].values = s, explained(schema)
 }
 
-// recordOf gives an object with named members, its allOf put together.
-func (r *reader) recordOf(schema object) (object, bool) {
+// recordFor gives an object with named members, its allOf put together.
+func (r *reader) recordFor(schema object) (object, bool) {
 	if schema.Has("allOf") {
 		merged, ok := r.merge(schema, 0)
 		return merged, ok && len(merged.At("properties")) > 0
@@ -125,7 +125,7 @@ func (r *reader) fields(parent string, schema object) []field {
 		name := property.Key
 		inner, _ := property.Value.(object)
 		out = append(out, field{
-			name: name, doc: docOf(inner), required: slices.Contains(required, name), shape: r.shape(inner, parent+typeName(name)),
+			name: name, doc: docFor(inner), required: slices.Contains(required, name), shape: r.shape(inner, parent+typeName(name)),
 		})
 	}
 	return out
@@ -148,11 +148,11 @@ func (r *reader) bare(schema object, name string) shape {
 	case schema.Text("$ref") != "":
 		return r.refer(schema, name)
 	case schema.Has("const"):
-		return literalOf(schema.Get("const"))
+		return literalFor(schema.Get("const"))
 	case schema.Has("enum"):
 		var of []shape
 		for _, value := range schema.List("enum") {
-			of = append(of, literalOf(value))
+			of = append(of, literalFor(value))
 		}
 		return oneOf(of...)
 	case schema.Has("allOf"):
@@ -187,13 +187,13 @@ func (r *reader) refer(schema object, name string) shape {
 	if err != nil {
 		return r.fail("%s: %w", name, err)
 	}
-	if _, is := r.recordOf(resolved); is && len(within) == 3 && within[1] == "properties" {
+	if _, is := r.recordFor(resolved); is && len(within) == 3 && within[1] == "properties" {
 		return shape{kind: reference, name: typeName(within[0]) + typeName(within[2])} // the name that it has where it stands
 	}
 	return r.shape(resolved, name)
 }
 
-func literalOf(value any) shape {
+func literalFor(value any) shape {
 	if value == nil {
 		return shape{kind: null}
 	}
@@ -202,7 +202,7 @@ func literalOf(value any) shape {
 
 // all reads an allOf: as one object, or else as the first of its parts that says something.
 func (r *reader) all(schema object, name string) shape {
-	if _, is := r.recordOf(schema); is && len(schema.Objects("allOf")) > 1 {
+	if _, is := r.recordFor(schema); is && len(schema.Objects("allOf")) > 1 {
 		r.define(name, schema)
 		return shape{kind: reference, name: name}
 	}
@@ -221,7 +221,7 @@ func (r *reader) choices(choices []object, name string) []shape {
 		if i > 0 { // further objects without a name of their own are told apart by their place
 			inner = fmt.Sprintf("%s%d", name, i+1)
 		}
-		if _, is := r.recordOf(choice); is && i == 0 && slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name }) {
+		if _, is := r.recordFor(choice); is && i == 0 && slices.ContainsFunc(r.made, func(d definition) bool { return d.name == name }) {
 			inner = name + "1"
 		}
 		of = append(of, r.shape(choice, inner))
@@ -314,8 +314,8 @@ func explained(schema object) []value {
 	return out
 }
 
-// docOf says what people are told of a schema.
-func docOf(schema object) string {
+// docFor says what people are told of a schema.
+func docFor(schema object) string {
 	paragraphs := []string{strings.TrimSpace(schema.Text("description"))}
 	for _, word := range []string{"oneOf", "anyOf"} {
 		choices := schema.Objects(word)

@@ -98,8 +98,8 @@ func InvalidFields(fields []Field) error {
 	return &Error{Code: InvalidRequest, Detail: fields[0].Field + ": " + fields[0].Message, Fields: fields}
 }
 
-// CodeOf gives the code of err: Internal when it carries none.
-func CodeOf(err error) Code {
+// CodeFor gives the code of err: Internal when it carries none.
+func CodeFor(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}

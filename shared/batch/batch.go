@@ -102,9 +102,9 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 // that the batch before took, each at most half of that time behind the one before.
 func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(g.last, len(g.calls)+1))), first)
-	size := g.sizeOf(first)
+	size := g.sizeFor(first)
 	take := func(c call[Q, A]) {
-		if size += g.sizeOf(c); g.size != nil && size > g.sizeMax {
+		if size += g.sizeFor(c); g.size != nil && size > g.sizeMax {
 			g.over = &c
 			return
 		}
@@ -131,7 +131,7 @@ func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 	return calls
 }
 
-func (g *Group[Q, A]) sizeOf(c call[Q, A]) int {
+func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 	if g.size == nil {
 		return 0
 	}

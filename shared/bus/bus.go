@@ -94,7 +94,7 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 		jetstream.WithPublishAsyncMaxPending(pendingDoorbells),
 		jetstream.WithPublishAsyncTimeout(10*time.Second),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) {
-			b.doorbells.Warn().Err(err).Str("run_id", contract.RunIDOf(m.Subject)).Msg("job message not stored; the sweeper will publish it again")
+			b.doorbells.Warn().Err(err).Str("run_id", contract.RunIDFor(m.Subject)).Msg("job message not stored; the sweeper will publish it again")
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
@@ -305,7 +305,7 @@ func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, 
 
 func (b *Bus) publish(subject string, body []byte) {
 	if err := b.nc.Publish(subject, body); err != nil {
-		b.log.Debug().Err(err).Str("run_id", contract.RunIDOf(subject)).Msg("notice not sent; it will be polled for")
+		b.log.Debug().Err(err).Str("run_id", contract.RunIDFor(subject)).Msg("notice not sent; it will be polled for")
 	}
 }
 
@@ -314,7 +314,7 @@ func (b *Bus) NewInbox() string { return b.nc.NewInbox() }
 
 // OnReplies calls f with run id and rendered object of each reply to the inbox, from one goroutine.
 func (b *Bus) OnReplies(inbox string, f func(runID string, result []byte)) (stop func(), err error) {
-	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDOf(m.Subject), m.Data) })
+	return b.subscribe(inbox+".*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject), m.Data) })
 }
 
 // OnDone calls f once a notice that the run is terminal arrives. When it returns the server has the subscription.
@@ -332,7 +332,7 @@ func (b *Bus) OnDone(ctx context.Context, runID string, f func()) (stop func(), 
 
 // OnCancelled calls f with the id of each run that is cancelled anywhere.
 func (b *Bus) OnCancelled(f func(runID string)) (stop func(), err error) {
-	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDOf(m.Subject)) })
+	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject)) })
 }
 
 func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {

@@ -51,7 +51,7 @@ func (w *Watch) Run(ctx context.Context, f func(Heard)) {
 }
 
 func hear(m *nats.Msg, f func(Heard)) {
-	switch runID := contract.RunIDOf(m.Subject); {
+	switch runID := contract.RunIDFor(m.Subject); {
 	case strings.HasPrefix(m.Subject, contract.SubjectEvents):
 		f(Heard{RunID: runID, Events: m.Data})
 	case strings.HasPrefix(m.Subject, contract.SubjectDone):

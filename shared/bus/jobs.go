@@ -61,7 +61,7 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 	for msg := range batch.Messages() {
 		headers := msg.Headers()
 		f(&Doorbell{
-			RunID: contract.RunIDOf(msg.Subject()), ReplyTo: headers.Get(contract.HeaderReplyTo),
+			RunID: contract.RunIDFor(msg.Subject()), ReplyTo: headers.Get(contract.HeaderReplyTo),
 			Traceparent: headers.Get(contract.HeaderTraceparent), msg: msg,
 		})
 	}

@@ -83,12 +83,12 @@ func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only when the 
 // hear hands a message from a tool worker, or the server's word that there is none, to the call that waits for it.
 func (c *ToolCaller) hear(m *nats.Msg) {
 	c.mu.Lock()
-	call := c.calls[contract.RunIDOf(m.Subject)]
+	call := c.calls[contract.RunIDFor(m.Subject)]
 	c.mu.Unlock()
 	if call == nil {
 		return // it no longer waits
 	}
-	switch stageOf(m) {
+	switch stageFor(m) {
 	case contract.StageAccepted, contract.StageWorking:
 		select {
 		case call.alive <- struct{}{}:
@@ -118,7 +118,7 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
 		contract.HeaderDeadline: {deadline.UTC().Format(deadlineFormat)}, contract.HeaderCapability: {capability},
 	}}
-	if traceparent := contract.TraceparentOf(ctx); traceparent != "" {
+	if traceparent := contract.Traceparent(ctx); traceparent != "" {
 		msg.Header[contract.HeaderTraceparent] = []string{traceparent}
 	}
 	outage, absent := time.Now().Add(outageFor), absentWithin
@@ -204,7 +204,7 @@ func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bo
 		answer, err = await(ctx, call)
 		return false, answer, err
 	case m := <-call.ends:
-		switch stageOf(m) {
+		switch stageFor(m) {
 		case contract.StageBusy:
 			return true, nil, ErrNoToolWorker
 		case contract.StageRefused:
@@ -248,12 +248,12 @@ func await(ctx context.Context, call *toolCall) ([]byte, error) {
 	}
 }
 
-func stageOf(m *nats.Msg) contract.ToolStage {
+func stageFor(m *nats.Msg) contract.ToolStage {
 	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
 }
 
 func ended(m *nats.Msg) ([]byte, error) {
-	switch stageOf(m) {
+	switch stageFor(m) {
 	case contract.StageAnswer:
 		return m.Data, nil
 	case contract.StageBusy:

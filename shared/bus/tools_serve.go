@@ -142,12 +142,12 @@ func (s *toolServer) say(reply string, stage contract.ToolStage, body []byte) {
 	}
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
 	if err != nil { // whoever calls takes silence for loss
-		s.log.WithLevel(levelOf(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")
+		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")
 	}
 }
 
-// levelOf keeps beats without a connection from filling the log.
-func levelOf(stage contract.ToolStage) zerolog.Level {
+// level keeps beats without a connection from filling the log.
+func level(stage contract.ToolStage) zerolog.Level {
 	if stage == contract.StageAnswer {
 		return zerolog.WarnLevel
 	}

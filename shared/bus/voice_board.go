@@ -78,7 +78,7 @@ func (w *voiceWire[In]) join(peer string) {
 // hear hands a message to the line that it is for. It waits for nobody.
 func (v *voiceBoard[In]) hear(m *nats.Msg) {
 	v.mu.Lock()
-	w := v.wires[contract.RunIDOf(m.Subject)]
+	w := v.wires[contract.RunIDFor(m.Subject)]
 	v.mu.Unlock()
 	switch {
 	case w == nil: // it has ended here, and the other end did not hear of it; or a worker took an opening that nobody waits for
@@ -87,10 +87,10 @@ func (v *voiceBoard[In]) hear(m *nats.Msg) {
 		if over, reason := w.take(m.Data); over || reason != "" {
 			v.end(w, reason)
 		}
-	case w.peer.Load() != nil || stageOf(m) == contract.StageEnded:
+	case w.peer.Load() != nil || stageFor(m) == contract.StageEnded:
 		v.end(w, voiceGone) // by its own word, or by the server's
 	default:
-		if stageOf(m) == contract.StageAccepted {
+		if stageFor(m) == contract.StageAccepted {
 			w.join(m.Reply) // at once: frames follow
 		}
 		select {

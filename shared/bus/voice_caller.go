@@ -98,7 +98,7 @@ func (c *VoiceCaller) taken(ctx context.Context, wire *voiceWire[contract.VoiceR
 	case <-wire.ended: // the connection was cut, or the worker took it and gave it up
 		return ErrNoVoiceWorker
 	case m := <-wire.answers:
-		switch stageOf(m) {
+		switch stageFor(m) {
 		case contract.StageAccepted:
 			return nil
 		case contract.StageRefused:

@@ -67,8 +67,8 @@ func MsgID(j domain.Job) string { return j.Dedupe + ":" + strconv.Itoa(j.Dispatc
 // LaneSubject is the filter of a lane's consumer.
 func LaneSubject(lane domain.Lane) string { return "jobs." + string(lane) + ".>" }
 
-// RunIDOf gives the run id that ends a subject.
-func RunIDOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+// RunIDFor gives the run id that ends a subject.
+func RunIDFor(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
 
 // Dedupe is the stable half of a job's message id: a hash of organization, endpoint and
 // idempotency key, or run id when there is no key. It never holds the key itself, so that

@@ -12,8 +12,8 @@ func WithTraceparent(ctx context.Context, traceparent string) context.Context {
 	return context.WithValue(ctx, traceparentKey{}, traceparent)
 }
 
-// TraceparentOf is the W3C traceparent of what is asked under ctx; "" for none.
-func TraceparentOf(ctx context.Context) string {
+// Traceparent is the W3C traceparent of what is asked under ctx; "" for none.
+func Traceparent(ctx context.Context) string {
 	traceparent, _ := ctx.Value(traceparentKey{}).(string)
 	return traceparent
 }

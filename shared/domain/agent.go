@@ -138,9 +138,9 @@ type Config struct {
 // mcpNameKept is how much of a server's name surely begins the names of its tools; longer ones end in a hash.
 const mcpNameKept = 48
 
-// SideEffectOf gives the side effect of a tool by the name that models know it by, "<server>_<tool>"; where several
+// SideEffectFor gives the side effect of a tool by the name that models know it by, "<server>_<tool>"; where several
 // servers may be meant, the gravest of theirs. False: no server of the agent has such tools.
-func (t MCPTool) SideEffectOf(name string) (SideEffect, bool) {
+func (t MCPTool) SideEffectFor(name string) (SideEffect, bool) {
 	gravest, found := SideEffectNone, false
 	for _, s := range t.Servers {
 		start := s.Name + "_"

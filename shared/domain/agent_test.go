@@ -21,12 +21,12 @@ func TestSideEffectsOfRemoteToolsAreTheOrganizations(t *testing.T) {
 		"a_x": domain.SideEffectNone, "a_b_x": domain.SideEffectIdempotent, "c_x": domain.SideEffectUnsafe, "d_x": domain.SideEffectUnsafe,
 		long[:54] + "_0123abcd": domain.SideEffectNone,
 	} {
-		if got, found := tools.SideEffectOf(name); got != want || !found {
+		if got, found := tools.SideEffectFor(name); got != want || !found {
 			t.Errorf("%s: %s, %v", name, got, found)
 		}
 	}
 	for _, name := range []string{"", "a", "b_x", "A_x", "elsewhere"} {
-		if got, found := tools.SideEffectOf(name); found {
+		if got, found := tools.SideEffectFor(name); found {
 			t.Errorf("%q is %s", name, got)
 		}
 	}

@@ -96,7 +96,7 @@ func (t *Template) readAuthority() error {
 
 func (t *Template) readPath(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		pieces, err := piecesOf(part)
+		pieces, err := piecesFor(part)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (t *Template) readQuery(query string) error {
 		if strings.ContainsAny(name, "{}") {
 			return errors.New("must have variables of its query behind an equals sign")
 		}
-		pieces, err := piecesOf(value)
+		pieces, err := piecesFor(value)
 		if err != nil {
 			return err
 		}
@@ -134,8 +134,8 @@ func (t *Template) readQuery(query string) error {
 	return nil
 }
 
-// piecesOf takes a text apart at its variables.
-func piecesOf(text string) ([]piece, error) {
+// piecesFor takes a text apart at its variables.
+func piecesFor(text string) ([]piece, error) {
 	var pieces []piece
 	for {
 		before, rest, found := strings.Cut(text, "{")

@@ -16,7 +16,7 @@ func (c *Client) Check(address string) error {
 	if err != nil {
 		return refuse("The address is not valid.")
 	}
-	to, err := targetOf(u)
+	to, err := targetFor(u)
 	if err != nil {
 		return err
 	}

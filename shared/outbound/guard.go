@@ -44,7 +44,7 @@ func newGuard(allow []string, own []int) (*guard, error) {
 		case err == nil:
 			v6 = append(v6, network)
 		default:
-			hostPort, err := hostPortOf(entry)
+			hostPort, err := hostPortFor(entry)
 			if err != nil {
 				return nil, fmt.Errorf("reading allow list: %q %w", entry, err)
 			}

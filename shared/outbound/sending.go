@@ -15,7 +15,7 @@ func WithSending(ctx context.Context, hook func(ctx context.Context) error) cont
 	return context.WithValue(ctx, sendingKey{}, hook)
 }
 
-func sendingOf(ctx context.Context) func(context.Context) error {
+func sending(ctx context.Context) func(context.Context) error {
 	hook, _ := ctx.Value(sendingKey{}).(func(context.Context) error)
 	return hook
 }

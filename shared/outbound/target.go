@@ -30,8 +30,8 @@ func (t target) hostPort() string { return net.JoinHostPort(t.host, strconv.Itoa
 
 var errHost = refuse("The address has no valid host.")
 
-// targetOf reads where a URL leads. Whatever different readers of URLs might take for different hosts is refused.
-func targetOf(u *url.URL) (target, error) {
+// targetFor reads where a URL leads. Whatever different readers of URLs might take for different hosts is refused.
+func targetFor(u *url.URL) (target, error) {
 	switch {
 	case u == nil || u.Scheme != "http" && u.Scheme != "https":
 		return target{}, refuse("The address must begin with http:// or https://.")
@@ -45,14 +45,14 @@ func targetOf(u *url.URL) (target, error) {
 	t := target{scheme: u.Scheme, port: defaultPort(u.Scheme)}
 	name := u.Host
 	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
-		port, err := portOf(u.Host[at+1:])
+		port, err := portFor(u.Host[at+1:])
 		if err != nil {
 			return target{}, refuse("The address has no valid port.")
 		}
 		name, t.port = u.Host[:at], port
 	}
 	var err error
-	t.host, err = hostOf(name)
+	t.host, err = hostFor(name)
 	return t, err
 }
 
@@ -65,7 +65,7 @@ func defaultPort(scheme string) uint16 {
 	return 80
 }
 
-func portOf(text string) (uint16, error) {
+func portFor(text string) (uint16, error) {
 	if strings.Trim(text, "0123456789") != "" {
 		return 0, errors.New("not digits")
 	}
@@ -76,10 +76,10 @@ func portOf(text string) (uint16, error) {
 	return uint16(port), nil
 }
 
-// hostOf gives the canonical form of a host as URLs have it.
-func hostOf(name string) (string, error) {
+// hostFor gives the canonical form of a host as URLs have it.
+func hostFor(name string) (string, error) {
 	if inner, found := strings.CutPrefix(name, "["); found {
-		return literalOf(inner)
+		return literalFor(inner)
 	}
 	ascii, err := idna.Lookup.ToASCII(name)
 	if isASCII(name) { // which the lookup profile is stricter about than the names that are out there, as with underscores
@@ -101,8 +101,8 @@ func hostOf(name string) (string, error) {
 	return addr.String(), nil
 }
 
-// literalOf reads an IPv6 address, the opening bracket cut off.
-func literalOf(inner string) (string, error) {
+// literalFor reads an IPv6 address, the opening bracket cut off.
+func literalFor(inner string) (string, error) {
 	inner, closed := strings.CutSuffix(inner, "]")
 	addr, err := netip.ParseAddr(inner)
 	switch {
@@ -128,26 +128,26 @@ func endsInNumber(host string) bool {
 	return found && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// originOf reads the option of the same name.
-func originOf(text string) (target, error) {
+// originFor reads the option of the same name.
+func originFor(text string) (target, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return target{}, errHost
 	}
-	return targetOf(u)
+	return targetFor(u)
 }
 
-// hostPortOf reads an entry of the allow list.
-func hostPortOf(text string) (string, error) {
+// hostPortFor reads an entry of the allow list.
+func hostPortFor(text string) (string, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {
 		return "", errors.New("is neither host:port nor a network")
 	}
-	port, err := portOf(text[at+1:])
+	port, err := portFor(text[at+1:])
 	if err != nil {
 		return "", errors.New("has no valid port")
 	}
-	host, err := hostOf(text[:at])
+	host, err := hostFor(text[:at])
 	if err != nil {
 		return "", errors.New("has no valid host")
 	}
@@ -156,12 +156,12 @@ func hostPortOf(text string) (string, error) {
 
 // leaves reports whether a redirect chain has left the origin that it began at.
 func leaves(next *http.Request, via []*http.Request) bool {
-	first, err := targetOf(via[0].URL)
+	first, err := targetFor(via[0].URL)
 	if err != nil {
 		return true
 	}
 	for _, req := range append(via[1:len(via):len(via)], next) {
-		if to, err := targetOf(req.URL); err != nil || to != first {
+		if to, err := targetFor(req.URL); err != nil || to != first {
 			return true
 		}
 	}

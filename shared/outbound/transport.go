@@ -49,10 +49,10 @@ func newTransport(c *Client, o Options) *transport {
 		c.tune(t.base)
 	}
 	if o.Trusted != "" {
-		t.permit.trusted, t.unusable = hostPortOf(o.Trusted)
+		t.permit.trusted, t.unusable = hostPortFor(o.Trusted)
 	}
 	if o.Origin != "" {
-		origin, err := originOf(o.Origin)
+		origin, err := originFor(o.Origin)
 		t.origin, t.permit.port = &origin, origin.port
 		t.unusable = errors.Join(t.unusable, err)
 	}
@@ -69,7 +69,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, describe(req.Context(), err, req.Response == nil)
 	}
 	ctx, cancel := context.WithDeadline(req.Context(), t.deadline(req))
-	w := &writing{ctx: ctx, hook: sendingOf(ctx)}
+	w := &writing{ctx: ctx, hook: sending(ctx)}
 	resp, err := t.base.RoundTrip(t.outgoing(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
 		defer cancel() // after it was asked whether it is over
@@ -97,7 +97,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	if t.unusable != nil {
 		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.unusable)}
 	}
-	to, err := targetOf(req.URL)
+	to, err := targetFor(req.URL)
 	switch {
 	case err != nil:
 		return to, err

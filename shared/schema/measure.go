@@ -38,9 +38,9 @@ func (s *Schema) count(part *jsonschema.Schema) {
 	}
 	match := 0
 	for p := range part.PatternProperties {
-		match += sizeOf(p)
+		match += sizeFor(p)
 	}
-	text := sizeOf(part.Pattern)
+	text := sizeFor(part.Pattern)
 	old := part.Format
 	counted := &jsonschema.Format{Validate: func(v any) error {
 		s.effort -= once
@@ -74,7 +74,7 @@ func choices(part *jsonschema.Schema) int {
 	return len(part.Enum.Values)
 }
 
-func sizeOf(p jsonschema.Regexp) int {
+func sizeFor(p jsonschema.Regexp) int {
 	if known, ok := p.(*pattern); ok {
 		return known.size
 	}

@@ -58,7 +58,7 @@ func signUp(t *testing.T, s *store.Store, email string) (accountdb.Account, acco
 
 func wantCode(t *testing.T, err error, code apierr.Code) {
 	t.Helper()
-	if apierr.CodeOf(err) != code || err == nil {
+	if apierr.CodeFor(err) != code || err == nil {
 		t.Errorf("got %v, want code %s", err, code)
 	}
 }
@@ -296,7 +296,7 @@ func TestPasswordsOfAnAddressShareASalt(t *testing.T) {
 		{cheap + "SALT$seven", false},
 	} {
 		_, err := s.Accounts.CreateUser(t.Context(), accountdb.NewUser{Email: "ada@example.com", PasswordHash: c.hash})
-		if (err != nil) != c.refused || c.refused && apierr.CodeOf(err) != apierr.Unavailable {
+		if (err != nil) != c.refused || c.refused && apierr.CodeFor(err) != apierr.Unavailable {
 			t.Errorf("%s: %v", c.hash, err)
 		}
 		mustExec(t, raw, `UPDATE users SET displaced_at = clock_timestamp() WHERE displaced_at IS NULL`)

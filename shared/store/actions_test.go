@@ -48,7 +48,7 @@ func TestDecisions(t *testing.T) {
 			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 			for _, d := range everyDecision {
 				if !tc.kind.Takes(d) {
-					if _, err := b.decide(held, d); apierr.CodeOf(err) != apierr.Conflict {
+					if _, err := b.decide(held, d); apierr.CodeFor(err) != apierr.Conflict {
 						t.Errorf("deciding %s: %v", d, err)
 					}
 				}
@@ -74,8 +74,8 @@ func TestDecisions(t *testing.T) {
 					}
 					if d != tc.made {
 						wantCode(t, err, apierr.VersionConflict)
-					} else if string(resultOf(again.Run)) != string(resultOf(out.Run)) {
-						t.Errorf("the same again gave %s", resultOf(again.Run))
+					} else if string(resultFor(again.Run)) != string(resultFor(out.Run)) {
+						t.Errorf("the same again gave %s", resultFor(again.Run))
 					}
 				}
 				if tc.run == domain.RunQueued && stage == "decided" {
@@ -127,7 +127,7 @@ func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 
 	cancelled := b.parked(domain.ActionUnknownOutcome)
 	run, ended, err := b.s.Executions.Cancel(ctx, b.org, "", cancelled.RunID)
-	if err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled || strings.Contains(string(resultOf(run)), "requiredAction") {
+	if err != nil || len(ended) != 1 || run.Run.Status != domain.RunCancelled || strings.Contains(string(resultFor(run)), "requiredAction") {
 		t.Errorf("cancelling a parked run: %+v, %v", run, err)
 	}
 	wantCode(t, decide(b.org, "", cancelled.RunID, "c"), apierr.VersionConflict)
@@ -167,7 +167,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 	if waited := b.text(`SELECT round(extract(epoch FROM deadline - $2::timestamptz) / 360)::text FROM open_runs WHERE run_id = $1`, held.RunID, deadline); waited != "30" {
 		t.Errorf("the deadline was moved by %s tenths of an hour", waited)
 	}
-	next, err := b.s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsOf(b.org): 1}, wideWindow)
+	next, err := b.s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsFor(b.org): 1}, wideWindow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,9 +206,9 @@ func TestAnAbandonedRunFails(t *testing.T) {
 	b := newBench(t)
 	held := b.parked(domain.ActionUnknownOutcome)
 	out, err := b.decide(held, domain.DecisionAbandon)
-	if err != nil || len(out.Ended) != 1 || out.Run.Run.Status != domain.RunFailed || string(out.Ended[0].Result) != string(resultOf(out.Run)) ||
-		!strings.Contains(string(resultOf(out.Run)), `"outcome_unknown_abandoned"`) || strings.Contains(string(resultOf(out.Run)), "requiredAction") {
-		t.Errorf("%+v, %v: %s", out, err, resultOf(out.Run))
+	if err != nil || len(out.Ended) != 1 || out.Run.Run.Status != domain.RunFailed || string(out.Ended[0].Result) != string(resultFor(out.Run)) ||
+		!strings.Contains(string(resultFor(out.Run)), `"outcome_unknown_abandoned"`) || strings.Contains(string(resultFor(out.Run)), "requiredAction") {
+		t.Errorf("%+v, %v: %s", out, err, resultFor(out.Run))
 	}
 	if log := b.log(held.RunID, 0, 0); log.EndFence != held.Fence+2 || log.EndN != 1 {
 		t.Errorf("the end is %d.%d", log.EndFence, log.EndN)
@@ -220,7 +220,7 @@ func TestOneDecides(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	conflict := func(err error) (bool, error) {
-		if apierr.CodeOf(err) == apierr.VersionConflict {
+		if apierr.CodeFor(err) == apierr.VersionConflict {
 			return false, nil
 		}
 		return err == nil, err
@@ -337,7 +337,7 @@ func (b *bench) muddle(doing []atomic.Int64) {
 						doing[(n+w*3)%8].Add(1)
 					}
 				}
-				if _, err := b.s.Sessions.EraseSession(ctx, session); err != nil && apierr.CodeOf(err) != apierr.NotFound {
+				if _, err := b.s.Sessions.EraseSession(ctx, session); err != nil && apierr.CodeFor(err) != apierr.NotFound {
 					b.Errorf("erasing: %v", err)
 				}
 			})
@@ -376,7 +376,7 @@ func (b *bench) anything(what int, held lease.Held, n int, fence *atomic.Int64) 
 		return out.Parked, err
 	case 3:
 		out, err := b.decide(held, everyDecision[n%4])
-		if apierr.CodeOf(err) != apierr.Internal {
+		if apierr.CodeFor(err) != apierr.Internal {
 			err = nil
 		}
 		return out.Resumed, err

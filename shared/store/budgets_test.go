@@ -221,7 +221,7 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 		switch {
 		case out.Err == nil && !out.Existing:
 			accepted[rows[i].OrganizationID]++
-		case out.Err != nil && apierr.CodeOf(out.Err) != apierr.BudgetExceeded:
+		case out.Err != nil && apierr.CodeFor(out.Err) != apierr.BudgetExceeded:
 			t.Errorf("row %d: %v", i, out.Err)
 		}
 	}

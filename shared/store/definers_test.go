@@ -126,7 +126,7 @@ func TestDefinersKeepOrganizationsApart(t *testing.T) {
 	type library struct{ org, prefix, document, agent string }
 	newLibrary := func(name string) library {
 		b := newBenchOn(t, s, raw, name+"@example.com")
-		chunk := chunkOf(0, "secret", name)
+		chunk := chunkFor(0, "secret", name)
 		chunk.Vector = []float32{1, 0}
 		document := b.readyDocument(nil, chunk)
 		return library{b.org, b.text(`SELECT min(left(u.lexeme, 4)) FROM document_chunks c, unnest(c.terms) u WHERE c.org_id = $1`, b.org), document, b.agent}

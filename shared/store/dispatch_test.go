@@ -247,7 +247,7 @@ func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	accepted := b.accept(2, b.many(6, b.automation)...)
-	lanes := []queuedb.Lane{automationsOf(b.org)}
+	lanes := []queuedb.Lane{automationsFor(b.org)}
 	if jobs, err := b.s.Queue.TopUp(t.Context(), lanes, 2, 2); err != nil || len(jobs) != 0 {
 		t.Errorf("dispatched %v, %v where no slot was free", ids(jobs), err)
 	}

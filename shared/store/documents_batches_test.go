@@ -31,7 +31,7 @@ func (b *bench) largeDocument() string {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
 	for n := range 1200 {
-		chunks = append(chunks, chunkOf(n, fmt.Sprint("only", n), fmt.Sprint("own", n), "shared"))
+		chunks = append(chunks, chunkFor(n, fmt.Sprint("only", n), fmt.Sprint("own", n), "shared"))
 	}
 	return b.readyDocument(nil, chunks...)
 }
@@ -45,7 +45,7 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.boundStatements()
-	b.readyDocument(nil, chunkOf(0, "kept", "shared"))
+	b.readyDocument(nil, chunkFor(0, "kept", "shared"))
 	doc := b.largeDocument()
 	b.exec(`CREATE SEQUENCE batches MAXVALUE 2`)
 	b.exec(`CREATE FUNCTION interrupted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN PERFORM nextval('batches'); RETURN NULL; END $$`)

@@ -101,7 +101,7 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 		}
 	}
 	for _, run := range []string{reads, repeats, running.RunID, waiting, whole} {
-		if got, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", run); err != nil || !got.Erased || resultOf(got) != nil {
+		if got, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", run); err != nil || !got.Erased || resultFor(got) != nil {
 			t.Errorf("%s: %+v, %v", run, got, err)
 		}
 	}

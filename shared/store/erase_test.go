@@ -95,7 +95,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 	}
 	for _, run := range []string{done.RunID, running.RunID, queued} {
 		got, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", run)
-		if err != nil || !got.Erased || resultOf(got) != nil {
+		if err != nil || !got.Erased || resultFor(got) != nil {
 			t.Errorf("by id: %+v, %v", got, err)
 		}
 		_, err = r.s.Runs.RunByID(ctx, r.org, "usr_2", run)
@@ -166,7 +166,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 		if found[0] == nil {
 			return false
 		}
-		if !found[0].Erased || resultOf(*found[0]) != nil {
+		if !found[0].Erased || resultFor(*found[0]) != nil {
 			t.Errorf("%s: %+v", key, found[0])
 		}
 		return true
@@ -255,7 +255,7 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 				_, err := r.s.Sessions.EraseSession(t.Context(), r.named("usr_1", "s"))
 				if err == nil {
 					erased[e]++
-				} else if apierr.CodeOf(err) != apierr.NotFound {
+				} else if apierr.CodeFor(err) != apierr.NotFound {
 					t.Errorf("erasing: %v", err)
 					return
 				}

@@ -33,7 +33,7 @@ func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 				t.Fatalf("no log of %s", reqs[i].RunID)
 			case log.Deferred:
 				again = append(again, reqs[i])
-			case len(log.Chunks) != 1 || log.EndFence == 0 || resultOf(log.Run) == nil:
+			case len(log.Chunks) != 1 || log.EndFence == 0 || resultFor(log.Run) == nil:
 				t.Errorf("an incomplete log of %s", reqs[i].RunID)
 			default:
 				bytes, read = bytes+len(log.Chunks[0].Events), read+1

@@ -97,7 +97,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	}
 	ended := b.log(runID, 1, 3)
 	b.wantChunks("ended", ended, 1, chunk(4, 6), chunk(7, 7), chunk(8, 12))
-	if ended.EndFence != 1 || ended.EndN != 13 || len(resultOf(ended.Run)) == 0 || !reflect.DeepEqual(ended.Run.Run.StartedAt, log.Run.Run.StartedAt) {
+	if ended.EndFence != 1 || ended.EndN != 13 || len(resultFor(ended.Run)) == 0 || !reflect.DeepEqual(ended.Run.Run.StartedAt, log.Run.Run.StartedAt) {
 		t.Errorf("ended %+v; started %v", ended, log.Run.Run.StartedAt)
 	}
 	b.save(false, c.Held(), chunk(13, 13))

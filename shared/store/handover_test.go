@@ -23,7 +23,7 @@ func (b *bench) queue(first, last, n int, head string) {
 
 func (b *bench) handOver(places int) []string {
 	b.Helper()
-	jobs, err := b.s.Queue.HandOver(b.Context(), map[queuedb.Lane]int{automationsOf(b.org): places}, wideWindow)
+	jobs, err := b.s.Queue.HandOver(b.Context(), map[queuedb.Lane]int{automationsFor(b.org): places}, wideWindow)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestHandingOverTakesTheOldest(t *testing.T) {
 	if b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM open_runs WHERE dispatched`) != want {
 		t.Errorf("handed over %v, want %s", got, want)
 	}
-	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsOf(b.org)}, 10, 100); err != nil || len(got) != 2 {
+	if got, err := b.s.Queue.TopUp(t.Context(), []queuedb.Lane{automationsFor(b.org)}, 10, 100); err != nil || len(got) != 2 {
 		t.Errorf("handed over %v, %v beyond the window", ids(got), err)
 	}
 }

@@ -80,8 +80,8 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	if n := r.number(`SELECT sum(audio_ms) FROM heard`); n != 905 {
 		t.Errorf("%d ms", n)
 	}
-	if run, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", half); err != nil || !strings.Contains(string(resultOf(run)), "this is a long answer") {
-		t.Errorf("the run itself changed: %s, %v", resultOf(run), err)
+	if run, err := r.s.Runs.RunByID(ctx, r.org, "usr_1", half); err != nil || !strings.Contains(string(resultFor(run)), "this is a long answer") {
+		t.Errorf("the run itself changed: %s, %v", resultFor(run), err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
 	refused := func(what, org, runID string) {
 		t.Helper()
 		err := r.s.Sessions.SaveHeard(t.Context(), org, runID, domain.Heard{Text: canary})
-		if apierr.CodeOf(err) != apierr.NotFound {
+		if apierr.CodeFor(err) != apierr.NotFound {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -197,7 +197,7 @@ func TestErasingWhileSomebodyListens(t *testing.T) {
 			wg.Go(func() {
 				for range rand.IntN(4) + 1 {
 					err := r.s.Sessions.SaveHeard(t.Context(), r.org, run, domain.Heard{Text: canary})
-					if err != nil && apierr.CodeOf(err) != apierr.NotFound {
+					if err != nil && apierr.CodeFor(err) != apierr.NotFound {
 						t.Errorf("%d: %v", n, err)
 					}
 				}

@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-func isConflict(err error) bool { return apierr.CodeOf(err) == apierr.Conflict }
+func isConflict(err error) bool { return apierr.CodeFor(err) == apierr.Conflict }
 
 // Of a document of very many words the rare ones are not counted, and are found all the same.
 func TestWordsThatAreNotCounted(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	b := newBench(t)
 	b.s.Knowledge.LimitCountedTerms(3)
 	chunks := []knowledgedb.NewChunk{
-		chunkOf(0, "lamp", "brass", "oil", "zylinder"), chunkOf(1, "lamp", "brass", "oil", "wick's"), chunkOf(2, "lamp", "brass", "oil"),
+		chunkFor(0, "lamp", "brass", "oil", "zylinder"), chunkFor(1, "lamp", "brass", "oil", "wick's"), chunkFor(2, "lamp", "brass", "oil"),
 	}
 	doc := b.readyDocument(nil, chunks...)
 	if got := b.text(`SELECT string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term) FROM knowledge_terms`); got != " 3 1, brass 3 0, lamp 3 0, oil 3 0" {
@@ -42,9 +42,9 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 	}
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	other.s.Knowledge.LimitCountedTerms(3)
-	other.readyDocument(nil, chunkOf(0, "a", "b", "c", "theirs"))
+	other.readyDocument(nil, chunkFor(0, "a", "b", "c", "theirs"))
 	b.document([]byte("unread"))
-	unread := []knowledgedb.NewChunk{chunkOf(0, "unread", "words")}
+	unread := []knowledgedb.NewChunk{chunkFor(0, "unread", "words")}
 	if kept, err := b.s.Knowledge.AddChunks(t.Context(), b.claimDocument(), unread, "", nil, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
@@ -52,7 +52,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 		t.Errorf("of others, and unread: %v, %v", counts, err)
 	}
 	b.s.Knowledge.LimitCountedTerms(2) // what was added goes, whatever would be added now
-	second := b.readyDocument(nil, chunkOf(0, "lamp", "brass", "oil"))
+	second := b.readyDocument(nil, chunkFor(0, "lamp", "brass", "oil"))
 	b.deleteDocument(doc)
 	if got := b.text(`SELECT string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term) FROM knowledge_terms WHERE org_id = '` + b.org + `'`); got != " 1 1, brass 1 0, lamp 1 0" {
 		t.Errorf("after deleting one: %s", got)
@@ -87,7 +87,7 @@ func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 	other := b.document([]byte("other")).ID
 	_, sameErr := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, other, knowledgedb.NewDocument{Content: &content}, knowledgedb.DocumentLimits{})
 	for what, err := range map[string]error{"sent again": addErr, "tried again": retryErr, "replaced": replaceErr, "what replaces another": sameErr} {
-		if apierr.CodeOf(err) != apierr.Conflict {
+		if apierr.CodeFor(err) != apierr.Conflict {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -151,7 +151,7 @@ func (b *bench) large(what string, chunks int, row func(n int) []string) {
 		for first := 0; first < chunks; first += 200 {
 			var part []knowledgedb.NewChunk
 			for n := first; n < min(first+200, chunks); n++ {
-				c := chunkOf(n, row(n)...)
+				c := chunkFor(n, row(n)...)
 				word = c.Terms[0].Lexeme
 				start := time.Now()
 				counts.Add(c.Terms)

@@ -124,8 +124,8 @@ func TestWaitingFailsNoDocument(t *testing.T) {
 	deadline("given back the second time", 50*time.Minute)
 }
 
-// chunkOf is a chunk of words, which are its text and its terms.
-func chunkOf(n int, words ...string) knowledgedb.NewChunk {
+// chunkFor is a chunk of words, which are its text and its terms.
+func chunkFor(n int, words ...string) knowledgedb.NewChunk {
 	c := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: n, Text: strings.Join(words, " ")}}
 	for i, w := range words {
 		c.Terms = append(c.Terms, knowledgedb.Term{Lexeme: w, Positions: []int{i + 1}})
@@ -172,7 +172,7 @@ func (a *attempt) step(what string) (bool, error) {
 		return true, a.s.Knowledge.ReleaseDocument(a.Context(), a.held)
 	}
 	n := int(what[0] - '0')
-	chunk := chunkOf(n, a.words[n], "both")
+	chunk := chunkFor(n, a.words[n], "both")
 	chunk.Vector = []float32{1, 0}
 	a.terms.Add(chunk.Terms)
 	for range 2 { // as a worker does that was not told whether it was done
@@ -529,10 +529,10 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn+"&lock_timeout=100")
 	b := newBenchOn(t, s, raw, "ada@example.com")
-	b.readyDocument(nil, chunkOf(0, "word"))
+	b.readyDocument(nil, chunkFor(0, "word"))
 	doc := b.document([]byte("1")).ID
 	held := b.claimDocument()
-	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{chunkOf(0, "word")}, "m", nil, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{chunkFor(0, "word")}, "m", nil, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	for _, lock := range []string{
@@ -602,7 +602,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 			}
 			held = b.claimDocument()
 		}
-		if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{chunkOf(0, "x")}, "", nil, 1); err != nil || !kept {
+		if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{chunkFor(0, "x")}, "", nil, 1); err != nil || !kept {
 			t.Fatalf("adding: %v, %v", kept, err)
 		}
 		if ended, err := b.s.Knowledge.EndDocuments(t.Context(), 10); err != nil || len(ended) != 0 {

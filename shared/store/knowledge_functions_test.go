@@ -42,7 +42,7 @@ func newShared(t *testing.T) shared {
 	s, raw := openRaw(t)
 	x := shared{own: newBenchOn(t, s, raw, "ada@example.com"), other: newBenchOn(t, s, raw, "bob@example.com")}
 	enter := func(b *bench, whose string) (string, string) {
-		chunk, misfit := chunkOf(0, "secret", whose), chunkOf(1, "secret", "misfit", whose)
+		chunk, misfit := chunkFor(0, "secret", whose), chunkFor(1, "secret", "misfit", whose)
 		chunk.Vector, misfit.Vector = []float32{1, 0}, []float32{1, 0}
 		return b.readyDocument(nil, chunk, misfit),
 			b.text(`SELECT min(left(u.lexeme, 4)) FROM document_chunks c, unnest(c.terms) u WHERE c.org_id = $1`, b.org)
@@ -99,7 +99,7 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
-	b.readyDocument(nil, chunkOf(0, "zylinder", "bolt"), chunkOf(1, "bolt", "nut"), chunkOf(2, "nut"))
+	b.readyDocument(nil, chunkFor(0, "zylinder", "bolt"), chunkFor(1, "bolt", "nut"), chunkFor(2, "nut"))
 	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	search := func() [][]knowledgedb.Hit {
 		var all [][]knowledgedb.Hit
@@ -122,7 +122,7 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 	before := search()
 	var chunks []knowledgedb.NewChunk
 	for n, word := range []string{"zylidner", "zylidners", "zylidnera", "zylidnero", "zylidnery", "zylidnert", "zylidnerx", "bolt", "bolt", "bolt"} {
-		chunks = append(chunks, chunkOf(n, word, "bolt"))
+		chunks = append(chunks, chunkFor(n, word, "bolt"))
 	}
 	other.readyDocument(nil, chunks...)
 	if after := search(); !slices.EqualFunc(before, after, slices.Equal[[]knowledgedb.Hit]) {
@@ -134,14 +134,14 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 func TestUnreadDocumentsAreNoHits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	far := chunkOf(0, "word", "among", "many", "others", "that", "say", "less")
+	far := chunkFor(0, "word", "among", "many", "others", "that", "say", "less")
 	far.Vector = []float32{-1, 0}
 	ready := b.readyDocument(nil, far)
 	b.document([]byte("unread"))
 	held := b.claimDocument()
 	var chunks []knowledgedb.NewChunk
 	for n := range 130 { // more than are ranked for one hit
-		c := chunkOf(n, "word", "word", "word")
+		c := chunkFor(n, "word", "word", "word")
 		c.Vector = []float32{1, 0}
 		chunks = append(chunks, c)
 	}

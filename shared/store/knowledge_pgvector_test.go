@@ -51,7 +51,7 @@ func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 	random := rand.New(rand.NewPCG(7, 7))
 	out := make([]knowledgedb.NewChunk, chunks)
 	for n := range out {
-		out[n] = chunkOf(n, fmt.Sprint("n", n))
+		out[n] = chunkFor(n, fmt.Sprint("n", n))
 		out[n].Vector = make([]float32, dimensions)
 		if n == 0 {
 			continue

@@ -35,7 +35,7 @@ func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 			words[i] = subject[v.random.IntN(len(subject))]
 		}
 	}
-	return chunkOf(n, words...)
+	return chunkFor(n, words...)
 }
 
 // fill indexes so many documents of 100 chunks and gives questions about them, of 3 to 8 words each.

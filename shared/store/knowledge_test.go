@@ -77,15 +77,15 @@ func (b *bench) wantFound(question, want string) {
 func TestWordsRank(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	heading := chunkOf(6, "the", "rest")
+	heading := chunkFor(6, "the", "rest")
 	heading.Terms = append(heading.Terms, knowledgedb.Term{Lexeme: "boxing", Positions: []int{1}, Heading: true})
 	chunks := []knowledgedb.NewChunk{
-		chunkOf(0, "rope", "and", "bag"),
-		chunkOf(1, "rope", "tied", "rope", "bell"),
-		chunkOf(2, "rope", "ring"),
-		chunkOf(3, "ring", "gloves"),
-		chunkOf(4, append([]string{"gloves"}, strings.Fields(strings.Repeat("long ", 1)+"a b c d e f g h i j k l m n o p q s t u v w x y z")...)...),
-		chunkOf(5, "boxing", "match"), heading,
+		chunkFor(0, "rope", "and", "bag"),
+		chunkFor(1, "rope", "tied", "rope", "bell"),
+		chunkFor(2, "rope", "ring"),
+		chunkFor(3, "ring", "gloves"),
+		chunkFor(4, append([]string{"gloves"}, strings.Fields(strings.Repeat("long ", 1)+"a b c d e f g h i j k l m n o p q s t u v w x y z")...)...),
+		chunkFor(5, "boxing", "match"), heading,
 	}
 	b.readyDocument(nil, chunks...)
 	for question, want := range map[string]string{
@@ -181,7 +181,7 @@ func TestChunksBeyondWhatPostgreSQLTakes(t *testing.T) {
 func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.readyDocument(nil, chunkOf(0, "zylinder", "interface"), chunkOf(1, "zylinder", "card"), chunkOf(2, "postgresql"), chunkOf(3, "interface"))
+	b.readyDocument(nil, chunkFor(0, "zylinder", "interface"), chunkFor(1, "zylinder", "card"), chunkFor(2, "postgresql"), chunkFor(3, "interface"))
 	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for question, want := range map[string]string{
 		"zylidner":               "zylinder card / zylinder interface",
@@ -208,13 +208,13 @@ func TestScopesOfSearches(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	vector := func(c knowledgedb.NewChunk) knowledgedb.NewChunk { c.Vector = []float32{1, 0}; return c }
-	one := b.readyDocument(map[string]string{"lang": "en", "year": "2026"}, vector(chunkOf(0, "one", "word")))
-	two := b.readyDocument(map[string]string{"lang": "de"}, vector(chunkOf(0, "two", "word")))
+	one := b.readyDocument(map[string]string{"lang": "en", "year": "2026"}, vector(chunkFor(0, "one", "word")))
+	two := b.readyDocument(map[string]string{"lang": "de"}, vector(chunkFor(0, "two", "word")))
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
-	foreign := other.readyDocument(map[string]string{"lang": "en"}, vector(chunkOf(0, "foreign", "word")))
+	foreign := other.readyDocument(map[string]string{"lang": "en"}, vector(chunkFor(0, "foreign", "word")))
 	b.document([]byte("unread"))
 	held := b.claimDocument()
-	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{vector(chunkOf(0, "unread", "word"))}, "m", nil, 0); err != nil || !kept {
+	if kept, err := b.s.Knowledge.AddChunks(t.Context(), held, []knowledgedb.NewChunk{vector(chunkFor(0, "unread", "word"))}, "m", nil, 0); err != nil || !kept {
 		t.Fatal(kept, err)
 	}
 	for _, c := range []struct {
@@ -251,7 +251,7 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
-	secret := chunkOf(0, "secret", "zylinder")
+	secret := chunkFor(0, "secret", "zylinder")
 	secret.Vector = []float32{1, 0}
 	b.readyDocument(nil, secret)
 	hits, err := s.Knowledge.SearchText(t.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked("secret"), 10)
@@ -298,7 +298,7 @@ func TestNearestVectors(t *testing.T) {
 	sought := unit(nil, 1)
 	var chunks []knowledgedb.NewChunk
 	for n := range documents {
-		c := chunkOf(n, fmt.Sprint("n", n))
+		c := chunkFor(n, fmt.Sprint("n", n))
 		if c.Vector = unit(nil, 1); n%500 == 7 {
 			c.Vector = unit(sought, 0.01*float64(1+n/500))
 		}
@@ -328,7 +328,7 @@ func TestPassagesOfDocuments(t *testing.T) {
 	b := newBench(t)
 	var chunks []knowledgedb.NewChunk
 	for n := range 6 {
-		c, page := chunkOf(n, fmt.Sprint("n", n)), n/2+1
+		c, page := chunkFor(n, fmt.Sprint("n", n)), n/2+1
 		c.Page, c.Headings, c.StartIndex, c.EndIndex = &page, []string{"A, {\"b\"}", "ü"}, n, n+2
 		c.Box = &domain.Box{1, 2.5, 3, 4}
 		chunks = append(chunks, c)

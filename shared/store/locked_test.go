@@ -130,7 +130,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 			}
 		})
 	}
-	if err := pg.Unavailable(pg.ErrLocked); apierr.CodeOf(err) != apierr.Unavailable {
+	if err := pg.Unavailable(pg.ErrLocked); apierr.CodeFor(err) != apierr.Unavailable {
 		t.Errorf("the caller gets %v", err)
 	}
 	release()
@@ -381,7 +381,7 @@ func TestAKeyOfNothingIsNotFound(t *testing.T) {
 	ofTemplate, ofAgent := b.run("a", ""), b.run("b", "")
 	ofTemplate.AgentID, ofTemplate.TemplateID, ofAgent.AgentID = "", "tpl_unknown", id.New(id.Agent)
 	for _, a := range b.accept(wideWindow, ofTemplate, ofAgent) {
-		if apierr.CodeOf(a.Err) != apierr.NotFound {
+		if apierr.CodeFor(a.Err) != apierr.NotFound {
 			t.Errorf("%v", a.Err)
 		}
 	}

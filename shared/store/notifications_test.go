@@ -63,7 +63,7 @@ var (
 	postponed = notificationdb.Attempt{Status: domain.NotificationPending, ResponseStatus: 500, Error: "The endpoint answered 500.", Next: time.Hour}
 )
 
-func eventsOf(claimed []notificationdb.ClaimedNotification) string {
+func eventsFor(claimed []notificationdb.ClaimedNotification) string {
 	names := make([]string, len(claimed))
 	for i, n := range claimed {
 		names[i] = n.Event
@@ -127,8 +127,8 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	}
 	run, err := b.s.Runs.RunByID(t.Context(), b.org, "", c.RunID)
 	b.must(err)
-	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(resultOf(run)) {
-		t.Errorf("told %s %s, want %s", event, data, resultOf(run))
+	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(resultFor(run)) {
+		t.Errorf("told %s %s, want %s", event, data, resultFor(run))
 	}
 	b.settle(claimed[0], delivered)
 
@@ -143,7 +143,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 		ended = len(gone)
 	}
 	claimed = b.claims(100)
-	if got := eventsOf(claimed); len(claimed) != 4 || strings.Count(got, domain.NotifyRunFailed) != 4 {
+	if got := eventsFor(claimed); len(claimed) != 4 || strings.Count(got, domain.NotifyRunFailed) != 4 {
 		t.Fatalf("told %s", got)
 	}
 	for _, endpoint := range []string{all.ID, failures.ID} {
@@ -237,7 +237,7 @@ func TestDocumentsAreTold(t *testing.T) {
 	ready, err := b.s.Knowledge.DocumentByID(t.Context(), b.org, doc)
 	b.must(err)
 	claimed := b.claims(10)
-	if got := eventsOf(claimed); got != domain.NotifyKnowledgeReady {
+	if got := eventsFor(claimed); got != domain.NotifyKnowledgeReady {
 		t.Fatalf("told %s", got)
 	}
 	want, err := json.Marshal(ready)
@@ -247,7 +247,7 @@ func TestDocumentsAreTold(t *testing.T) {
 	}
 	b.settle(claimed[0], delivered)
 	b.fail(doc)
-	if got := eventsOf(b.claims(10)); got != domain.NotifyKnowledgeFailed {
+	if got := eventsFor(b.claims(10)); got != domain.NotifyKnowledgeFailed {
 		t.Errorf("told %s", got)
 	}
 	b.deleteDocument(doc)
@@ -412,7 +412,7 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationDelivered {
 		t.Errorf("of a removed run it is kept %+v, %v", n, err)
 	}
-	if _, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeOf(err) != apierr.Erased {
+	if _, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[0].ID); apierr.CodeFor(err) != apierr.Erased {
 		t.Errorf("sending it again gave %v", err)
 	}
 	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(notificationdb.Untold, "'", "''") + `'`); n != 1 {
@@ -443,7 +443,7 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	if len(claimed) != 1 {
 		t.Fatalf("claimed %+v", claimed)
 	}
-	if err := b.s.Notifications.Render(t.Context(), &claimed[0]); apierr.CodeOf(err) != apierr.Erased {
+	if err := b.s.Notifications.Render(t.Context(), &claimed[0]); apierr.CodeFor(err) != apierr.Erased {
 		t.Errorf("it was rendered: %v", err)
 	}
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, claimed[0].ID); err != nil || n.Payload != nil || n.Status != domain.NotificationPending {
@@ -540,10 +540,10 @@ func TestListsOfNotifications(t *testing.T) {
 	if got := list(notificationdb.NotificationFilter{}, "", 10); len(got) != 0 {
 		t.Errorf("of a deleted endpoint: %+v", got)
 	}
-	if _, err := b.s.Notifications.Endpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
+	if _, err := b.s.Notifications.Endpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("reading a deleted endpoint gave %v", err)
 	}
-	if err := b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeOf(err) != apierr.NotFound {
+	if err := b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("deleting it again gave %v", err)
 	}
 	old := b.told(domain.NotifyRunFailed)
@@ -580,17 +580,17 @@ func TestEndpointsAreKept(t *testing.T) {
 	}
 	foreign := id.New(id.Agent)
 	of := &foreign
-	if _, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, e.ID, notificationdb.EndpointChange{AgentID: &of}); apierr.CodeOf(err) != apierr.InvalidRequest {
+	if _, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, e.ID, notificationdb.EndpointChange{AgentID: &of}); apierr.CodeFor(err) != apierr.InvalidRequest {
 		t.Errorf("of an agent that is none: %v", err)
 	}
-	if _, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, id.New(id.Endpoint), notificationdb.EndpointChange{URL: &url}); apierr.CodeOf(err) != apierr.NotFound {
+	if _, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, id.New(id.Endpoint), notificationdb.EndpointChange{URL: &url}); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("changing one that is none: %v", err)
 	}
 	for range notificationdb.MaxEndpoints - 1 {
 		b.told()
 	}
 	_, err = b.s.Notifications.CreateEndpoint(ctx, notificationdb.NewEndpoint{OrganizationID: b.org, ID: id.New(id.Endpoint), Events: []string{"x"}}, notificationdb.MaxEndpoints)
-	if apierr.CodeOf(err) != apierr.Conflict {
+	if apierr.CodeFor(err) != apierr.Conflict {
 		t.Errorf("one too many: %v", err)
 	}
 	if list, err := b.s.Notifications.Endpoints(ctx, b.org, e.ID, 100); err != nil || len(list) != 0 {

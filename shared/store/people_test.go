@@ -128,10 +128,10 @@ func TestLoginsNeedWhatWasShown(t *testing.T) {
 	}
 	who := accountdb.Identity{Issuer: "https://id.example", Subject: "1", Email: "b@b.c", Verified: true}
 	for name, login := range map[string]accountdb.NewLogin{"password": shown("hash", ""), "session": shown("", before[0].ID)} {
-		if _, err := s.Accounts.LogIn(ctx, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
+		if _, err := s.Accounts.LogIn(ctx, bea.User.ID, login); apierr.CodeFor(err) != apierr.Unauthenticated {
 			t.Errorf("logging in by the old %s: %v", name, err)
 		}
-		if _, err := s.Accounts.Join(ctx, link.TokenHash, bea.User.ID, login); apierr.CodeOf(err) != apierr.Unauthenticated {
+		if _, err := s.Accounts.Join(ctx, link.TokenHash, bea.User.ID, login); apierr.CodeFor(err) != apierr.Unauthenticated {
 			t.Errorf("joining by the old %s: %v", name, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestKeysAreMadeBeforeTheirMakerEnds(t *testing.T) {
 				k := secrets.NewAPIKey()
 				_, err := s.Organizations.CreateKey(ctx, by, accountdb.NewKey{ID: k.ID, Scope: domain.KeyScopeUser, Name: "k", SecretHash: k.Hash, LastFour: k.LastFour})
 				if err != nil {
-					if apierr.CodeOf(err) != apierr.Unauthenticated {
+					if apierr.CodeFor(err) != apierr.Unauthenticated {
 						t.Errorf("making a key: %v", err)
 					}
 					return
@@ -213,7 +213,7 @@ func TestResetsWorkOnce(t *testing.T) {
 		switch err := <-results; {
 		case err == nil:
 			used++
-		case apierr.CodeOf(err) != apierr.NotFound:
+		case apierr.CodeFor(err) != apierr.NotFound:
 			t.Errorf("using the link: %v", err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// resultOf is the result of a run whose result was read.
-func resultOf(run rundb.StoredRun) []byte {
+// resultFor is the result of a run whose result was read.
+func resultFor(run rundb.StoredRun) []byte {
 	result, err := run.Result()
 	if err != nil {
 		panic(err)
@@ -82,8 +82,8 @@ func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	}
 	check("replayed", runs)
 	for runID, size := range sizes {
-		if run, err := b.s.Runs.RunByID(t.Context(), b.org, "", runID); err != nil || len(resultOf(run)) != size {
-			t.Errorf("by its id a run has %d bytes, want %d: %v", len(resultOf(run)), size, err)
+		if run, err := b.s.Runs.RunByID(t.Context(), b.org, "", runID); err != nil || len(resultFor(run)) != size {
+			t.Errorf("by its id a run has %d bytes, want %d: %v", len(resultFor(run)), size, err)
 		}
 	}
 }

@@ -68,8 +68,8 @@ func (b *bench) run(key, session string) queuedb.NewRun {
 	return r
 }
 
-// automationsOf names an organization's lane of automations.
-func automationsOf(org string) queuedb.Lane {
+// automationsFor names an organization's lane of automations.
+func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
 
@@ -390,7 +390,7 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 
 	c := b.mustClaim(retried)
 	cause := &domain.RunError{Code: "model_unavailable", Message: "m"}
-	if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
+	if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)] != 1 {
 		t.Fatalf("putting back: %v, %v", freed, err)
 	}
 	if again := b.claim(retried); again.Run != nil {
@@ -403,7 +403,7 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 	for runID, want := range map[string]domain.RunStatus{poison: domain.RunFailed, late: domain.RunTimedOut, retried: domain.RunFailed, slow: domain.RunQueued} {
 		run, err := b.s.Runs.RunByID(ctx, b.org, "", runID)
 		if err != nil || run.Run.Status != want {
-			t.Errorf("run is %s, want %s (%v): %s", run.Run.Status, want, err, resultOf(run))
+			t.Errorf("run is %s, want %s (%v): %s", run.Run.Status, want, err, resultFor(run))
 		}
 	}
 
@@ -434,7 +434,7 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	if err != nil || run.Run.Status != domain.RunCancelled || len(ended) != 1 {
 		t.Fatalf("cancel: %+v, %v, %v", run.Run, ended, err)
 	}
-	next, err := b.s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsOf(ended[0].OrganizationID): 1}, wideWindow)
+	next, err := b.s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsFor(ended[0].OrganizationID): 1}, wideWindow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +443,7 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 		t.Error("a cancelled run was finished")
 	}
 	again, ended, err := b.s.Executions.Cancel(ctx, b.org, "", runID)
-	if err != nil || len(ended) != 0 || string(resultOf(again)) != string(resultOf(run)) {
+	if err != nil || len(ended) != 0 || string(resultFor(again)) != string(resultFor(run)) {
 		t.Errorf("cancelling again changed something: %v, %v", ended, err)
 	}
 }

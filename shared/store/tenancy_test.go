@@ -367,7 +367,7 @@ var probes = []probe{
 		return of.ifDone(done), err
 	}},
 	{"HandOver", func(ctx context.Context, s *store.Store, org string, _ *tenant) (any, error) {
-		return s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsOf(org): 100}, wideWindow)
+		return s.Queue.HandOver(ctx, map[queuedb.Lane]int{automationsFor(org): 100}, wideWindow)
 	}},
 	{"Redispatch", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
 		overdue := []queuedb.Overdue{{Job: domain.Job{RunID: of.waiting, OrganizationID: org}}}

@@ -143,7 +143,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 	back := func(c *executiondb.Claimed, cause *domain.RunError) {
 		t.Helper()
-		if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsOf(b.org)] != 1 {
+		if freed, err := b.s.Executions.PutBack(ctx, c.Held(), time.Hour, cause); err != nil || freed[automationsFor(b.org)] != 1 {
 			t.Fatalf("putting back: %v, %v", freed, err)
 		}
 	}
@@ -262,13 +262,13 @@ func TestWhoseTimelines(t *testing.T) {
 		"of another organization": {other.org, "", runID},
 		"of another principal":    {b.org, "usr_1", runID},
 	} {
-		if _, _, err := s.Runs.Timeline(t.Context(), c[0], c[1], c[2]); apierr.CodeOf(err) != apierr.NotFound {
+		if _, _, err := s.Runs.Timeline(t.Context(), c[0], c[1], c[2]); apierr.CodeFor(err) != apierr.NotFound {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	b.finish(b.again(b.takenAway(runID)), "answer")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, runID)
-	if _, _, err := s.Runs.Timeline(t.Context(), b.org, "", runID); apierr.CodeOf(err) != apierr.NotFound {
+	if _, _, err := s.Runs.Timeline(t.Context(), b.org, "", runID); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("expired: %v", err)
 	}
 }

@@ -159,7 +159,7 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if _, err := b.s.Usage.Usage(ctx, b.org, usagedb.UsageFilter{Days: 1}, time.Now()); apierr.CodeOf(err) != apierr.Unavailable {
+	if _, err := b.s.Usage.Usage(ctx, b.org, usagedb.UsageFilter{Days: 1}, time.Now()); apierr.CodeFor(err) != apierr.Unavailable {
 		t.Errorf("%v", err)
 	}
 }

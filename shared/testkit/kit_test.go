@@ -221,14 +221,14 @@ func TestProcess(t *testing.T) {
 func processState(t *testing.T, pid int) (state string) {
 	t.Helper()
 	await(t, 5*time.Second, func() bool {
-		state = stateOf(pid)
+		state = stateFor(pid)
 		return state == "T"
 	})
 	return state
 }
 
-// stateOf is how the kernel names what a process does, or nothing for one that there is not.
-func stateOf(pid int) string {
+// stateFor is how the kernel names what a process does, or nothing for one that there is not.
+func stateFor(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
@@ -351,7 +351,7 @@ func TestNothingOutlivesItsTest(t *testing.T) { //nolint:tparallel // looks at w
 		command := self("family")
 		command.ReadyLine = "child"
 		p := StartProcess(t, command)
-		parent, child = p.PID(), childOf(t, p.Output())
+		parent, child = p.PID(), childFor(t, p.Output())
 		p.Kill9()
 		if !running(child) {
 			t.Fatal("the child went with its parent: nothing left to test")
@@ -362,7 +362,7 @@ func TestNothingOutlivesItsTest(t *testing.T) { //nolint:tparallel // looks at w
 	}
 }
 
-func childOf(t *testing.T, output string) (pid int) {
+func childFor(t *testing.T, output string) (pid int) {
 	t.Helper()
 	_, after, _ := strings.Cut(output, "child ")
 	if _, err := fmt.Sscan(after, &pid); err != nil {
@@ -397,7 +397,7 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 		t.Fatal(err)
 	}
 	pid := query(t, dsn, "SELECT pg_backend_pid()") // of the private server: it goes with its postmaster
-	fmt.Println("victim", own.dir, p.PID(), childOf(t, p.Output()), postgres.PID(), postmaster(t, own.dir), pid, url)
+	fmt.Println("victim", own.dir, p.PID(), childFor(t, p.Output()), postgres.PID(), postmaster(t, own.dir), pid, url)
 	select {}
 }
 

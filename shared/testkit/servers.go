@@ -84,7 +84,7 @@ func (p *PostgresServer) Kill9() {
 	if err := syscall.Kill(postmaster, syscall.SIGSTOP); err != nil { // it makes no more of them
 		p.tb.Fatalf("testkit: stopping PostgreSQL: %v", err)
 	}
-	for _, pid := range append(childrenOf(postmaster), postmaster) {
+	for _, pid := range append(children(postmaster), postmaster) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			p.tb.Fatalf("testkit: killing PostgreSQL: %v", err)
 		}
@@ -92,8 +92,8 @@ func (p *PostgresServer) Kill9() {
 	<-p.server.Done()
 }
 
-// childrenOf finds the processes that one has started.
-func childrenOf(parent int) (pids []int) {
+// children finds the processes that one has started.
+func children(parent int) (pids []int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
 		stat, err := os.ReadFile(path)

@@ -46,7 +46,7 @@ func TestNothingOfAKilledPostgresGoesOn(t *testing.T) {
 	t.Parallel()
 	server := PostgresProcess(t)
 	var processes []int
-	for _, pid := range childrenOf(server.PID()) {
+	for _, pid := range children(server.PID()) {
 		err := syscall.Kill(pid, syscall.SIGSTOP)
 		if errors.Is(err, syscall.ESRCH) { // some of them work for a moment only
 			continue
@@ -61,7 +61,7 @@ func TestNothingOfAKilledPostgresGoesOn(t *testing.T) {
 		t.Fatalf("the server has the processes %v", processes)
 	}
 	server.Kill9()
-	lives := func(pid int) bool { return !slices.Contains([]string{"", "Z"}, stateOf(pid)) } // a zombie carries nothing out
+	lives := func(pid int) bool { return !slices.Contains([]string{"", "Z"}, stateFor(pid)) } // a zombie carries nothing out
 	if gone := await(t, 10*time.Second, func() bool { return !slices.ContainsFunc(processes, lives) }); !gone {
 		t.Errorf("of the processes %v some live", processes)
 	}
@@ -103,7 +103,7 @@ func TestBuildBinary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(pathOf(t, dir)) })
+	t.Cleanup(func() { _ = os.RemoveAll(pathFor(t, dir)) })
 	var group sync.WaitGroup
 	paths := make([]string, 3)
 	for i := range paths {
@@ -118,8 +118,8 @@ func TestBuildBinary(t *testing.T) {
 	}
 }
 
-// pathOf is the cache directory of what is built from dir.
-func pathOf(t *testing.T, dir string) string {
+// pathFor is the cache directory of what is built from dir.
+func pathFor(t *testing.T, dir string) string {
 	t.Helper()
 	path := build(t, dir, ".", "", Race)
 	return path[:strings.LastIndex(path, "/")]

@@ -27,7 +27,7 @@ func Parse(raw []byte) (Object, error) {
 	if err := yaml.Unmarshal(raw, &root); err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
-	value, err := valueOf(&root)
+	value, err := valueFor(&root)
 	if err != nil {
 		return nil, err
 	}
@@ -38,16 +38,16 @@ func Parse(raw []byte) (Object, error) {
 	return object, nil
 }
 
-func valueOf(node *yaml.Node) (any, error) {
+func valueFor(node *yaml.Node) (any, error) {
 	switch node.Kind { //nolint:exhaustive // scalars follow
 	case yaml.DocumentNode:
-		return valueOf(node.Content[0])
+		return valueFor(node.Content[0])
 	case yaml.AliasNode:
-		return valueOf(node.Alias)
+		return valueFor(node.Alias)
 	case yaml.SequenceNode:
 		list := make([]any, len(node.Content))
 		for i, entry := range node.Content {
-			value, err := valueOf(entry)
+			value, err := valueFor(entry)
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +57,7 @@ func valueOf(node *yaml.Node) (any, error) {
 	case yaml.MappingNode:
 		object := make(Object, 0, len(node.Content)/2)
 		for i := 0; i < len(node.Content); i += 2 {
-			value, err := valueOf(node.Content[i+1])
+			value, err := valueFor(node.Content[i+1])
 			if err != nil {
 				return nil, err
 			}

@@ -34,9 +34,9 @@ const (
 	CodeMethodNotFound = jsonrpc.CodeMethodNotFound
 )
 
-// CodeOf returns the code of JSON-RPC for a message that the SDK refuses in plain text. It returns false if the refusal is not about
+// CodeFor returns the code of JSON-RPC for a message that the SDK refuses in plain text. It returns false if the refusal is not about
 // the message but about its request, such as the header Accept.
-func CodeOf(refusal string) (code int, ok bool) {
+func CodeFor(refusal string) (code int, ok bool) {
 	switch {
 	case strings.HasPrefix(refusal, "JSON RPC not handled"):
 		return CodeMethodNotFound, true
@@ -112,7 +112,7 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	}
 	result := &mcp.ListToolsResult{Tools: make([]*mcp.Tool, len(all)), Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	for i, name := range toolNames(all) {
-		result.Tools[i] = toolOf(all[i], name)
+		result.Tools[i] = tool(all[i], name)
 	}
 	return result, nil
 }
@@ -134,15 +134,15 @@ func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Resu
 		}
 		call.Key = &text
 	}
-	done, err := agents.Run(ctx, call, progressOf(ctx, req))
+	done, err := agents.Run(ctx, call, progressFor(ctx, req))
 	if err != nil {
 		return failure(err)
 	}
-	return resultOf(done), nil
+	return resultFor(done), nil
 }
 
-// progressOf gives what tells a call's progress to a client that wants to know.
-func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(string) {
+// progressFor gives what tells a call's progress to a client that wants to know.
+func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return func(string) {}

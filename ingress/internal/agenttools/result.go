@@ -51,7 +51,7 @@ type answered struct {
 	Citations []domain.Citation `json:"citations"`
 }
 
-func toolOf(a Agent, name string) *mcp.Tool {
+func tool(a Agent, name string) *mcp.Tool {
 	description := a.Description
 	if description == "" {
 		description, _, _ = strings.Cut("Asks the agent "+a.Name, "\n")
@@ -63,23 +63,23 @@ func toolOf(a Agent, name string) *mcp.Tool {
 	}
 }
 
-// resultOf is a run as the result of the call that asked for it.
-func resultOf(run *domain.Run) *mcp.CallToolResult {
+// resultFor is a run as the result of the call that asked for it.
+func resultFor(run *domain.Run) *mcp.CallToolResult {
 	structured := answered{RunID: run.ID, SessionID: run.SessionID, Status: run.Status, Message: run.Message, Citations: run.Citations}
 	if structured.Citations == nil {
 		structured.Citations = []domain.Citation{}
 	}
 	result := &mcp.CallToolResult{StructuredContent: structured, IsError: run.Status != domain.RunCompleted}
-	for _, text := range textsOf(run) {
+	for _, text := range texts(run) {
 		result.Content = append(result.Content, &mcp.TextContent{Text: text})
 	}
 	return result
 }
 
-func textsOf(run *domain.Run) []string {
+func texts(run *domain.Run) []string {
 	switch {
 	case run.Status == domain.RunCompleted && run.Message != nil:
-		if sources := sourcesOf(run.Citations); sources != "" {
+		if sources := sourcesFor(run.Citations); sources != "" {
 			return []string{*run.Message, sources}
 		}
 		return []string{*run.Message}
@@ -112,8 +112,8 @@ func ending(status domain.RunStatus) string {
 	}
 }
 
-// sourcesOf lists what an answer cites, by the numbers that are in its text.
-func sourcesOf(citations []domain.Citation) string {
+// sourcesFor lists what an answer cites, by the numbers that are in its text.
+func sourcesFor(citations []domain.Citation) string {
 	var b strings.Builder
 	listed := map[int]bool{}
 	for _, c := range citations {

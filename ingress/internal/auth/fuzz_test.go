@@ -17,7 +17,7 @@ var seedHeaders = []string{
 	"parley_session=", "parley_session= 0", `parley_session="0 "`, "; ;=;", "org_01h455vb4pex5vsknk084sn02q", "\x00", "\u00e9", "a\tb",
 }
 
-func headersOf(key, authorization, cookie, organization, tenant string) *http.Request {
+func headersFor(key, authorization, cookie, organization, tenant string) *http.Request {
 	req := &http.Request{Header: http.Header{}}
 	for name, value := range map[string]string{
 		headerKey: key, headerAuthorization: authorization, "Cookie": cookie, headerOrganization: organization, headerTenant: tenant,
@@ -41,11 +41,11 @@ func FuzzRead(f *testing.F) {
 		f.Add(value+"\n"+value, "-", "-", "-", "-")
 	}
 	f.Fuzz(func(t *testing.T, key, authorization, cookie, organization, tenant string) {
-		req := headersOf(key, authorization, cookie, organization, tenant)
+		req := headersFor(key, authorization, cookie, organization, tenant)
 		SaysDemo(req)
 		p, err := read(req, true)
 		if err != nil {
-			if code := apierr.CodeOf(err); code != apierr.InvalidRequest && code != apierr.ConflictingCredentials && code != apierr.Unauthenticated {
+			if code := apierr.CodeFor(err); code != apierr.InvalidRequest && code != apierr.ConflictingCredentials && code != apierr.Unauthenticated {
 				t.Errorf("refused as %q: %v", code, err)
 			}
 			return

@@ -314,7 +314,7 @@ func (r *Resolver) Person(req *http.Request) (Identity, error) {
 	}
 	_, explicit := req.Header[headerAuthorization]
 	_, key := req.Header[headerKey]
-	if apierr.CodeOf(err) == apierr.Unauthenticated && !explicit && !key {
+	if apierr.CodeFor(err) == apierr.Unauthenticated && !explicit && !key {
 		return Identity{}, nil
 	}
 	return ident, err

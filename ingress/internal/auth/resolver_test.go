@@ -208,7 +208,7 @@ func TestResolve(t *testing.T) {
 		got, err := w.Resolve(request(c.headers...), c.need)
 		code := ok
 		if err != nil {
-			code = apierr.CodeOf(err)
+			code = apierr.CodeFor(err)
 		}
 		caller := got.Caller
 		if code != c.code || caller.OrganizationID != c.org || caller.Role != c.role || code == ok && caller.Kind != c.kind {
@@ -283,7 +283,7 @@ func TestRevocationHoldsWithinFiveSeconds(t *testing.T) {
 	delete(w.lookup.keys, keyID) // as another ingress does
 	w.lookup.mu.Unlock()
 	clock = clock.Add(5 * time.Second)
-	if apierr.CodeOf(resolve()) != apierr.Unauthenticated {
+	if apierr.CodeFor(resolve()) != apierr.Unauthenticated {
 		t.Error("revoked key works after 5 s")
 	}
 }
@@ -303,7 +303,7 @@ func TestForgetting(t *testing.T) {
 			t.Error(err)
 		}
 		c.revoke()
-		if _, err := w.Resolve(c.req, NeedUser); apierr.CodeOf(err) != apierr.Unauthenticated {
+		if _, err := w.Resolve(c.req, NeedUser); apierr.CodeFor(err) != apierr.Unauthenticated {
 			t.Errorf("forgotten credential: %v", err)
 		}
 	}
@@ -329,7 +329,7 @@ func TestChangesHoldElsewhereWithinFiveSeconds(t *testing.T) {
 		t.Helper()
 		for _, req := range asks {
 			ident, err := r.Resolve(req, NeedUser)
-			if ident.Caller.Role != role || (err == nil) != (code == "") || err != nil && apierr.CodeOf(err) != code {
+			if ident.Caller.Role != role || (err == nil) != (code == "") || err != nil && apierr.CodeFor(err) != code {
 				t.Errorf("%s: %q, %v; want %q, %q", when, ident.Caller.Role, err, role, code)
 			}
 		}
@@ -381,7 +381,7 @@ func TestPerson(t *testing.T) {
 		"stale, wrong key": {[]string{"cookie", CookieName + "=" + stale, "x-api-key", secrets.NewAPIKey().Key}, "", apierr.Unauthenticated},
 	} {
 		ident, err := w.Person(request(c.headers...))
-		if ident.Caller.UserID != c.user || (err == nil) != (c.code == "") || err != nil && apierr.CodeOf(err) != c.code {
+		if ident.Caller.UserID != c.user || (err == nil) != (c.code == "") || err != nil && apierr.CodeFor(err) != c.code {
 			t.Errorf("%s: %+v, %v; want %q, %q", name, ident.Caller, err, c.user, c.code)
 		}
 	}

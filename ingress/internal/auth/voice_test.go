@@ -28,7 +28,7 @@ func newStudio(t *testing.T) *studio {
 		t.Fatal(err)
 	}
 	s := &studio{box: box, clock: time.Now()}
-	s.world = newWorldWith(t, NewWidgets(&fakeWidgets{}, box, watchOf(t, box)), func() time.Time { return s.clock })
+	s.world = newWorldWith(t, NewWidgets(&fakeWidgets{}, box, watchFor(t, box)), func() time.Time { return s.clock })
 	return s
 }
 
@@ -88,7 +88,7 @@ func TestWhoAsksForAVoiceConnection(t *testing.T) {
 		"widget token that is malformed": {[]string{"Authorization: Bearer wt_x"}, "", apierr.Unauthenticated},
 	} {
 		ident, err := s.knock(t, NeedVoice, c.headers...)
-		if (err == nil) != (c.code == "") || err != nil && apierr.CodeOf(err) != c.code {
+		if (err == nil) != (c.code == "") || err != nil && apierr.CodeFor(err) != c.code {
 			t.Errorf("%s: %v, want %q", name, err, c.code)
 		}
 		if err == nil && (ident.Caller.OrganizationID != c.org || ident.Caller.Kind != domain.CallerUser || ident.Secret != nil || ident.Via == ViaCookie) {
@@ -97,8 +97,8 @@ func TestWhoAsksForAVoiceConnection(t *testing.T) {
 	}
 }
 
-// secretOf makes a client secret with what headers show.
-func (s *studio) secretOf(t *testing.T, of ClientSecret, headers ...string) string {
+// secretFor makes a client secret with what headers show.
+func (s *studio) secretFor(t *testing.T, of ClientSecret, headers ...string) string {
 	t.Helper()
 	maker, err := s.knock(t, NeedUser, headers...)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestAClientSecretActsAsItsMaker(t *testing.T) {
 		"login":              {"Authorization: Bearer " + s.session, "X-Organization-Id: " + s.second},
 	}
 	for name, headers := range makers {
-		token := s.secretOf(t, of, headers...)
+		token := s.secretFor(t, of, headers...)
 		for _, shown := range []string{"Authorization: Bearer " + token, offers + "realtime, openai-insecure-api-key." + token} {
 			ident, err := s.knock(t, NeedVoice, shown)
 			maker, _ := s.knock(t, NeedUser, headers...)
@@ -143,22 +143,22 @@ func TestAClientSecretActsAsItsMaker(t *testing.T) {
 			NeedUser: apierr.Unauthenticated, NeedDemo: apierr.Unauthenticated, NeedPublic: apierr.Unauthenticated,
 			NeedKey: apierr.APIKeyRequired, NeedUserKey: apierr.APIKeyRequired,
 		} {
-			if _, err := s.knock(t, need, "Authorization: Bearer "+token); apierr.CodeOf(err) != want {
+			if _, err := s.knock(t, need, "Authorization: Bearer "+token); apierr.CodeFor(err) != want {
 				t.Errorf("%s, need %d: %v", name, need, err)
 			}
 		}
 		for _, h := range []string{"X-Api-Key: ", "Cookie: " + CookieName + "="} {
-			if _, err := s.knock(t, NeedVoice, h+token); apierr.CodeOf(err) != apierr.Unauthenticated {
+			if _, err := s.knock(t, NeedVoice, h+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 				t.Errorf("%s as %s: %v", name, h, err)
 			}
 		}
-		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token, "X-Organization-Id: "+s.foreign); apierr.CodeOf(err) != apierr.OrganizationMismatch {
+		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token, "X-Organization-Id: "+s.foreign); apierr.CodeFor(err) != apierr.OrganizationMismatch {
 			t.Errorf("%s elsewhere: %v", name, err)
 		}
 	}
-	token := s.secretOf(t, of, makers["login"]...)
+	token := s.secretFor(t, of, makers["login"]...)
 	s.clock = of.Expires
-	if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeOf(err) != apierr.Unauthenticated {
+	if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 		t.Errorf("when its time is over: %v", err)
 	}
 	if _, err := s.knock(t, again, "Authorization: Bearer "+token); err != nil {
@@ -175,7 +175,7 @@ func TestAClientSecretEndsWithItsMaker(t *testing.T) {
 		t.Helper()
 		for _, need := range []Need{NeedVoice, again} {
 			ident, err := s.knock(t, need, "Authorization: Bearer "+token)
-			if (err == nil) != (code == "") || err != nil && apierr.CodeOf(err) != code || err == nil && ident.Until.After(s.clock.Add(remember)) {
+			if (err == nil) != (code == "") || err != nil && apierr.CodeFor(err) != code || err == nil && ident.Until.After(s.clock.Add(remember)) {
 				t.Errorf("%s: %+v, %v", what, ident, err)
 			}
 		}
@@ -186,8 +186,8 @@ func TestAClientSecretEndsWithItsMaker(t *testing.T) {
 		s.lookup.mu.Unlock()
 		s.clock = s.clock.Add(remember)
 	}
-	byKey := s.secretOf(t, of, "X-Api-Key: "+s.userKey, "X-Organization-Id: "+s.second)
-	byLogin := s.secretOf(t, of, "Authorization: Bearer "+s.session, "X-Organization-Id: "+s.second)
+	byKey := s.secretFor(t, of, "X-Api-Key: "+s.userKey, "X-Organization-Id: "+s.second)
+	byLogin := s.secretFor(t, of, "Authorization: Bearer "+s.session, "X-Organization-Id: "+s.second)
 	wants("key", byKey, "")
 	wants("login", byLogin, "")
 	keyID, _ := secrets.APIKeyID(s.userKey)
@@ -199,8 +199,8 @@ func TestAClientSecretEndsWithItsMaker(t *testing.T) {
 	})
 	wants("key of one who has left", byKey, apierr.PermissionDenied)
 	wants("login of one who has left", byLogin, apierr.PermissionDenied)
-	byKey = s.secretOf(t, of, "X-Api-Key: "+s.userKey, "X-Organization-Id: "+s.first)
-	byLogin = s.secretOf(t, of, "Authorization: Bearer "+s.session)
+	byKey = s.secretFor(t, of, "X-Api-Key: "+s.userKey, "X-Organization-Id: "+s.first)
+	byLogin = s.secretFor(t, of, "Authorization: Bearer "+s.session)
 	later(func() {
 		replaced := *s.lookup.keys[keyID]
 		replaced.SecretHash = secrets.Hash("another")
@@ -216,7 +216,7 @@ func TestAClientSecretEndsWithItsMaker(t *testing.T) {
 func TestBadClientSecrets(t *testing.T) {
 	t.Parallel()
 	s := newStudio(t)
-	good := s.secretOf(t, ClientSecret{Model: "m", SessionID: "s", Expires: s.clock.Add(time.Hour)}, "X-Api-Key: "+s.orgKey)
+	good := s.secretFor(t, ClientSecret{Model: "m", SessionID: "s", Expires: s.clock.Add(time.Hour)}, "X-Api-Key: "+s.orgKey)
 	other, err := secrets.NewBox(strings.Repeat("cd", 32))
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestBadClientSecrets(t *testing.T) {
 		"no claims": s.box.SealClientSecret(nil), "no object": s.box.SealClientSecret([]byte(`"x"`)), "nobody's": s.box.SealClientSecret([]byte(`{}`)),
 		"of a short hash": s.box.SealClientSecret([]byte(`{"h":"AAAA","x":99999999999}`)),
 	} {
-		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeOf(err) != apierr.Unauthenticated {
+		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -240,11 +240,11 @@ func TestBadClientSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := ClientSecret{Session: json.RawMessage(`"` + strings.Repeat("x", secrets.ClientSecretRoom) + `"`)}
-	if _, err := s.NewClientSecret(t.Context(), maker, long); apierr.CodeOf(err) != apierr.InvalidRequest {
+	if _, err := s.NewClientSecret(t.Context(), maker, long); apierr.CodeFor(err) != apierr.InvalidRequest {
 		t.Errorf("one that is too long: %v", err)
 	}
 	maker.Caller.KeyID = id.New(id.Key)
-	if _, err := s.NewClientSecret(t.Context(), maker, ClientSecret{}); apierr.CodeOf(err) != apierr.Unauthenticated {
+	if _, err := s.NewClientSecret(t.Context(), maker, ClientSecret{}); apierr.CodeFor(err) != apierr.Unauthenticated {
 		t.Errorf("made with a key that was revoked: %v", err)
 	}
 }

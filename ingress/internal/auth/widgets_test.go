@@ -71,8 +71,8 @@ type lobby struct {
 	clock  time.Time
 }
 
-// watchOf opens stored secrets with a box, and reports to nobody.
-func watchOf(t *testing.T, box *secrets.Box) *sealed.Watch {
+// watchFor opens stored secrets with a box, and reports to nobody.
+func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	t.Helper()
 	watch, err := sealed.NewWatch(box, prometheus.NewRegistry(), zerolog.Nop())
 	if err != nil {
@@ -90,7 +90,7 @@ func newLobby(t *testing.T) *lobby {
 	w := &agentdb.Widget{AgentID: id.New(id.Agent), OrganizationID: id.New(id.Organization), Name: "n", Origins: []string{page}}
 	w.Secret = box.Seal("the secret", secrets.WidgetIdentity(w.OrganizationID, w.AgentID))
 	l := &lobby{lookup: &fakeWidgets{agents: map[string]*agentdb.Widget{w.AgentID: w}}, box: box, widget: w, clock: time.Now()}
-	widgets := NewWidgets(l.lookup, box, watchOf(t, box))
+	widgets := NewWidgets(l.lookup, box, watchFor(t, box))
 	l.Resolver = New(&fakeLookup{}, widgets, nil)
 	l.now, widgets.now = func() time.Time { return l.clock }, func() time.Time { return l.clock }
 	var wg sync.WaitGroup
@@ -125,7 +125,7 @@ func TestWidgetTokensOpenOneDoor(t *testing.T) {
 		NeedPage: apierr.PermissionDenied, NeedKey: apierr.ServerToServerOnly,
 	} {
 		ident, err := l.resolve(t, need, token)
-		if (err == nil) != (want == "") || err != nil && apierr.CodeOf(err) != want {
+		if (err == nil) != (want == "") || err != nil && apierr.CodeFor(err) != want {
 			t.Errorf("need %d: %v", need, err)
 		}
 		if want != "" {
@@ -143,20 +143,20 @@ func TestWidgetTokensOpenOneDoor(t *testing.T) {
 			t.Errorf("need %d: %+v", need, ident)
 		}
 	}
-	if err := func() error { _, err := l.resolve(t, NeedKey, token, "Origin", ""); return err }(); apierr.CodeOf(err) != apierr.ServerToServerOnly {
+	if err := func() error { _, err := l.resolve(t, NeedKey, token, "Origin", ""); return err }(); apierr.CodeFor(err) != apierr.ServerToServerOnly {
 		t.Errorf("with an empty origin: %v", err)
 	}
 	if left := expires.Sub(l.clock); left <= WidgetTokenLife-time.Second || left > WidgetTokenLife {
 		t.Errorf("good for %s", left)
 	}
 	l.clock = expires
-	if _, err := l.resolve(t, NeedDemo, token); apierr.CodeOf(err) != apierr.Unauthenticated {
+	if _, err := l.resolve(t, NeedDemo, token); apierr.CodeFor(err) != apierr.Unauthenticated {
 		t.Errorf("when its time is over: %v", err)
 	}
 	if _, err := l.resolve(t, again, token); err != nil {
 		t.Errorf("while it is still answered: %v", err)
 	}
-	if _, err := l.resolve(t, again, token, "Origin", "https://other.example.com"); apierr.CodeOf(err) != apierr.PermissionDenied {
+	if _, err := l.resolve(t, again, token, "Origin", "https://other.example.com"); apierr.CodeFor(err) != apierr.PermissionDenied {
 		t.Errorf("from another page: %v", err)
 	}
 }
@@ -168,7 +168,7 @@ func TestBadWidgetTokens(t *testing.T) {
 		"no claims": l.box.SealWidgetToken(nil), "no object": l.box.SealWidgetToken([]byte(`"x"`)), "nobody's": l.box.SealWidgetToken([]byte(`{}`)),
 		"unsealed": "wt_e30", "empty": "wt_",
 	} {
-		if ident, err := l.resolve(t, NeedDemo, token); apierr.CodeOf(err) != apierr.Unauthenticated || ident.Via != ViaWidget || ident.Caller.Visitor.ID != "" {
+		if ident, err := l.resolve(t, NeedDemo, token); apierr.CodeFor(err) != apierr.Unauthenticated || ident.Via != ViaWidget || ident.Caller.Visitor.ID != "" {
 			t.Errorf("%s: %+v, %v", name, ident, err)
 		}
 	}
@@ -176,13 +176,13 @@ func TestBadWidgetTokens(t *testing.T) {
 	token, _ := l.Widgets().NewToken(l.widget.AgentID, page, "id:ada")
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)
 	req.Header.Set("Authorization", "Bearer "+token)
-	if _, err := without.Resolve(req, NeedDemo); apierr.CodeOf(err) != apierr.Unauthenticated {
+	if _, err := without.Resolve(req, NeedDemo); apierr.CodeFor(err) != apierr.Unauthenticated {
 		t.Errorf("a resolver without widgets: %v", err)
 	}
 	l.lookup.mu.Lock()
 	l.lookup.err = apierr.New(apierr.Unavailable, "away")
 	l.lookup.mu.Unlock()
-	if _, err := l.resolve(t, NeedDemo, token); apierr.CodeOf(err) != apierr.Unavailable {
+	if _, err := l.resolve(t, NeedDemo, token); apierr.CodeFor(err) != apierr.Unavailable {
 		t.Errorf("without a database: %v", err)
 	}
 }
@@ -267,7 +267,7 @@ func TestVisitorsOfTheSite(t *testing.T) {
 		"no hexadecimal": {l.widget, Signed{"4711", "x" + good[1:]}}, "without the agent": {l.widget, Signed{"4711", sign("4711")}},
 		"for the agent without a secret": {&silent, Signed{"4711", good}},
 	} {
-		if got, _, err := w.Identify(c.of, c.who); apierr.CodeOf(err) != apierr.PermissionDenied {
+		if got, _, err := w.Identify(c.of, c.who); apierr.CodeFor(err) != apierr.PermissionDenied {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 	}
@@ -294,7 +294,7 @@ func TestVisitorsOfTheSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := NewWidgets(l.lookup, rotated, watchOf(t, rotated))
+	later := NewWidgets(l.lookup, rotated, watchFor(t, rotated))
 	if got, fresh, ok, err := later.Returning(l.widget, kept); !ok || err != nil || got != anonymous || fresh == kept || !rotated.HasCurrentKey(fresh) {
 		t.Errorf("with a new key %q comes back as %q, %v", got, fresh, err)
 	}

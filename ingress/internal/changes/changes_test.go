@@ -227,7 +227,7 @@ func TestEveryKindHasAMark(t *testing.T) {
 		t.Fatalf("%d kinds, and marks for %d", len(domain.ChangeKinds), kinds)
 	}
 	for _, kind := range domain.ChangeKinds {
-		if markOf(kind) == 0 {
+		if markFor(kind) == 0 {
 			t.Errorf("%s has none", kind)
 		}
 	}

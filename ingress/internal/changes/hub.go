@@ -84,7 +84,7 @@ func (h *Hub) leave(w *Watcher) {
 func (h *Hub) heard(c bus.Change) {
 	marks := all
 	if c.Kind != "" {
-		marks = markOf(c.Kind)
+		marks = markFor(c.Kind)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,8 +109,8 @@ const all uint32 = 1<<kinds - 1
 // kinds is how many kinds there are.
 const kinds = 3
 
-// markOf is a kind's mark; none of a kind that only later releases tell of.
-func markOf(kind domain.ChangeKind) uint32 {
+// markFor is a kind's mark; none of a kind that only later releases tell of.
+func markFor(kind domain.ChangeKind) uint32 {
 	for n, known := range domain.ChangeKinds {
 		if known == kind {
 			return 1 << n

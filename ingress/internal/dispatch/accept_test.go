@@ -24,7 +24,7 @@ func TestOnlyAcceptedRunsAreRungFor(t *testing.T) {
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
 	}
 	refused.SessionID, refused.SessionKey, refused.Dedupe = refused.ID, contract.Hash(refused.ID), refused.ID
-	if _, err := d.Submit(d.Context(), refused); apierr.CodeOf(err) != apierr.NotFound {
+	if _, err := d.Submit(d.Context(), refused); apierr.CodeFor(err) != apierr.NotFound {
 		t.Fatalf("a run of no agent: %v", err)
 	}
 	own := d.submit()

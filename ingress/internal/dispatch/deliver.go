@@ -117,7 +117,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
 	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {
-	case apierr.CodeOf(err) == apierr.NotFound:
+	case apierr.CodeFor(err) == apierr.NotFound:
 		return queuedb.AcceptedDelivery{}, full
 	case err != nil:
 		return queuedb.AcceptedDelivery{}, refusal(err)

@@ -110,7 +110,7 @@ func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
 		t.Errorf("rung for %v", got)
 	}
 	_, err = d.Deliver(t.Context(), d.delivery(id.New(id.Hook), "x"))
-	if apierr.CodeOf(err) != apierr.NotFound {
+	if apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("to no hook: %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 	if err != nil || !got.Existing || *got.Delivery.RunID != before.Run.Run.ID {
 		t.Errorf("seen before: %+v, %v", got, err)
 	}
-	if _, err = full.Deliver(t.Context(), d.delivery(hook, "new")); apierr.CodeOf(err) != apierr.Overloaded {
+	if _, err = full.Deliver(t.Context(), d.delivery(hook, "new")); apierr.CodeFor(err) != apierr.Overloaded {
 		t.Errorf("new: %v", err)
 	}
 	if late, ok := errors.AsType[*apierr.Error](err); !ok || late.RetryAfter == 0 {

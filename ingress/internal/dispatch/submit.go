@@ -249,7 +249,7 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 			return nil, err
 		}
 		whole, err := r.store.Runs.RunByID(ctx, run.OrganizationID, "", run.Run.ID)
-		if apierr.CodeOf(err) == apierr.NotFound {
+		if apierr.CodeFor(err) == apierr.NotFound {
 			return nil, ExpiredKey()
 		}
 		if err != nil {

@@ -252,7 +252,7 @@ func TestADecisionRings(t *testing.T) {
 		t.Errorf("decided twice the run is %s", again.Run.Status)
 	}
 	answer.Decision = domain.DecisionApprove
-	if _, err = d.Decide(t.Context(), answer); apierr.CodeOf(err) != apierr.VersionConflict {
+	if _, err = d.Decide(t.Context(), answer); apierr.CodeFor(err) != apierr.VersionConflict {
 		t.Errorf("decided otherwise: %v", err)
 	}
 }
@@ -292,12 +292,12 @@ func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	}
 	_, err = d.raw.ExecContext(t.Context(), `UPDATE runs SET result = NULL WHERE id = $1`, runID)
 	must(t, err)
-	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeOf(err) != apierr.Erased {
+	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeFor(err) != apierr.Erased {
 		t.Errorf("erased meanwhile: %v", err)
 	}
 	_, err = d.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = $1`, runID)
 	must(t, err)
-	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeOf(err) != apierr.Unavailable {
+	if _, err := submitter.ReadResult(t.Context(), &r.Run, func(int) error { return nil }); apierr.CodeFor(err) != apierr.Unavailable {
 		t.Errorf("expired meanwhile: %v", err)
 	}
 }

@@ -128,8 +128,8 @@ func TestCreateAgent(t *testing.T) {
 		"two types":           {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"type":["object","null"]}}`), e + ".inputSchema.type:invalid_value"},
 		"no schema":           {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"type":"object","properties":{"x":{"type":"nonsense"}}}}`), e + ".inputSchema:invalid_value"},
 		"remote schema":       {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":{"type":"object","properties":{"x":{"$ref":"https://evil.example.com/s.json"}}}}`), e + ".inputSchema:invalid_value"},
-		"largest schema":      {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":` + schemaOf(16384) + `}`), ""},
-		"too large a schema":  {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":` + schemaOf(16385) + `}`), e + ".inputSchema:too_long"},
+		"largest schema":      {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":` + schema(16384) + `}`), ""},
+		"too large a schema":  {endpoint(`{"name":"a","method":"GET","url":"https://a.b","inputSchema":` + schema(16385) + `}`), e + ".inputSchema:too_long"},
 		"own idempotency key": {endpoint(`{"name":"a","method":"GET","url":"https://a.b","headers":{"Idempotency-Key":"x"}}`), e + ".headers.Idempotency-Key:invalid_value"},
 		"origins": {
 			prompt("widget", `{"enabled":true,"allowedOrigins":["https://a.b/","*","https://A.b","https://a.b","https://a.b","https://a.b:443","null"]}`),
@@ -153,8 +153,8 @@ func TestCreateAgent(t *testing.T) {
 	w.do("POST", "/api/agents?action=dance", smallAgent).want(t, "unknown action of nobody", 401, "unauthenticated")
 }
 
-// schemaOf is a schema of that many bytes.
-func schemaOf(n int) string {
+// schema is a schema of that many bytes.
+func schema(n int) string {
 	const head, tail = `{"type":"object","description":"`, `"}`
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }

@@ -329,7 +329,7 @@ func (a *arena) belonging(h *house) string {
 func (a *arena) invite(h *house) (invitationID, token string) {
 	a.t.Helper()
 	got := a.ok("POST", "/api/organizations/members", `{"email":"`+a.fresh()+`@invited.example.com","role":"member"}`, h.owner.auth, h.header)
-	return got.text(a.t, "id"), tokenOf(got.text(a.t, "url"))
+	return got.text(a.t, "id"), tokenFor(got.text(a.t, "url"))
 }
 
 // inviteTo invites a person to an organization that is named word, and gives the invitation's id.
@@ -345,10 +345,10 @@ func (a *arena) inviteTo(p person, word string) string {
 // resetToken makes a link that sets a new password.
 func (a *arena) resetToken(h *house) string {
 	a.t.Helper()
-	return tokenOf(a.ok("POST", "/api/organizations/members?action=reset&id="+a.lone(h), "", h.owner.auth, h.header).text(a.t, "url"))
+	return tokenFor(a.ok("POST", "/api/organizations/members?action=reset&id="+a.lone(h), "", h.owner.auth, h.header).text(a.t, "url"))
 }
 
-func tokenOf(link string) string {
+func tokenFor(link string) string {
 	_, token, _ := strings.Cut(link, "?token=")
 	return token
 }

@@ -24,12 +24,12 @@ var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers
 func TestUploadsAreCounted(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeWorld(t)
-	who := transferrerFor(callerOf(t, a, h))
+	who := transferrerFor(callerFor(t, a, h))
 	form := largeForm
 	a.api.knowledge.Uploads.Policy = impatient(transfer.Documents)
 	var places []*transfer.Slot
 	for range transfer.UploadsPerCredential {
-		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	got := a.form("POST", "/api/knowledge", form, h.key).want(t, "by the same key", 429, "rate_limited")
 	if got.header.Get("Retry-After") == "" || !strings.Contains(got.text(t, "detail"), "credential") {
@@ -37,14 +37,14 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small ones need none"}`, h.key)
 	for n := transfer.UploadsPerCredential; n < transfer.UploadsPerOrganization; n++ {
-		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
+		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
 	}
 	got = a.form("POST", "/api/knowledge", form, h.owner.auth).want(t, "by another", 429, "rate_limited")
 	if !strings.Contains(got.text(t, "detail"), "organization") {
 		t.Errorf("%s", got.body)
 	}
 	for org := 1; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
-		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
+		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
 	}
 	away := a.newHouse("away")
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
@@ -181,7 +181,7 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	t.Cleanup(func() { _ = narrow.Close() })
 	a.rebuild(func(d *Deps) { d.Store = narrow })
 	content := string(numbers(3<<20 + 5))
-	body, contentType := formOf(t, filePart{name: "file", file: "a", content: content})
+	body, contentType := formFor(t, filePart{name: "file", file: "a", content: content})
 	asked := 0
 	slow := iotest.DataErrReader(&pausing{from: bytes.NewReader(body), every: 1 << 20, pause: func() {
 		asked++

@@ -311,7 +311,7 @@ func (a *arena) unharmed(f *filled, before map[string]string) {
 
 func canary(house string) string { return "canary" + house + strings.ToLower(rand.Text()[:12]) }
 
-func seedOf(t *testing.T) uint64 {
+func seedFor(t *testing.T) uint64 {
 	t.Helper()
 	if text := os.Getenv(seedSetting); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)
@@ -330,7 +330,7 @@ func crossTenant(t *testing.T, a *arena, requests uint64) {
 	if underRace {
 		requests /= 5
 	}
-	seed := seedOf(t)
+	seed := seedFor(t)
 	t.Logf("%s=%d", seedSetting, seed)
 	for n, at := range []*attack{a.newAttack(other, one), a.newAttack(one, other)} {
 		before, mark := a.belongings(at.on), len(a.log.String())

@@ -25,15 +25,15 @@ const (
 // for the demo, which takes none.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
-	if code := apierr.CodeOf(err); code == apierr.Unavailable || code == apierr.Overloaded {
+	if code := apierr.CodeFor(err); code == apierr.Unavailable || code == apierr.Overloaded {
 		httpx.Fail(c, err)
 		return
 	}
 	boot := web.Boot{BaseURL: a.PublicURL}
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
-		httpx.StateOf(c).Ident = ident
-		view, err := a.account.SessionOf(c.Request.Context(), ident.Caller)
+		httpx.StateFor(c).Ident = ident
+		view, err := a.account.Session(c.Request.Context(), ident.Caller)
 		if err != nil {
 			httpx.Fail(c, err)
 			return

@@ -58,7 +58,7 @@ func (a *api) docsPage() ([]byte, error) {
 
 func errorsPage() ([]byte, error) {
 	return web.RenderErrors(web.Errors{
-		Title: openapi.Title(), Version: openapi.Version(), Example: openapi.ExampleOf("InvalidRequest"),
+		Title: openapi.Title(), Version: openapi.Version(), Example: openapi.ExampleFor("InvalidRequest"),
 		Codes: openapi.ErrorCodes(), Fields: openapi.Words("FieldErrorCode"), Runs: openapi.Words("RunErrorCode"),
 	})
 }

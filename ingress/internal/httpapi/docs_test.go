@@ -22,7 +22,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	must(t, err)
 	contract, err := openapitest.Document()
 	must(t, err)
-	a := tableOf(t)
+	a := tableFor(t)
 	served := map[string]bool{}
 	for _, r := range withHead(append(a.routes(), a.pages(m)...)) {
 		if !openapitest.IsPage(r.Path) {

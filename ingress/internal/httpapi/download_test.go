@@ -64,7 +64,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		c.Header("Cache-Control", "no-store")
 		c.Header(headerRequestID, "r")
-		transfer.SendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, run.FileCaching, &tc.content, placeOf(t, &transfer.Limiter{Policy: transfer.Files}, rec, reader(1, 1)), httpx.Permit{})
+		transfer.SendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, run.FileCaching, &tc.content, placeFor(t, &transfer.Limiter{Policy: transfer.Files}, rec, reader(1, 1)), httpx.Permit{})
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 		saysNothingOfFiles(t, name, got)
 		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||
@@ -74,8 +74,8 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// placeOf is a new place of somebody who gets one.
-func placeOf(t *testing.T, all *transfer.Limiter, w http.ResponseWriter, who transfer.Owner) *transfer.Slot {
+// placeFor is a new place of somebody who gets one.
+func placeFor(t *testing.T, all *transfer.Limiter, w http.ResponseWriter, who transfer.Owner) *transfer.Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))
 	must(t, err)

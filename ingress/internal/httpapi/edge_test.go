@@ -30,7 +30,7 @@ func edgeRows(t *testing.T) []edgeRow {
 	t.Helper()
 	m := newMatrix(t, newArena(t))
 	routes := map[string]httpx.Route{}
-	for _, r := range tableOf(t).routes() {
+	for _, r := range tableFor(t).routes() {
 		routes[r.Method+" "+r.Path+" "+r.Action] = r
 	}
 	var rows []edgeRow
@@ -316,7 +316,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 func TestParametersAreDocumented(t *testing.T) {
 	t.Parallel()
 	served := map[string]map[string]bool{}
-	for _, r := range tableOf(t).routes() {
+	for _, r := range tableFor(t).routes() {
 		if r.Open {
 			continue
 		}

@@ -178,7 +178,7 @@ func FuzzPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, limit, cursor string) {
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
 		c.Request = request("GET", "/", "", "")
-		httpx.StateOf(c).Query = url.Values{"limit": {limit}, "cursor": {cursor}}
+		httpx.StateFor(c).Query = url.Values{"limit": {limit}, "cursor": {cursor}}
 		p, err := httpx.ReadPage(c, id.Agent)
 		if err == nil && (p.Limit < 1 || p.Limit > httpx.MaxPage || !id.Valid(id.Agent, p.After)) {
 			t.Errorf("limit %q and cursor %q gave %+v", limit, cursor, p)
@@ -196,11 +196,11 @@ func FuzzRequestNames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		req := &http.Request{Header: http.Header{headerRequestID: {text}, "Traceparent": {text}}}
-		name := requestIDOf(req)
+		name := requestIDFor(req)
 		if len(name) < 1 || len(name) > 128 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			t.Errorf("%q became %q", text, name)
 		}
-		if trace := traceparentOf(req); trace != "" && (trace != text || len(trace) != 55 || strings.Trim(trace, "0123456789abcdef-") != "") {
+		if trace := traceparent(req); trace != "" && (trace != text || len(trace) != 55 || strings.Trim(trace, "0123456789abcdef-") != "") {
 			t.Errorf("%q became %q", text, trace)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 // gate lets through to a route's handler whoever the route is for.
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		st := httpx.StateOf(c)
+		st := httpx.StateFor(c)
 		st.Large, st.LargeBodies = &a.large, &a.bodies
 		defer httpx.EndReservation(c)
 		defer httpx.BodyDone(c) // where no run was accepted
@@ -44,7 +44,7 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 		}
 	}
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
-	st := httpx.StateOf(c)
+	st := httpx.StateFor(c)
 	st.Ident = ident // with an error, too, when the credential is good: then its limit is known
 	if refused == nil {
 		if err := a.checkPage(c, r, ident.Via); err != nil {

@@ -298,8 +298,8 @@ func (w *world) key(p person, scope domain.KeyScope) (header, keyID string) {
 	return "X-Api-Key: " + a.text(w.t, "key"), a.text(w.t, "id")
 }
 
-// tableOf is an api whose route table can be read, and which can carry nothing out.
-func tableOf(t *testing.T) *api {
+// tableFor is an api whose route table can be read, and which can carry nothing out.
+func tableFor(t *testing.T) *api {
 	t.Helper()
 	a, err := newAPI(Deps{Store: &store.Store{}}, nil)
 	must(t, err)

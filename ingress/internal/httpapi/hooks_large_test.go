@@ -161,7 +161,7 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	for n := range 4 {
 		who := reader(n, 0)
 		who.Stranger = true
-		placeOf(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
+		placeFor(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
 	}
 	send("203.0.113.1", large).want(t, "a large one of the verified sender", 202, "")
 	send("203.0.113.2", large).want(t, "one of another sender", 503, "overloaded")

@@ -143,8 +143,8 @@ type filePart struct {
 	header              map[string]string
 }
 
-// formOf writes a form as browsers do.
-func formOf(tb testing.TB, parts ...filePart) (body []byte, contentType string) {
+// formFor writes a form as browsers do.
+func formFor(tb testing.TB, parts ...filePart) (body []byte, contentType string) {
 	tb.Helper()
 	var buf bytes.Buffer
 	w := multipart.NewWriter(&buf)
@@ -179,7 +179,7 @@ func (a answer) says(t *testing.T, words string) {
 // form sends a form.
 func (a *arena) form(method, target string, parts []filePart, headers ...string) answer {
 	a.t.Helper()
-	body, contentType := formOf(a.t, parts...)
+	body, contentType := formFor(a.t, parts...)
 	return a.raw(method, target, contentType, body, headers...)
 }
 

@@ -94,7 +94,7 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+id, "", h.key); string(back.body) != strings.Repeat("ä", 100_000) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
-	place := placeOf(t, &a.api.knowledge.Texts, nil, transferrerFor(callerOf(t, a, h)))
+	place := placeFor(t, &a.api.knowledge.Texts, nil, transferrerFor(callerFor(t, a, h)))
 	larger := `{"name":"a","content":"` + strings.Repeat(`\u00e4`, 200_000) + `"}`
 	a.from("POST", "/api/knowledge", larger, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, larger, h.key).want(t, "beside another", 429, "rate_limited")
@@ -103,8 +103,8 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	a.api.knowledge.Texts.Leave(place)
 }
 
-// callerOf is who acts with the house's key.
-func callerOf(t *testing.T, a *arena, h *house) domain.Caller {
+// callerFor is who acts with the house's key.
+func callerFor(t *testing.T, a *arena, h *house) domain.Caller {
 	t.Helper()
 	name, value, _ := strings.Cut(h.key, ": ")
 	req := request("GET", "/api/knowledge", "", "").WithContext(t.Context())
@@ -369,7 +369,7 @@ func TestLongPages(t *testing.T) {
 	}
 	var places []*transfer.Slot
 	for range transfer.FilesPerCredential {
-		places = append(places, placeOf(t, &a.api.downloads, nil, transferrerFor(callerOf(t, a, h))))
+		places = append(places, placeFor(t, &a.api.downloads, nil, transferrerFor(callerFor(t, a, h))))
 	}
 	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
 	for _, p := range places {

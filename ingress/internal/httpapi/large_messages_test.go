@@ -126,7 +126,7 @@ func TestLargeBodiesTakeSlots(t *testing.T) {
 	(<-answered).want(t, "a request that waited", 200, "")
 
 	for range transfer.Messages.PerCredential {
-		placeOf(t, &a.api.bodies.Limiter, nil, transferrerFor(callerOf(t, a, h)))
+		placeFor(t, &a.api.bodies.Limiter, nil, transferrerFor(callerFor(t, a, h)))
 	}
 	refused := a.from("POST", chat+agentID, large, h.key).want(t, "one more", 429, "rate_limited")
 	if refused.header.Get("Retry-After") == "" {

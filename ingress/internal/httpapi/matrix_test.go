@@ -459,7 +459,7 @@ func newMatrix(t *testing.T, a *arena) *matrix {
 		}
 	}
 	for name, kind := range idKinds {
-		m.missing[name] = m.missingOf(name, kind)
+		m.missing[name] = m.missingFor(name, kind)
 	}
 	return m
 }
@@ -467,8 +467,8 @@ func newMatrix(t *testing.T, a *arena) *matrix {
 // members are the kinds of id that entries of an organization's list of members have.
 var members = map[string]bool{id.User: true, id.Invitation: true}
 
-// missingOf are ids that are answered like missing ones to everybody.
-func (m *matrix) missingOf(name string, kind idKind) []target {
+// missingFor are ids that are answered like missing ones to everybody.
+func (m *matrix) missingFor(name string, kind idKind) []target {
 	list := []target{
 		{"never existed", neverGiven(kind.prefix), ""},
 		{"empty", "", ""},
@@ -755,7 +755,7 @@ func TestForeignIDsOverASabotagedStore(t *testing.T) {
 func TestAccessTableIsComplete(t *testing.T) {
 	t.Parallel()
 	routes, rows := map[string]bool{}, map[string]bool{} // HEAD is GET's
-	for _, r := range tableOf(t).routes() {
+	for _, r := range tableFor(t).routes() {
 		routes[r.Method+" "+r.Path+" "+r.Action] = false
 	}
 	for _, r := range accessTable {
@@ -776,7 +776,7 @@ func TestAccessTableIsComplete(t *testing.T) {
 			t.Errorf("%s has no row in the access table", name)
 		}
 	}
-	for _, r := range tableOf(t).routes() {
+	for _, r := range tableFor(t).routes() {
 		if r.Method != http.MethodGet || !slices.Contains(r.List, "cursor") {
 			continue
 		}

@@ -196,7 +196,7 @@ func structured(result *mcp.CallToolResult, name string) string {
 	return text
 }
 
-func toolOf(t *testing.T, session *mcp.ClientSession, title string) *mcp.Tool {
+func toolFor(t *testing.T, session *mcp.ClientSession, title string) *mcp.Tool {
 	t.Helper()
 	list, err := session.ListTools(t.Context(), nil)
 	must(t, err)
@@ -258,7 +258,7 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 			domain.Citation{ID: 2, Type: "web", Title: "A page", URL: "https://example.com/"}, domain.Citation{ID: 1, Title: "plan.pdf"}))
 	})
 	session := a.toolClient(home.memberKey, home.header)
-	tool := toolOf(t, session, "home agent")
+	tool := toolFor(t, session, "home agent")
 	first := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
 	if got := texts(first); got != "re: one [1]\n--\nSources:\n[1] plan.pdf, page 7\n[2] A page https://example.com/" || first.IsError {
 		t.Errorf("answered %q", got)
@@ -297,7 +297,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	long := strings.Repeat("x", 300<<10)
 	a.works(func(runID, _ string) { a.end(runID, answers(long)) })
 	session := a.toolClient(home.key)
-	tool := toolOf(t, session, "home agent")
+	tool := toolFor(t, session, "home agent")
 	other, err := a.api.large.Enter(home.org, httpx.AnswersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
 	must(t, err)
 	refused := call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "one"}})
@@ -329,7 +329,7 @@ func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 			params.Meta = mcp.Meta{"parley/idempotencyKey": "k1"}
 		}
 		session := a.toolClient(append(how, key)...)
-		params.Name = toolOf(t, session, "home agent").Name
+		params.Name = toolFor(t, session, "home agent").Name
 		got := call(t, session, params)
 		if got.IsError {
 			t.Fatalf("%q", texts(got))
@@ -363,7 +363,7 @@ func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 		})
 	})
 	session := a.toolClient(home.key)
-	tool := toolOf(t, session, "home agent").Name
+	tool := toolFor(t, session, "home agent").Name
 	for message, want := range map[string]string{
 		"failed": "failed: The model is away.", "timed_out": "was not done in time: The model is away.", "cancelled": "was cancelled: The model is away.",
 		"park": "waits for a person: the tool publish, approval.",
@@ -385,9 +385,9 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 	home, other := a.newHouse("home"), a.newHouse("other")
 	a.newAgent(home)
 	a.newAgent(other)
-	foreign := toolOf(t, a.toolClient(other.key), "other agent").Name
+	foreign := toolFor(t, a.toolClient(other.key), "other agent").Name
 	session := a.toolClient(home.key)
-	tool := toolOf(t, session, "home agent").Name
+	tool := toolFor(t, session, "home agent").Name
 	for name, tc := range map[string]struct {
 		arguments any
 		meta      mcp.Meta
@@ -449,7 +449,7 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	}, nil)
 	must(t, err)
 	defer session.Close()
-	tool := toolOf(t, session, "home agent").Name
+	tool := toolFor(t, session, "home agent").Name
 	params := &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": "now"}}
 	params.SetProgressToken("p1")
 	if got := call(t, session, params); texts(got) != "done" {

@@ -33,10 +33,10 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	for n := range transfer.UploadsAtOnce / transfer.AddressShare {
 		who := reader(n, 0)
 		who.Client = attacker
-		places = append(places, placeOf(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	send := func(client string) answer {
-		body, contentType := formOf(t, largeForm...)
+		body, contentType := formFor(t, largeForm...)
 		req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", strings.NewReader(string(body)))
 		req.Header.Set("Content-Type", contentType)
 		return a.send(at(with(req, h.key), client))
@@ -54,7 +54,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 // sendForm sends a form from a client address, with its length or in chunks.
 func (a *arena) sendForm(client, key string, chunked bool, form ...filePart) answer {
 	a.t.Helper()
-	body, contentType := formOf(a.t, form...)
+	body, contentType := formFor(a.t, form...)
 	req := httptest.NewRequestWithContext(a.t.Context(), "POST", "/api/knowledge", strings.NewReader(string(body)))
 	if req.Header.Set("Content-Type", contentType); chunked {
 		req.ContentLength = -1
@@ -70,18 +70,18 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 	newcomers := []*house{a.newHouse("one"), a.newHouse("two"), a.newHouse("three")}
 	a.api.knowledge.Uploads.Policy = tireless(transfer.Documents)
 	uploads := &a.api.knowledge.Uploads
-	body, contentType := formOf(t, filePart{name: "file", file: "a", content: string(numbers(3 << 19))})
+	body, contentType := formFor(t, filePart{name: "file", file: "a", content: string(numbers(3 << 19))})
 	came := 0
 	from := &pausing{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
 		for n := 0; len(uploads.Open) < transfer.UploadsAtOnce-transfer.UploadsAtOnce/transfer.NewcomerShare; n++ {
-			placeOf(t, uploads, httptest.NewRecorder(), reader(n%8, n/8))
+			placeFor(t, uploads, httptest.NewRecorder(), reader(n%8, n/8))
 		}
 		for n, s := range newcomers {
 			came++
 			a.sendForm("203.0.113."+strconv.Itoa(n), s.key, false, largeForm...).want(t, "a newcomer's", 202, "")
 		}
 		for n := 8; len(uploads.Open) < transfer.UploadsAtOnce; n++ {
-			placeOf(t, uploads, httptest.NewRecorder(), reader(n, 0))
+			placeFor(t, uploads, httptest.NewRecorder(), reader(n, 0))
 		}
 		for n, s := range newcomers {
 			small := filePart{name: "file", content: "small " + strconv.Itoa(came)}
@@ -138,7 +138,7 @@ func TestTrickledUploadsGiveWay(t *testing.T) {
 		return len(uploads.Open) == 1
 	})
 	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // which keep the pace
-		placeOf(t, uploads, httptest.NewRecorder(), reader(n, 0))
+		placeFor(t, uploads, httptest.NewRecorder(), reader(n, 0))
 	}
 	a.sendForm("203.0.113.1", h.key, false, largeForm...).want(t, "a newcomer's", 202, "")
 	got := <-answered
@@ -281,7 +281,7 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 		{"g", "7", false, ""},
 		{"h", "8", false, apierr.Overloaded},
 	} {
-		if err := enter(tc.hook, tc.client, tc.stranger); (err == nil) != (tc.code == "") || err != nil && apierr.CodeOf(err) != tc.code {
+		if err := enter(tc.hook, tc.client, tc.stranger); (err == nil) != (tc.code == "") || err != nil && apierr.CodeFor(err) != tc.code {
 			t.Errorf("%d: %v, want %q", n, err, tc.code)
 		}
 	}
@@ -290,7 +290,7 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 			p.Wait()
 		}
 	}
-	if err := enter("i", "8", true); apierr.CodeOf(err) != apierr.Overloaded {
+	if err := enter("i", "8", true); apierr.CodeFor(err) != apierr.Overloaded {
 		t.Errorf("a stranger took the slot of a verified sender: %v", err)
 	}
 }
@@ -309,13 +309,13 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 			_, err := enter(n % 100)
 			must(t, err)
 		}
-		if _, err := enter(200); apierr.CodeOf(err) != apierr.RateLimited {
+		if _, err := enter(200); apierr.CodeFor(err) != apierr.RateLimited {
 			t.Errorf("beside strangers that keep the pace: %v", err)
 		}
 		for _, p := range all.Open {
 			p.Wait()
 		}
-		if _, err := enter(0); apierr.CodeOf(err) != apierr.RateLimited {
+		if _, err := enter(0); apierr.CodeFor(err) != apierr.RateLimited {
 			t.Errorf("one more of a stranger's: %v", err)
 		}
 		if _, err := enter(200); err != nil {

@@ -32,12 +32,12 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
 		m.inFlight.Inc()
-		st := httpx.StateOf(c)
+		st := httpx.StateFor(c)
 		if openai.OfV1(c) {
 			st.Render = openai.FailV1
 		}
-		st.RequestID = requestIDOf(c.Request)
-		st.Traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparentOf(c.Request))
+		st.RequestID = requestIDFor(c.Request)
+		st.Traceparent = cmp.Or(tracing.Traceparent(c.Request.Context()), traceparent(c.Request))
 		header := c.Writer.Header()
 		header[headerRequestID] = []string{st.RequestID}
 		header.Set("X-Content-Type-Options", "nosniff")
@@ -74,7 +74,7 @@ func catch(c *gin.Context) {
 		panic(http.ErrAbortHandler)
 	}
 	begun := c.Writer.Written()
-	httpx.StateOf(c).Panicked = true
+	httpx.StateFor(c).Panicked = true
 	httpx.Fail(c, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
 	if begun {
 		panic(http.ErrAbortHandler)
@@ -93,12 +93,12 @@ func loggedStatus(c *gin.Context, st *httpx.State) int {
 // stoppedHere reports whether it was the service that stopped to read from a client, which ends the request's context as if the
 // client had gone away.
 func stoppedHere(err error) bool {
-	code := apierr.CodeOf(err)
+	code := apierr.CodeFor(err)
 	return code == apierr.Overloaded || code == apierr.RateLimited || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// requestIDOf keeps the caller's request id if it is 1 to 128 visible ASCII characters, else makes one.
-func requestIDOf(req *http.Request) string {
+// requestIDFor keeps the caller's request id if it is 1 to 128 visible ASCII characters, else makes one.
+func requestIDFor(req *http.Request) string {
 	given := req.Header[headerRequestID]
 	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && httpx.IsVisible(given[0]) {
 		return given[0]
@@ -106,8 +106,8 @@ func requestIDOf(req *http.Request) string {
 	return rand.Text()
 }
 
-// traceparentOf gives a well-formed W3C traceparent of version 00: 00-<32 hex>-<16 hex>-<2 hex>.
-func traceparentOf(req *http.Request) string {
+// traceparent gives a well-formed W3C traceparent of version 00: 00-<32 hex>-<16 hex>-<2 hex>.
+func traceparent(req *http.Request) string {
 	given := req.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) != 55 {
 		return ""

@@ -47,7 +47,7 @@ func TestTraceparent(t *testing.T) {
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
 		req.Header.Set("Traceparent", given)
-		if got := traceparentOf(req); got != want {
+		if got := traceparent(req); got != want {
 			t.Errorf("%q became %q", given, got)
 		}
 	}

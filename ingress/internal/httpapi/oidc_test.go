@@ -227,7 +227,7 @@ func TestOpenIDRefuses(t *testing.T) {
 			if a.session() != "" {
 				t.Error("a session began")
 			}
-			if _, _, err := b.w.store.Accounts.UserByEmail(t.Context(), "grace@example.com"); apierr.CodeOf(err) != apierr.NotFound {
+			if _, _, err := b.w.store.Accounts.UserByEmail(t.Context(), "grace@example.com"); apierr.CodeFor(err) != apierr.NotFound {
 				t.Errorf("a person was made: %v", err)
 			}
 		})

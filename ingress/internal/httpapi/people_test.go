@@ -88,7 +88,7 @@ func TestPasswordsAreNormalized(t *testing.T) {
 	cleo := w.signUp("cleo@example.com")
 	older, err := argon2id.CreateHash(decomposed, &cheapPasswords)
 	must(t, err)
-	w.passwordOf(cleo, older)
+	w.passwordFor(cleo, older)
 	w.loginFrom(cleo.email, decomposed, home).want(t, "a hash of the password as it was typed", 200, "")
 }
 
@@ -99,7 +99,7 @@ func TestPasswordsHaveTheirFullCost(t *testing.T) {
 	var err error
 	w.handler, err = New(w.deps)
 	must(t, err)
-	hash := w.passwordOf(w.signUp("ada@example.com"), "")
+	hash := w.passwordFor(w.signUp("ada@example.com"), "")
 	if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
 		t.Errorf("a password is stored as %s", hash)
 	}
@@ -181,7 +181,7 @@ func TestNoNameIsBlank(t *testing.T) {
 		} {
 			a.want(t, fmt.Sprintf("%s %+q", field, blank), 400, "invalid_request "+field+":invalid_value")
 		}
-		body, contentType := formOf(t, filePart{name: "file", file: blank, content: "c"})
+		body, contentType := formFor(t, filePart{name: "file", file: blank, content: "c"})
 		w.do("POST", "/api/knowledge", string(body), ada.auth, "Content-Type: "+contentType).
 			want(t, fmt.Sprintf("form %+q", blank), 400, "invalid_request file[0]:invalid_value")
 	}

@@ -186,7 +186,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 	for n, h := range houses {
 		other := houses[1-n]
-		seen := talks[n].seen.String() + b.keptOf(h, agents[n], runs[n]) + b.tried(h, agents[1-n], runs[1-n])
+		seen := talks[n].seen.String() + b.keptFor(h, agents[n], runs[n]) + b.tried(h, agents[1-n], runs[1-n])
 		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
 			if !strings.Contains(seen, h.word+what) {
 				t.Errorf("%s%s is not there to be seen", h.word, what)
@@ -206,8 +206,8 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// keptOf reads what was kept of a house's turns, once what was heard of the last is.
-func (b *booth) keptOf(h *house, agent string, runs []string) string {
+// keptFor reads what was kept of a house's turns, once what was heard of the last is.
+func (b *booth) keptFor(h *house, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
 	eventually(b.t, "what was heard is kept", func() bool {

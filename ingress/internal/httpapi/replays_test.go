@@ -46,7 +46,7 @@ func (a *arena) replays(t *testing.T, h *house, agentID string) []replayOver {
 
 	session := a.toolClient(h.key)
 	params := &mcp.CallToolParams{
-		Name: toolOf(t, session, h.word+" agent").Name, Arguments: map[string]any{"message": "large"},
+		Name: toolFor(t, session, h.word+" agent").Name, Arguments: map[string]any{"message": "large"},
 		Meta: mcp.Meta{"parley/idempotencyKey": "k"},
 	}
 	return append(all, replayOver{"tool", func() answer {
@@ -170,7 +170,7 @@ func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 		a.exec(`UPDATE runs SET expires_at = now() WHERE id = $1`, runID)
 	})
 	session := a.toolClient(home.key)
-	tool := toolOf(t, session, "home agent").Name
+	tool := toolFor(t, session, "home agent").Name
 	for message, want := range map[string]string{"expire": "not_found: the run run_", "erase": "erased: "} {
 		got := call(t, session, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"message": message}})
 		if !got.IsError || !strings.HasPrefix(texts(got), want) {
@@ -240,7 +240,7 @@ func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
 	call := func() {
 		session := a.toolClient(attacker.key)
 		params := &mcp.CallToolParams{
-			Name: toolOf(t, session, "attacker agent").Name, Arguments: map[string]any{"message": "slow"},
+			Name: toolFor(t, session, "attacker agent").Name, Arguments: map[string]any{"message": "slow"},
 			Meta: mcp.Meta{"parley/idempotencyKey": "k"},
 		}
 		go func() { _, _ = session.CallTool(t.Context(), params) }() // the end of the test cuts it off

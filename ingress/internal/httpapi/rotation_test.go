@@ -117,7 +117,7 @@ func TestRevocationOnAnotherIngress(t *testing.T) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for _, header := range []string{key, ada.auth} {
-		for apierr.CodeOf(resolve(header)) != apierr.Unauthenticated {
+		for apierr.CodeFor(resolve(header)) != apierr.Unauthenticated {
 			if time.Since(began) > testkit.Within(5*time.Second) {
 				t.Fatalf("%s… still works elsewhere after 5 s", header[:20])
 			}

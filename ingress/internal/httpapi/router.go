@@ -56,7 +56,7 @@ func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names .
 	r := httpx.Route{List: names}
 	return func(c *gin.Context) {
 		query, err := httpx.ReadQuery(c.Request.URL.RawQuery)
-		httpx.StateOf(c).Query = query
+		httpx.StateFor(c).Query = query
 		if err == nil {
 			err = r.CheckQuery(c)
 		}
@@ -157,7 +157,7 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
-		httpx.StateOf(c).Ident = ident
+		httpx.StateFor(c).Ident = ident
 		if !auth.SaysDemo(c.Request) {
 			a.ShowLimit(c)
 			httpx.Fail(c, answer)

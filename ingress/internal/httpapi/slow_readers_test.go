@@ -50,7 +50,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
-	runOf := func(h *house) string {
+	runFor := func(h *house) string {
 		runID := a.newChat(h, a.newAgent(h), a.fresh(), h.owner.auth, h.header)
 		a.end(runID, func(r *domain.Run) {
 			answer := "done"
@@ -60,11 +60,11 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 		return server.URL + "/api/runs?id=" + runID
 	}
 	victim := a.newHouse("victim")
-	wanted := runOf(victim)
+	wanted := runFor(victim)
 	refused := 0
 	for _, word := range []string{"red", "green", "black"} {
 		h := a.newHouse(word)
-		address := runOf(h)
+		address := runFor(h)
 		for range 8 {
 			res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
 			switch {

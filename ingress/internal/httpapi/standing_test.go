@@ -88,8 +88,8 @@ func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
 		of         func(bea person, keyID string) string
 		wants, own string // the problem of what takes a role, and of making one's own key
 	}{
-		"session ended": {"", `DELETE FROM login_sessions WHERE user_id = $1`, personOf, gone, gone},
-		"demoted":       {"", `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personOf, denied, kept},
+		"session ended": {"", `DELETE FROM login_sessions WHERE user_id = $1`, personFor, gone, gone},
+		"demoted":       {"", `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personFor, denied, kept},
 		"user's key, revoked": {
 			domain.KeyScopeUser, `UPDATE api_keys SET revoked_at = clock_timestamp() WHERE id = $1`, usedKey, gone, gone,
 		},
@@ -97,7 +97,7 @@ func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
 			domain.KeyScopeUser, `UPDATE api_keys SET expires_at = clock_timestamp() WHERE id = $1`, usedKey, gone, gone,
 		},
 		"user's key, demoted": {
-			domain.KeyScopeUser, `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personOf, denied, kept,
+			domain.KeyScopeUser, `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personFor, denied, kept,
 		},
 		"organization's key, revoked": {
 			domain.KeyScopeOrganization, `UPDATE api_keys SET revoked_at = clock_timestamp() WHERE id = $1`, usedKey, gone, denied,
@@ -139,7 +139,7 @@ func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
 	}
 }
 
-func personOf(bea person, _ string) string  { return bea.id }
+func personFor(bea person, _ string) string { return bea.id }
 func usedKey(_ person, keyID string) string { return keyID }
 
 // TestOldPasswordsOpenNothing changes a password between the moment it was found right and the login.
@@ -153,12 +153,12 @@ func TestOldPasswordsOpenNothing(t *testing.T) {
 		return w.do("POST", "/api/auth/login", `{"email":"bea@example.com","password":"`+password+`"}`)
 	}
 	accept := func() answer { return w.do("POST", "/api/auth/accept", accepting(invitation, withPassword)) }
-	right := w.passwordOf(bea, "")
+	right := w.passwordFor(bea, "")
 	for name, request := range map[string]func() answer{"login": login, "accept": accept} {
-		w.passwordOf(bea, right)
+		w.passwordFor(bea, right)
 		w.whileHeld(bea, request).want(t, name, 401, "unauthenticated")
 	}
-	w.passwordOf(bea, right)
+	w.passwordFor(bea, right)
 	w.do("GET", "/api/auth/session", "", bea.auth).want(t, "session", 200, "")
 	w.exec(`DELETE FROM login_sessions WHERE user_id = $1`, bea.id) // as a reset on another ingress does
 	w.do("POST", "/api/auth/accept", accepting(invitation, ""), bea.auth).want(t, "accepting in a remembered session", 401, "unauthenticated")
@@ -166,8 +166,8 @@ func TestOldPasswordsOpenNothing(t *testing.T) {
 	accept().want(t, "accepting with it", 201, "")
 }
 
-// passwordOf sets the hash of somebody's password, unless it is empty, and gives it.
-func (w *world) passwordOf(p person, hash string) string {
+// passwordFor sets the hash of somebody's password, unless it is empty, and gives it.
+func (w *world) passwordFor(p person, hash string) string {
 	w.t.Helper()
 	if hash != "" {
 		w.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, p.id, hash)

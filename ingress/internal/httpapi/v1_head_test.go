@@ -17,7 +17,7 @@ func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 	h, other := a.newHouse("home"), a.newHouse("other")
 	agentID := a.newAgent(h)
 	responseID := a.respond(`{"model":"`+agentID+`","input":"m","background":true}`, h.key)
-	a.finish("answer", runOf(responseID))
+	a.finish("answer", runFor(responseID))
 
 	targets := map[string][]struct { // by the path of the route
 		path   string
@@ -27,7 +27,7 @@ func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 		"/v1/models/:id":    {{"/v1/models/" + agentID, 200}, {"/v1/models/tpl_support", 200}, {"/v1/models/none", 404}},
 		"/v1/responses/:id": {{"/v1/responses/" + responseID, 200}, {"/v1/responses/resp_x", 404}, {"/v1/responses/" + responseID + "?stream=true", 400}},
 	}
-	for _, r := range tableOf(t).routes() {
+	for _, r := range tableFor(t).routes() {
 		if r.Method != http.MethodGet || !strings.HasPrefix(r.Path, openai.V1Prefix) || r.Stream {
 			continue
 		}

@@ -35,7 +35,7 @@ func (a *arena) fails(runID string, status domain.RunStatus, cause *domain.RunEr
 	must(a.t, err)
 }
 
-func runOf(responseID string) string { return "run_" + strings.TrimPrefix(responseID, "resp_") }
+func runFor(responseID string) string { return "run_" + strings.TrimPrefix(responseID, "resp_") }
 
 func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
 	t.Parallel()
@@ -45,16 +45,16 @@ func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
 	body := `{"model":"` + agentID + `","input":"m","metadata":{"a":"b"}`
 	begun := a.ok("POST", "/v1/responses", body+`,"background":true}`, h.key, "Idempotency-Key: k")
 	responseID := begun.text(t, "id")
-	if begun.text(t, "status") != "queued" || begun.text(t, "metadata.a") != "b" || begun.header.Get(openai.HeaderRunID) != runOf(responseID) {
+	if begun.text(t, "status") != "queued" || begun.text(t, "metadata.a") != "b" || begun.header.Get(openai.HeaderRunID) != runFor(responseID) {
 		t.Errorf("%v %s", begun.header, begun.body)
 	}
-	a.hold(runOf(responseID))
+	a.hold(runFor(responseID))
 	running := a.ok("GET", "/v1/responses/"+responseID, "", h.key)
-	if running.text(t, "status") != "in_progress" || running.header.Get(openai.HeaderRunID) != runOf(responseID) {
+	if running.text(t, "status") != "in_progress" || running.header.Get(openai.HeaderRunID) != runFor(responseID) {
 		t.Errorf("%v %s", running.header, running.body)
 	}
 	second := a.respond(body+`,"background":true}`, h.key)
-	a.finish("answer", runOf(second))
+	a.finish("answer", runFor(second))
 	for name, got := range map[string]answer{
 		"read":                    a.ok("GET", "/v1/responses/"+second, "", h.key),
 		"read without its events": a.ok("GET", "/v1/responses/"+second+"?stream=false", "", h.key),
@@ -73,7 +73,7 @@ func TestAReplayedResponseIsTheSameInEveryForm(t *testing.T) {
 	agentID := a.newAgent(h)
 	body := `{"model":"` + agentID + `","input":"m"`
 	responseID := a.respond(body+`,"background":true}`, h.key, "Idempotency-Key: k")
-	a.finish("answer", runOf(responseID))
+	a.finish("answer", runFor(responseID))
 	for name, more := range map[string]string{"whole": "}", "in the background": `,"background":true}`} {
 		got := a.ok("POST", "/v1/responses", body+more, h.key, "Idempotency-Key: k")
 		if got.text(t, "id") != responseID || got.text(t, "status") != "completed" || got.header.Get("Idempotency-Replayed") != "true" {
@@ -84,7 +84,7 @@ func TestAReplayedResponseIsTheSameInEveryForm(t *testing.T) {
 	text := string(streamed.body)
 	if !strings.HasPrefix(text, "event: response.created\n") || !strings.Contains(text, `"id":"`+responseID+`"`) ||
 		!strings.Contains(text, `"delta":"answer"`) || !strings.Contains(text, "event: response.completed\n") ||
-		streamed.header.Get(openai.HeaderRunID) != runOf(responseID) || streamed.header.Get("Idempotency-Replayed") != "true" {
+		streamed.header.Get(openai.HeaderRunID) != runFor(responseID) || streamed.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%v\n%s", streamed.header, text)
 	}
 	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"other"}`, h.key, "Idempotency-Key: k").want(t, "another request", 422, "idempotency_key_reused")
@@ -116,9 +116,9 @@ func TestResponsesGoOnFromOneAnother(t *testing.T) {
 	if second.text(t, "parley.sessionId") != streamedSession(t, a, h, first) || second.text(t, "previous_response_id") != first {
 		t.Errorf("%s", second.body)
 	}
-	a.finish("answer", runOf(first))
-	a.finish("answer", runOf(second.text(t, "id")))
-	if a.ok("GET", "/api/runs?id="+runOf(second.text(t, "id")), "", h.key).text(t, "expiresAt") == "" {
+	a.finish("answer", runFor(first))
+	a.finish("answer", runFor(second.text(t, "id")))
+	if a.ok("GET", "/api/runs?id="+runFor(second.text(t, "id")), "", h.key).text(t, "expiresAt") == "" {
 		t.Error("a session that nobody can name is kept forever")
 	}
 	named := a.ok("POST", "/v1/responses", ask(agentID, `,"conversation":{"id":"c"}`), h.key).text(t, "id")
@@ -167,7 +167,7 @@ func TestRunsWithoutAnAnswerAreResponsesThatSaySo(t *testing.T) {
 	} {
 		key := "Idempotency-Key: " + name
 		responseID := a.respond(body+`,"background":true}`, h.key, key)
-		a.fails(runOf(responseID), tc.status, tc.cause)
+		a.fails(runFor(responseID), tc.status, tc.cause)
 		for how, got := range map[string]answer{
 			"waited for": a.ok("POST", "/v1/responses", body+"}", h.key, key), "read": a.ok("GET", "/v1/responses/"+responseID, "", h.key),
 		} {
@@ -187,7 +187,7 @@ func TestAResponseThatWaitsForAPerson(t *testing.T) {
 	h := a.newHouse("home")
 	body := `{"model":"` + a.newAgent(h) + `","input":"m"`
 	responseID := a.respond(body+`,"background":true}`, h.key, "Idempotency-Key: k")
-	a.park(runOf(responseID), "publish", domain.ActionApproval)
+	a.park(runFor(responseID), "publish", domain.ActionApproval)
 	got := a.from("POST", "/v1/responses", body+"}", h.key, "Idempotency-Key: k")
 	if got.status != 400 || got.text(t, "error.type") != "run_error" || got.text(t, "error.code") != "requires_action" ||
 		!strings.Contains(got.text(t, "error.message"), "publish") || got.header.Get("X-Should-Retry") != "false" {
@@ -229,16 +229,16 @@ func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	body := `{"model":"` + a.newAgent(h) + `","input":"m","background":true}`
 	ask := func() answer { return a.from("POST", "/v1/responses", body, h.key, "Idempotency-Key: k") }
 	responseID := ask().want(t, "the first", 200, "").text(t, "id")
-	a.finish(strings.Repeat("x", 300<<10), runOf(responseID))
+	a.finish(strings.Repeat("x", 300<<10), runFor(responseID))
 
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
-	httpx.StateOf(c).Large = &a.api.large
+	httpx.StateFor(c).Large = &a.api.large
 	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large answer is being made
 	replayed := make(chan answer, 1)
 	go func() { replayed <- ask() }()
 	<-time.After(2 * time.Second) // in which the replay begins to wait for its turn
-	a.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runOf(responseID))
+	a.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runFor(responseID))
 	httpx.EndReservation(c)
 	if got := (<-replayed).want(t, "a replay", 503, "unavailable"); got.header.Get("Retry-After") == "" {
 		t.Error("a replay has no Retry-After")

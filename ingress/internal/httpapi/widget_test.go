@@ -163,30 +163,30 @@ func TestVisitorsNames(t *testing.T) {
 	a := newArena(t)
 	h := a.newHouse("red")
 	agentID, another := a.embedded(h, widgetPage), a.embedded(h, widgetPage)
-	runOf := func(visitor string) (runID, name string) {
+	runFor := func(visitor string) (runID, name string) {
 		t.Helper()
 		g := a.guest(agentID, visitor)
 		return a.says(g, "s", "hi", "Idempotency-Key: same").want(t, "message by "+visitor, 202, "").text(t, "id"), g.name
 	}
-	first, name := runOf("")
-	again, kept := runOf(`"` + name + `"`)
+	first, name := runFor("")
+	again, kept := runFor(`"` + name + `"`)
 	if again != first || kept != name {
 		t.Error("a visitor who comes back is somebody else")
 	}
-	known, knownName := runOf(signed(agentID, "4711"))
+	known, knownName := runFor(signed(agentID, "4711"))
 	seen := map[string]string{first: "a visitor", known: "a known one"}
 	for what, visitor := range map[string]string{
 		"nobody": "", "an empty name": `""`, "no name": `"x"`, "a forged name": `"` + name[:len(name)-4] + `"`, "another agent's": `"` + a.guest(another, "").name + `"`,
 		"a token": `"` + a.guest(agentID, "").token + `"`, "a long name": `"vt_` + strings.Repeat("A", 100_000) + `"`, "another known one": signed(agentID, "4712"),
 		"a known one like the service's own": signed(agentID, domain.VisitorAnonymous+"x"),
 	} {
-		runID, _ := runOf(visitor)
+		runID, _ := runFor(visitor)
 		if seen[runID] != "" {
 			t.Errorf("%s is %s", what, seen[runID])
 		}
 		seen[runID] = what
 	}
-	if same, _ := runOf(`"` + knownName + `"`); same != known {
+	if same, _ := runFor(`"` + knownName + `"`); same != known {
 		t.Error("the name of a known visitor is somebody else's")
 	}
 	const wrong = "403 permission_denied"
@@ -548,7 +548,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 			c.Request.Header.Set(name, value)
 		}
 		var err error
-		httpx.StateOf(c).Ident, err = a.api.Auth.Again(c.Request) // as it was when it was let in
+		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as it was when it was let in
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is good for %s: %v", life, err)

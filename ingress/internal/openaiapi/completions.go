@@ -178,7 +178,7 @@ type RunNames struct {
 // NewCompletion shows a completed run.
 func NewCompletion(run *domain.Run) Completion {
 	return Completion{
-		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelOf(run),
+		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelFor(run),
 		Choices: []Choice{{
 			Message:      AnswerMessage{Role: RoleAssistant, Content: deref(run.Message), Annotations: annotations(run)},
 			FinishReason: finishStop,

@@ -110,7 +110,7 @@ func (s *CompletionStream) created(b, data []byte) ([]byte, error) {
 	if err := json.Unmarshal(data, &run); err != nil {
 		return b, err
 	}
-	s.head.Created, s.head.Model = run.CreatedAt.Unix(), modelOf(&run)
+	s.head.Created, s.head.Model = run.CreatedAt.Unix(), modelFor(&run)
 	return s.choice(b, chunkChoice{Delta: chunkDelta{Role: RoleAssistant, Content: new("")}}, nil)
 }
 

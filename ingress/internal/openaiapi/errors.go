@@ -50,7 +50,7 @@ func (e Error) Body() []byte {
 
 // Refused shows an error of the service that is answered with a status.
 func Refused(status int, e *apierr.Error) Error {
-	out := Error{Message: e.Detail, Type: typeOf(status), Code: string(e.Code)}
+	out := Error{Message: e.Detail, Type: typeName(status), Code: string(e.Code)}
 	if e.Code == apierr.Unauthenticated {
 		out.Code = CodeInvalidKey
 	}
@@ -77,7 +77,7 @@ func Refused(status int, e *apierr.Error) Error {
 	return out
 }
 
-func typeOf(status int) string {
+func typeName(status int) string {
 	switch {
 	case status == 401:
 		return TypeAuthentication

@@ -108,7 +108,7 @@ func RunOfResponse(responseID string) (runID string, ok bool) {
 // NewResponse renders a run as it stands.
 func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := newResponse(run, echo)
-	r.Status = statusOf(run.Status)
+	r.Status = statusFor(run.Status)
 	r.Output = items(run)
 	if run.Status.Terminal() {
 		r.end(run)
@@ -120,7 +120,7 @@ func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
-		Background: echo.Background, Metadata: echo.Metadata, Model: modelOf(run), Output: []Item{}, ParallelToolCalls: true,
+		Background: echo.Background, Metadata: echo.Metadata, Model: modelFor(run), Output: []Item{}, ParallelToolCalls: true,
 		Store: true, ToolChoice: "auto", Tools: []struct{}{}, Truncation: "disabled",
 		Parley: RunNames{RunID: run.ID, SessionID: run.SessionID},
 	}
@@ -139,24 +139,24 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 
 // end adds what is known of a run once it has ended.
 func (r *Response) end(run *domain.Run) {
-	r.Status = statusOf(run.Status)
+	r.Status = statusFor(run.Status)
 	if run.Status == domain.RunCompleted && run.FinishedAt != nil {
 		r.CompletedAt = new(run.FinishedAt.Unix())
 	}
-	r.Error = failureOf(run)
+	r.Error = failure(run)
 	used := run.Usage
 	r.Usage = &ResponseUsage{InputTokens: used.InputTokens, OutputTokens: used.OutputTokens, TotalTokens: used.InputTokens + used.OutputTokens}
 }
 
-func modelOf(run *domain.Run) string {
+func modelFor(run *domain.Run) string {
 	if run.AgentID != nil {
 		return *run.AgentID
 	}
 	return deref(run.TemplateID)
 }
 
-// statusOf gives the protocol's word for a run's state. It has none for a run that waits for a person: that goes on.
-func statusOf(status domain.RunStatus) ResponseStatus {
+// statusFor gives the protocol's word for a run's state. It has none for a run that waits for a person: that goes on.
+func statusFor(status domain.RunStatus) ResponseStatus {
 	switch status {
 	case domain.RunQueued:
 		return ResponseQueued
@@ -171,8 +171,8 @@ func statusOf(status domain.RunStatus) ResponseStatus {
 	return ResponseInProgress
 }
 
-// failureOf says why an ended run has no answer; nil when it has one.
-func failureOf(run *domain.Run) *ResponseError {
+// failure says why an ended run has no answer; nil when it has one.
+func failure(run *domain.Run) *ResponseError {
 	said := domain.RunError{}
 	if run.Error != nil {
 		said = *run.Error

@@ -22,7 +22,7 @@ func (s *ResponseStream) tool(data []byte) error {
 func (s *ResponseStream) call(call domain.ToolCall) {
 	s.begin()
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
-	at := s.placeOf(item.head().ID)
+	at := s.place(item.head().ID)
 	if at < 0 {
 		at = len(s.items)
 		s.open(call)
@@ -37,7 +37,7 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 	s.close(at, item)
 }
 
-func (s *ResponseStream) placeOf(itemID string) int {
+func (s *ResponseStream) place(itemID string) int {
 	for i, told := range s.items {
 		if told.item.head().ID == itemID {
 			return i

@@ -154,13 +154,13 @@ func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	}
 	switch call.Name {
 	case contract.ToolWebSearch:
-		return webSearchItem{head("ws", typeWebSearch), searchAction{"search", textOf(call.Input, "query"), foundBy(call.Output)}}
+		return webSearchItem{head("ws", typeWebSearch), searchAction{"search", textFor(call.Input, "query"), foundBy(call.Output)}}
 	case contract.ToolKnowledge:
-		return fileSearchItem{head("fs", typeFileSearch), []string{textOf(call.Input, "query")}, nil}
+		return fileSearchItem{head("fs", typeFileSearch), []string{textFor(call.Input, "query")}, nil}
 	case contract.ToolCodeExecution:
-		item := codeItem{head("ci", typeCode), textOf(call.Input, "code"), sessionID, nil}
+		item := codeItem{head("ci", typeCode), textFor(call.Input, "code"), sessionID, nil}
 		if item.Status != itemInProgress {
-			item.Outputs = logsOf(call.Output)
+			item.Outputs = logsFor(call.Output)
 		}
 		return item
 	}
@@ -184,8 +184,8 @@ func callStatus(status string) string {
 	return itemInProgress
 }
 
-// textOf gives a member of an object that is a text; tools are called by models, which write what they like.
-func textOf(object json.RawMessage, name string) string {
+// textFor gives a member of an object that is a text; tools are called by models, which write what they like.
+func textFor(object json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var text string
 	if json.Unmarshal(object, &members) != nil || json.Unmarshal(members[name], &text) != nil {
@@ -204,7 +204,7 @@ func jsonText(raw json.RawMessage) string {
 
 // failureText says why a call failed.
 func failureText(output json.RawMessage) string {
-	if text := textOf(output, "error"); text != "" {
+	if text := textFor(output, "error"); text != "" {
 		return text
 	}
 	return jsonText(output)
@@ -226,11 +226,11 @@ func foundBy(output json.RawMessage) []searchSource {
 	return sources
 }
 
-// logsOf gives what a program has printed, the value of its last line and what went wrong, in this order.
-func logsOf(output json.RawMessage) []codeLog {
+// logsFor gives what a program has printed, the value of its last line and what went wrong, in this order.
+func logsFor(output json.RawMessage) []codeLog {
 	logs := []codeLog{}
 	for _, name := range []string{"stdout", "stderr", "value", "error"} {
-		if text := textOf(output, name); strings.TrimSpace(text) != "" {
+		if text := textFor(output, name); strings.TrimSpace(text) != "" {
 			logs = append(logs, codeLog{"logs", text})
 		}
 	}

@@ -23,7 +23,7 @@ func asked(body ResponseBody) (ask ResponseAsk, wrongs []string) {
 
 func input(text string) *ResponseInput { return &ResponseInput{Text: text} }
 
-func itemsOf(items ...InputItem) *ResponseInput { return &ResponseInput{Items: items} }
+func itemsFor(items ...InputItem) *ResponseInput { return &ResponseInput{Items: items} }
 
 func says(role, text string) InputItem {
 	return InputItem{Role: &role, Content: &Content{Text: text}}
@@ -46,14 +46,14 @@ func TestWhatAResponseIsAskedForWith(t *testing.T) {
 			ResponseAsk{Model: "ag_1", Conversation: Conversation{Message: "Tea?"}},
 		},
 		"with instructions of both kinds": {
-			ResponseBody{Model: "ag_1", Instructions: new("Be kind."), Input: itemsOf(says("developer", "Be brief."), says("user", "Tea?"))},
+			ResponseBody{Model: "ag_1", Instructions: new("Be kind."), Input: itemsFor(says("developer", "Be brief."), says("user", "Tea?"))},
 			ResponseAsk{
 				Model: "ag_1", Conversation: Conversation{Message: "Tea?", Instructions: "Be kind.\n\nBe brief."},
 				Echo: ResponseEcho{Instructions: "Be kind."},
 			},
 		},
 		"a whole conversation": {
-			ResponseBody{Model: "ag_1", Stream: new(true), Input: itemsOf(
+			ResponseBody{Model: "ag_1", Stream: new(true), Input: itemsFor(
 				says("user", "Hello."), ofType("reasoning"), ofType("web_search_call"), ofType("mcp_call"), echoed, says("user", "Tea?"))},
 			ResponseAsk{
 				Model: "ag_1", Stream: true,
@@ -61,7 +61,7 @@ func TestWhatAResponseIsAskedForWith(t *testing.T) {
 			},
 		},
 		"in a conversation": {
-			ResponseBody{Conversation: &ConversationName{Name: "c"}, User: new("u"), Metadata: &map[string]string{"session_id": "m"}, Input: itemsOf(
+			ResponseBody{Conversation: &ConversationName{Name: "c"}, User: new("u"), Metadata: &map[string]string{"session_id": "m"}, Input: itemsFor(
 				says("user", "Hello."), echoed, says("user", "Tea?"))},
 			ResponseAsk{
 				SessionID: "c", Conversation: Conversation{Message: "Tea?"}, Echo: ResponseEcho{Metadata: map[string]string{"session_id": "m"}},
@@ -114,12 +114,12 @@ func TestWhatIsWrongWithARequestForAResponse(t *testing.T) {
 		"nothing said":         {ResponseBody{}, []string{"input invalid_value"}},
 		"an empty text":        {ResponseBody{Input: input("")}, []string{"input invalid_value"}},
 		"no items":             {ResponseBody{Input: &ResponseInput{Items: []InputItem{}}}, []string{"input invalid_value"}},
-		"an answer at the end": {ResponseBody{Input: itemsOf(says("user", "a"), says("assistant", "b"))}, []string{"input invalid_value"}},
+		"an answer at the end": {ResponseBody{Input: itemsFor(says("user", "a"), says("assistant", "b"))}, []string{"input invalid_value"}},
 		"too many instructions": {
 			ResponseBody{Instructions: &long, Input: input("a")}, []string{"instructions too_long"},
 		},
 		"items of another kind": {
-			ResponseBody{Input: itemsOf(
+			ResponseBody{Input: itemsFor(
 				ofType("function_call"), ofType("function_call_output"), ofType("item_reference"), InputItem{}, ofType("message"), says("tool", "x"),
 				image, says("user", "a"))},
 			[]string{

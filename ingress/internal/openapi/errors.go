@@ -35,8 +35,8 @@ func Words(schema string) []Word {
 	return out
 }
 
-// ExampleOf gives the example of a shared response, such as "NotFound", as indented JSON.
-func ExampleOf(response string) string {
+// ExampleFor gives the example of a shared response, such as "NotFound", as indented JSON.
+func ExampleFor(response string) string {
 	for _, content := range read().root.At("components", "responses", response, "content").Members() {
 		return indented(content.Get("example"))
 	}

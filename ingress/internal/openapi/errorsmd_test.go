@@ -48,7 +48,7 @@ func TestErrorsPage(t *testing.T) {
 	const path = "../../../docs/errors.md"
 	var want bytes.Buffer
 	err := errorsPage.Execute(&want, map[string]any{
-		"Example": ExampleOf("InvalidRequest"), "Codes": ErrorCodes(), "Fields": Words("FieldErrorCode"), "Runs": Words("RunErrorCode"),
+		"Example": ExampleFor("InvalidRequest"), "Codes": ErrorCodes(), "Fields": Words("FieldErrorCode"), "Runs": Words("RunErrorCode"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func parseProse(markdown string) Prose {
 			code := strings.TrimSuffix(string(n.Lines().Value(source)), "\n")
 			out = append(out, Block{Paragraph: []Span{{Text: code, Code: true}}})
 		case *ast.Heading:
-			title := textOf(n, source)
+			title := textFor(n, source)
 			out = append(out, Block{Heading: &Heading{title, anchor(title)}})
 		case *ast.List:
 			out = append(out, Block{List: spansOfEach(n, source)})
@@ -101,11 +101,11 @@ func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 				out = append(out, Span{Text: span})
 			}
 		case *ast.CodeSpan:
-			out = append(out, Span{Text: textOf(n, source), Code: true})
+			out = append(out, Span{Text: textFor(n, source), Code: true})
 		case *ast.Link:
-			out = append(out, Span{Text: textOf(n, source), Link: string(n.Destination)})
+			out = append(out, Span{Text: textFor(n, source), Link: string(n.Destination)})
 		case *ast.Emphasis:
-			out = append(out, Span{Text: textOf(n, source), Strong: true})
+			out = append(out, Span{Text: textFor(n, source), Strong: true})
 		default:
 			out = appendSpans(out, n, source)
 		}
@@ -113,8 +113,8 @@ func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	return out
 }
 
-// textOf returns the text of a node without its marks.
-func textOf(n ast.Node, source []byte) string {
+// textFor returns the text of a node without its marks.
+func textFor(n ast.Node, source []byte) string {
 	var out strings.Builder
 	for _, span := range appendSpans(nil, n, source) {
 		out.WriteString(span.Text)

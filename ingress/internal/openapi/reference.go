@@ -114,7 +114,7 @@ func newOperation(root object, path, method string, item object) Operation {
 		p = resolve(root, p)
 		out.Parameters = append(out.Parameters, Field{
 			Name: p.Text("name"), In: p.Text("in"), Required: p.Flag("required"),
-			Type: typeOf(p.At("schema")), Description: ParseSpans(p.Text("description")),
+			Type: typeName(p.At("schema")), Description: ParseSpans(p.Text("description")),
 		})
 	}
 	if body := op.At("requestBody"); body != nil {
@@ -174,7 +174,7 @@ func newResponse(status string, response object) Response {
 		if constraint := schema.Objects("allOf"); len(constraint) == 2 {
 			out.Codes = append(out.Codes, constraint[1].At("properties", "code").Texts("enum")...)
 		} else if len(out.Type) == 0 && media != "text/event-stream" {
-			out.Type = typeOf(schema)
+			out.Type = typeName(schema)
 		}
 	}
 	out.Codes = append(out.Codes, response.Texts("x-codes")...)
@@ -200,26 +200,26 @@ func firstExample(response object) any {
 
 func newSchema(name string, schema object) Schema {
 	out := Schema{Name: name, Anchor: "schema-" + name, Description: ParseSpans(schema.Text("description")), Words: Words(name)}
-	out.Fields = fieldsOf(schema, "")
+	out.Fields = fields(schema, "")
 	if len(out.Words) > 0 && out.Words[0].Name == "" {
 		out.Words = nil // a choice of schemas, not of words
 	}
 	if len(out.Fields) == 0 && len(out.Words) == 0 {
-		out.Type = typeOf(schema)
+		out.Type = typeName(schema)
 	}
 	return out
 }
 
-// fieldsOf lists the members of an object, those of objects within by their path.
-func fieldsOf(schema object, within string) []Field {
+// fields lists the members of an object, those of objects within by their path.
+func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")
 	for name, value := range schema.At("properties").Members() {
 		out = append(out, Field{
-			Name: within + name, Required: slices.Contains(required, any(name)), Type: typeOf(value),
+			Name: within + name, Required: slices.Contains(required, any(name)), Type: typeName(value),
 			Description: ParseSpans(value.Text("description")),
 		})
-		out = append(out, fieldsOf(value, within+name+".")...)
+		out = append(out, fields(value, within+name+".")...)
 	}
 	return out
 }

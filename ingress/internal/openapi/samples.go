@@ -24,7 +24,7 @@ func samples(op object, operation Operation) []Sample {
 	for _, request := range op.Objects("x-requests") {
 		s := Sample{
 			Title: request.Text("title"), Method: operation.Method, Path: filled(operation.Path, pairs(request.At("path"))),
-			Query: pairs(request.At("query")), Headers: credentialOf(request, operation.Credentials),
+			Query: pairs(request.At("query")), Headers: credentialFor(request, operation.Credentials),
 		}
 		s.Headers = append(s.Headers, pairs(request.At("headers"))...)
 		if name := request.Text("body"); name != "" {
@@ -64,8 +64,8 @@ func (r Reference) Featured() []Sample {
 	return out
 }
 
-// credentialOf gives the header that a sample is sent with: what it says, or an API key where one is taken.
-func credentialOf(request object, allowed []string) [][2]string {
+// credentialFor gives the header that a sample is sent with: what it says, or an API key where one is taken.
+func credentialFor(request object, allowed []string) [][2]string {
 	credential := request.Text("credential")
 	if credential == "" && slices.Contains(allowed, "apiKey") {
 		credential = "apiKey"

@@ -14,7 +14,7 @@ var words = map[string]string{
 	"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object", "null": "null", "array": "list",
 }
 
-func typeOf(schema object) Type {
+func typeName(schema object) Type {
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
 		return Type{{Text: name, Link: "#schema-" + name}}
 	}
@@ -24,7 +24,7 @@ func typeOf(schema object) Type {
 			if i > 0 {
 				out = append(out, Span{Text: " or "})
 			}
-			out = append(out, typeOf(choice)...)
+			out = append(out, typeName(choice)...)
 		}
 		return out
 	}
@@ -35,7 +35,7 @@ func typeOf(schema object) Type {
 		return oneOfValues(values)
 	}
 	out := plainType(schema)
-	if rules := rulesOf(schema); rules != "" {
+	if rules := rulesFor(schema); rules != "" {
 		out = append(out, Span{Text: rules})
 	}
 	return out
@@ -56,10 +56,10 @@ func plainType(schema object) Type {
 	switch kind := schema.Get("type").(type) {
 	case string:
 		if items := schema.At("items"); kind == "array" && items != nil {
-			return append(Type{{Text: "list of "}}, typeOf(items)...)
+			return append(Type{{Text: "list of "}}, typeName(items)...)
 		}
 		if value := schema.At("additionalProperties"); kind == "object" && value != nil {
-			return append(Type{{Text: "object of "}}, typeOf(value)...)
+			return append(Type{{Text: "object of "}}, typeName(value)...)
 		}
 		return Type{{Text: words[kind]}}
 	case []any:
@@ -72,8 +72,8 @@ func plainType(schema object) Type {
 	return Type{{Text: "anything"}}
 }
 
-// rulesOf says what bounds a value.
-func rulesOf(schema object) string {
+// rulesFor says what bounds a value.
+func rulesFor(schema object) string {
 	var rules []string
 	add := func(least, limit, unit string) {
 		lo, hi := schema.Get(least), schema.Get(limit)

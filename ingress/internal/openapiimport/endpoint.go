@@ -53,7 +53,7 @@ func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 }
 
 func description(operation map[string]any) string {
-	summary, text := clean(stringOf(operation, "summary")), clean(stringOf(operation, "description"))
+	summary, text := clean(stringValue(operation, "summary")), clean(stringValue(operation, "description"))
 	switch {
 	case summary == "" || strings.HasPrefix(text, summary):
 	case text == "":
@@ -68,7 +68,7 @@ func description(operation map[string]any) string {
 func (d *document) permits(o operation) bool {
 	requirements, given := o.body["security"].([]any)
 	if !given {
-		requirements = listOf(d.root, "security")
+		requirements = listFor(d.root, "security")
 	}
 	for _, one := range requirements {
 		schemes, _ := one.(map[string]any)
@@ -112,12 +112,12 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 	if err != nil {
 		return "", nil, err
 	}
-	address, err := addressOf(server+o.path, parameters)
+	address, err := addressFor(server+o.path, parameters)
 	return address, input, err
 }
 
-// addressOf puts the names of arguments where the parameters' values go.
-func addressOf(address string, parameters []parameter) (string, error) {
+// addressFor puts the names of arguments where the parameters' values go.
+func addressFor(address string, parameters []parameter) (string, error) {
 	inPath := map[string]string{}
 	var pairs []string
 	for _, param := range parameters {
@@ -193,7 +193,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 		return none, false, nil
 	}
 	content, _ := request["content"].(map[string]any)
-	media, found := jsonOf(content)
+	media, found := jsonFor(content)
 	switch {
 	case !found && needed:
 		return none, false, skip("Its body is not JSON.")
@@ -229,8 +229,8 @@ func (s *shape) nameable() error {
 	return nil
 }
 
-// jsonOf finds the JSON among a body's media types.
-func jsonOf(content map[string]any) (any, bool) {
+// jsonFor finds the JSON among a body's media types.
+func jsonFor(content map[string]any) (any, bool) {
 	for _, wanted := range []string{"application/json", "application/*", "*/*"} {
 		for _, kind := range slices.Sorted(maps.Keys(content)) {
 			plain, _, _ := strings.Cut(kind, ";")

@@ -69,7 +69,7 @@ func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	if len(operations) == 0 {
 		return nil, nil, invalid("document", CodeInvalid, "has no operations under paths")
 	}
-	base, err := baseOf(o.ServerURL)
+	base, err := baseFor(o.ServerURL)
 	if err != nil {
 		return nil, nil, err
 	}

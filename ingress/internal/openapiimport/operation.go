@@ -62,7 +62,7 @@ func (d *document) operations() []operation {
 	}
 	taken := map[string]bool{}
 	for i := range all {
-		all[i].name = nameOf(all[i], taken)
+		all[i].name = nameFor(all[i], taken)
 	}
 	return all
 }
@@ -74,8 +74,8 @@ var (
 
 const maxName = 64
 
-// nameOf makes a tool's name that no operation before has.
-func nameOf(o operation, taken map[string]bool) string {
+// nameFor makes a tool's name that no operation before has.
+func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {
 		plain = strings.ToLower(o.method) + "_" + strings.Trim(unfit.ReplaceAllString(o.path, "_"), "_")

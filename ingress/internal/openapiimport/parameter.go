@@ -28,13 +28,13 @@ var otherHeaders = []string{"accept", "content-type", "authorization"}
 // parameters gives an operation's own and its path's, those of the path's variables first and the rest in their order.
 func (d *document) parameters(o operation) ([]parameter, error) {
 	var all []parameter
-	for _, list := range [][]any{listOf(o.body, "parameters"), listOf(o.item, "parameters")} {
+	for _, list := range [][]any{listFor(o.body, "parameters"), listFor(o.item, "parameters")} {
 		for _, v := range list {
 			object, err := d.object(v)
 			if err != nil {
 				return nil, err
 			}
-			in, name := stringOf(object, "in"), stringOf(object, "name")
+			in, name := stringValue(object, "in"), stringValue(object, "name")
 			if slices.ContainsFunc(all, func(p parameter) bool { return p.in == in && p.name == name }) {
 				continue // the operation's own goes before the path's
 			}
@@ -66,7 +66,7 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 
 // parameter reads one. Optional ones that cannot be filled come back as of no place, and are left out.
 func (d *document) parameter(object map[string]any) (parameter, error) {
-	p := parameter{in: stringOf(object, "in"), name: stringOf(object, "name"), description: stringOf(object, "description")}
+	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
 	p.schema = object["schema"]
 	var reason string
@@ -102,7 +102,7 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}
 	}
-	style := stringOf(object, "style")
+	style := stringValue(object, "style")
 	if style == "" {
 		style = map[string]string{"path": "simple", "query": "form"}[p.in]
 	}
@@ -174,11 +174,11 @@ func (p *pass) choices(schema any) string {
 		return ""
 	}
 	items, err := p.d.object(list["items"])
-	if err != nil || len(listOf(items, "enum")) == 0 {
+	if err != nil || len(listFor(items, "enum")) == 0 {
 		return ""
 	}
 	var texts []string
-	for _, v := range listOf(items, "enum") {
+	for _, v := range listFor(items, "enum") {
 		texts = append(texts, fmt.Sprint(v))
 	}
 	return " Possible are: " + p.text(strings.Join(texts, ", "), max(p.texts, 80)) + "."

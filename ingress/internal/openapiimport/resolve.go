@@ -70,12 +70,12 @@ func (d *document) lookup(ref string) (any, error) {
 
 var errWork = invalid("document", CodeTooLong, "is too entangled to be imported as a whole: name fewer operations")
 
-func stringOf(object map[string]any, key string) string {
+func stringValue(object map[string]any, key string) string {
 	text, _ := object[key].(string)
 	return text
 }
 
-func listOf(object map[string]any, key string) []any {
+func listFor(object map[string]any, key string) []any {
 	list, _ := object[key].([]any)
 	return list
 }

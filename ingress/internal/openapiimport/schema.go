@@ -145,7 +145,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 			out[key] = v
 		}
 	}
-	if text := p.text(stringOf(object, "description"), p.texts); text != "" {
+	if text := p.text(stringValue(object, "description"), p.texts); text != "" {
 		out["description"] = text
 	}
 	for _, key := range single {
@@ -178,7 +178,7 @@ func (p *pass) below(key string, value any, depth int) (any, error) {
 
 func (p *pass) lists(object, out map[string]any, depth int) error {
 	for _, key := range several {
-		list := listOf(object, key)
+		list := listFor(object, key)
 		if len(list) == 0 {
 			continue
 		}

@@ -10,8 +10,8 @@ type base struct{ at *url.URL }
 
 const maxURL = 2048
 
-// baseOf reads the request's server.
-func baseOf(text string) (*base, error) {
+// baseFor reads the request's server.
+func baseFor(text string) (*base, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // none is needed
 	}
@@ -52,7 +52,7 @@ func (d *document) server(o operation, b *base) (string, error) {
 func (d *document) ownServer(o operation) (*url.URL, error) {
 	address := "/"
 	for _, holder := range []map[string]any{o.body, o.item, d.root} {
-		servers := listOf(holder, "servers")
+		servers := listFor(holder, "servers")
 		if len(servers) == 0 {
 			continue
 		}
@@ -72,12 +72,12 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 
 // fill puts the default values of a server's variables in.
 func fill(server map[string]any) string {
-	address := stringOf(server, "url")
+	address := stringValue(server, "url")
 	variables, _ := server["variables"].(map[string]any)
 	var pairs []string
 	for name, v := range variables {
 		variable, _ := v.(map[string]any)
-		pairs = append(pairs, "{"+name+"}", stringOf(variable, "default"))
+		pairs = append(pairs, "{"+name+"}", stringValue(variable, "default"))
 	}
 	return strings.NewReplacer(pairs...).Replace(address)
 }

@@ -71,13 +71,13 @@ func (p *pass) join(object map[string]any, into *shape) error {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		into.add(name, properties[name], "allOf")
 	}
-	for _, name := range listOf(own, "required") {
+	for _, name := range listFor(own, "required") {
 		if text, ok := name.(string); ok {
 			into.required[text] = true
 		}
 	}
 	alone := true
-	for _, part := range listOf(object, "allOf") {
+	for _, part := range listFor(object, "allOf") {
 		alone = false
 		inner, err := p.shape(part)
 		if err != nil {
@@ -89,7 +89,7 @@ func (p *pass) join(object map[string]any, into *shape) error {
 		}
 	}
 	for _, key := range []string{"oneOf", "anyOf"} {
-		if list := listOf(object, key); len(list) > 0 {
+		if list := listFor(object, key); len(list) > 0 {
 			alone = false
 			if err := p.alternatives(list, into); err != nil {
 				return err

@@ -34,7 +34,7 @@ func TestDiscoveryIsRetried(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			if _, _, err := p.Begin(t.Context()); apierr.CodeOf(err) != apierr.Unavailable {
+			if _, _, err := p.Begin(t.Context()); apierr.CodeFor(err) != apierr.Unavailable {
 				t.Errorf("dead provider: %v", err)
 			}
 		})

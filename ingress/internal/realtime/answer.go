@@ -42,7 +42,7 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 	a.given = nil
 	a.response = c.newID("resp")
 	c.tell(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
-	why := openaiapi.Refused(statusOf(refusal.Code), refusal)
+	why := openaiapi.Refused(statusFor(refusal.Code), refusal)
 	c.finish(&e, now, status{name: statusFailed, err: &why})
 	return e
 }

@@ -74,8 +74,8 @@ func (t teller) Error(code, message string) Event {
 	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }
 
-// statusOf gives the status that a refusal has in HTTP: it says of what type an error is.
-func statusOf(code apierr.Code) int {
+// statusFor gives the status that a refusal has in HTTP: it says of what type an error is.
+func statusFor(code apierr.Code) int {
 	switch code {
 	case apierr.RateLimited, apierr.BudgetExceeded:
 		return 429

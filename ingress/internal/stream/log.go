@@ -8,9 +8,9 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// eventsOf gives a run's log as far as it is stored: what its row tells, and the chunks of its last attempt that
+// eventsFor gives a run's log as far as it is stored: what its row tells, and the chunks of its last attempt that
 // has any. The same row and chunks give the same events at every reading.
-func eventsOf(log *executiondb.EventLog) ([]domain.Event, error) {
+func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	run := log.Run.Run
 	created, err := domain.CreatedEvent(run)
 	if err != nil {

@@ -50,7 +50,7 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 			"0.1 run.created, 1.1 run.started, 1.2 message.delta, 2.1 run.timed_out",
 		},
 	} {
-		events, err := eventsOf(&tc.log)
+		events, err := eventsFor(&tc.log)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -63,7 +63,7 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 		}
 	}
 	broken := executiondb.EventLog{Run: stored(domain.RunRunning, &at, ""), Fence: 1, Chunks: []executiondb.Chunk{{FirstN: 2, LastN: 2, Events: "x"}}}
-	if _, err := eventsOf(&broken); err == nil {
+	if _, err := eventsFor(&broken); err == nil {
 		t.Error("a broken chunk was read")
 	}
 }

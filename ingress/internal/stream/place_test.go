@@ -29,7 +29,7 @@ func eventID(tb testing.TB, text string) domain.EventID {
 	return id
 }
 
-func idsOf(events []domain.Event) string {
+func idsFor(events []domain.Event) string {
 	ids := make([]string, len(events))
 	for i, e := range events {
 		ids[i] = e.ID.String()
@@ -68,8 +68,8 @@ func TestHeardEventsFollowOrShowAGap(t *testing.T) {
 	} {
 		p := place{last: eventID(t, tc.last)}
 		events, gap, err := p.heard(message(t, tc.first, tc.events))
-		if err != nil || idsOf(events) != tc.want || gap != tc.gap || p.last.String() != tc.behind {
-			t.Errorf("%s: gave %q, gap %v, stands at %s, %v", name, idsOf(events), gap, p.last, err)
+		if err != nil || idsFor(events) != tc.want || gap != tc.gap || p.last.String() != tc.behind {
+			t.Errorf("%s: gave %q, gap %v, stands at %s, %v", name, idsFor(events), gap, p.last, err)
 		}
 	}
 	for _, broken := range []string{"", "x", "1 2\nmessage.delta\n", "0 1\na {}\n", "1 4\na {}\nb"} {
@@ -93,7 +93,7 @@ func TestALogIsTakenFromBehindTheLastEvent(t *testing.T) {
 		"3.1": "3.2 4.1", "3.9": "4.1", "4.1": "", "5.0": "", "9223372036854775807.9223372036854775807": "",
 	} {
 		p := place{last: eventID(t, last)}
-		if got := idsOf(p.logged(log())); got != want {
+		if got := idsFor(p.logged(log())); got != want {
 			t.Errorf("behind %s came %q, want %q", last, got, want)
 		}
 	}

@@ -111,7 +111,7 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 	r.org, r.place.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
-	events, err := eventsOf(&executiondb.EventLog{Run: *run})
+	events, err := eventsFor(&executiondb.EventLog{Run: *run})
 	if err != nil {
 		r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("a new run's log cannot be begun; reading it")
 		r.lookAt = time.Time{}
@@ -264,7 +264,7 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	case log == nil:
 		return nil, r.gone(ctx)
 	}
-	events, err := eventsOf(log)
+	events, err := eventsFor(log)
 	if err != nil {
 		return nil, err
 	}

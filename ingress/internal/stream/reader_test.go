@@ -224,13 +224,13 @@ func next(t *testing.T, r *Reader, within time.Duration) string {
 	for until := time.Now().Add(within); ; {
 		events, err := r.Next(t.Context(), until)
 		if len(events) > 0 {
-			ids = append(ids, idsOf(events))
+			ids = append(ids, idsFor(events))
 		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return strings.Join(append(ids, "end"), " ")
-		case err != nil && apierr.CodeOf(err) != apierr.Internal:
-			return strings.Join(append(ids, string(apierr.CodeOf(err))), " ")
+		case err != nil && apierr.CodeFor(err) != apierr.Internal:
+			return strings.Join(append(ids, string(apierr.CodeFor(err))), " ")
 		case err != nil:
 			t.Fatal(err)
 		case len(events) == 0:
@@ -567,7 +567,7 @@ func checkTold(t *testing.T, seed uint64, run *fakeRun, got []domain.Event) {
 	last := domain.EventID{}
 	for _, e := range got {
 		if !e.ID.Follows(last) {
-			t.Fatalf("seed %d: %s came behind %s: %s", seed, e.ID, last, idsOf(got))
+			t.Fatalf("seed %d: %s came behind %s: %s", seed, e.ID, last, idsFor(got))
 		}
 		if line, ok := run.told[e.ID]; ok && line != e.Type+" "+string(e.Data)+"\n" {
 			t.Fatalf("seed %d: %s is %s, told as %s", seed, e.ID, e.Data, line)

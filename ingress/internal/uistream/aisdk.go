@@ -88,12 +88,12 @@ func toolOutcome(p toolEnded) chunk {
 	if p.call.Status == "completed" {
 		return c
 	}
-	c.Type, c.Output, c.ErrorText = "tool-output-error", nil, failureOf(p.call)
+	c.Type, c.Output, c.ErrorText = "tool-output-error", nil, failure(p.call)
 	return c
 }
 
-// failureOf gives the words for a call that failed: the text of its output's key error.
-func failureOf(call domain.ToolCall) string {
+// failure gives the words for a call that failed: the text of its output's key error.
+func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`
 	}

@@ -146,7 +146,7 @@ func (c *connection) readable() <-chan incoming {
 // hear takes a message of the client.
 func (c *connection) hear(m incoming) {
 	if m.err != nil {
-		c.end(endOf(m.err))
+		c.end(endFor(m.err))
 		return
 	}
 	now := c.now()

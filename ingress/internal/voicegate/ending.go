@@ -76,8 +76,8 @@ var (
 	}
 )
 
-// endOf is how a connection ends of which no more can be read.
-func endOf(err error) end {
+// endFor is how a connection ends of which no more can be read.
+func endFor(err error) end {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return endTooLarge

@@ -66,7 +66,7 @@ func TestWhatIsNoUpgradeIsNotServed(t *testing.T) {
 		t.Error(err)
 	}
 	session := Admission{Conversation: realtime.Settings{Session: []byte(`{"type":"transcription"}`), NewID: newID()}}
-	if err := r.gate.Serve(nil, request, session); apierr.CodeOf(err) != apierr.InvalidRequest {
+	if err := r.gate.Serve(nil, request, session); apierr.CodeFor(err) != apierr.InvalidRequest {
 		t.Errorf("a session that does not hold gave %v", err)
 	}
 }

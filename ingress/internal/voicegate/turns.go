@@ -174,7 +174,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 			return
 		}
 		if len(events) > 0 {
-			if !t.tellOf(ctx, news{answer: answer, events: events, done: done}, done) {
+			if !t.tellFor(ctx, news{answer: answer, events: events, done: done}, done) {
 				return
 			}
 		}
@@ -182,7 +182,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 			if !errors.Is(err, io.EOF) {
 				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("a voice turn's run can be followed no further")
 			}
-			t.tellOf(ctx, news{answer: answer, cut: true, done: done}, done)
+			t.tellFor(ctx, news{answer: answer, cut: true, done: done}, done)
 			return
 		}
 	}
@@ -228,7 +228,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Heard) erro
 }
 
 func transient(err error) bool {
-	switch apierr.CodeOf(err) {
+	switch apierr.CodeFor(err) {
 	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // what has no code is internal
 		return !errors.Is(err, errPanic)
 	default:
@@ -245,8 +245,8 @@ func (t *turns) tell(n news) bool {
 	}
 }
 
-// tellOf tells of a run that is followed, and waits until it was looked at.
-func (t *turns) tellOf(ctx context.Context, n news, done <-chan struct{}) bool {
+// tellFor tells of a run that is followed, and waits until it was looked at.
+func (t *turns) tellFor(ctx context.Context, n news, done <-chan struct{}) bool {
 	select {
 	case t.news <- n:
 	case <-t.over:

@@ -53,7 +53,7 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 	}
 	switch raw[0] {
 	case '"':
-		return scalar{'s', textOf(raw)}, true
+		return scalar{'s', textFor(raw)}, true
 	case 't', 'f':
 		return scalar{'b', string(raw)}, true
 	case '{', '[':
@@ -175,9 +175,9 @@ func (c *condition) contained(f *filled, raw []byte) bool {
 // textIn is the whole text that is looked into; that of the payload is decoded once.
 func (c *condition) textIn(f *filled, raw []byte) string {
 	if c.name != "" {
-		return textOf(raw)
+		return textFor(raw)
 	}
-	return once(f.decoded, c.at, func() string { return textOf(raw) })
+	return once(f.decoded, c.at, func() string { return textFor(raw) })
 }
 
 // written reports whether an entry of a list is the value. Most are told apart without being decoded.

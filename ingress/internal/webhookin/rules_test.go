@@ -259,7 +259,7 @@ func TestPlacesAreBounded(t *testing.T) {
 func TestValuesAreCutWhereCharactersEnd(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"x", "é", "€", "😀", `\n`, `\u00e9`, `\ud83d\ude00`, `x\ud83d\ude00`, `\\`, `\"`} {
-		one := textOf([]byte(`"` + unit + `"`))
+		one := textFor([]byte(`"` + unit + `"`))
 		n := utf8.RuneCountInString(one)
 		for _, limit := range []int{maxValue, maxValue + n, 60_000} {
 			got := rules(t, "{{a}}").Apply(event(`{"a":"` + strings.Repeat(unit, limit/n) + `"}`)).Message

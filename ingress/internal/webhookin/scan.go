@@ -43,7 +43,7 @@ func (w *wanted) add(path []string, next int) (at int) {
 }
 
 // newReader returns a tokenizer of a payload. It accepts duplicate names and half surrogate pairs: find lets the last name
-// win, and textOf replaces half a pair with U+FFFD.
+// win, and textFor replaces half a pair with U+FFFD.
 func newReader(src []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(src), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
@@ -117,7 +117,7 @@ func (w *wanted) child(name []byte) *wanted {
 	case len(name) > charBytes*maxPath+2:
 		return nil
 	case bytes.IndexByte(name, '\\') >= 0:
-		return w.children[textOf(name)]
+		return w.children[textFor(name)]
 	default:
 		return w.children[string(name[1:len(name)-1])]
 	}
@@ -146,8 +146,8 @@ func (s *scanner) forget(w *wanted) {
 	}
 }
 
-// textOf gives the text of a JSON string, with U+FFFD for what is none.
-func textOf(raw []byte) string {
+// textFor gives the text of a JSON string, with U+FFFD for what is none.
+func textFor(raw []byte) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		return ""
@@ -167,5 +167,5 @@ func (p Payload) text(path string) string {
 	if len(raw) == 0 || raw[0] != '"' || len(raw) > maxNamed {
 		return ""
 	}
-	return textOf(raw)
+	return textFor(raw)
 }

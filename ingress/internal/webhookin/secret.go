@@ -38,7 +38,7 @@ func CheckSecret(source domain.HookSource, secret string) error {
 	if source != domain.HookStandard {
 		return nil
 	}
-	key, err := keyOf(source, secret)
+	key, err := keyFor(source, secret)
 	if err != nil || len(key) < keyLeast || len(key) > maxKey {
 		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, keyLeast, maxKey)
 	}
@@ -54,7 +54,7 @@ type Sent struct {
 // Signed signs a body as the source does, for tests that people ask for. id and event stand where the source puts them, when
 // that is a header.
 func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now time.Time) (Sent, error) {
-	key, err := keyOf(h.Source, secret)
+	key, err := keyFor(h.Source, secret)
 	if err != nil {
 		return Sent{}, fmt.Errorf("signing a delivery: %w", err)
 	}

@@ -198,7 +198,7 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	const longest = 6 // of what is not cut within
 	if len(raw) <= limit+longest {
-		return textOf(raw), true
+		return textFor(raw), true
 	}
 	end := 1
 	for end < limit {
@@ -214,7 +214,7 @@ func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	for !utf8.RuneStart(raw[end]) {
 		end--
 	}
-	return textOf(append(slices.Clone(raw[:end]), '"')), false
+	return textFor(append(slices.Clone(raw[:end]), '"')), false
 }
 
 // compact writes an object or a list without its blanks, or the first bytes of that.

@@ -101,7 +101,7 @@ func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
 		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
 	}
-	key, err := keyOf(source, secret)
+	key, err := keyFor(source, secret)
 	if err != nil {
 		return 0
 	}
@@ -119,8 +119,8 @@ func same(a, b string) int {
 	return subtle.ConstantTimeCompare(x[:], y[:])
 }
 
-// keyOf is the key that a secret stands for.
-func keyOf(source domain.HookSource, secret string) ([]byte, error) {
+// keyFor is the key that a secret stands for.
+func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	if source != domain.HookStandard {
 		return []byte(secret), nil
 	}

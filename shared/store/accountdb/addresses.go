@@ -126,8 +126,8 @@ func prove(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("noting a proven address", err)
 }
 
-// holderOf locks the account that holds an address; false when there is none.
-func holderOf(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, error) {
+// holderFor locks the account that holds an address; false when there is none.
+func holderFor(ctx context.Context, tx *sqlx.Tx, email string) (userRow, bool, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `SELECT `+userColumns+` FROM users
 		WHERE lower(email) = lower($1) AND displaced_at IS NULL FOR NO KEY UPDATE`, email)
@@ -167,8 +167,8 @@ func revokeUserKeys(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	return wrap("revoking API keys", err)
 }
 
-// voidLinksOf ends the links that open a user's account.
-func voidLinksOf(ctx context.Context, tx *sqlx.Tx, userID string) error {
+// voidLinks ends the links that open a user's account.
+func voidLinks(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE user_id = $1 AND used_at IS NULL`, userID)
 	return wrap("spending links", err)
 }

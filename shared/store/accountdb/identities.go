@@ -51,7 +51,7 @@ func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn stri
 		return err
 	}
 	err := s.db.Tx(ctx, attempt)
-	if pg.Violates(err, "identities_pkey") || apierr.CodeOf(err) == apierr.EmailTaken {
+	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
 		err = s.db.Tx(ctx, attempt) // the same person logged in twice at once: the other one may have made the account
 	}
 	return account, err
@@ -68,7 +68,7 @@ func identified( //nolint:cyclop // one step after the other, each of which may 
 	if who.Email == "" || !who.Verified {
 		return "", "", apierr.New(apierr.PermissionDenied, "the provider has not verified an email address of yours")
 	}
-	holder, known, err := holderOf(ctx, tx, who.Email)
+	holder, known, err := holderFor(ctx, tx, who.Email)
 	if err != nil {
 		return "", "", err
 	}

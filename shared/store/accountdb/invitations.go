@@ -76,7 +76,7 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 		if err != nil {
 			return err
 		}
-		before, known, err := holderOf(ctx, tx, invited.Email)
+		before, known, err := holderFor(ctx, tx, invited.Email)
 		if err != nil {
 			return err
 		}

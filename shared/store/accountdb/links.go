@@ -142,19 +142,19 @@ func voidLinksBy(ctx context.Context, tx *sqlx.Tx, org, by string) error {
 	return nil
 }
 
-// ResetOf gives the user whose password a link's token may set; not_found when it may set none.
-func (s *Store) ResetOf(ctx context.Context, tokenHash []byte) (domain.User, error) {
+// Reset gives the user whose password a link's token may set; not_found when it may set none.
+func (s *Store) Reset(ctx context.Context, tokenHash []byte) (domain.User, error) {
 	var user domain.User
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		row, _, err := resetOf(ctx, tx, tokenHash)
+		row, _, err := resetFor(ctx, tx, tokenHash)
 		user = row.user()
 		return err
 	})
 	return user, err
 }
 
-// resetOf locks the link and its user, in this order, and reports whether whoever runs the service made the link.
-func resetOf(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, operators bool, err error) {
+// resetFor locks the link and its user, in this order, and reports whether whoever runs the service made the link.
+func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow, operators bool, err error) {
 	var link reset
 	err = tx.GetContext(ctx, &link, `SELECT user_id, org_id, role FROM login_links
 		WHERE token_hash = $1 AND kind = 'reset' AND used_at IS NULL AND expires_at > clock_timestamp() AND`+keyHolds+`FOR UPDATE`, tokenHash)
@@ -200,7 +200,7 @@ func belongsTo(ctx context.Context, tx *sqlx.Tx, userID, org string) (bool, erro
 func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash string, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
-		user, operators, err := resetOf(ctx, tx, tokenHash)
+		user, operators, err := resetFor(ctx, tx, tokenHash)
 		if err != nil {
 			return err
 		}
@@ -210,7 +210,7 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 		if err := checkScheme(ctx, tx, user.ID, user.Email, passwordHash); err != nil {
 			return err
 		}
-		if err := voidLinksOf(ctx, tx, user.ID); err != nil {
+		if err := voidLinks(ctx, tx, user.ID); err != nil {
 			return err
 		}
 		if operators {
@@ -238,7 +238,7 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 		return nil
 	}
 	if user.Displaced {
-		holder, known, err := holderOf(ctx, tx, user.Email)
+		holder, known, err := holderFor(ctx, tx, user.Email)
 		switch {
 		case err != nil:
 			return err

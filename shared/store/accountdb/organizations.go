@@ -74,9 +74,9 @@ func memberships(ctx context.Context, q sqlx.QueryerContext, userID string) ([]d
 	return toMemberships(rows), nil
 }
 
-// OrganizationsOf lists up to limit of a user's organizations, the newest first; after is the last id of the
+// OrganizationsFor lists up to limit of a user's organizations, the newest first; after is the last id of the
 // page before.
-func (s *Organizations) OrganizationsOf(ctx context.Context, userID, after string, limit int) ([]domain.Membership, error) {
+func (s *Organizations) OrganizationsFor(ctx context.Context, userID, after string, limit int) ([]domain.Membership, error) {
 	var rows []organizationRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, name, created_at, role FROM parley_memberships($1)
 		WHERE $2 = '' OR id < $2 COLLATE "C" ORDER BY id COLLATE "C" DESC LIMIT $3`, userID, after, limit)

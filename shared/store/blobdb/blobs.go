@@ -45,8 +45,8 @@ func holds(blobs []Blob, hash []byte) bool {
 	return slices.ContainsFunc(blobs, func(b Blob) bool { return slices.Equal(b.Hash, hash) })
 }
 
-// HashesOf is the array of the contents' hashes.
-func HashesOf(blobs []Blob) any {
+// Hashes is the array of the contents' hashes.
+func Hashes(blobs []Blob) any {
 	return pq.ByteaArray(pg.Column(blobs, func(b *Blob) []byte { return b.Hash }))
 }
 
@@ -74,7 +74,7 @@ func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob) (a
 	err = tx.SelectContext(ctx, &news, `INSERT INTO blobs AS b (org_id, hash, bytes)
 		SELECT $1, u.hash, u.bytes FROM unnest($2::bytea[], $3::bigint[]) AS u (hash, bytes) ORDER BY u.hash
 		ON CONFLICT (org_id, hash) DO UPDATE SET sweep_after = greatest(b.sweep_after, excluded.sweep_after)
-		RETURNING created_at >= now()`, org, HashesOf(blobs), pq.Array(pg.Column(blobs, func(b *Blob) int64 { return b.Bytes })))
+		RETURNING created_at >= now()`, org, Hashes(blobs), pq.Array(pg.Column(blobs, func(b *Blob) int64 { return b.Bytes })))
 	return slices.Contains(news, true), err
 }
 
@@ -148,7 +148,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	}
 	err = tx.SelectContext(ctx, &found, `SELECT b.hash, count(c.n) AS chunks FROM blobs b
 		LEFT JOIN blob_chunks c ON c.org_id = b.org_id AND c.hash = b.hash
-		WHERE b.org_id = $1 AND b.hash = ANY ($2) GROUP BY b.hash`, org, HashesOf(blobs))
+		WHERE b.org_id = $1 AND b.hash = ANY ($2) GROUP BY b.hash`, org, Hashes(blobs))
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) e
 	if len(contents) == 0 {
 		return nil
 	}
-	orgs, hashes := columnsOf(contents)
+	orgs, hashes := columns(contents)
 	_, err := tx.ExecContext(ctx, `SELECT remove_unlinked_blobs($1, $2)`, orgs, hashes)
 	return err
 }
@@ -192,11 +192,11 @@ type Reader struct {
 
 // OpenBlob reads a content that is there; ctx is that of all reading.
 func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int64) *Reader {
-	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceOf(ctx, org, hash, n) }}
+	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceFor(ctx, org, hash, n) }}
 }
 
-// pieceOf fails when there is no such piece: it may have gone since the content was opened.
-func (s *Store) pieceOf(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
+// pieceFor fails when there is no such piece: it may have gone since the content was opened.
+func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
 	const each = sealdb.ChunkSize / sealdb.PieceSize
 	var found struct {
 		Sealed int    `db:"sealed"`

@@ -145,12 +145,12 @@ func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string
 		return kept, err
 	}
 	return false, s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		return RemoveUnlinkedBlobs(ctx, tx, ContentsOf(held.OrganizationID, pg.Column(blobs, func(b *Blob) []byte { return b.Hash })))
+		return RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, pg.Column(blobs, func(b *Blob) []byte { return b.Hash })))
 	})
 }
 
-// ContentsOf names an organization's contents by their hashes.
-func ContentsOf(org string, hashes [][]byte) []Content {
+// Contents names an organization's contents by their hashes.
+func Contents(org string, hashes [][]byte) []Content {
 	return pg.Column(hashes, func(h *[]byte) Content { return Content{OrganizationID: org, Hash: *h} })
 }
 
@@ -239,7 +239,7 @@ func linkFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string,
 	if err := insertFiles(ctx, tx, held, callID, rows); err != nil {
 		return err
 	}
-	return RemoveUnlinkedBlobs(ctx, tx, ContentsOf(held.OrganizationID, others))
+	return RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, others))
 }
 
 // insertFiles enters a call's files in the order of their names, and says when in rows.

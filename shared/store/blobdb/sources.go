@@ -24,8 +24,8 @@ const sourcePrefix = "src_"
 // sourceID is what a text with that hash is called.
 func sourceID(hash []byte) string { return sourcePrefix + hex.EncodeToString(hash) }
 
-// hashOf reads what sourceID writes, and nothing else.
-func hashOf(id string) ([]byte, bool) {
+// hashFor reads what sourceID writes, and nothing else.
+func hashFor(id string) ([]byte, bool) {
 	digits, found := strings.CutPrefix(id, sourcePrefix)
 	hash, err := hex.DecodeString(digits)
 	return hash, found && err == nil && len(hash) == sha256.Size && sourceID(hash) == id
@@ -71,7 +71,7 @@ type sourceRow struct {
 
 // SourceBytes is the size of the text that SourceByID gives.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
-	hash, ok := hashOf(id)
+	hash, ok := hashFor(id)
 	if !ok {
 		return 0, pg.NotFound()
 	}
@@ -83,7 +83,7 @@ func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err
 
 // SourceByID gives a text that an organization's runs have read; not_found when there is none of this id.
 func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
-	hash, ok := hashOf(id)
+	hash, ok := hashFor(id)
 	if !ok {
 		return domain.Source{}, pg.NotFound()
 	}
@@ -110,7 +110,7 @@ type Content struct {
 	Hash           []byte `db:"hash"`
 }
 
-func columnsOf(contents []Content) (orgs, hashes any) {
+func columns(contents []Content) (orgs, hashes any) {
 	orgs = pq.Array(pg.Column(contents, func(c *Content) string { return c.OrganizationID }))
 	return orgs, pq.ByteaArray(pg.Column(contents, func(c *Content) []byte { return c.Hash }))
 }
@@ -136,14 +136,14 @@ func (s *Store) prune(
 	}
 	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
 		locked = locked[:0]
-		orgs, hashes := columnsOf(due)
+		orgs, hashes := columns(due)
 		err := tx.SelectContext(ctx, &locked, `SELECT t.org_id, t.hash FROM `+table+` t JOIN unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
 			ON t.org_id = u.org_id AND t.hash = u.hash
 			WHERE t.sweep_after <= now() ORDER BY t.org_id, t.hash FOR UPDATE OF t SKIP LOCKED`, orgs, hashes)
 		if err != nil {
 			return err
 		}
-		orgs, hashes = columnsOf(locked)
+		orgs, hashes = columns(locked)
 		_, err = tx.ExecContext(ctx, `UPDATE `+table+` t SET sweep_after = now() + interval '1 day'
 			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE t.org_id = u.org_id AND t.hash = u.hash`, orgs, hashes)
 		if err != nil {
@@ -160,7 +160,7 @@ func (s *Store) prune(
 // removeUnread removes those of the texts that no run links to. They are locked, by a statement before this one: a link
 // to one of them is there to be seen, or waits for the lock and then finds the text gone.
 func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
-	orgs, hashes := columnsOf(texts)
+	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
 		WHERE s.org_id = u.org_id AND s.hash = u.hash
 		AND NOT EXISTS (SELECT 1 FROM run_sources l WHERE l.org_id = u.org_id AND l.hash = u.hash)`, orgs, hashes)
@@ -190,7 +190,7 @@ func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	if len(read) == 0 {
 		return nil
 	}
-	orgs, hashes := columnsOf(read)
+	orgs, hashes := columns(read)
 	_, err := tx.ExecContext(ctx, `SELECT 1 FROM sources s WHERE (s.org_id, s.hash) IN (SELECT * FROM unnest($1::text[], $2::bytea[]))
 		ORDER BY s.org_id, s.hash FOR UPDATE`, orgs, hashes)
 	if err != nil {

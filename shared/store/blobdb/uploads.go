@@ -153,7 +153,7 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 
 // DropUnlinked removes contents that nothing links to.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
-	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, ContentsOf(org, hashes)) })
+	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
 
 // rename gives a content that was stored under another name its own: the chunks are not written anew. Its row is locked, so
@@ -208,7 +208,7 @@ func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload
 		if err := HoldBlobs(ctx, tx, org, []Blob{to.Blob()}, [][]byte{name}); err != nil {
 			return err
 		}
-		return RemoveUnlinkedBlobs(ctx, tx, ContentsOf(org, [][]byte{name}))
+		return RemoveUnlinkedBlobs(ctx, tx, Contents(org, [][]byte{name}))
 	})
 }
 

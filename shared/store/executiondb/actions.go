@@ -120,7 +120,7 @@ func decided(decision domain.Decision) domain.EffectState {
 }
 
 func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decision) error {
-	if err := noteWaits(ctx, tx, []waitOver{waitOf(row, domain.SpanCompleted, string(decision))}); err != nil {
+	if err := noteWaits(ctx, tx, []waitOver{wait(row, domain.SpanCompleted, string(decision))}); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,

@@ -91,7 +91,7 @@ type waitOver struct {
 	code                          string // the decision, or how the run ends
 }
 
-func waitOf(row openRow, status domain.SpanStatus, code string) waitOver {
+func wait(row openRow, status domain.SpanStatus, code string) waitOver {
 	over := waitOver{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
 	if action := row.Stored().Run.RequiredAction; action != nil {
 		over.callID = cleanText(action.ToolCallID)
@@ -138,7 +138,7 @@ func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []
 		if cause := endings[i].Run.Error; cause != nil {
 			code = cause.Code
 		}
-		over = append(over, waitOf(row, domain.SpanFailed, code))
+		over = append(over, wait(row, domain.SpanFailed, code))
 	}
 	return noteWaits(ctx, tx, over)
 }

@@ -131,5 +131,5 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 // ParkedRuns reads those of the runs that wait for a person, in any order: what waiting requests poll for when a
 // notice was lost.
 func (s *Store) ParkedRuns(ctx context.Context, runs []rundb.RunRef) ([]rundb.StoredRun, error) {
-	return s.runs.RunsOf(ctx, `SELECT `+rundb.OpenResult+` FROM parked_runs($1, $2)`, "parked", runs)
+	return s.runs.Runs(ctx, `SELECT `+rundb.OpenResult+` FROM parked_runs($1, $2)`, "parked", runs)
 }

@@ -157,7 +157,7 @@ func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filte
 func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
-		if apierr.CodeOf(err) == apierr.NotFound {
+		if apierr.CodeFor(err) == apierr.NotFound {
 			return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
 		}
 		if err != nil {

@@ -78,7 +78,7 @@ func (row *DocumentRow) job() *domain.Job {
 	}
 }
 
-func documentsOf(rows []DocumentRow) ([]domain.Document, error) {
+func documentsFor(rows []DocumentRow) ([]domain.Document, error) {
 	out := make([]domain.Document, len(rows))
 	for i := range rows {
 		var err error
@@ -134,7 +134,7 @@ func (s *Store) Documents(ctx context.Context, org string, f DocumentFilter, aft
 	if err != nil {
 		return nil, err
 	}
-	return documentsOf(rows)
+	return documentsFor(rows)
 }
 
 // documentPage reads columns of the documents of a page.

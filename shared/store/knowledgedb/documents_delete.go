@@ -82,7 +82,7 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 			more, err = removeSome(ctx, tx, org, id)
 			return err
 		})
-		if apierr.CodeOf(err) == apierr.NotFound { // another request has deleted it meanwhile
+		if apierr.CodeFor(err) == apierr.NotFound { // another request has deleted it meanwhile
 			return nil
 		}
 		if err != nil {
@@ -218,7 +218,7 @@ func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, er
 		if hash == nil {
 			return nil
 		}
-		return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.ContentsOf(org, [][]byte{hash}))
+		return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, [][]byte{hash}))
 	})
 	return gone, err
 }

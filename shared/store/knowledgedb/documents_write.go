@@ -202,7 +202,7 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.org_id = $1
 		AND (d.url IS NULL AND d.hash = ANY ($2) OR d.url = ANY ($3)) ORDER BY d.id FOR NO KEY UPDATE`,
-		org, blobdb.HashesOf(contentsToKeep(docs)), pq.Array(urls))
+		org, blobdb.Hashes(contentsToKeep(docs)), pq.Array(urls))
 	out := make(map[string]DocumentRow, len(rows))
 	for _, row := range rows {
 		out[row.source()] = row
@@ -319,7 +319,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 			fetched = append(fetched, row.Hash)
 		}
 	}
-	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.ContentsOf(org, fetched))
+	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
 // readQueued reads documents in the order of ids, with the jobs of those that were queued now, each once.
@@ -408,7 +408,7 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
 		return none, err
 	}
-	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.ContentsOf(org, old)); err != nil {
+	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, old)); err != nil {
 		return none, err
 	}
 	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: true})

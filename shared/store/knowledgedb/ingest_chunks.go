@@ -105,10 +105,10 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 		c := &chunks[i]
 		rows[i] = chunkRow{
 			N: c.Chunk, Page: c.Page, Headings: append([]string{}, c.Headings...), StartAt: c.StartIndex, EndAt: c.EndIndex,
-			Box: c.Box, Text: c.Text, Terms: vectorOf(prefix, c.Terms), Vector: c.Vector,
+			Box: c.Box, Text: c.Text, Terms: vectorFor(prefix, c.Terms), Vector: c.Vector,
 		}
 		if c.Vector != nil {
-			signs := signsOf(c.Vector)
+			signs := signsFor(c.Vector)
 			rows[i].Signs = &signs
 		}
 	}
@@ -158,8 +158,8 @@ func indexed(terms []Term) iter.Seq[*Term] {
 	}
 }
 
-// vectorOf writes terms as a tsvector. Of a lexeme that is there more than once PostgreSQL gathers the places.
-func vectorOf(prefix string, terms []Term) string {
+// vectorFor writes terms as a tsvector. Of a lexeme that is there more than once PostgreSQL gathers the places.
+func vectorFor(prefix string, terms []Term) string {
 	var b strings.Builder
 	b.Grow((len(prefix) + 16) * len(terms))
 	for t := range indexed(terms) {
@@ -186,8 +186,8 @@ func writePlaces(b *strings.Builder, t *Term) {
 	}
 }
 
-// signsOf writes which numbers of a vector are above 0.
-func signsOf(vector []float32) string {
+// signsFor writes which numbers of a vector are above 0.
+func signsFor(vector []float32) string {
 	bits := make([]byte, len(vector))
 	for i, v := range vector {
 		bits[i] = '0'

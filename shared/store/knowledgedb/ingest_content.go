@@ -86,5 +86,5 @@ func linkContent(
 	if err != nil {
 		return false, err
 	}
-	return true, blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.ContentsOf(held.OrganizationID, others))
+	return true, blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(held.OrganizationID, others))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func termsOf(lexemes ...string) (out []Term) {
+func termsFor(lexemes ...string) (out []Term) {
 	for _, l := range lexemes {
 		out = append(out, Term{Lexeme: l})
 	}
@@ -17,7 +17,7 @@ func TestFrequentTerms(t *testing.T) {
 	t.Parallel()
 	var c TermCounts
 	for _, lexemes := range [][]string{{"the", "a1", "zebra", "the"}, {"the", "oak", "a1", "\x00", ""}, {"the", "7", "oak"}, {}} {
-		c.Add(termsOf(lexemes...))
+		c.Add(termsFor(lexemes...))
 	}
 	for maximum, want := range map[int]string{
 		9: "[7 a1 oak the zebra] [1 2 2 3 1] true", 5: "[7 a1 oak the zebra] [1 2 2 3 1] true",
@@ -39,7 +39,7 @@ func TestVeryManyTerms(t *testing.T) {
 	var c TermCounts
 	word := 0
 	for n := range 60 {
-		part := termsOf("always")
+		part := termsFor("always")
 		for range 10_000 {
 			part = append(part, Term{Lexeme: fmt.Sprint("w", word)})
 			word++

@@ -33,7 +33,7 @@ func (s *Store) SearchVectors(ctx context.Context, scope SearchScope, model stri
 	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT chunk_id, score, numbers FROM search_vectors($1, $2, $3, $4, $5, $6, $7, $8)`,
-			scope.OrganizationID, model, signsOf(vector), pq.Array(vector), ids, metadata, vectorsCompared, limit)
+			scope.OrganizationID, model, signsFor(vector), pq.Array(vector), ids, metadata, vectorsCompared, limit)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("searching vectors: %w", err)

@@ -115,7 +115,7 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	default: // what else is told of is rendered when it is noted
 		err = pg.NotFound()
 	}
-	if apierr.CodeOf(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
+	if apierr.CodeFor(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
 		err = apierr.New(apierr.Erased, "what this notification tells is not kept any more")
 	}
 	if err != nil {

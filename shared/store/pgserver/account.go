@@ -42,8 +42,8 @@ func chooseAccount() (account, error) {
 	return account{}, errors.New("PostgreSQL does not run as root and there is no user for it: run useradd --system postgres")
 }
 
-// accountOf is for a cluster that exists: its owner, whoever was chosen first, goes on.
-func accountOf(data string) (account, error) {
+// accountFor is for a cluster that exists: its owner, whoever was chosen first, goes on.
+func accountFor(data string) (account, error) {
 	info, err := os.Stat(data)
 	if err != nil {
 		return account{}, fmt.Errorf("reading data directory: %w", err)

@@ -145,7 +145,7 @@ func TestWholeTreeIsGivenAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]int{dir: 65534, filepath.Join(dir, "a", "b"): 65534, outside: 0} {
-		if owner, err := accountOf(path); want != 0 && (err != nil || owner.uid != want) {
+		if owner, err := accountFor(path); want != 0 && (err != nil || owner.uid != want) {
 			t.Errorf("%s: %+v, %v", path, owner, err)
 		} else if want == 0 && owner.uid == 65534 {
 			t.Errorf("%s was given away through a link", path)

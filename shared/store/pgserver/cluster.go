@@ -49,7 +49,7 @@ func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	if err != nil {
 		return cluster{}, err
 	}
-	owner, err := accountOf(data)
+	owner, err := accountFor(data)
 	if err != nil {
 		return cluster{}, err
 	}

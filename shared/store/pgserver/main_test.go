@@ -190,8 +190,8 @@ func waitUntil(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// servingOf lists the live processes of a data directory.
-func servingOf(t *testing.T, dir string) []int {
+// serving lists the live processes of a data directory.
+func serving(t *testing.T, dir string) []int {
 	t.Helper()
 	name, err := clusterName(filepath.Join(dir, dataDir))
 	if err != nil {

@@ -219,7 +219,7 @@ func TestServerEndsWithItsSupervisor(t *testing.T) {
 	if err := supervisor.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "the server ended", func() bool { return !running(orphan) && len(servingOf(t, dir)) == 0 })
+	waitUntil(t, "the server ended", func() bool { return !running(orphan) && len(serving(t, dir)) == 0 })
 	if _, err := os.Stat(filepath.Join(dir, dataDir, "postmaster.pid")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it did not shut down cleanly: %v", err)
 	}
@@ -260,7 +260,7 @@ func TestFrozenOrphanIsKilled(t *testing.T) {
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
-	if left := servingOf(t, dir); len(left) > 0 {
+	if left := serving(t, dir); len(left) > 0 {
 		t.Fatalf("left: %v", left)
 	}
 	startIn(t, Config{Dir: dir})
@@ -270,7 +270,7 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	dir := clusterDir(t)
 	data := filepath.Join(dir, dataDir)
-	owner, err := accountOf(data)
+	owner, err := accountFor(data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func (s *Store) insertTaken(ctx context.Context, rows []NewRun, taken map[Lane]i
 func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lane]int) (map[string]createdRow, error) {
 	var created []createdRow
 	var locked map[string]bool
-	err := s.db.WithinBriefly(ctx, organizationsOf(rows), pg.PartLockTimeout, func(tx *sqlx.Tx) (err error) {
+	err := s.db.WithinBriefly(ctx, organizationsFor(rows), pg.PartLockTimeout, func(tx *sqlx.Tx) (err error) {
 		if locked, err = lockSessions(ctx, tx, rows); err != nil {
 			return err
 		}

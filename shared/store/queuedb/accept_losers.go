@@ -64,8 +64,8 @@ func callerNotAllowed(kind domain.CallerKind) error {
 
 type agentOf struct{ organization, agent string }
 
-// organizationsOf gives the organizations of runs, for within.
-func organizationsOf(rows []NewRun) []string {
+// organizationsFor gives the organizations of runs, for within.
+func organizationsFor(rows []NewRun) []string {
 	return pg.Column(rows, func(r *NewRun) string { return r.OrganizationID })
 }
 
@@ -75,7 +75,7 @@ func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentO
 		return nil, nil, nil
 	}
 	var found []string
-	err = s.db.Within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) (err error) {
+	err = s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) (err error) {
 		if callers, err = allowedCallersIn(ctx, tx, rows); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 			hashes = append(hashes, rows[i].KeyHash)
 		}
 	}
-	freed, err := s.freeExpired(ctx, organizationsOf(again), hashes)
+	freed, err := s.freeExpired(ctx, organizationsFor(again), hashes)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ const lookUpTimeout = 5 * time.Second
 // not known, and the sweeper rings for it.
 func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	var found []createdRow
-	err := s.db.Within(ctx, organizationsOf(rows), func(tx *sqlx.Tx) error {
+	err := s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) error {
 		found = nil
 		return tx.SelectContext(ctx, &found, `SELECT id AS run_id, created_at, false AS dispatched FROM runs WHERE id = ANY ($1)`,
 			pq.Array(pg.Column(rows, func(r *NewRun) string { return r.ID })))

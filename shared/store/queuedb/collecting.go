@@ -82,7 +82,7 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	}
 	inputs := make([]string, len(released))
 	for i := range released {
-		if inputs[i], err = released[i].inputOf(ids[runs[i]]); err != nil {
+		if inputs[i], err = released[i].input(ids[runs[i]]); err != nil {
 			return err
 		}
 	}
@@ -101,8 +101,8 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	return nil
 }
 
-// inputOf gives the run's input with the deliveries in its data.
-func (r *releasedRun) inputOf(ids []string) (string, error) {
+// input gives the run's input with the deliveries in its data.
+func (r *releasedRun) input(ids []string) (string, error) {
 	var in domain.Input
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return "", fmt.Errorf("reading run input: %w", err)

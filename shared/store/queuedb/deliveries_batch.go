@@ -73,8 +73,8 @@ func (b *deliveryBatch) log(s *Store) error {
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return d.Bytes })),
 		pq.ByteaArray(pg.Column(b.unique, s.sealDelivery)), s.seals.Overhead() > 0,
 		text(func(d *NewDelivery) string { return d.ContentType }),
-		text(func(d *NewDelivery) string { return errorOf(d.Error).Code }),
-		text(func(d *NewDelivery) string { return errorOf(d.Error).Message }),
+		text(func(d *NewDelivery) string { return queueError(d.Error).Code }),
+		text(func(d *NewDelivery) string { return queueError(d.Error).Message }),
 		pq.Array(pg.Column(b.unique, func(d *NewDelivery) int64 { return int64(b.again[d.key()]) })))
 	for i := range logged {
 		l := &logged[i]
@@ -113,7 +113,7 @@ func (b *deliveryBatch) leaveLanded(rows []*loggedRow) error {
 	return nil
 }
 
-func errorOf(e *domain.RunError) domain.RunError {
+func queueError(e *domain.RunError) domain.RunError {
 	if e == nil {
 		return domain.RunError{}
 	}
@@ -208,7 +208,7 @@ func (b *deliveryBatch) collectors(groups []*together) (map[collectedKey]string,
 // become notes that a delivery came to something else than it was logged as.
 func (l *loggedRow) become(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
 	l.Status, l.RunID, l.changed = string(status), pg.Optional(runID), true
-	l.ErrorCode.String, l.ErrorMessage.String = errorOf(cause).Code, errorOf(cause).Message
+	l.ErrorCode.String, l.ErrorMessage.String = queueError(cause).Code, queueError(cause).Message
 	l.ErrorCode.Valid, l.ErrorMessage.Valid = cause != nil, cause != nil
 }
 

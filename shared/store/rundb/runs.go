@@ -207,11 +207,11 @@ type RunRef struct {
 // EndedRuns reads those of the runs that have ended, in any order: what waiting requests poll for when a
 // reply was lost. Results of more than ShortBytes are Deferred, and others once they are many bytes together.
 func (s *Store) EndedRuns(ctx context.Context, runs []RunRef) ([]StoredRun, error) {
-	return s.RunsOf(ctx, `SELECT `+shortResult+resultThatFits+` FROM ended_runs($1, $2)`, "ended", runs, ShortBytes, togetherBytes)
+	return s.Runs(ctx, `SELECT `+shortResult+resultThatFits+` FROM ended_runs($1, $2)`, "ended", runs, ShortBytes, togetherBytes)
 }
 
-// RunsOf reads those of the runs that a function gives, whose first arguments they are.
-func (s *Store) RunsOf(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
+// Runs reads those of the runs that a function gives, whose first arguments they are.
+func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, more ...any) ([]StoredRun, error) {
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {
 		return nil, err

@@ -66,14 +66,14 @@ func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
 		from := clamp(n.BeganAt, free, next)
 		free = clamp(n.EndedAt.Time, from, next)
 		d.add(domain.Span{
-			Kind: domain.SpanWait, Name: d.nameOf(n.CallID), Attempt: a.number, Status: n.Status, ToolCallID: n.CallID, Message: n.Code,
+			Kind: domain.SpanWait, Name: d.nameFor(n.CallID), Attempt: a.number, Status: n.Status, ToolCallID: n.CallID, Message: n.Code,
 		}, from, free)
 	}
 	return free
 }
 
-// nameOf gives the name of the tool that is called.
-func (d *drawing) nameOf(callID string) string {
+// nameFor gives the name of the tool that is called.
+func (d *drawing) nameFor(callID string) string {
 	if e, known := d.effects[callID]; known {
 		return e.Name
 	}

@@ -45,7 +45,7 @@ func (s *trace) spans() []domain.Span {
 	attempts := d.attempts()
 	d.between(attempts)
 	for i, a := range attempts {
-		d.attempt(a, d.stepsOf(attempts, i))
+		d.attempt(a, d.stepsFor(attempts, i))
 	}
 	slices.SortStableFunc(d.spans, func(a, b domain.Span) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt.Time), cmp.Compare(rank[a.Kind], rank[b.Kind]))
@@ -165,8 +165,8 @@ func (d *drawing) add(span domain.Span, from, to time.Time) {
 	d.spans = append(d.spans, span)
 }
 
-// stepsOf gives the steps of an attempt: those under its fence, or under one that nobody noted.
-func (d *drawing) stepsOf(attempts []tracedAttempt, i int) []tracedStep {
+// stepsFor gives the steps of an attempt: those under its fence, or under one that nobody noted.
+func (d *drawing) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 	var out []tracedStep
 	for _, step := range d.steps {
 		if (i == 0 || step.fence >= attempts[i].fence) && (i == len(attempts)-1 || step.fence < attempts[i+1].fence) {

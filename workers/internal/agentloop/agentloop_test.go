@@ -122,7 +122,7 @@ func (h *heard) byStep() []string {
 	return sorted
 }
 
-func codeOf(t *testing.T, err error) agentloop.Error {
+func codeFor(t *testing.T, err error) agentloop.Error {
 	t.Helper()
 	var e *agentloop.Error
 	if !errors.As(err, &e) {

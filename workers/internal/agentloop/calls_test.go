@@ -139,7 +139,7 @@ func TestFatalCallEndsTheOthers(t *testing.T) {
 		began := time.Now()
 		in := agentloop.Input{Model: scripted.New("scripted", asking("read", "read", "read", "read")), Tools: registry(t, &fake{name: "read", do: do})}
 		out, err := newLoop().Run(t.Context(), in, journal, nil)
-		if e := codeOf(t, err); e.Code != agentloop.CodeToolUnavailable || !e.Retryable {
+		if e := codeFor(t, err); e.Code != agentloop.CodeToolUnavailable || !e.Retryable {
 			t.Errorf("got %+v", e)
 		}
 		if cancelled.Load() != 2 || time.Since(began) != 2*time.Second || len(out.ToolCalls) != 1 || len(journal.steps) != 2 {

@@ -30,10 +30,10 @@ func (r *run) number(found []domain.Citation) []domain.Citation {
 	for _, s := range found {
 		s.Title, s.URL, s.CitedText = llm.CleanText(s.Title), llm.CleanText(s.URL), llm.CleanText(s.CitedText)
 		s.StartIndex, s.EndIndex = 0, 0
-		if numberOf(s, numbered) != 0 {
+		if numberFor(s, numbered) != 0 {
 			continue // the tool found it twice
 		}
-		if s.ID = numberOf(s, r.sources); s.ID == 0 {
+		if s.ID = numberFor(s, r.sources); s.ID == 0 {
 			if next == 0 {
 				next = r.nextSource()
 			}
@@ -92,8 +92,8 @@ func (r *run) readEarlier(ctx context.Context) error {
 	return nil
 }
 
-// numberOf gives the number that a source has in a list, 0 if it is not there.
-func numberOf(s domain.Citation, list []domain.Citation) int {
+// numberFor gives the number that a source has in a list, 0 if it is not there.
+func numberFor(s domain.Citation, list []domain.Citation) int {
 	for _, k := range list {
 		if k.Type == s.Type && k.URL == s.URL && k.CitedText == s.CitedText && same(k.DocumentID, s.DocumentID) && same(k.Page, s.Page) {
 			return k.ID

@@ -90,7 +90,7 @@ func TestRetriesInPlace(t *testing.T) {
 				out, err := loop.Run(t.Context(), agentloop.Input{Message: "m", Model: model}, newMemory(), nil)
 				got := out.Text
 				if err != nil {
-					got = codeOf(t, err).Code
+					got = codeFor(t, err).Code
 				}
 				if got != tt.want || time.Since(began) != tt.took || len(model.Requests()) != tt.made {
 					t.Errorf("got %q after %v and %d calls", got, time.Since(began), len(model.Requests()))
@@ -107,7 +107,7 @@ func TestRetriesStayWithinTwoSeconds(t *testing.T) {
 		loop := agentloop.New(agentloop.Config{Jitter: func() float64 { return 0.999 }})
 		began := time.Now()
 		_, err := loop.Run(t.Context(), agentloop.Input{Model: model}, newMemory(), nil)
-		if took := time.Since(began); took > testkit.Within(2*time.Second) || !codeOf(t, err).Retryable {
+		if took := time.Since(began); took > testkit.Within(2*time.Second) || !codeFor(t, err).Retryable {
 			t.Errorf("took %v: %v", took, err)
 		}
 	})
@@ -132,7 +132,7 @@ func TestTooLongPromptLosesHistory(t *testing.T) {
 
 	never := scripted.Forever("scripted", long)
 	_, err = newLoop().Run(t.Context(), agentloop.Input{Message: "m", Model: never, History: history}, newMemory(), nil)
-	if e := codeOf(t, err); e.Code != agentloop.CodeContextTooLong || e.Retryable || len(never.Requests()) != 4 {
+	if e := codeFor(t, err); e.Code != agentloop.CodeContextTooLong || e.Retryable || len(never.Requests()) != 4 {
 		t.Errorf("got %+v after %d calls", e, len(never.Requests()))
 	}
 }
@@ -167,7 +167,7 @@ func TestCaps(t *testing.T) {
 				Price: func(_ string, u llm.Usage) int64 { return u.InputTokens + u.OutputTokens },
 			}
 			out, err := newLoop().Run(t.Context(), in, newMemory(), nil)
-			if e := codeOf(t, err); e.Code != tt.code || e.Retryable {
+			if e := codeFor(t, err); e.Code != tt.code || e.Retryable {
 				t.Errorf("got %+v", e)
 			}
 			calls := tt.turns - 1 // no model would read the results of the last turn's
@@ -285,7 +285,7 @@ func TestToolErrors(t *testing.T) {
 			in := agentloop.Input{Model: scripted.New("scripted", ask, scripted.Call{Deltas: []string{"ok"}}), Tools: registry(t, f)}
 			out, err := newLoop().Run(t.Context(), in, journal, nil)
 			if tt.code != "" {
-				if e := codeOf(t, err); e.Code != tt.code || !e.Retryable || len(journal.steps) != 1 {
+				if e := codeFor(t, err); e.Code != tt.code || !e.Retryable || len(journal.steps) != 1 {
 					t.Errorf("got %+v, %d steps", e, len(journal.steps))
 				}
 				return

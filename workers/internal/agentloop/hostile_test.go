@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm/offline"
 )
 
-// costOf is how long a text takes to filter and to cite, the fastest of some tries.
-func costOf(text string) time.Duration {
+// costFor is how long a text takes to filter and to cite, the fastest of some tries.
+func costFor(text string) time.Duration {
 	best := time.Hour
 	for range 3 {
 		p := testPassages()
@@ -32,7 +32,7 @@ func costOf(text string) time.Duration {
 // for it compares times.
 func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 	const size = 120_000
-	plain := costOf(strings.Repeat("It is tall [1]. ", size/16))
+	plain := costFor(strings.Repeat("It is tall [1]. ", size/16))
 	for name, text := range map[string]string{
 		"quotes begun":             strings.Repeat(`[1 "`, size/4),
 		"quotes begun and ended":   strings.Repeat(`[1 "[1 ""`, size/9),
@@ -44,7 +44,7 @@ func TestTextsMadeToBeSlow(t *testing.T) { //nolint:paralleltest // it measures
 		"a table's line":           strings.Repeat("|[1]", size/4),
 		"brackets in code":         strings.Repeat("`[", size/2),
 	} {
-		if cost := costOf(text); cost > 10*plain {
+		if cost := costFor(text); cost > 10*plain {
 			t.Errorf("%s: %v, where plain text takes %v", name, cost, plain)
 		}
 	}

@@ -79,7 +79,7 @@ func TestCallsOfARun(t *testing.T) {
 				if tt.ok {
 					return
 				}
-				if e := codeOf(t, err); e.Code != "tool_call_limit" || e.Message != "The run made more tool calls than it may." || e.Retryable || out.Text != "" {
+				if e := codeFor(t, err); e.Code != "tool_call_limit" || e.Message != "The run made more tool calls than it may." || e.Retryable || out.Text != "" {
 					t.Errorf("got %+v, %q", e, out.Text)
 				}
 			}
@@ -119,7 +119,7 @@ func TestToolsThatPanic(t *testing.T) {
 	journal := newMemory()
 	in.Model = scripted.New("scripted", asking("pay"), done)
 	_, err = loop.Run(t.Context(), in, journal, nil)
-	if e := codeOf(t, err); e.Code != agentloop.CodeToolUnavailable || !e.Retryable || len(journal.steps) != 1 {
+	if e := codeFor(t, err); e.Code != agentloop.CodeToolUnavailable || !e.Retryable || len(journal.steps) != 1 {
 		t.Errorf("got %+v after %d steps", e, len(journal.steps))
 	}
 }
@@ -214,7 +214,7 @@ func TestResultCountsAgainstMaxBytes(t *testing.T) {
 				}
 				return
 			}
-			if e := codeOf(t, err); e.Code != agentloop.CodeByteLimit || e.Retryable || told > 0 {
+			if e := codeFor(t, err); e.Code != agentloop.CodeByteLimit || e.Retryable || told > 0 {
 				t.Errorf("got %+v; %d citations published", e, told)
 			}
 		})

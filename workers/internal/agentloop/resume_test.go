@@ -137,7 +137,7 @@ func TestJournalThatDoesNotFit(t *testing.T) {
 			t.Parallel()
 			in := agentloop.Input{Model: &stepwise{}, Tools: registry(t, counting())}
 			_, err := newLoop().Run(t.Context(), in, &memory{steps: steps, left: -1}, nil)
-			if e := codeOf(t, err); e.Code != agentloop.CodeJournalUnreadable || e.Retryable {
+			if e := codeFor(t, err); e.Code != agentloop.CodeJournalUnreadable || e.Retryable {
 				t.Errorf("got %+v", e)
 			}
 		})

@@ -79,7 +79,7 @@ func behind(text string, marks []mark, inTable bool) (extent, bool) {
 		if i < len(marks) && marks[i].from < end {
 			to, next = marks[i].from, marks[i].to
 		}
-		for _, s := range sentencesOf(text, from, to) {
+		for _, s := range splitSentences(text, from, to) {
 			if hasWords(text[s.from:s.to]) {
 				return trim(text, s), true
 			}
@@ -109,7 +109,7 @@ func before(text string, marks []mark, lineFrom int) (extent, bool) {
 func lastSentence(text string, from, to int) (extent, bool) {
 	var found extent
 	ok, open := false, false
-	for _, s := range sentencesOf(text, from, to) {
+	for _, s := range splitSentences(text, from, to) {
 		if open { // the one before only seemed to end
 			s.from = found.from
 		}
@@ -128,7 +128,7 @@ func endsShortened(text string) bool {
 	return shortened.MatchString(text[max(len(text)-longestShortened, 0):])
 }
 
-func sentencesOf(text string, from, to int) []extent {
+func splitSentences(text string, from, to int) []extent {
 	var all []extent
 	for it := sentences.FromString(text[from:to]); it.Next(); {
 		all = append(all, extent{from + it.Start(), from + it.End()})

@@ -151,7 +151,7 @@ func (q *query) words() []Word {
 	for i := range q.found {
 		texts[i] = q.found[i].Text
 	}
-	idle := stopsOf(texts)
+	idle := stopsFor(texts)
 	words := make([]Word, 0, len(q.found))
 	for _, word := range q.found {
 		if idle(word.Text) && (!word.shouted || !q.lower) {

@@ -10,7 +10,7 @@ import (
 // traits are what a token has in it.
 type traits struct{ digit, letter, dash, join, hump, name bool }
 
-func traitsOf(text string) (has traits) {
+func traitsFor(text string) (has traits) {
 	before := rune(0)
 	for _, r := range text {
 		switch {
@@ -36,7 +36,7 @@ func dash(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 // code gives the terms of a token as a whole. A simple one is a word and nothing more; all others have parts besides, and a whole
 // only where it says more than those: "ERR-4021", "snake_case", "v1.2", "jane@example.com", "e-mail", "U.S.".
 func code(text string) (whole []string, simple bool) {
-	has := traitsOf(text)
+	has := traitsFor(text)
 	switch {
 	case !has.digit && !has.join && !has.dash:
 		return nil, !has.hump // camelCase: the word that it makes is one of its parts

@@ -60,7 +60,7 @@ func TestManualsWithContents(t *testing.T) {
 	for _, path := range []string{"/usr/share/doc/libtasn1-doc/libtasn1.pdf", "/usr/share/doc/nettle-dev/nettle.pdf.gz"} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			text := textOf(t, path)
+			text := textFor(t, path)
 			for _, limit := range []int{20_000, 40_000} {
 				if got := analysis.Detect(text[:min(limit, len(text))]); got != "en" {
 					t.Errorf("by %d bytes it is told to be %q", limit, got)
@@ -70,8 +70,8 @@ func TestManualsWithContents(t *testing.T) {
 	}
 }
 
-// textOf is the text of a PDF, which may be packed.
-func textOf(t *testing.T, path string) string {
+// textFor is the text of a PDF, which may be packed.
+func textFor(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -94,13 +94,13 @@ func bare(word string) string {
 }
 
 // bound are articles and pronouns that lose their vowel before a word that begins with one.
-var bound = setOf(`l d j m t s n c qu lorsqu puisqu quoiqu jusqu dell all dall nell sull coll un quest quell sant anch com cos tutt mezz
+var bound = setFor(`l d j m t s n c qu lorsqu puisqu quoiqu jusqu dell all dall nell sull coll un quest quell sant anch com cos tutt mezz
 	bell`)
 
 // folded is how a word of a search is named.
 func folded(word string) string { return fold(bare(word)) }
 
-func setOf(words string) map[string]bool {
+func setFor(words string) map[string]bool {
 	set := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {
 		set[word] = true

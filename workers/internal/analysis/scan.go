@@ -39,8 +39,8 @@ var ascii = func() (kinds [utf8.RuneSelf]kind) {
 	return kinds
 }()
 
-// kindOf says what a character is.
-func kindOf(r rune) kind {
+// kindFor says what a character is.
+func kindFor(r rune) kind {
 	written := unicode.IsLetter(r) || unicode.IsMark(r)
 	switch {
 	case r < utf8.RuneSelf:
@@ -100,7 +100,7 @@ func scan(text string, each func(token)) {
 
 // step takes a character and says how many bytes were read.
 func (s *scanner) step(at int, r rune, width int) int {
-	switch k := kindOf(r); {
+	switch k := kindFor(r); {
 	case k == joinToken && s.open == wordToken && (!s.joined || invisible(r)):
 		s.joined = true
 	case k == none || k == joinToken:

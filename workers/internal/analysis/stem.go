@@ -267,9 +267,9 @@ var stops = sync.OnceValue(func() map[string]map[string]bool {
 	return all
 })
 
-// stopsOf tells which words of a search say nothing: stop words of the language that has most of them. A word that says nothing in
+// stopsFor tells which words of a search say nothing: stop words of the language that has most of them. A word that says nothing in
 // one language is a name in another.
-func stopsOf(words []string) func(string) bool {
+func stopsFor(words []string) func(string) bool {
 	limit, best := 0, []map[string]bool(nil)
 	for _, set := range stops() {
 		n := 0

@@ -229,7 +229,7 @@ func fenced(ctx context.Context, write func() (held bool, err error)) error {
 }
 
 // passes tells whether an error means that the database does not answer now.
-func passes(err error) bool { return apierr.CodeOf(pg.Unavailable(err)) == apierr.Unavailable }
+func passes(err error) bool { return apierr.CodeFor(pg.Unavailable(err)) == apierr.Unavailable }
 
 var errPanicked = errors.New("panicked")
 

@@ -78,7 +78,7 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	if err != nil {
 		kind = "application/octet-stream"
 	}
-	return Source{Name: nameOf(res), MIMEType: kind, Content: content}, nil
+	return Source{Name: nameFor(res), MIMEType: kind, Content: content}, nil
 }
 
 func notFetched(message string, retry bool) *document.Failure {
@@ -121,8 +121,8 @@ func describe(status int) string {
 	return strings.TrimSpace(fmt.Sprintf("status %d %s", status, http.StatusText(status)))
 }
 
-// nameOf is what an answer's document is called: as its header says, else as the end of its address.
-func nameOf(res *http.Response) string {
+// nameFor is what an answer's document is called: as its header says, else as the end of its address.
+func nameFor(res *http.Response) string {
 	if _, params, err := mime.ParseMediaType(res.Header.Get("Content-Disposition")); err == nil {
 		if name := domain.CleanName(params["filename"], maxName); name != "" {
 			return name

@@ -100,14 +100,14 @@ func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it me
 		t.Errorf("half of the documents take longer than %v", limit)
 	}
 
-	org := r.organizationOf(first.Document.ID)
+	org := r.organizationFor(first.Document.ID)
 	d := r.await(org, first.Document.ID, "failed", func(d domain.Document) bool { return d.Status == domain.DocumentFailed })
 	if attempts := r.count(`SELECT attempts FROM documents WHERE id = $1`, d.ID); attempts != 1 || d.Error.Code != string(document.LimitReached) {
 		t.Errorf("%+v after %d attempts", d.Error, attempts)
 	}
 }
 
-func (r *rig) organizationOf(documentID string) (org string) {
+func (r *rig) organizationFor(documentID string) (org string) {
 	r.Helper()
 	if err := r.db.QueryRowContext(r.Context(), `SELECT org_id FROM documents WHERE id = $1`, documentID).Scan(&org); err != nil {
 		r.Fatal(err)

@@ -183,7 +183,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 
 // inContext is a passage with what stands above it: the document's name and the headings, but for the one that it begins with.
 func (p *pipeline) inContext(c knowledgedb.NewChunk) string {
-	above := append([]string{wordsOf(p.Document.Name)}, c.Headings...)
+	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
 		above = above[:len(above)-1]
 	}

@@ -39,11 +39,11 @@ type indexer struct {
 }
 
 func newIndexer(name string) *indexer {
-	return &indexer{name: wordsOf(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
+	return &indexer{name: wordsFor(name), cutter: chunk.New(chunk.Limits{}), above: map[string][]knowledgedb.Term{}}
 }
 
-// wordsOf makes words of a file's name.
-func wordsOf(name string) string {
+// wordsFor makes words of a file's name.
+func wordsFor(name string) string {
 	name = strings.TrimSuffix(name, path.Ext(name))
 	return strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' || r == '.' {
@@ -116,7 +116,7 @@ func (x *indexer) close(info document.Info) {
 
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
-		terms, last := termsOf(analysis.Terms(x.language, p.Text), false)
+		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
 		for _, t := range x.headingTerms(p.Headings) { // behind the text's: two cannot have one place
 			t.Positions = slices.Clone(t.Positions)
 			for n := range t.Positions {
@@ -135,14 +135,14 @@ func (x *indexer) headingTerms(headings []string) []knowledgedb.Term {
 	terms, known := x.above[text]
 	if !known {
 		clear(x.above) // the next ones mostly stand below the same
-		terms, _ = termsOf(analysis.Terms(x.language, text), true)
+		terms, _ = termsFor(analysis.Terms(x.language, text), true)
 		x.above[text] = terms
 	}
 	return terms
 }
 
-// termsOf gathers the places of each lexeme, and tells the last one.
-func termsOf(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
+// termsFor gathers the places of each lexeme, and tells the last one.
+func termsFor(lexemes []analysis.Lexeme, heading bool) (terms []knowledgedb.Term, last int) {
 	terms = make([]knowledgedb.Term, 0, len(lexemes))
 	at := make(map[string]int, len(lexemes))
 	for _, l := range lexemes {

@@ -38,7 +38,7 @@ func TestTheAttemptsFitIntoTheHourOfADocument(t *testing.T) {
 
 func TestWordsOfNames(t *testing.T) {
 	t.Parallel()
-	if got := wordsOf("return_policy-2024.v2.pdf"); got != "return policy 2024 v2" {
+	if got := wordsFor("return_policy-2024.v2.pdf"); got != "return policy 2024 v2" {
 		t.Error(got)
 	}
 }

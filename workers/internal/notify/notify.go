@@ -138,11 +138,11 @@ func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotificati
 func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotification) {
 	log := n.log.With().Str("org_id", c.OrganizationID).Str("endpoint_id", c.EndpointID).Str("notification_id", c.ID).Logger()
 	err := n.store.Render(ctx, c)
-	if err != nil && apierr.CodeOf(err) == apierr.NotFound {
+	if err != nil && apierr.CodeFor(err) == apierr.NotFound {
 		n.drop(ctx, c, &log)
 		return
 	}
-	if apierr.CodeOf(err) == apierr.Erased {
+	if apierr.CodeFor(err) == apierr.Erased {
 		n.metrics.attempts.WithLabelValues(endDropped).Inc()
 		n.settle(ctx, c, notificationdb.Attempt{Status: domain.NotificationFailed, Error: notificationdb.Untold, Unsent: true}, &log)
 		return

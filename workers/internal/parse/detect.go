@@ -190,11 +190,11 @@ func textual(in Input) string {
 	} else {
 		head = []byte(wide)
 	}
-	return textOf(in, strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f"))))
+	return textFor(in, strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f"))))
 }
 
-// textOf says what kind of text begins like that, in lower case.
-func textOf(in Input, start string) string {
+// textFor says what kind of text begins like that, in lower case.
+func textFor(in Input, start string) string {
 	said := saidToBe(in)
 	switch {
 	case markup(start), said == HTML && strings.Contains(start, "<"):

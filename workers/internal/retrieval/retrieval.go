@@ -82,7 +82,7 @@ func New(s Store, e Embedder) *Searcher {
 // by their text, or with ctx's error.
 func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	text := beginning(q.Text, maxQuery)
-	words := wordsOf(text)
+	words := wordsFor(text)
 	ids, somewhere := documentIDs(q.DocumentIDs)
 	if len(words) == 0 || !somewhere {
 		return Result{}, nil
@@ -115,8 +115,8 @@ func (s *Searcher) Search(ctx context.Context, q Query) (Result, error) {
 	return result, nil
 }
 
-// wordsOf gives the different words of a query.
-func wordsOf(text string) []knowledgedb.QueryWord {
+// wordsFor gives the different words of a query.
+func wordsFor(text string) []knowledgedb.QueryWord {
 	var words []knowledgedb.QueryWord
 	seen := map[string]bool{}
 	for _, w := range analysis.Query(text) {

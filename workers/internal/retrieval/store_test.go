@@ -66,7 +66,7 @@ func (s *shelf) add(org, name, language, model string, metadata map[string]strin
 	var terms knowledgedb.TermCounts
 	for n, text := range pages {
 		page := n + 1
-		chunk := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len([]rune(text))}, Terms: termsOf(language, text)}
+		chunk := knowledgedb.NewChunk{Passage: domain.Passage{Chunk: n, Page: &page, Headings: []string{}, Text: text, EndIndex: len([]rune(text))}, Terms: termsFor(language, text)}
 		if model != "" {
 			chunk.Vector = modelstub.Vector(text)
 		}
@@ -84,8 +84,8 @@ func (s *shelf) add(org, name, language, model string, metadata map[string]strin
 	return held.ID
 }
 
-// termsOf gives a text's terms as they are indexed.
-func termsOf(language, text string) []knowledgedb.Term {
+// termsFor gives a text's terms as they are indexed.
+func termsFor(language, text string) []knowledgedb.Term {
 	var terms []knowledgedb.Term
 	at := map[string]int{}
 	for _, l := range analysis.Terms(language, text) {
@@ -113,8 +113,8 @@ func (stub) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return vectors, nil
 }
 
-// pagesOf writes what was found: each document's name and page.
-func pagesOf(r retrieval.Result) string {
+// pagesFor writes what was found: each document's name and page.
+func pagesFor(r retrieval.Result) string {
 	var list []string
 	for _, f := range r.Found {
 		list = append(list, fmt.Sprintf("%s %d", f.Name, *f.Page))
@@ -158,13 +158,13 @@ func TestSearchesOfRealDocuments(t *testing.T) {
 			c.query.OrganizationID = s.org
 		}
 		got, err := searcher.Search(t.Context(), c.query)
-		if err != nil || pagesOf(got) != c.want && pagesOf(got) != swapped(c.want) || len(got.Without) != 0 {
-			t.Errorf("%s: %s, without %v, %v", name, pagesOf(got), got.Without, err)
+		if err != nil || pagesFor(got) != c.want && pagesFor(got) != swapped(c.want) || len(got.Without) != 0 {
+			t.Errorf("%s: %s, without %v, %v", name, pagesFor(got), got.Without, err)
 		}
 	}
 	got, err := searcher.Search(t.Context(), retrieval.Query{OrganizationID: s.other, Text: "ladders"})
-	if err != nil || pagesOf(got) != "secret.txt 1" {
-		t.Errorf("the other organization: %s, %v", pagesOf(got), err)
+	if err != nil || pagesFor(got) != "secret.txt 1" {
+		t.Errorf("the other organization: %s, %v", pagesFor(got), err)
 	}
 	words := analysis.Query("ladders tank")
 	count := func(org string) string {
@@ -178,7 +178,7 @@ func TestSearchesOfRealDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err = searcher.Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladders inspected crane"}); err != nil || len(got.Found) != 0 {
-		t.Errorf("deleted: %s, %v", pagesOf(got), err)
+		t.Errorf("deleted: %s, %v", pagesFor(got), err)
 	}
 }
 
@@ -194,15 +194,15 @@ func TestSearchesByVectors(t *testing.T) {
 	s.add(s.org, "safety.txt", "en", "openai/stub", nil, safety...)
 	s.add(s.other, "secret.txt", "en", "openai/stub", nil, "Ladders of the other organization are inspected daily.")
 	got, err := retrieval.New(s.Store.Knowledge, stub{}).Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladder inspection", Supported: true, Limit: 1})
-	if err != nil || pagesOf(got) != "safety.txt 3" || len(got.Without) != 0 {
-		t.Fatalf("%s, without %v, %v", pagesOf(got), got.Without, err)
+	if err != nil || pagesFor(got) != "safety.txt 3" || len(got.Without) != 0 {
+		t.Fatalf("%s, without %v, %v", pagesFor(got), got.Without, err)
 	}
 	if by := strings.Join(got.Found[0].MatchedBy, " "); by != "text vector" {
 		t.Errorf("found by %s", by)
 	}
 	all, err := retrieval.New(s.Store.Knowledge, stub{}).Search(t.Context(), retrieval.Query{OrganizationID: s.org, Text: "ladder inspection"})
 	if err != nil || len(all.Found) != len(safety) {
-		t.Errorf("%s, %v", pagesOf(all), err)
+		t.Errorf("%s, %v", pagesFor(all), err)
 	}
 	for _, f := range all.Found {
 		if f.Name != "safety.txt" || f.Text != safety[*f.Page-1] || f.Chunk != *f.Page-1 {

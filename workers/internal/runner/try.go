@@ -70,7 +70,7 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
 		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
-	history, err := historyOf(turns, asked)
+	history, err := historyFor(turns, asked)
 	if err != nil {
 		return agentloop.Input{}, err
 	}
@@ -79,9 +79,9 @@ func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) 
 	return in, nil
 }
 
-// historyOf gives what came before the message, oldest first: the session's earlier turns, each behind what its request
+// historyFor gives what came before the message, oldest first: the session's earlier turns, each behind what its request
 // brought along, and what this request brings along itself.
-func historyOf(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, error) {
+func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, error) {
 	history := make([]agentloop.Turn, 0, len(turns))
 	for _, t := range turns {
 		brought, err := t.Brought()

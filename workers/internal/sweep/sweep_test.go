@@ -109,7 +109,7 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := st.Blobs.SourceByID(t.Context(), org, read)
-		if gone := apierr.CodeOf(err) == apierr.NotFound; err != nil && !gone || gone != due {
+		if gone := apierr.CodeFor(err) == apierr.NotFound; err != nil && !gone || gone != due {
 			t.Errorf("an unread text, its time come %v: %v", due, err)
 		}
 		var contents int

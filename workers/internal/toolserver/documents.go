@@ -43,7 +43,7 @@ func (d documents) Find(ctx context.Context, ids []string) ([]domain.Document, e
 	for _, id := range ids {
 		one, err := d.call.server.deps.Documents.DocumentByID(ctx, d.call.capability.OrganizationID, id)
 		switch {
-		case apierr.CodeOf(err) == apierr.NotFound:
+		case apierr.CodeFor(err) == apierr.NotFound:
 		case err != nil:
 			return nil, fmt.Errorf("finding document: %w", err)
 		case one.Status == domain.DocumentReady && d.allows(one):
@@ -95,7 +95,7 @@ func (d documents) Read(ctx context.Context, list []domain.Document) ([][]byte, 
 func (d documents) readOne(ctx context.Context, one domain.Document) ([]byte, error) {
 	now, content, err := d.call.server.deps.Documents.OpenDocument(ctx, d.call.capability.OrganizationID, one.ID)
 	switch {
-	case apierr.CodeOf(err) == apierr.NotFound:
+	case apierr.CodeFor(err) == apierr.NotFound:
 		return nil, tool.ErrGone
 	case err != nil:
 		return nil, fmt.Errorf("opening document: %w", err)
@@ -106,7 +106,7 @@ func (d documents) readOne(ctx context.Context, one domain.Document) ([]byte, er
 	}
 	raw, err := io.ReadAll(io.LimitReader(content, one.Bytes+1))
 	switch {
-	case apierr.CodeOf(err) == apierr.NotFound:
+	case apierr.CodeFor(err) == apierr.NotFound:
 		return nil, tool.ErrGone
 	case err == nil && int64(len(raw)) != one.Bytes:
 		return nil, errOtherDocument

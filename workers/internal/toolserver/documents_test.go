@@ -55,8 +55,8 @@ func document(id, text string, status domain.DocumentStatus, metadata map[string
 	return domain.Document{ID: id, Name: id + ".txt", Bytes: int64(len(text)), Status: status, Metadata: metadata}
 }
 
-// documentsOf has a call use documents as do says, and gives what it said and what was asked for.
-func documentsOf(t *testing.T, docs stacks, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
+// documentsFor has a call use documents as do says, and gives what it said and what was asked for.
+func documentsFor(t *testing.T, docs stacks, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
 	t.Helper()
 	tools := endpoints
 	tools.Knowledge = knowledge
@@ -108,13 +108,13 @@ func TestDocumentsAreTheAgents(t *testing.T) {
 		"with an empty one": {&domain.KnowledgeTool{Enabled: true, Metadata: map[string]string{"region": ""}}, ""},
 		"listed, and with":  {&domain.KnowledgeTool{Enabled: true, DocumentIDs: []string{"doc_b"}, Metadata: map[string]string{"team": "sales"}}, ""},
 	} {
-		if got, log := documentsOf(t, library(), c.knowledge, find); got != c.want || !strings.HasPrefix(log, "find org_1 doc_b; ") {
+		if got, log := documentsFor(t, library(), c.knowledge, find); got != c.want || !strings.HasPrefix(log, "find org_1 doc_b; ") {
 			t.Errorf("%s: %q; %s", name, got, log)
 		}
 	}
 	away := library()
 	away.err = errors.New("the database is away")
-	if got, _ := documentsOf(t, away, &domain.KnowledgeTool{Enabled: true}, find); got != "error: finding document: the database is away" {
+	if got, _ := documentsFor(t, away, &domain.KnowledgeTool{Enabled: true}, find); got != "error: finding document: the database is away" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -151,7 +151,7 @@ func TestDocumentsAreNotedBeforeTheyAreRead(t *testing.T) {
 	} {
 		docs := library()
 		c.with(&docs)
-		if got, log := documentsOf(t, docs, &c.knowledge, read); got != c.want || log != c.log {
+		if got, log := documentsFor(t, docs, &c.knowledge, read); got != c.want || log != c.log {
 			t.Errorf("%s: %s; %s", name, got, log)
 		}
 	}
@@ -161,14 +161,14 @@ func TestGivenDocumentsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	docs := library()
 	docs.gone = []string{"doc_b"}
-	got, _ := documentsOf(t, docs, &domain.KnowledgeTool{Enabled: true}, func(ctx context.Context, d tool.Documents) (string, error) {
+	got, _ := documentsFor(t, docs, &domain.KnowledgeTool{Enabled: true}, func(ctx context.Context, d tool.Documents) (string, error) {
 		given, err := d.Give(ctx, []string{"doc_c", "doc_b", "doc_a"})
 		return strings.Join(given, " "), err
 	})
 	if got != "doc_c doc_a" {
 		t.Errorf("got %s", got)
 	}
-	if got, log := documentsOf(t, library(), nil, func(ctx context.Context, d tool.Documents) (string, error) {
+	if got, log := documentsFor(t, library(), nil, func(ctx context.Context, d tool.Documents) (string, error) {
 		given, err := d.Give(ctx, nil)
 		return fmt.Sprint(len(given)), err
 	}); got != "0" || log != "" {

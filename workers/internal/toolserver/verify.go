@@ -90,7 +90,7 @@ func repeatable(kind, name string, tools domain.Tools) bool {
 		}
 		return known
 	case contract.ToolMCP:
-		effect, known := tools.MCP.SideEffectOf(name)
+		effect, known := tools.MCP.SideEffectFor(name)
 		return known && effect == domain.SideEffectNone
 	default:
 		return false

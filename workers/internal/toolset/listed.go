@@ -68,7 +68,7 @@ func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	}
 	specs := make([]tool.Spec, 0, len(listed))
 	for _, s := range listed {
-		if effect, found := tools.SideEffectOf(s.Name); found {
+		if effect, found := tools.SideEffectFor(s.Name); found {
 			specs = append(specs, tool.Spec{Name: s.Name, Description: s.Description, Schema: s.Schema, SideEffect: effect})
 		}
 	}

@@ -39,7 +39,7 @@ func (r *remote) Call(ctx context.Context, call tool.Call) (tool.Result, error) 
 	span.Str("gen_ai.tool.type", toolTypes[r.kind])
 	result, err := r.call(ctx, call)
 	if err != nil {
-		span.Fail(failureOf(err))
+		span.Fail(failureFor(err))
 	}
 	return result, err
 }
@@ -61,8 +61,8 @@ var toolTypes = map[string]string{
 	contract.ToolMCP: "extension", contract.ToolCodeExecution: "function",
 }
 
-// failureOf says in a word how a call went wrong.
-func failureOf(err error) string {
+// failureFor says in a word how a call went wrong.
+func failureFor(err error) string {
 	var failed *tool.Error
 	switch {
 	case errors.As(err, new(*tool.ActionRequired)):
@@ -141,7 +141,7 @@ func (r *remote) sendNow(ctx context.Context, call tool.Call, key string) (tool.
 	})
 	switch {
 	case err == nil:
-		return r.outcomeOf(answer, call)
+		return r.outcomeFor(answer, call)
 	case ctx.Err() != nil:
 		return tool.Result{}, err
 	case errors.Is(err, bus.ErrToolRefused):
@@ -181,8 +181,8 @@ func (r *remote) lost(call tool.Call, cause error) (tool.Result, error) {
 	return tool.Result{}, unreachable(cause)
 }
 
-// outcomeOf reads the answer to a call.
-func (r *remote) outcomeOf(answer contract.ToolReply, call tool.Call) (tool.Result, error) {
+// outcomeFor reads the answer to a call.
+func (r *remote) outcomeFor(answer contract.ToolReply, call tool.Call) (tool.Result, error) {
 	failure := answer.Failure
 	switch {
 	case failure == nil:
@@ -204,7 +204,7 @@ func (r *remote) outcome(kept json.RawMessage) (tool.Result, error) {
 	if err := json.Unmarshal(kept, &answer); err != nil {
 		return tool.Result{}, fmt.Errorf("reading kept outcome: %w", err)
 	}
-	return r.outcomeOf(answer, tool.Call{})
+	return r.outcomeFor(answer, tool.Call{})
 }
 
 // ask sends a request under a capability for this run alone, and waits for the answer.

@@ -18,7 +18,7 @@ import (
 
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	pcm := speechOf(t)
+	pcm := speechFor(t)
 	var got atomic.Pointer[speech.Utterance]
 	s := told()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) {
@@ -61,7 +61,7 @@ func TestTurns(t *testing.T) {
 // TestStartedAtOnce measures how long after the frame with which speech is known the ingress knows it.
 func TestStartedAtOnce(t *testing.T) {
 	t.Parallel()
-	pcm := speechOf(t)
+	pcm := speechFor(t)
 	hold := make(chan struct{})
 	defer close(hold)
 	s := told()
@@ -107,7 +107,7 @@ func TestByCommandAlone(t *testing.T) {
 	s := told()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	l := start(t, s).open(contract.VoiceOpen{Position: 7})
-	l.bring(speechOf(t)) // nobody listens
+	l.bring(speechFor(t)) // nobody listens
 	l.bring(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_a", From: 7, To: 7 + 2400})
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_b", From: 7 + 2400, To: l.at})
@@ -131,7 +131,7 @@ func TestByCommandAlone(t *testing.T) {
 // TestClearAndCommitInSpeech: speech that is forgotten, or committed by command, is over; what follows is another.
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
-	pcm := speechOf(t)
+	pcm := speechFor(t)
 	for _, command := range []string{contract.VoiceClear, contract.VoiceCommit} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +162,7 @@ func TestClearAndCommitInSpeech(t *testing.T) {
 
 func TestConfigureDetection(t *testing.T) {
 	t.Parallel()
-	pcm := speechOf(t)
+	pcm := speechFor(t)
 	l := start(t, told()).open(contract.VoiceOpen{})
 	l.bring(pcm)
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Detection: detection}})
@@ -186,7 +186,7 @@ func TestConfigureDetection(t *testing.T) {
 // TestTakenUp: a line that another worker had goes on in the middle of speech, and what was not transcribed is.
 func TestTakenUp(t *testing.T) {
 	t.Parallel()
-	pcm := speechOf(t)
+	pcm := speechFor(t)
 	s := told()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	svc := start(t, s)
@@ -220,7 +220,7 @@ func TestTakenUp(t *testing.T) {
 // TestHeardEarly: what may have ended is transcribed before it is sure, and again when it goes on.
 func TestHeardEarly(t *testing.T) {
 	t.Parallel()
-	pcm := speechOf(t)
+	pcm := speechFor(t)
 	began, dropped := make(chan int, 8), make(chan struct{}, 8)
 	s := told()
 	s.hear = func(ctx context.Context, u speech.Utterance) (string, error) {

@@ -321,7 +321,7 @@ var spoken = sync.OnceValues(func() ([]byte, error) {
 	}
 })
 
-func speechOf(t *testing.T) []byte {
+func speechFor(t *testing.T) []byte {
 	t.Helper()
 	pcm, err := spoken()
 	if err != nil {

@@ -235,7 +235,7 @@ func (l *line) send() {
 			continue
 		}
 		s := a.segments[0]
-		if !l.sendOf(a, s) || !s.done {
+		if !l.sendFor(a, s) || !s.done {
 			return
 		}
 		l.report(contract.VoiceReport{Type: contract.VoiceSegment, Answer: a.id, Start: s.Start, End: s.End, Samples: max(s.size, s.skip)})
@@ -252,8 +252,8 @@ func (l *line) done(a *answer) {
 	}
 }
 
-// sendOf sends what there is of a segment; true when that is all.
-func (l *line) sendOf(a *answer, s *segment) bool {
+// sendFor sends what there is of a segment; true when that is all.
+func (l *line) sendFor(a *answer, s *segment) bool {
 	for len(s.pcm) > 0 {
 		now := time.Now()
 		n := min(maxFrame, int64(len(s.pcm)/sampleBytes))

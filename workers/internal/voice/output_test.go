@@ -261,7 +261,7 @@ func TestBargeIn(t *testing.T) {
 	l.say("a1", "A long answer.", 0, true)
 	l.bring(quiet(400))
 	l.until("the answer", func() bool { return len(l.audio["a1"]) > 30 })
-	l.bring(speechOf(t))
+	l.bring(speechFor(t))
 	began := time.Now()
 	l.want(contract.VoiceStarted)
 	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a1"})

@@ -234,7 +234,7 @@ const hurry = time.Second
 func (l *line) ids(ctx context.Context, resource, means string) (list []candidate) {
 	ctx, cancel := context.WithTimeout(ctx, hurry)
 	defer cancel()
-	known, is := serviceOf(l.node)
+	known, is := serviceFor(l.node)
 	if !is {
 		return nil
 	}
@@ -269,8 +269,8 @@ func (l *line) ids(ctx context.Context, resource, means string) (list []candidat
 	return list
 }
 
-// serviceOf gives a command's Service, with what the environment says.
-func serviceOf(node *kong.Node) (*Service, bool) {
+// serviceFor gives a command's Service, with what the environment says.
+func serviceFor(node *kong.Node) (*Service, bool) {
 	if node.Target.Kind() != reflect.Struct {
 		return nil, false
 	}

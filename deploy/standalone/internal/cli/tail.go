@@ -135,7 +135,7 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 		}
 		known := false
 		for _, raw := range page {
-			run, err := headOf(raw)
+			run, err := headFor(raw)
 			if err != nil {
 				return nil, err
 			}
@@ -161,7 +161,7 @@ func (t *tail) news(ctx context.Context) ([]json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		run, err := headOf(answer.Body)
+		run, err := headFor(answer.Body)
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +220,7 @@ type head struct {
 	Status domain.RunStatus `json:"status"`
 }
 
-func headOf(raw []byte) (h head, err error) {
+func headFor(raw []byte) (h head, err error) {
 	if err := json.Unmarshal(raw, &h); err != nil {
 		return h, fmt.Errorf("reading a run: %w", err)
 	}

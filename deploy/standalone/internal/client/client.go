@@ -153,7 +153,7 @@ func (c *Client) send(ctx context.Context, request Request) (*http.Response, err
 	if err != nil {
 		return nil, c.away(err)
 	}
-	return nil, problemOf(response, body)
+	return nil, problemFor(response, body)
 }
 
 func (c *Client) build(ctx context.Context, request Request) (*http.Request, error) {
@@ -230,7 +230,7 @@ func Bare(address string) string {
 	return at.String()
 }
 
-func problemOf(response *http.Response, body []byte) *ProblemError {
+func problemFor(response *http.Response, body []byte) *ProblemError {
 	p := &ProblemError{}
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
 		p = &ProblemError{Code: "no_problem_document", Detail: "this does not seem to be a Parley"}

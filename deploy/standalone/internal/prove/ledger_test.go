@@ -75,7 +75,7 @@ func TestSabotagedLedgerForgets(t *testing.T) {
 	t.Parallel()
 	l := ledgerFor(t, true)
 	for n := range 2 * forgotten {
-		l.book(entry{n, keyOf(n)})
+		l.book(entry{n, keyFor(n)})
 	}
 	if got := len(l.bookings()); got != 2*forgotten-2 {
 		t.Errorf("%d bookings are kept of %d", got, 2*forgotten)

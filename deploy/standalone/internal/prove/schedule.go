@@ -46,7 +46,7 @@ func schedule(seed uint64, triggers, workers int, kinds []string) []Strike {
 		if !slices.Contains(kinds, t.kind) {
 			continue
 		}
-		for _, part := range partsOf(t.kind, workers) {
+		for _, part := range partsFor(t.kind, workers) {
 			for range t.times {
 				strikes = append(strikes, Strike{Part: part, Kind: t.kind})
 			}
@@ -65,8 +65,8 @@ func schedule(seed uint64, triggers, workers int, kinds []string) []Strike {
 	return strikes
 }
 
-// partsOf names the parts of a kind.
-func partsOf(kind string, workers int) []string {
+// partsFor names the parts of a kind.
+func partsFor(kind string, workers int) []string {
 	if kind != kindWorker {
 		return []string{kind}
 	}

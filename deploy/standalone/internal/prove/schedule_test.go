@@ -64,7 +64,7 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 					}
 				}
 				want := map[string]int{kindNATS: 2, kindIngress: 2, kindPostgres: 1}
-				for _, w := range partsOf(kindWorker, workers) {
+				for _, w := range partsFor(kindWorker, workers) {
 					want[w] = 2
 				}
 				if !reflect.DeepEqual(hits, want) {

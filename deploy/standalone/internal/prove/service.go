@@ -50,7 +50,7 @@ func startService(ctx context.Context, dir string, workers int, size sizes, ledg
 		return s, err
 	}
 	s.enlist(ctx, s.part(kindIngress, kindIngress, "ingress ready", "serve", "--roles=ingress", "--port", strconv.Itoa(ports[2])))
-	for _, name := range partsOf(kindWorker, workers) {
+	for _, name := range partsFor(kindWorker, workers) {
 		s.enlist(ctx, s.part(kindWorker, name, "agent worker ready", "serve", "--roles=agent,tool,sweep"))
 	}
 	for _, p := range s.parts {

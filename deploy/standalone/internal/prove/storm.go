@@ -54,7 +54,7 @@ func (s *storm) run(ctx context.Context, clients int) {
 
 // ask sends one trigger until there is an answer.
 func (s *storm) ask(ctx context.Context, n int) Answer {
-	key, problem := keyOf(n), ""
+	key, problem := keyFor(n), ""
 	for try := 1; ctx.Err() == nil; try++ {
 		got, err := s.api.trigger(ctx, n, key)
 		if ctx.Err() != nil {
@@ -78,7 +78,7 @@ func (s *storm) ask(ctx context.Context, n int) Answer {
 		}
 		_ = lifecycle.Sleep(ctx, patience(got.header))
 		if s.freshKeys {
-			key = fmt.Sprintf("%s-again-%d", keyOf(n), try)
+			key = fmt.Sprintf("%s-again-%d", keyFor(n), try)
 		}
 	}
 	return Answer{Problem: problem}
@@ -147,7 +147,7 @@ func (s *storm) replay(ctx context.Context, clients int) {
 // again asks for a trigger that was answered. Nothing is struck any more: what is not an answer at once is a fault.
 func (s *storm) again(ctx context.Context, n int) []byte {
 	for ctx.Err() == nil {
-		got, err := s.api.trigger(ctx, n, keyOf(n))
+		got, err := s.api.trigger(ctx, n, keyFor(n))
 		switch {
 		case err != nil:
 			return []byte(err.Error())

@@ -135,7 +135,7 @@ func (v *Verdict) judgeRuns(e Evidence) {
 	}
 	found := 0
 	for n, a := range e.Answers {
-		runs := byKey[keyOf(n)]
+		runs := byKey[keyFor(n)]
 		found += len(runs)
 		if len(runs) > 1 {
 			v.faultf(&v.SecondRuns, len(runs)-1, "trigger %d has %d runs for its one key: %s", n, len(runs), runs)
@@ -149,8 +149,8 @@ func (v *Verdict) judgeRuns(e Evidence) {
 	}
 }
 
-// keyOf is a trigger's idempotency key.
-func keyOf(n int) string { return fmt.Sprintf("prove-%d", n) }
+// keyFor is a trigger's idempotency key.
+func keyFor(n int) string { return fmt.Sprintf("prove-%d", n) }
 
 // cut makes an answer short enough for a line.
 func cut(text []byte) string {

@@ -11,7 +11,7 @@ import (
 func proved(triggers int) Evidence {
 	var e Evidence
 	for n := range triggers {
-		id, key := fmt.Sprintf("run_%d", n), keyOf(n)
+		id, key := fmt.Sprintf("run_%d", n), keyFor(n)
 		body := []byte(`{"id":"` + id + `"}`)
 		e.Answers = append(e.Answers, Answer{Body: body, Replay: slices.Clone(body), Run: id, Status: "completed", Effect: true})
 		e.Bookings = append(e.Bookings, Booking{Trigger: n, Key: "effect-" + id, Times: 1 + n%3})
@@ -23,7 +23,7 @@ func proved(triggers int) Evidence {
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	key := func(n int) *string {
-		k := keyOf(n)
+		k := keyFor(n)
 		return &k
 	}
 	for name, c := range map[string]struct {

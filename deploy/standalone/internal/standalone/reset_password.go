@@ -81,7 +81,7 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
-		if apierr.CodeOf(err) == apierr.NotFound {
+		if apierr.CodeFor(err) == apierr.NotFound {
 			return "", fmt.Errorf("no account has the id %s", r.Account)
 		}
 		return user.ID, err

@@ -40,7 +40,7 @@ func TestResetPassword(t *testing.T) {
 	if got, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); err != nil || got.User.ID != user.ID {
 		t.Errorf("using the link: %+v, %v", got, err)
 	}
-	if _, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); apierr.CodeOf(err) != apierr.NotFound {
+	if _, err := st.Accounts.UseReset(t.Context(), secrets.Hash(token), "hash", login); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("using it again: %v", err)
 	}
 	command.Account = "nobody@example.com"

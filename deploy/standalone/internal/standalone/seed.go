@@ -96,7 +96,7 @@ func (s seeder) owner(ctx context.Context) (string, error) {
 	if err == nil {
 		return owner.ID, s.store.Accounts.ProveAddress(ctx, owner.ID)
 	}
-	if apierr.CodeOf(err) != apierr.NotFound {
+	if apierr.CodeFor(err) != apierr.NotFound {
 		return "", err
 	}
 	var account struct {

@@ -96,7 +96,7 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 
 // declineForm takes an invitation back for the holder of its link.
 func (h *Pages) declineForm(c *gin.Context, token string) {
-	invited, _, err := h.invitationOf(c, token)
+	invited, _, err := h.invitationFor(c, token)
 	if err == nil {
 		err = h.OrganizationsDB.DeclineByLink(c.Request.Context(), secrets.Hash(token))
 	}
@@ -115,7 +115,7 @@ const invitationGone = "This invitation does not hold any more, or the link is n
 // showAccept shows the forms of an invitation: one button for somebody who is signed in as its address, else one form for
 // those who have an account and one for those who have none. The page does not say whether the address has an account.
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
-	invited, person, err := h.invitationOf(c, token)
+	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
 		showLinkGone(c, err, invitationGone)
 		return
@@ -149,7 +149,7 @@ func (h *Pages) ResetForm(c *gin.Context) {
 }
 
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
-	user, err := h.resetOf(c, token)
+	user, err := h.resetFor(c, token)
 	if err != nil {
 		showLinkGone(c, err, "This link was used already, is too old, or is not complete. Ask for a new one.")
 		return
@@ -168,11 +168,11 @@ func oneToken(c *gin.Context) string {
 
 // showLinkGone says that a link is no good any more, unless something else went wrong.
 func showLinkGone(c *gin.Context, err error, words string) {
-	if apierr.CodeOf(err) != apierr.NotFound {
+	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
-	httpx.StateOf(c).Err = err
+	httpx.StateFor(c).Err = err
 	ShowNotice(c, http.StatusNotFound, words)
 }
 

@@ -50,7 +50,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
 	}
-	invited, person, err := h.invitationOf(c, body.Token)
+	invited, person, err := h.invitationFor(c, body.Token)
 	if err != nil {
 		return none(err)
 	}
@@ -86,7 +86,7 @@ func (h *Handler) opened(c *gin.Context, email string, body acceptBody, mayJoin 
 	}
 	if known || !mayJoin {
 		userID, hash, err = h.authenticate(c, email, body.Password.Value)
-		if !mayJoin || apierr.CodeOf(err) != apierr.Unauthenticated {
+		if !mayJoin || apierr.CodeFor(err) != apierr.Unauthenticated {
 			return userID, hash, false, err
 		}
 	}
@@ -121,9 +121,9 @@ func (h *Handler) acceptAnew(
 	return account, err
 }
 
-// invitationOf reads what a token stands for, and who accepts it: the caller when the request comes with the
+// invitationFor reads what a token stands for, and who accepts it: the caller when the request comes with the
 // session of the invited address, else nobody.
-func (h *Handler) invitationOf(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
+func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
 	}
@@ -170,7 +170,7 @@ func (h *Handler) reset(c *gin.Context) {
 // resetPassword spends a reset link. It is looked up first: an invented one costs no hash.
 func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
-	user, err := h.resetOf(c, body.Token)
+	user, err := h.resetFor(c, body.Token)
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}
@@ -186,10 +186,10 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	return account, token, login, err
 }
 
-// resetOf gives the user whose password a token may set.
-func (h *Handler) resetOf(c *gin.Context, token string) (domain.User, error) {
+// resetFor gives the user whose password a token may set.
+func (h *Handler) resetFor(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")
 	}
-	return h.AccountsDB.ResetOf(c.Request.Context(), secrets.Hash(token))
+	return h.AccountsDB.Reset(c.Request.Context(), secrets.Hash(token))
 }

@@ -175,7 +175,7 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 		return httpx.RateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", h.SignupsPerAddress))
 	}
 	err := signUp()
-	if err != nil && apierr.CodeOf(err) != apierr.EmailTaken {
+	if err != nil && apierr.CodeFor(err) != apierr.EmailTaken {
 		h.signups.Undo(client)
 	}
 	return err
@@ -249,7 +249,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 			userID, hash, err = h.AccountsDB.ByPassword(ctx, email, hashes, client, only)
 		}
 	}
-	if apierr.CodeOf(err) != apierr.Unauthenticated {
+	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		good()
 	}
 	return userID, hash, err

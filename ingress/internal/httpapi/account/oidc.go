@@ -46,7 +46,7 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
-	next, takeOver, err := beginningOf(c)
+	next, takeOver, err := beginning(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -65,10 +65,10 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 	seeOther(c, address)
 }
 
-// beginningOf reads the query of a login. A page of another site must not make somebody take over an address.
-func beginningOf(c *gin.Context) (next string, takeOver bool, err error) {
+// beginning reads the query of a login. A page of another site must not make somebody take over an address.
+func beginning(c *gin.Context) (next string, takeOver bool, err error) {
 	found := &httpx.Problems{}
-	next = nextOf(c, found)
+	next = nextFor(c, found)
 	value, takeOver := httpx.QueryValue(c, "takeover", found)
 	if takeOver && value != "1" {
 		found.Add("takeover", httpx.CodeInvalidValue, "must be 1 or left out")
@@ -79,9 +79,9 @@ func beginningOf(c *gin.Context) (next string, takeOver bool, err error) {
 	return next, takeOver, found.Err()
 }
 
-// nextOf reads where the browser wants to go: a path of this site. Browsers read a backslash as a slash, and two
+// nextFor reads where the browser wants to go: a path of this site. Browsers read a backslash as a slash, and two
 // of either begin another site's address.
-func nextOf(c *gin.Context, found *httpx.Problems) string {
+func nextFor(c *gin.Context, found *httpx.Problems) string {
 	next, given := httpx.QueryValue(c, "next", found)
 	if !given {
 		return nextDefault
@@ -102,8 +102,8 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 	})
 }
 
-// attemptOf reads the attempt that the browser began, when it is still good and the state is its.
-func (h *Handler) attemptOf(c *gin.Context) (attempt, error) {
+// attemptFor reads the attempt that the browser began, when it is still good and the state is its.
+func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
 		"is not that of a login that this browser began in the last %d minutes; begin again",
@@ -134,12 +134,12 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
-	begun, err := h.attemptOf(c)
+	begun, err := h.attemptFor(c)
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
-	person, err := h.personOf(c, begun)
+	person, err := h.personFor(c, begun)
 	if err != nil {
 		h.failLogin(c, err)
 		return
@@ -194,8 +194,8 @@ func seeOther(c *gin.Context, address string) {
 	c.Status(http.StatusSeeOther)
 }
 
-// personOf has the provider say who came back.
-func (h *Handler) personOf(c *gin.Context, begun attempt) (accountdb.Identity, error) {
+// personFor has the provider say who came back.
+func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
 		return accountdb.Identity{}, apierr.New(apierr.Unauthenticated, "the provider did not log you in")

@@ -87,7 +87,7 @@ func (h *Pages) passes(c *gin.Context, next string) bool {
 	if err != nil || ident.Via != auth.ViaCookie {
 		return false
 	}
-	httpx.StateOf(c).Ident = ident
+	httpx.StateFor(c).Ident = ident
 	c.Redirect(http.StatusSeeOther, cmp.Or(next, DashboardPath))
 	return true
 }

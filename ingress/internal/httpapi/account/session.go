@@ -30,7 +30,7 @@ type SessionView struct {
 
 // session is GET /api/auth/session: who the service takes the caller for, and where they may act.
 func (h *Handler) session(c *gin.Context) {
-	view, err := h.SessionOf(c.Request.Context(), httpx.Caller(c))
+	view, err := h.Session(c.Request.Context(), httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -38,8 +38,8 @@ func (h *Handler) session(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// SessionOf returns what GET /api/auth/session answers to a caller.
-func (h *Handler) SessionOf(ctx context.Context, who domain.Caller) (SessionView, error) {
+// Session returns what GET /api/auth/session answers to a caller.
+func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, error) {
 	view := SessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error
 	if view.Organization, err = h.OrganizationsDB.Organization(ctx, who.OrganizationID); err != nil {

@@ -101,7 +101,7 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 			return agent, err
 		}
 		t, err := h.AgentsDB.Template(ctx, body.TemplateID.Value)
-		if apierr.CodeOf(err) == apierr.NotFound {
+		if apierr.CodeFor(err) == apierr.NotFound {
 			err = apierr.Invalid("templateId", httpx.CodeInvalidValue, "is no template")
 		}
 		if err != nil {

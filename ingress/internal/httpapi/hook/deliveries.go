@@ -52,7 +52,7 @@ func (h *Handler) getDeliveries(c *gin.Context) {
 		return
 	}
 	if one {
-		hookID, err := h.hookOf(c, hookID, deliveryID)
+		hookID, err := h.hookFor(c, hookID, deliveryID)
 		if err != nil {
 			httpx.Fail(c, err)
 			return
@@ -63,8 +63,8 @@ func (h *Handler) getDeliveries(c *gin.Context) {
 	h.listDeliveries(c, hookID)
 }
 
-// hookOf returns the hook of a delivery: the one that the query names, or the only one that has a delivery of this id.
-func (h *Handler) hookOf(c *gin.Context, hookID, deliveryID string) (string, error) {
+// hookFor returns the hook of a delivery: the one that the query names, or the only one that has a delivery of this id.
+func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, error) {
 	if hookID != "" {
 		return hookID, h.ownHook(c, hookID)
 	}
@@ -194,7 +194,7 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	}
 	h.Hooks.Forget(hookID)
 	hook, err := h.Hooks.Get(c.Request.Context(), hookID)
-	if apierr.CodeOf(err) == apierr.NotFound {
+	if apierr.CodeFor(err) == apierr.NotFound {
 		return nil, apierr.New(apierr.Conflict,
 			"the hook takes no deliveries: it is disabled, or its API key is no longer valid; enable it or set another keyId")
 	}
@@ -250,7 +250,7 @@ func redeliveredID(of string, n int) string {
 
 func (h *Handler) unseen(ctx context.Context, hook *intake.Hook, deliveryID string) (bool, error) {
 	_, err := h.HooksDB.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
-	if apierr.CodeOf(err) == apierr.NotFound {
+	if apierr.CodeFor(err) == apierr.NotFound {
 		return true, nil
 	}
 	return false, err

@@ -97,9 +97,9 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 	if !given || found.Err() != nil {
 		return nil //nolint:nilerr // the query names no delivery
 	}
-	hookID, err := h.hookOf(c, hookID, deliveryID)
+	hookID, err := h.hookFor(c, hookID, deliveryID)
 	switch {
-	case apierr.CodeOf(err) == apierr.InvalidRequest: // there are several
+	case apierr.CodeFor(err) == apierr.InvalidRequest: // there are several
 		return nil
 	case err == nil && !httpx.IsText(deliveryID):
 		return httpx.NotFound()

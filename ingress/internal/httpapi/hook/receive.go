@@ -101,7 +101,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.StateOf(c).Source = hook.Source
+	httpx.StateFor(c).Source = hook.Source
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
 	verified := h.senders.know(sender) || slices.Contains(hook.Senders, client)
@@ -115,7 +115,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	who := transfer.Owner{Organization: hook.OrganizationID, Credential: hook.ID, Client: client, Stranger: !verified}
-	httpx.StateOf(c).Stranger = who.Stranger
+	httpx.StateFor(c).Stranger = who.Stranger
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
 		if who.Stranger { // it counts, whether it was refused, was cut or broke off
@@ -136,7 +136,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	h.verify(c.Request.Context(), hook, client)
-	httpx.StateOf(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log: now it is known whose request it is
+	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log: now it is known whose request it is
 	h.Auth.Used(hook.KeyID)
 	taken, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
@@ -145,7 +145,7 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.StateOf(c).Delivery = taken.Status
+	httpx.StateFor(c).Delivery = taken.Status
 	if taken.RunID != nil {
 		httpx.About(c, hook.AgentID, *taken.RunID, "")
 	}

@@ -36,8 +36,8 @@ func ReadAccept(header http.Header) []MediaRange {
 	return out
 }
 
-// weightOf gives the weight of a media type without parameters, by the most specific range; named: that range is the type itself.
-func weightOf(ranges []MediaRange, media string) (weight float64, named bool) {
+// weightFor gives the weight of a media type without parameters, by the most specific range; named: that range is the type itself.
+func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
 	best := -1
 	for _, r := range ranges {
@@ -63,8 +63,8 @@ func weightOf(ranges []MediaRange, media string) (weight float64, named bool) {
 // WantsEvents reports whether a request prefers server-sent events to JSON. Of equal weights events win only if they are named.
 func WantsEvents(header http.Header) bool {
 	ranges := ReadAccept(header)
-	events, named := weightOf(ranges, ContentEvents)
-	document, _ := weightOf(ranges, ContentJSON)
+	events, named := weightFor(ranges, ContentEvents)
+	document, _ := weightFor(ranges, ContentJSON)
 	return events > document || events > 0 && events == document && named
 }
 

@@ -171,8 +171,8 @@ func (l *LargeAnswer) read(n int) {
 	l.sent += int64(n)
 }
 
-// shareOf names whose share an answer counts against: the organization's, or a visitor's of the demo, which is everybody's organization.
-func shareOf(who domain.Caller) string {
+// share names whose share an answer counts against: the organization's, or a visitor's of the demo, which is everybody's organization.
+func share(who domain.Caller) string {
 	if who.Kind == domain.CallerDemo {
 		return "demo:" + who.DemoClient
 	}
@@ -182,7 +182,7 @@ func shareOf(who domain.Caller) string {
 // CountAnswer counts a response of so many bytes against its caller's share: as the answer that was reserved, if one was. The answer is nil
 // if it is not large.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
-	st := StateOf(c)
+	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {
 		st.reserved = nil
 		reserved.ready(int64(bytes))
@@ -191,19 +191,19 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	if bytes < LargeBytes || st.Large == nil {
 		return nil, nil //nolint:nilnil // there is nothing to count
 	}
-	return st.Large.Enter(shareOf(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
+	return st.Large.Enter(share(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
 // ReserveAnswer waits until a large answer may be made, and counts it as so many bytes, so that it is refused before it is read from the
 // database. Its turn lasts until CountAnswer is called for what was rendered, and at most until the request ends: see EndReservation. Fewer
 // bytes than LargeBytes need no room.
 func ReserveAnswer(c *gin.Context, bytes int) error {
-	st := StateOf(c)
+	st := StateFor(c)
 	if bytes < LargeBytes || st.Large == nil {
 		return nil
 	}
 	EndReservation(c)
-	of := shareOf(Caller(c))
+	of := share(Caller(c))
 	made, err := st.Large.making.wait(c.Request.Context(), of, bytes)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func Reserving(c *gin.Context) func(bytes int) error {
 
 // EndReservation gives up the room that was reserved for an answer which was not made.
 func EndReservation(c *gin.Context) {
-	st := StateOf(c)
+	st := StateFor(c)
 	st.reserved.Leave()
 	st.reserved = nil
 }
@@ -276,8 +276,8 @@ func SendBody(c *gin.Context, status int, body []byte) {
 // RefuseAnswer answers with the error of an answer that cannot be made. If there is no room for it, and the request began or found a run,
 // Location says where the run can be read.
 func RefuseAnswer(c *gin.Context, err error) {
-	full := apierr.CodeOf(err) == apierr.RateLimited || apierr.CodeOf(err) == apierr.Overloaded
-	if run := StateOf(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
+	full := apierr.CodeFor(err) == apierr.RateLimited || apierr.CodeFor(err) == apierr.Overloaded
+	if run := StateFor(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
 		c.Header("Location", "/api/runs?id="+run)
 	}
 	Fail(c, err)

@@ -28,7 +28,7 @@ func codeOfEnter(all *LargeAnswers, of string, bytes int64) apierr.Code {
 		a.Leave()
 		return ""
 	}
-	return apierr.CodeOf(err)
+	return apierr.CodeFor(err)
 }
 
 // An organization has its share, and a single answer always fits it.
@@ -66,7 +66,7 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 		if code := codeOfEnter(all, "blue", 60); code != "" || !slower.cut {
 			t.Errorf("a slow reader was not cut: %q", code)
 		}
-		if err := slower.Write(io.Discard, []byte("x")); apierr.CodeOf(err) != apierr.Overloaded {
+		if err := slower.Write(io.Discard, []byte("x")); apierr.CodeFor(err) != apierr.Overloaded {
 			t.Errorf("an answer that was cut goes on: %v", err)
 		}
 		if code := codeOfEnter(all, "blue", 90); code != apierr.Overloaded || fast.cut {

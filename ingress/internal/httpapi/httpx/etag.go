@@ -23,16 +23,16 @@ const anyVersion = "*"
 // ReadPrecondition reads the headers of a conditional request. A malformed If-Match is refused, for the caller relies on it; a malformed
 // If-None-Match matches nothing.
 func ReadPrecondition(header http.Header) (p Precondition, err error) {
-	p.match, err = tagsOf(header, "If-Match")
+	p.match, err = tags(header, "If-Match")
 	if err != nil {
 		return p, err
 	}
-	p.noneMatch, _ = tagsOf(header, "If-None-Match")
+	p.noneMatch, _ = tags(header, "If-None-Match")
 	return p, nil
 }
 
-// tagsOf reads a header that lists entity tags; nil when it was not sent.
-func tagsOf(header http.Header, name string) ([]string, error) {
+// tags reads a header that lists entity tags; nil when it was not sent.
+func tags(header http.Header, name string) ([]string, error) {
 	if len(header.Values(name)) == 0 {
 		return nil, nil
 	}

@@ -35,7 +35,7 @@ func CollectMessage[T any](c *gin.Context) (T, *Problems, error) {
 
 // BodyDone gives back the slot of a large body, once nothing of the body is needed any more.
 func BodyDone(c *gin.Context) {
-	st := StateOf(c)
+	st := StateFor(c)
 	if st.leaveBody != nil {
 		st.leaveBody()
 		st.leaveBody = nil
@@ -55,13 +55,13 @@ func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 			return brokenOff(err, maximum)
 		}
 	}
-	from, all := io.Reader(req.Body), StateOf(c).LargeBodies
+	from, all := io.Reader(req.Body), StateFor(c).LargeBodies
 	if maximum > MaxBody && all != nil {
 		rest, leave, err := all.Receive(c, maximum)
 		if err != nil {
 			return err
 		}
-		from, StateOf(c).leaveBody = rest, leave
+		from, StateFor(c).leaveBody = rest, leave
 	}
 	buf.Grow(int(max(0, req.ContentLength-int64(buf.Len()))) + bytes.MinRead)
 	_, err := buf.ReadFrom(from)

@@ -131,7 +131,7 @@ func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := m.wait(t.Context(), "blue", 2<<20); apierr.CodeOf(err) != apierr.Overloaded || time.Since(began) != makingWait {
+		if _, err := m.wait(t.Context(), "blue", 2<<20); apierr.CodeFor(err) != apierr.Overloaded || time.Since(began) != makingWait {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		var all sync.WaitGroup
@@ -139,7 +139,7 @@ func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn does not come
 		}
 		synctest.Wait()
-		if _, err := m.wait(t.Context(), "red", 2<<20); apierr.CodeOf(err) != apierr.RateLimited {
+		if _, err := m.wait(t.Context(), "red", 2<<20); apierr.CodeFor(err) != apierr.RateLimited {
 			t.Errorf("one more of the same organization: %v", err)
 		}
 		all.Wait()

@@ -41,7 +41,7 @@ type Permit struct {
 
 // Permit is that of the request's caller. Demo visitors show nothing that could be revoked.
 func (s *SessionChecks) Permit(c *gin.Context) Permit {
-	ident := StateOf(c).Ident
+	ident := StateFor(c).Ident
 	p := Permit{
 		Resolve: s.auth.Resolve, Request: c.Request, Org: ident.Caller.OrganizationID, Reads: ident.Caller.Readable(),
 		Next: ident.Until, Seen: time.Now(),
@@ -75,7 +75,7 @@ func (p *Permit) Holds(now time.Time) bool {
 	now = time.Now() // looking may have taken its time
 	p.Next = now.Add(permitPace)
 	if err != nil {
-		code := apierr.CodeOf(err)
+		code := apierr.CodeFor(err)
 		return (code == apierr.Unavailable || code == apierr.Overloaded) && now.Before(p.Seen.Add(permitBlindly))
 	}
 	if ident.Until.After(p.Next) {

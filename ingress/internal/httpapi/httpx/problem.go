@@ -76,14 +76,14 @@ var Kinds = map[apierr.Code]struct {
 // the body becomes not_found when the caller may not read what the query's id names. Nothing after it may write.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
-	StateOf(c).Err = err
+	StateFor(c).Err = err
 	if c.Writer.Written() {
 		return
 	}
 	coded := Coded(c, err)
-	if find := StateOf(c).Find; find != nil && blamesRequest(coded.Code) {
+	if find := StateFor(c).Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
-			StateOf(c).Err = hidden
+			StateFor(c).Err = hidden
 			coded = Coded(c, hidden)
 		}
 	}
@@ -103,7 +103,7 @@ func Fail(c *gin.Context, err error) {
 		c.Header("Connection", "Upgrade")
 		c.Header("Sec-WebSocket-Version", SocketVersion)
 	}
-	if render := StateOf(c).Render; render != nil {
+	if render := StateFor(c).Render; render != nil {
 		render(c, kind.Status, kind.Retryable, coded)
 		return
 	}
@@ -159,7 +159,7 @@ func internal() *apierr.Error {
 
 // FailOn answers a page's request with an error as fail does, but on a page: show gets the status and sentences.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
-	StateOf(c).Err = err
+	StateFor(c).Err = err
 	coded := Coded(c, err)
 	kind, known := Kinds[coded.Code]
 	if !known {

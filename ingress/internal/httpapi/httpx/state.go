@@ -35,8 +35,8 @@ type State struct {
 
 const stateKey = "parley"
 
-// StateOf returns the state of a request, which it makes at the first call.
-func StateOf(c *gin.Context) *State {
+// StateFor returns the state of a request, which it makes at the first call.
+func StateFor(c *gin.Context) *State {
 	known, _ := c.Get(stateKey)
 	if st, ok := known.(*State); ok {
 		return st
@@ -47,23 +47,23 @@ func StateOf(c *gin.Context) *State {
 }
 
 // requestID gives the id of the request, which its response carries.
-func requestID(c *gin.Context) string { return StateOf(c).RequestID }
+func requestID(c *gin.Context) string { return StateFor(c).RequestID }
 
 // Traceparent gives the request's W3C trace context, "" when it has none or a malformed one.
-func Traceparent(c *gin.Context) string { return StateOf(c).Traceparent }
+func Traceparent(c *gin.Context) string { return StateFor(c).Traceparent }
 
 // Identity gives who calls and how they showed it.
-func Identity(c *gin.Context) auth.Identity { return StateOf(c).Ident }
+func Identity(c *gin.Context) auth.Identity { return StateFor(c).Ident }
 
 // Caller gives who calls.
-func Caller(c *gin.Context) domain.Caller { return StateOf(c).Ident.Caller }
+func Caller(c *gin.Context) domain.Caller { return StateFor(c).Ident.Caller }
 
 // Query gives the parameters of the query; behind the gate all of them are UTF-8 without U+0000.
-func Query(c *gin.Context) url.Values { return StateOf(c).Query }
+func Query(c *gin.Context) url.Values { return StateFor(c).Query }
 
 // About notes what a request is about, for the log; empty ids change nothing.
 func About(c *gin.Context, agentID, runID, sessionID string) {
-	st := StateOf(c)
+	st := StateFor(c)
 	for _, id := range []struct {
 		to   *string
 		from string

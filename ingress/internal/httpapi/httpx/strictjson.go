@@ -35,7 +35,7 @@ func decode(d Decoder, dst any) (ok bool) {
 		return false
 	}
 	target := reflect.ValueOf(dst).Elem()
-	err := d.Value(shapeOf(target.Type()), target)
+	err := d.Value(shapeFor(target.Type()), target)
 	if err == nil {
 		if d.space(); d.pos < len(d.Src) {
 			err = d.syntax("there is more after the end of the value")
@@ -328,5 +328,5 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 
 // Into reads the value that Src holds into target.
 func (d *Decoder) Into(target reflect.Value) *apierr.Field {
-	return d.Value(shapeOf(target.Type()), target)
+	return d.Value(shapeFor(target.Type()), target)
 }

@@ -92,9 +92,9 @@ type field struct {
 
 var shapes sync.Map // reflect.Type → *shape
 
-// shapeOf reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
+// shapeFor reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
 // Types that no body has make it panic, which the first test of an endpoint shows.
-func shapeOf(typ reflect.Type) *shape {
+func shapeFor(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
 	if !ok {
 		known, _ = shapes.LoadOrStore(typ, newShape(typ))
@@ -106,7 +106,7 @@ func shapeOf(typ reflect.Type) *shape {
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
-		s.kind, s.elem = ofOptional, shapeOf(typ.Field(1).Type)
+		s.kind, s.elem = ofOptional, shapeFor(typ.Field(1).Type)
 		if typ.NumField() > 2 { // removable
 			s.kind = ofRemovable
 		}
@@ -115,7 +115,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[either]()) {
 		s.kind = ofEither
 		for _, f := range reflect.VisibleFields(typ) {
-			s.fields = append(s.fields, field{index: f.Index, shape: shapeOf(f.Type)})
+			s.fields = append(s.fields, field{index: f.Index, shape: shapeFor(f.Type)})
 		}
 		return s
 	}
@@ -135,27 +135,27 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	case reflect.Int, reflect.Int64:
 		s.kind = ofInt
 	case reflect.Slice:
-		s.kind, s.elem = ofList, shapeOf(typ.Elem())
+		s.kind, s.elem = ofList, shapeFor(typ.Elem())
 	case reflect.Map:
-		s.kind, s.elem = ofMap, shapeOf(typ.Elem())
+		s.kind, s.elem = ofMap, shapeFor(typ.Elem())
 	case reflect.Pointer:
-		s.kind, s.elem = ofPointer, shapeOf(typ.Elem())
+		s.kind, s.elem = ofPointer, shapeFor(typ.Elem())
 	case reflect.Struct:
-		s.kind, s.fields = ofStruct, fieldsOf(typ)
+		s.kind, s.fields = ofStruct, fieldsFor(typ)
 	default:
 		panic(fmt.Sprintf("no body holds a %s", typ))
 	}
 	return s
 }
 
-func fieldsOf(typ reflect.Type) []field {
+func fieldsFor(typ reflect.Type) []field {
 	var out []field
 	for _, f := range reflect.VisibleFields(typ) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || name == "" {
 			continue
 		}
-		out = append(out, field{name: name, index: f.Index, shape: shapeOf(f.Type), required: f.Tag.Get("need") == "yes"})
+		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("need") == "yes"})
 	}
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))

@@ -173,7 +173,7 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
-	in, err := transfer.Receive(c, transfer.OwnerOf(c), h.Permit(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
+	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {
 		return body, nil, err

@@ -49,7 +49,7 @@ type documentPassages struct {
 	Passages   []domain.Passage `json:"passages"`
 }
 
-func askedOf(c *gin.Context, found *httpx.Problems) (asked documentAsked) {
+func askedFor(c *gin.Context, found *httpx.Problems) (asked documentAsked) {
 	if content, given := httpx.QueryValue(c, "content", found); given {
 		if content != "1" && content != "true" {
 			found.Add("content", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the document as the service knows it")
@@ -82,7 +82,7 @@ func numbered(c *gin.Context, found *httpx.Problems, name string, least, limit i
 
 // readDocument gives a document, its content, or what stands at a place in it.
 func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
-	asked := askedOf(c, found)
+	asked := askedFor(c, found)
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
 	if err = found.Err(); err == nil { // what is wrong with the question, before whether there is what it asks for
@@ -111,7 +111,7 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 
 // sendDocument answers with the original, as it was sent or fetched.
 func (h *Handler) sendDocument(c *gin.Context, documentID string) {
-	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
+	place, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -132,7 +132,7 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) {
 
 // showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
 func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
-	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
+	place, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -167,7 +167,7 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	}
 	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > MaxPagePassages}
 	passages = passages[:min(len(passages), MaxPagePassages)]
-	shown.Text, shown.Passages = textOf(passages), shownPassages(passages)
+	shown.Text, shown.Passages = textFor(passages), shownPassages(passages)
 	return shown, nil
 }
 
@@ -203,8 +203,8 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 
 func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// textOf is the text that passages were cut out of, each at its place. What stood between them is white space.
-func textOf(passages []domain.Passage) string {
+// textFor is the text that passages were cut out of, each at its place. What stood between them is white space.
+func textFor(passages []domain.Passage) string {
 	var out strings.Builder
 	at := 0 // characters written
 	for _, p := range passages {

@@ -19,7 +19,7 @@ func TestTextOfPassages(t *testing.T) {
 		"xyz":        {p(0, "xyz"), p(0, "xyz"), p(1, "y")},
 		"one\n\ntwo": {p(0, "one"), p(5, "two")},
 	} {
-		if got := textOf(passages); got != want {
+		if got := textFor(passages); got != want {
 			t.Errorf("%v: %q, want %q", passages, got, want)
 		}
 	}

@@ -89,7 +89,7 @@ func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentFor
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
-	in, err := transfer.Receive(c, transfer.OwnerOf(c), h.Permit(c),
+	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c),
 		transfer.Step{All: &h.Small, Max: transfer.SmallBody}, transfer.Step{All: &h.Uploads, Max: MaxForm})
 	if err != nil {
 		return nil, nil, err

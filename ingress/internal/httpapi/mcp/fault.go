@@ -32,8 +32,8 @@ func faultIn(message *envelope, found *httpx.Problems) *fault {
 	return &fault{agenttools.CodeInvalidRequest, first.Field + " " + first.Message}
 }
 
-// idOf returns the id of a message as it was sent, nil if there is none that an answer can repeat.
-func idOf(body []byte, found *httpx.Problems) json.RawMessage {
+// idFor returns the id of a message as it was sent, nil if there is none that an answer can repeat.
+func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 	var message struct {
 		ID json.RawMessage `json:"id"`
 	}
@@ -56,7 +56,7 @@ func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 		}
 	}
 	if status == http.StatusBadRequest {
-		httpx.StateOf(c).Err = apierr.New(apierr.InvalidRequest, "%s", f.Message)
+		httpx.StateFor(c).Err = apierr.New(apierr.InvalidRequest, "%s", f.Message)
 	}
 	httpx.WriteJSON(c, status, struct {
 		Version string          `json:"jsonrpc"`

@@ -59,7 +59,7 @@ func (h *Handler) mcp(c *gin.Context) {
 		return
 	}
 	body := buf.Bytes()
-	id, wrong := messageOf(body)
+	id, wrong := messageFor(body)
 	if wrong != nil {
 		writeFault(c, id, wrong)
 		return
@@ -98,13 +98,13 @@ type envelopeID struct {
 // Either says that it is a text or a number.
 func (envelopeID) Either() {}
 
-// messageOf reads a message of the protocol: one, for each is counted against the caller's limit. Names may come once in it,
+// messageFor reads a message of the protocol: one, for each is counted against the caller's limit. Names may come once in it,
 // where the SDK would take the last. It returns the message's id, and what is wrong with the message.
-func messageOf(body []byte) (id json.RawMessage, wrong *fault) {
+func messageFor(body []byte) (id json.RawMessage, wrong *fault) {
 	found, message := &httpx.Problems{}, envelope{}
 	httpx.DecodeStrict(bytes.Clone(body), &message, found) // which may change it
 	wrong = faultIn(&message, found)
-	return idOf(body, found), wrong
+	return idFor(body, found), wrong
 }
 
 // callable are the agents that the caller of a request may call. Its methods are called by other goroutines than the
@@ -117,7 +117,7 @@ type callable struct {
 
 // coded is an error as callers may see it; the log has all of it.
 func (t *callable) coded(err error) error {
-	httpx.StateOf(t.c).Err = err
+	httpx.StateFor(t.c).Err = err
 	return httpx.Coded(t.c, err)
 }
 
@@ -259,7 +259,7 @@ func (t *callable) take(e domain.Event, run *rundb.StoredRun, progress func(stri
 
 // noRoom names the run in the refusal of an answer that there is no room for. run is nil if it is not known.
 func noRoom(err error, run *rundb.StoredRun) error {
-	code := apierr.CodeOf(err)
+	code := apierr.CodeFor(err)
 	if run == nil || code != apierr.RateLimited && code != apierr.Overloaded {
 		return err
 	}
@@ -270,9 +270,9 @@ func noRoom(err error, run *rundb.StoredRun) error {
 // cutOff returns the error of a call whose reader ended before its run did.
 func cutOff(err error, runID string) error {
 	switch {
-	case apierr.CodeOf(err) == apierr.Erased:
+	case apierr.CodeFor(err) == apierr.Erased:
 		return err
-	case apierr.CodeOf(err) == apierr.NotFound:
+	case apierr.CodeFor(err) == apierr.NotFound:
 		return apierr.Wrap(apierr.NotFound, err, "the run %s has expired", runID)
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("the log of run %s does not hold the run's end", runID)
@@ -306,7 +306,7 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	}
 	large, err := httpx.CountAnswer(c, 2*bytes)
 	if err != nil {
-		return apierr.Wrap(apierr.CodeOf(err), err,
+		return apierr.Wrap(apierr.CodeFor(err), err,
 			"the run %s has finished, but too many large answers are being read at once; GET /api/runs?id=%[1]s returns it", run.ID)
 	}
 	w.mu.Lock()
@@ -388,7 +388,7 @@ func (w *mcpWriter) refusal() (*fault, error) {
 	}
 	switch w.refused {
 	case http.StatusBadRequest:
-		if code, about := agenttools.CodeOf(why); about {
+		if code, about := agenttools.CodeFor(why); about {
 			return &fault{code, why}, nil
 		}
 		return nil, apierr.New(apierr.InvalidRequest, "%s", why)

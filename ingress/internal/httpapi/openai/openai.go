@@ -199,7 +199,7 @@ func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, V1
 // FailV1 answers with an error in OpenAI's shape.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
 	// Asked again without a key, an agent would run again.
-	runID := httpx.StateOf(c).RunID
+	runID := httpx.StateFor(c).RunID
 	again := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {
 		c.Header(HeaderRunID, runID)

@@ -17,7 +17,7 @@ func (h *Handler) findOrganization(c *gin.Context, org string) error {
 
 // readOrganization reads an organization that the caller belongs to.
 func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membership, error) {
-	found, err := h.organizationsOf(c, httpx.Page{Limit: 1}, org)
+	found, err := h.organizations(c, httpx.Page{Limit: 1}, org)
 	if err == nil && len(found) == 0 {
 		err = httpx.NotFound()
 	}
@@ -29,7 +29,7 @@ func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membershi
 
 // readKey reads an API key that the caller may list.
 func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
-	return h.Organizations.Key(c.Request.Context(), keysOf(c), keyID)
+	return h.Organizations.Key(c.Request.Context(), keysFor(c), keyID)
 }
 
 // readMember reads a member or an open invitation of the organization that the request acts in.

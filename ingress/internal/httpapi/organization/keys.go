@@ -21,7 +21,7 @@ func (h *Handler) listKeys(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	filter := keysOf(c)
+	filter := keysFor(c)
 	filter.After = p.After
 	keys, err := h.Organizations.Keys(c.Request.Context(), filter, p.Limit+1)
 	if err != nil {
@@ -31,8 +31,8 @@ func (h *Handler) listKeys(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
 }
 
-// keysOf is the filter of the keys that the caller may list.
-func keysOf(c *gin.Context) accountdb.KeyFilter {
+// keysFor is the filter of the keys that the caller may list.
+func keysFor(c *gin.Context) accountdb.KeyFilter {
 	who := httpx.Caller(c)
 	filter := accountdb.KeyFilter{UserID: who.UserID}
 	if who.Role.AtLeast(domain.RoleAdmin) {

@@ -82,7 +82,7 @@ func (h *Handler) addMember(c *gin.Context) {
 // removeMember is DELETE /api/organizations/members?id=: owners remove people and take back invitations, and
 // everybody may leave.
 func (h *Handler) removeMember(c *gin.Context) {
-	entry, err := memberOf(c)
+	entry, err := memberFor(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -95,10 +95,10 @@ func (h *Handler) removeMember(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
-// memberOf gives the id of the query, of a person or an invitation.
-func memberOf(c *gin.Context) (string, error) {
+// memberFor gives the id of the query, of a person or an invitation.
+func memberFor(c *gin.Context) (string, error) {
 	entry, err := httpx.RequiredID(c, id.User)
-	if apierr.CodeOf(err) == apierr.NotFound {
+	if apierr.CodeFor(err) == apierr.NotFound {
 		return httpx.RequiredID(c, id.Invitation)
 	}
 	return entry, err

@@ -19,7 +19,7 @@ type membershipView struct {
 	CreatedAt domain.Time `json:"createdAt"`
 }
 
-func viewOf(m domain.Membership) membershipView {
+func view(m domain.Membership) membershipView {
 	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
 }
 
@@ -38,32 +38,32 @@ func (h *Handler) getOrganizations(c *gin.Context) {
 	if one {
 		p = httpx.Page{Limit: httpx.MaxPage}
 	}
-	all, err := h.organizationsOf(c, p, org)
+	all, err := h.organizations(c, p, org)
 	switch {
 	case err != nil:
 		httpx.Fail(c, err)
 	case one && len(all) == 0:
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 	case one:
-		httpx.WriteJSON(c, http.StatusOK, viewOf(all[0]))
+		httpx.WriteJSON(c, http.StatusOK, view(all[0]))
 	default:
 		views := make([]membershipView, len(all))
 		for i, m := range all {
-			views[i] = viewOf(m)
+			views[i] = view(m)
 		}
 		httpx.WriteJSON(c, http.StatusOK, httpx.NewList(views, p, func(v membershipView) string { return v.ID }))
 	}
 }
 
-// organizationsOf reads a page of the caller's organizations, or the one that is named. An organization's key is
+// organizations reads a page of the caller's organizations, or the one that is named. An organization's key is
 // good in its own only.
-func (h *Handler) organizationsOf(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
+func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
 	case who.UserID != "" && only != "":
 		return h.Organizations.MembershipIn(ctx, who.UserID, only)
 	case who.UserID != "":
-		return h.Organizations.OrganizationsOf(ctx, who.UserID, p.After, p.Limit+1)
+		return h.Organizations.OrganizationsFor(ctx, who.UserID, p.After, p.Limit+1)
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
@@ -94,7 +94,7 @@ func (h *Handler) createOrganization(c *gin.Context) {
 		return
 	}
 	h.Auth.ForgetUser(who.UserID)
-	httpx.WriteJSON(c, http.StatusCreated, viewOf(made))
+	httpx.WriteJSON(c, http.StatusCreated, view(made))
 }
 
 // renameOrganizationBody takes back what reading an organization gave; only the name changes anything.
@@ -125,7 +125,7 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 	}
 	body, found, err := httpx.Collect[renameOrganizationBody](c)
 	if err == nil {
-		err = httpx.Unchanged(found, body, viewOf(known))
+		err = httpx.Unchanged(found, body, view(known))
 	}
 	if err != nil {
 		httpx.Fail(c, err)
@@ -138,5 +138,5 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusOK, viewOf(renamed))
+	httpx.WriteJSON(c, http.StatusOK, view(renamed))
 }

@@ -29,14 +29,14 @@ type automationBody struct {
 
 // runAutomation runs an agent as a system caller.
 func (h *Handler) runAutomation(c *gin.Context) {
-	if s := h.automationOf(c); s != nil {
+	if s := h.automationFor(c); s != nil {
 		h.submit(c, s)
 	}
 }
 
-// automationOf reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
+// automationFor reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
 // place on the stack for it: thousands may wait.
-func (h *Handler) automationOf(c *gin.Context) *dispatch.Submission {
+func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)

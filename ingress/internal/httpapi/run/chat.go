@@ -35,7 +35,7 @@ func (h *Handler) chat(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.StateOf(c).Find = nil // from here on the request is counted, or is a replay
+	httpx.StateFor(c).Find = nil // from here on the request is counted, or is a replay
 	if to != nil {
 		h.submitStream(c, s, *to)
 		return

@@ -26,7 +26,7 @@ func (h *Handler) getFile(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	place, err := h.Downloads.Enter(transfer.OwnerOf(c), http.NewResponseController(c.Writer))
+	place, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return

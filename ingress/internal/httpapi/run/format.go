@@ -25,7 +25,7 @@ const profileParameter = "profile"
 func formatAsked(found *httpx.Problems, c *gin.Context) uistream.Format {
 	named, given := httpx.QueryValue(c, "format", found)
 	format := knownFormat(found, "format", named, given)
-	profile, accepted := profileOf(c.Request.Header)
+	profile, accepted := profileFor(c.Request.Header)
 	accepted = accepted && httpx.WantsEvents(c.Request.Header)
 	other := knownFormat(found, "Accept", profile, accepted)
 	switch {
@@ -45,8 +45,8 @@ func knownFormat(found *httpx.Problems, field, name string, given bool) uistream
 	return format
 }
 
-// profileOf gives the profile of the server-sent events that are accepted with the highest weight, if one is named.
-func profileOf(header http.Header) (profile string, given bool) {
+// profileFor gives the profile of the server-sent events that are accepted with the highest weight, if one is named.
+func profileFor(header http.Header) (profile string, given bool) {
 	weight := 0.0
 	for _, r := range httpx.ReadAccept(header) {
 		if named, known := r.Parameters[profileParameter]; known && r.Media == httpx.ContentEvents && r.Weight > weight {

@@ -26,7 +26,7 @@ func asReader(who domain.Caller, find func(principal string) error) error {
 	}
 	var err error
 	for _, principal := range reads {
-		if err = find(principal); apierr.CodeOf(err) != apierr.NotFound {
+		if err = find(principal); apierr.CodeFor(err) != apierr.NotFound {
 			break
 		}
 	}
@@ -216,7 +216,7 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 // ReadBegun is ReadDeferred for a run that a request began or found by its key. If the run has expired, the request may be repeated.
 func (h *Handler) ReadBegun(c *gin.Context, run *rundb.StoredRun) error {
 	err := h.ReadDeferred(c, run)
-	if apierr.CodeOf(err) == apierr.NotFound {
+	if apierr.CodeFor(err) == apierr.NotFound {
 		return dispatch.ExpiredKey()
 	}
 	return err
@@ -235,7 +235,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 	var callID string
 	switch {
 	case slices.Contains(decisions, decision):
-		callID = toolCallOf(c, found)
+		callID = toolCall(c, found)
 	case action != actionCancel:
 		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
 	default:
@@ -263,8 +263,8 @@ const (
 
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
 
-// toolCallOf reads which call a decision is about: the run may wait for another one by now.
-func toolCallOf(c *gin.Context, found *httpx.Problems) string {
+// toolCall reads which call a decision is about: the run may wait for another one by now.
+func toolCall(c *gin.Context, found *httpx.Problems) string {
 	callID, given := httpx.QueryValue(c, "toolCallId", found)
 	if given {
 		found.Text("toolCallId", callID, 1, maxToolCall)

@@ -108,7 +108,7 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 		out.NextCursor = &cursor
 	}
 	for _, s := range entries {
-		out.Data = append(out.Data, entryOf(s))
+		out.Data = append(out.Data, entryFor(s))
 	}
 	return out
 }
@@ -184,13 +184,13 @@ const maxTurn = 8 << 20
 func shownSession(page sessiondb.SessionPage, limit int) sessionMessages {
 	messages := make([][]message, len(page.Turns))
 	for i, turn := range page.Turns {
-		messages[i] = messagesOf(turn)
+		messages[i] = messagesFor(turn)
 	}
 	n := httpx.EntriesThatFit(messages, limit)
 	if n == 1 {
 		cutToFit(messages[0])
 	}
-	shown := sessionMessages{sessionEntry: entryOf(page.Session), Messages: []message{}, HasMore: page.More || n < len(page.Turns)}
+	shown := sessionMessages{sessionEntry: entryFor(page.Session), Messages: []message{}, HasMore: page.More || n < len(page.Turns)}
 	if shown.HasMore {
 		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(page.Turns[n-1].Seq)))
 		shown.NextCursor = &cursor
@@ -330,7 +330,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, given,
 
 func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-func entryOf(s sessiondb.Session) sessionEntry {
+func entryFor(s sessiondb.Session) sessionEntry {
 	entry := sessionEntry{ID: s.SessionID, Principal: s.Principal, CreatedAt: domain.At(s.CreatedAt), Runs: s.Runs}
 	if id.Valid(id.Template, s.TargetID) {
 		entry.TemplateID = &s.TargetID
@@ -340,8 +340,8 @@ func entryOf(s sessiondb.Session) sessionEntry {
 	return entry
 }
 
-// messagesOf returns a turn's messages: what was asked, and what was answered if the run has come that far.
-func messagesOf(turn sessiondb.SessionTurn) []message {
+// messagesFor returns a turn's messages: what was asked, and what was answered if the run has come that far.
+func messagesFor(turn sessiondb.SessionTurn) []message {
 	asked := message{
 		ID: id.Derived(id.Message, turn.RunID, roleUser), Role: roleUser, Content: turn.Message,
 		RunID: turn.RunID, Status: turn.Status, CreatedAt: domain.At(turn.CreatedAt),

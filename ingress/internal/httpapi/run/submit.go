@@ -128,7 +128,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 
 // asTarget names the target of run-automation when it is not found: a reference in a body.
 func asTarget(s *dispatch.Submission, err error) error {
-	if s.Endpoint == contract.EndpointAutomation && apierr.CodeOf(err) == apierr.NotFound {
+	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
 		return apierr.Invalid("target", httpx.CodeInvalidValue, "is no agent of this organization")
 	}
 	return err

@@ -30,7 +30,7 @@ type Bodies struct {
 
 // Receive takes a slot for the rest of a request's body.
 func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave func(), err error) {
-	in, err := Receive(c, OwnerOf(c), b.Permit(c), Step{All: &b.Limiter, Max: limit})
+	in, err := Receive(c, OwnerFor(c), b.Permit(c), Step{All: &b.Limiter, Max: limit})
 	if err != nil {
 		return nil, nil, err
 	}

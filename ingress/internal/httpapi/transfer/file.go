@@ -31,7 +31,7 @@ func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 	describe(header, file, caching)
 	noted := &noting{ReadSeeker: content}
 	to := &download{ResponseWriter: c.Writer, from: from, may: may}
-	http.ServeContent(to, rangeOf(c.Request), "", time.Time{}, noted)
+	http.ServeContent(to, byteRange(c.Request), "", time.Time{}, noted)
 	err := noted.err
 	if err == nil {
 		err = to.err
@@ -85,9 +85,9 @@ func describe(header http.Header, file domain.File, caching string) {
 // oneRange is a range of bytes that there may be. Numbers of more digits are none that a file has.
 var oneRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-([0-9]{1,18})?|-0{0,8}[1-9][0-9]{0,17})$`)
 
-// rangeOf is what counts of a request for a file: one range of bytes, and which content the reader has already. Lists
+// byteRange is what counts of a request for a file: one range of bytes, and which content the reader has already. Lists
 // of ranges and what is no range are passed over, as they may be: the answer is the whole file.
-func rangeOf(req *http.Request) *http.Request {
+func byteRange(req *http.Request) *http.Request {
 	header := http.Header{}
 	if tags := req.Header.Values("If-None-Match"); len(tags) > 0 {
 		header.Set("If-None-Match", strings.Join(tags, ", "))

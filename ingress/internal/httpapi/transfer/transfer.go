@@ -50,8 +50,8 @@ func (o *Owner) network() string {
 	return o.Client // such as "local"
 }
 
-// OwnerOf is the caller of a request as the one who a transfer counts for.
-func OwnerOf(c *gin.Context) Owner {
+// OwnerFor is the caller of a request as the one who a transfer counts for.
+func OwnerFor(c *gin.Context) Owner {
 	who := httpx.Caller(c)
 	return Owner{Organization: who.OrganizationID, Credential: who.Credential, Client: who.Client}
 }
@@ -144,7 +144,7 @@ func (d *Limiter) EnterSoon(ctx context.Context, who Owner, conn *http.ResponseC
 	defer ticker.Stop()
 	for {
 		p, err := d.Enter(who, conn)
-		if err == nil || !d.QueueOwn && apierr.CodeOf(err) != apierr.Overloaded {
+		if err == nil || !d.QueueOwn && apierr.CodeFor(err) != apierr.Overloaded {
 			return p, err
 		}
 		select {

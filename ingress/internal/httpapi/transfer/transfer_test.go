@@ -43,7 +43,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 			if n == FilesPerCredential {
 				refused(reader(org, 0), apierr.RateLimited, "credential")
 			}
-			p := placeOf(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
+			p := placeFor(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
 			if first == nil {
 				first = p
 			}
@@ -51,13 +51,13 @@ func TestDownloadsAreCounted(t *testing.T) {
 		refused(reader(org, 9), apierr.RateLimited, "organization")
 	}
 	all.Leave(first)
-	placeOf(t, &all, httptest.NewRecorder(), reader(1, 0))
+	placeFor(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
 	// The rest is for newcomers, who get one each. While all keep the pace, one more waits. Of slow ones it gets an equal share, and no
 	// more. When all have one, an organization that has none gets one.
 	for ; len(all.Open) < filesAtOnce; org++ {
-		placeOf(t, &all, httptest.NewRecorder(), reader(org, 0))
+		placeFor(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
 	}
 	refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -65,15 +65,15 @@ func TestDownloadsAreCounted(t *testing.T) {
 		p.stall()
 	}
 	for n := range filesPerOrganization - 3 {
-		placeOf(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
+		placeFor(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
 	}
 	refused(reader(org, 9), apierr.Overloaded, "too many files")
 	all.Open = nil
 	for org := range filesAtOnce {
-		first = placeOf(t, &all, httptest.NewRecorder(), reader(org, 1))
+		first = placeFor(t, &all, httptest.NewRecorder(), reader(org, 1))
 		first.stall()
 	}
-	placeOf(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
+	placeFor(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
 	refused(reader(filesAtOnce, 2), apierr.Overloaded, "too many files")
 	if len(all.Open) != filesAtOnce || first.Cut || first.Extend(0) != nil || all.Open[0].Organization != "org_1" {
 		t.Errorf("%d downloads, the oldest of %s", len(all.Open), all.Open[0].Organization)
@@ -86,12 +86,12 @@ func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
 		for n := range perOrganization {
 			if len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare {
-				placeOf(t, all, httptest.NewRecorder(), reader(next, n))
+				placeFor(t, all, httptest.NewRecorder(), reader(next, n))
 			}
 		}
 	}
 	for ; len(all.Open) < all.AtOnce; next++ {
-		placeOf(t, all, httptest.NewRecorder(), reader(next, 0))
+		placeFor(t, all, httptest.NewRecorder(), reader(next, 0))
 	}
 	return next
 }
@@ -106,7 +106,7 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 		must(t, err)
 		newcomer := fill(t, &all, filesPerOrganization-1)
 		<-time.After(10 * time.Second)
-		p := placeOf(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
+		p := placeFor(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
 		if d := <-took; d != 10*time.Second || p.Cut {
 			t.Errorf("the oldest download was left after %s", d)
 		}
@@ -130,7 +130,7 @@ func TestSlotsAreKeptForNewcomers(t *testing.T) {
 			who := reader(n, 0)
 			who.Client = client(n)
 			_, err := all.Enter(who, http.NewResponseController(httptest.NewRecorder()))
-			code = apierr.CodeOf(err)
+			code = apierr.CodeFor(err)
 		}
 		if code != apierr.Overloaded && code != apierr.RateLimited || len(all.Open) > UploadsAtOnce-UploadsAtOnce/NewcomerShare {
 			t.Errorf("%s: %d uploads, and the last one got %q", name, len(all.Open), code)
@@ -138,7 +138,7 @@ func TestSlotsAreKeptForNewcomers(t *testing.T) {
 		for n := range UploadsAtOnce / NewcomerShare {
 			who := reader(1000+n, 0)
 			who.Client = "203.0." + strconv.Itoa(n) + ".1"
-			placeOf(t, all, httptest.NewRecorder(), who)
+			placeFor(t, all, httptest.NewRecorder(), who)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func TestTricklersGiveWay(t *testing.T) {
 				}
 				clients.Go(func() { p.send(ctx, pace) })
 			}
-			if _, err := all.Enter(reader(newcomer, 0), http.NewResponseController(httptest.NewRecorder())); apierr.CodeOf(err) != apierr.Overloaded {
+			if _, err := all.Enter(reader(newcomer, 0), http.NewResponseController(httptest.NewRecorder())); apierr.CodeFor(err) != apierr.Overloaded {
 				t.Errorf("before any pace is known: %v", err)
 			}
 			for n := range 10 {
@@ -193,7 +193,7 @@ func TestTricklersGiveWay(t *testing.T) {
 					t.Errorf("upload %d, which keeps the pace, was cut", n)
 				}
 			}
-			if err := slots[3].Extend(0); cut != 10 || !slots[3].Cut || !errors.Is(err, ErrCut) || apierr.CodeOf(err) != apierr.Overloaded {
+			if err := slots[3].Extend(0); cut != 10 || !slots[3].Cut || !errors.Is(err, ErrCut) || apierr.CodeFor(err) != apierr.Overloaded {
 				t.Errorf("%d were cut, the slowest with %v", cut, err)
 			}
 			stop()
@@ -219,7 +219,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := &Limiter{Policy: Documents}
-			p := placeOf(t, all, httptest.NewRecorder(), reader(0, 0))
+			p := placeFor(t, all, httptest.NewRecorder(), reader(0, 0))
 			var client sync.WaitGroup
 			client.Go(func() {
 				for range tc.pieces {
@@ -230,12 +230,12 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 				p.Wait()
 			})
 			for org := range tc.others {
-				placeOf(t, all, httptest.NewRecorder(), reader(1+org, 0))
+				placeFor(t, all, httptest.NewRecorder(), reader(1+org, 0))
 			}
 			<-time.After(30*time.Second + time.Millisecond)
 			full := len(all.Open) == UploadsAtOnce
 			_, err := all.Enter(reader(UploadsAtOnce, 0), http.NewResponseController(httptest.NewRecorder()))
-			if p.Cut != tc.cut || (err == nil) != (tc.cut || !full) || err != nil && apierr.CodeOf(err) != apierr.Overloaded {
+			if p.Cut != tc.cut || (err == nil) != (tc.cut || !full) || err != nil && apierr.CodeFor(err) != apierr.Overloaded {
 				t.Errorf("%s: cut %v, and the newcomer got %v", name, p.Cut, err)
 			}
 			client.Wait()
@@ -248,7 +248,7 @@ func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := &Limiter{Policy: Documents}
-		p := placeOf(t, all, httptest.NewRecorder(), reader(0, 0))
+		p := placeFor(t, all, httptest.NewRecorder(), reader(0, 0))
 		p.Wait()
 		p.moved(1)
 		<-time.After(time.Minute)
@@ -286,8 +286,8 @@ func reader(org, key int) Owner {
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// placeOf gives an owner a slot.
-func placeOf(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
+// placeFor gives an owner a slot.
+func placeFor(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))
 	must(t, err)

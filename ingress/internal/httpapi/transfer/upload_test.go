@@ -113,7 +113,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	began, looks := time.Now(), 0
 	in := &Upload{
 		Body: iotest.OneByteReader(bytes.NewReader(numbers(200 << 10))), Allowed: AnyBytes,
-		From: placeOf(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
+		From: placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
 		may: httpx.Permit{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), Org: "org_1", Next: began, Seen: began.Add(-time.Hour),
 			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
@@ -132,10 +132,10 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	}
 	in.may.Next = began
 	n, err := io.Copy(io.Discard, in)
-	if apierr.CodeOf(err) != apierr.Unauthenticated || n != 0 {
+	if apierr.CodeFor(err) != apierr.Unauthenticated || n != 0 {
 		t.Errorf("%d bytes more: %v", n, err)
 	}
-	if _, err := in.Read(first); apierr.CodeOf(err) != apierr.Unauthenticated {
+	if _, err := in.Read(first); apierr.CodeFor(err) != apierr.Unauthenticated {
 		t.Errorf("then %v", err)
 	}
 }
@@ -143,14 +143,14 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 // An upload that gave way to another's is told so.
 func TestUploadsThatGiveWay(t *testing.T) {
 	t.Parallel()
-	p := placeOf(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))
+	p := placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))
 	in := &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: p, Allowed: AnyBytes}
 	p.Cut = true
-	if _, err := io.ReadAll(in); apierr.CodeOf(err) != apierr.Overloaded {
+	if _, err := io.ReadAll(in); apierr.CodeFor(err) != apierr.Overloaded {
 		t.Errorf("%v", err)
 	}
-	in = &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: placeOf(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)), Allowed: AnyBytes}
-	if _, err := io.ReadAll(in); apierr.CodeOf(err) != apierr.InvalidRequest {
+	in = &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)), Allowed: AnyBytes}
+	if _, err := io.ReadAll(in); apierr.CodeFor(err) != apierr.InvalidRequest {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,7 +14,7 @@ func TestRunsOfOthersAreLeftAlone(t *testing.T) {
 	for what, err := range map[string]error{
 		"cancelling": runs.Cancel(t.Context(), "run_2"), "noting": runs.SaveHeard(t.Context(), "run_2", domain.Heard{Text: "x"}),
 	} {
-		if apierr.CodeOf(err) != apierr.NotFound {
+		if apierr.CodeFor(err) != apierr.NotFound {
 			t.Errorf("%s a run that is not the connection's: %v", what, err)
 		}
 	}

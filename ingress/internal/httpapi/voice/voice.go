@@ -94,7 +94,7 @@ func (h *Handler) realtime(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	asked, err := h.callOf(c)
+	asked, err := h.callFor(c)
 	if err == nil {
 		err = upgradable(c.Request)
 	}
@@ -144,8 +144,8 @@ func (h *Handler) voicePermit(c *gin.Context) *httpx.Permit {
 	return &may
 }
 
-// callOf reads and checks what a connection is asked for with, but for its being one.
-func (h *Handler) callOf(c *gin.Context) (voiceCall, error) {
+// callFor reads and checks what a connection is asked for with, but for its being one.
+func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	found := &httpx.Problems{}
 	checkProtocol(found, c.Request)
 	model, given := httpx.QueryValue(c, "model", found)
@@ -223,7 +223,7 @@ func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 
 // findVoice finds the agent or template that a call is for, if it is for talking with.
 func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error {
-	tools, err := h.toolsOf(ctx, org, k.model)
+	tools, err := h.toolsFor(ctx, org, k.model)
 	if err != nil {
 		return openaiapi.AsModelError(err)
 	}
@@ -234,7 +234,7 @@ func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error
 	return nil
 }
 
-func (h *Handler) toolsOf(ctx context.Context, org, model string) (domain.Tools, error) {
+func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
 		agent, err := h.AgentsDB.Agent(ctx, org, model)
 		if err == nil && !slices.Contains(agent.AllowedCallers, domain.CallerUser) {

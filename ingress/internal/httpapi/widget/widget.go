@@ -131,7 +131,7 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		return widgetSessionView{}, err
 	}
 	httpx.About(c, widget.AgentID, "", "")
-	visitorID, name, err := h.visitorOf(widget, &body)
+	visitorID, name, err := h.visitor(widget, &body)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
@@ -165,8 +165,8 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, st
 	return widget, origin, nil
 }
 
-// visitorOf tells who visits: whom the site has signed, whom the browser knows, or somebody new.
-func (h *Handler) visitorOf(widget *agentdb.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
+// visitor tells who visits: whom the site has signed, whom the browser knows, or somebody new.
+func (h *Handler) visitor(widget *agentdb.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
 	widgets := h.Auth.Widgets()
 	if body.signed != nil {
 		return widgets.Identify(widget, auth.Signed{ID: body.signed.ID, Signature: body.signed.Signature})

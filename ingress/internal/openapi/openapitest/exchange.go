@@ -190,7 +190,7 @@ func (c *Contract) problem(e Exchange) error {
 	if err := c.validJSON("#/components/schemas/Problem", e.Body); err != nil {
 		return err
 	}
-	code, status := codeOf(e.Body)
+	code, status := codeFor(e.Body)
 	if status != e.Status || c.statuses[code] != e.Status {
 		return fmt.Errorf("code %s with status %d in an answer %d", code, status, e.Status)
 	}

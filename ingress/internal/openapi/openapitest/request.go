@@ -9,8 +9,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// codeOf reads code and status of a problem.
-func codeOf(body []byte) (code string, status int) {
+// codeFor reads code and status of a problem.
+func codeFor(body []byte) (code string, status int) {
 	var p struct {
 		Code   string `json:"code"`
 		Status int    `json:"status"`

@@ -128,7 +128,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	entry := knownHook{until: time.Now().Add(hookRemembered)} // from before the read: a change after it may have been missed
 	found, err := l.read(ctx, id)
 	switch {
-	case apierr.CodeOf(err) == apierr.NotFound:
+	case apierr.CodeFor(err) == apierr.NotFound:
 	case err != nil:
 		return knownHook{}, err
 	default:

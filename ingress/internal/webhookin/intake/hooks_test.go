@@ -35,7 +35,7 @@ func TestInventedHooksDisturbNobody(t *testing.T) {
 	}
 	live("at first")
 	for n := range 3 * maxMissing {
-		if _, err := l.Get(t.Context(), strconv.Itoa(n)); apierr.CodeOf(err) != apierr.NotFound {
+		if _, err := l.Get(t.Context(), strconv.Itoa(n)); apierr.CodeFor(err) != apierr.NotFound {
 			t.Fatal(err)
 		}
 	}

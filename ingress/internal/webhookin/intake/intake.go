@@ -95,7 +95,7 @@ func (i *Intake) putOff(ctx context.Context, hook *Hook, d *queuedb.NewDelivery,
 	}
 	agent, err := i.Agents.Agent(ctx, hook.OrganizationID, hook.AgentID)
 	switch {
-	case apierr.CodeOf(err) == apierr.NotFound:
+	case apierr.CodeFor(err) == apierr.NotFound:
 		refuse(d, apierr.NotFound, queuedb.HookWithoutAgent)
 		d.Run = nil
 	case err != nil:
@@ -120,11 +120,11 @@ func costs(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 // it is not logged.
 func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.deliverOnce(ctx, d)
-	if apierr.CodeOf(err) != apierr.BudgetExceeded {
+	if apierr.CodeFor(err) != apierr.BudgetExceeded {
 		return accepted, err
 	}
 	over := d.Run != nil && d.Run.Hold > 0
-	refuse(&d, apierr.BudgetExceeded, detailOf(err))
+	refuse(&d, apierr.BudgetExceeded, detail(err))
 	d.Run, d.Collect = nil, nil
 	if over {
 		return i.unlogged(ctx, d)
@@ -135,7 +135,7 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 // unlogged gives the run of a delivery that was seen before. Of any other it says what it would have been.
 func (i *Intake) unlogged(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
-	if err != nil && apierr.CodeOf(err) != apierr.NotFound {
+	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
 		return queuedb.AcceptedDelivery{}, err
 	}
 	if seen.RunID != nil {
@@ -183,8 +183,8 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
 	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
-	case apierr.CodeOf(err) == apierr.BudgetExceeded:
-		refuse(&d, apierr.BudgetExceeded, detailOf(err))
+	case apierr.CodeFor(err) == apierr.BudgetExceeded:
+		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil
 	case err != nil:
 		return d, err
@@ -249,7 +249,7 @@ func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
 	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
 }
 
-func detailOf(err error) string {
+func detail(err error) string {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
 		return coded.Detail
 	}

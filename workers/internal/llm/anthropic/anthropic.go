@@ -67,7 +67,7 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 	if !remote.ModelName(name) {
 		return nil, llm.UnknownModel("anthropic/" + name)
 	}
-	size := sizeOf(name)
+	size := sizeFor(name)
 	if p.context > 0 {
 		size.context = p.context
 	}

@@ -18,7 +18,7 @@ const statusOverloaded = 529
 // fromStatus classifies an HTTP error answer by its status and what its body says.
 func fromStatus(status int, body []byte) *llm.Error {
 	kind, message := readDetail(body)
-	e := llm.NewError(kindOf(status, kind, message), fmt.Errorf("status %d from provider", status))
+	e := llm.NewError(kindFor(status, kind, message), fmt.Errorf("status %d from provider", status))
 	if e.Kind == llm.KindUnknownModel {
 		e.Message = "The model provider does not know this model."
 	}
@@ -32,11 +32,11 @@ func fromEvent(err error) *llm.Error {
 		return nil
 	}
 	kind, message := readDetail([]byte(event.RawJSON()))
-	return llm.NewError(kindOf(statusOf(kind), kind, message), errors.New("error event in stream"))
+	return llm.NewError(kindFor(statusFor(kind), kind, message), errors.New("error event in stream"))
 }
 
-// statusOf gives the status that an error inside a stream would have come with.
-func statusOf(kind string) int {
+// statusFor gives the status that an error inside a stream would have come with.
+func statusFor(kind string) int {
 	switch kind {
 	case "invalid_request_error":
 		return http.StatusBadRequest
@@ -61,7 +61,7 @@ func statusOf(kind string) int {
 	}
 }
 
-func kindOf(status int, kind, message string) llm.Kind {
+func kindFor(status int, kind, message string) llm.Kind {
 	switch {
 	case status == http.StatusPaymentRequired, status == http.StatusBadRequest && isQuota(message):
 		return llm.KindQuota

@@ -16,9 +16,9 @@ const usualOutput = 32_000
 // unknownOutput is the same for models of which nothing is known: the least of those in use.
 const unknownOutput = 8_192
 
-// sizeOf goes by the published sizes of model families, the longest prefix first; the turn loop shortens the prompt
+// sizeFor goes by the published sizes of model families, the longest prefix first; the turn loop shortens the prompt
 // if the server still finds it too long.
-func sizeOf(name string) size {
+func sizeFor(name string) size {
 	sizes := []struct {
 		prefix string
 		size

@@ -93,7 +93,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		}
 		emit(d)
 	})
-	outcome := outcomeOf(ctx, err)
+	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {
 		span.Fail(outcome)
@@ -104,8 +104,8 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, nil
 }
 
-// outcomeOf says in a word how a call went.
-func outcomeOf(ctx context.Context, err error) string {
+// outcomeFor says in a word how a call went.
+func outcomeFor(ctx context.Context, err error) string {
 	var failed *llm.Error
 	switch {
 	case err == nil:

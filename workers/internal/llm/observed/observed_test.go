@@ -56,8 +56,8 @@ func ask(t *testing.T, o *Observer, name string) sdk.ReadOnlySpan {
 	return recorder.Ended()[0]
 }
 
-// attributesOf writes a span's attributes as JSON.
-func attributesOf(t *testing.T, span sdk.ReadOnlySpan) string {
+// attributes writes a span's attributes as JSON.
+func attributes(t *testing.T, span sdk.ReadOnlySpan) string {
 	t.Helper()
 	values := map[string]any{}
 	for _, kv := range span.Attributes() {
@@ -80,11 +80,11 @@ func TestCallsAreCountedAndTraced(t *testing.T) {
 	span := ask(t, o, "good")
 	want := `{"gen_ai.operation.name":"chat","gen_ai.provider.name":"stub","gen_ai.request.max_tokens":9,"gen_ai.request.model":"good",` +
 		`"gen_ai.response.finish_reasons":["tool_call"],"gen_ai.response.model":"stub/good","gen_ai.usage.input_tokens":30,"gen_ai.usage.output_tokens":4}`
-	if got := attributesOf(t, span); span.Name() != "chat good" || got != want {
+	if got := attributes(t, span); span.Name() != "chat good" || got != want {
 		t.Errorf("%s: %s\nwant %s", span.Name(), got, want)
 	}
 	failed := ask(t, o, "broken")
-	if status := failed.Status(); status.Description != "rate_limited" || !strings.Contains(attributesOf(t, failed), `"error.type":"rate_limited"`) {
+	if status := failed.Status(); status.Description != "rate_limited" || !strings.Contains(attributes(t, failed), `"error.type":"rate_limited"`) {
 		t.Errorf("a failed call is traced as %v", failed)
 	}
 	for labels, n := range map[[2]string]float64{{"stub", "completed"}: 1, {"stub", "rate_limited"}: 1} {
@@ -107,7 +107,7 @@ func TestContentIsTracedOnRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := attributesOf(t, ask(t, o, "good"))
+	got := attributes(t, ask(t, o, "good"))
 	for _, want := range []string{"secret prompt", "secret question", "secret result", "secret answer", `\"tool_call_response\"`, `\"finish_reason\":\"tool_call\"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)

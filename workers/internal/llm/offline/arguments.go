@@ -54,7 +54,7 @@ func (s schema) plain() schema {
 	return s
 }
 
-func schemaOf(t llm.ToolSpec) schema {
+func schemaFor(t llm.ToolSpec) schema {
 	var s schema
 	if json.Unmarshal(t.Schema, &s) != nil {
 		return schema{} // a schema that is not understood asks for nothing
@@ -64,7 +64,7 @@ func schemaOf(t llm.ToolSpec) schema {
 
 // textProperty names the argument that takes the text: the usual one, or the first required text there is.
 func textProperty(t llm.ToolSpec, usual string) string {
-	s := schemaOf(t)
+	s := schemaFor(t)
 	if _, ok := s.Properties[usual]; ok {
 		return usual
 	}
@@ -79,7 +79,7 @@ func textProperty(t llm.ToolSpec, usual string) string {
 // arguments returns the arguments that a message gives a named tool, and the required ones that it does not give: those of a JSON
 // object in it, those that it says by name, and those that leave no choice. Nothing is guessed: a call may not be undone.
 func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
-	s := schemaOf(t)
+	s := schemaFor(t)
 	args, rest := jsonIn(passage)
 	for name, value := range labelledValues(rest, s) {
 		if _, given := args[name]; !given {
@@ -135,7 +135,7 @@ func fixed(s schema, depth int) (any, bool) {
 
 // lack says what a tool needs that the message does not give, and how to give it.
 func lack(t llm.ToolSpec, missing []string) string {
-	s := schemaOf(t)
+	s := schemaFor(t)
 	quoted := make([]string, len(missing))
 	for i, name := range missing {
 		quoted[i] = `"` + name + `"`

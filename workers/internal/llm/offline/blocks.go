@@ -13,7 +13,7 @@ import (
 var (
 	codeBlock = regexp.MustCompile("(?s)```([^\\s`]*)[^\n`]*\n(.*?)```")
 	// The marks of blocks that are run; what is not marked is tried.
-	inThisLanguage = setOf("python python3 py py3 ipython")
+	inThisLanguage = setFor("python python3 py py3 ipython")
 
 	saidFiles    = regexp.MustCompile(`(?i)(?:^|[\s,;({])["']?files?["']?\s*[:=]\s*(\[[^\]\n]*\]|[^\n]+)`)
 	betweenFiles = regexp.MustCompile(`\s*(?:,\s*and\s|,|;|\sand\s)\s*`)
@@ -58,7 +58,7 @@ func (b blocks) notRun() string {
 // filesFor gives the files that a message names outside of its code blocks for a tool that takes files: those that it says to be
 // files, and documents wherever it names one by its id.
 func filesFor(t llm.ToolSpec, message string) (files []string) {
-	if _, takes := schemaOf(t).Properties["files"]; !takes {
+	if _, takes := schemaFor(t).Properties["files"]; !takes {
 		return nil
 	}
 	message = codeBlock.ReplaceAllString(message, "\n")

@@ -58,6 +58,6 @@ func (a asked) saidBy(s domain.Citation) bool {
 	if strings.TrimSpace(s.CitedText) == "" {
 		return false
 	}
-	_, enough := a.wanted.in(s.Title+"\n"+s.CitedText, languageOf(s.CitedText))
+	_, enough := a.wanted.in(s.Title+"\n"+s.CitedText, languageFor(s.CitedText))
 	return enough
 }

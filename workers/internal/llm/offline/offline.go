@@ -242,12 +242,12 @@ func pairs(word string) []string {
 	return list
 }
 
-var stopWords = setOf(`a about all am an and any are as at be been but by can could did do does for from get give
+var stopWords = setFor(`a about all am an and any are as at be been but by can could did do does for from get give
  had has have he her his how i if in into is it its me my no not of on or our please s she should so some t tell
  than that the their them then there these they this to us was we were what when where which who whom why will
  with would you your`)
 
-func setOf(list string) map[string]bool {
+func setFor(list string) map[string]bool {
 	set := make(map[string]bool)
 	for f := range strings.FieldsSeq(list) {
 		set[f] = true

@@ -72,10 +72,10 @@ func (p prompt) searches(lacks bool) bool {
 var (
 	asks = regexp.MustCompile(`[?？؟]\s*$`)
 	// No topic begins like this: what tells to do something, or is said in passing.
-	noTopic = setOf(`yes no ok okay bye goodbye welcome sorry great good fine cool nice stop go start continue wait use run call send
+	noTopic = setFor(`yes no ok okay bye goodbye welcome sorry great good fine cool nice stop go start continue wait use run call send
  make create delete remove update write add set open close cancel refund book buy order pay show give remember help test hello hi hey
  thanks cheers let come read know never always check translate try say`)
-	inTopic = setOf(`a an at for in my of on our the to`)
+	inTopic = setFor(`a an at for in my of on our the to`)
 	// What a message says to the agent rather than to the search.
 	preamble = regexp.MustCompile(`(?i)^(?:please|(?:search|look|browse)(?:\s+(?:on|in))?\s+(?:the\s+)?(?:web|internet)(?:\s+(?:for|about))?|` +
 		`search\s+for|look\s+up|google)(?:[\s,:]+|$)`)
@@ -173,7 +173,7 @@ func codeCall(t llm.ToolSpec, code, message string) llm.ToolCall {
 // by name, or else by all words of a name, where a name whose words are all in another's that is named too does not count.
 func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken []string) {
 	var exact, loose []llm.ToolSpec
-	said := setOf(strings.Join(nameWords(message), " "))
+	said := setFor(strings.Join(nameWords(message), " "))
 	for _, t := range tools {
 		switch plain(t.Name) {
 		case toolKnowledge, toolWebSearch, toolCode:
@@ -192,7 +192,7 @@ func named(tools []llm.ToolSpec, message string) (found []llm.ToolSpec, spoken [
 	loose = slices.DeleteFunc(slices.Clone(loose), func(t llm.ToolSpec) bool {
 		return slices.ContainsFunc(loose, func(o llm.ToolSpec) bool {
 			words := nameWords(o.Name)
-			return len(words) > len(nameWords(t.Name)) && containsAll(setOf(strings.Join(words, " ")), nameWords(t.Name))
+			return len(words) > len(nameWords(t.Name)) && containsAll(setFor(strings.Join(words, " ")), nameWords(t.Name))
 		})
 	})
 	return loose, passages(loose, message, func(t llm.ToolSpec) []string { return ownWords(t, loose) })

@@ -43,7 +43,7 @@ func labelledValues(text string, s schema) map[string]any {
 			}
 		}
 		of := s.Properties[l.name].plain()
-		raw, n := valueOf(l.name, text[l.to:], limit-l.to, of)
+		raw, n := valueFor(l.name, text[l.to:], limit-l.to, of)
 		end = l.to + n
 		value, ok := convert(raw, of)
 		if before, given := values[l.name]; ok && given && !reflect.DeepEqual(before, value) {
@@ -74,8 +74,8 @@ func labels(text string, s schema) []label {
 	return found
 }
 
-// valueOf reads the value that a text begins with, up to the limit unless it is in quotes, and returns its length with them.
-func valueOf(name, text string, limit int, s schema) (value string, n int) {
+// valueFor reads the value that a text begins with, up to the limit unless it is in quotes, and returns its length with them.
+func valueFor(name, text string, limit int, s schema) (value string, n int) {
 	if inside, n := quoted(text); n > 0 && s.kind() != "array" {
 		return inside, n
 	}

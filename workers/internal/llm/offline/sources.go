@@ -34,7 +34,7 @@ func fromSources(results []llm.ToolResult, asked asked) string {
 				if asked = asked.ofDocuments(); !asked.saidBy(source) {
 					continue
 				}
-				asked.language = languageOf(source.CitedText)
+				asked.language = languageFor(source.CitedText)
 			}
 			s := state(source, asked)
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {

@@ -25,11 +25,11 @@ var (
 	asksMeasure = regexp.MustCompile(`(?i)\bhow\s+(?:many|much|often|soon|tall|high|long|old|far|big|large|deep|wide|heavy|fast)\b|` +
 		`\bwie\s*(?:viele?|hoch|lange?|oft|alt|weit|tief|schwer|breit)\b|\bcombien(?:\s+de\s+temps)?\b|\bcu[aá]nt[oa]s?(?:\s+tiempo)?\b|` +
 		`\bquant[oaie](?:\s+tempo)?\b|\bhoe\s*(?:veel|lang|hoog|vaak|oud|groot|ver)\b`)
-	idle = setOf(`say says said mean means meant name named called document documents describe explain list find search show know tell
+	idle = setFor(`say says said mean means meant name named called document documents describe explain list find search show know tell
 		according please happen happens kindly bitte heißt heisst`)
 	// Of scripts without spaces, the characters and pairs that ask or bind.
 	idleCharacters = `的是了在和有吗嗎呢什么麼多少几幾谁誰哪怎为為何候请請这這那个個吧啊我你他它们們会會`
-	idlePairs      = setOf(`무엇 엇입 입니 니까 습니 언제 얼마 어디 누구 인가 가요 나요`)
+	idlePairs      = setFor(`무엇 엇입 입니 니까 습니 언제 얼마 어디 누구 인가 가요 나요`)
 	idleEndings    = `의는은을를에`
 )
 
@@ -74,7 +74,7 @@ func isIdlePair(pair string) bool {
 // in counts the words that a text in a language has, and reports whether these are enough for it to say something of what was asked: of two
 // words both, of up to four all but one, of more three in five.
 func (w wanted) in(text, language string) (n int, enough bool) {
-	have := termsOf(text, language)
+	have := terms(text, language)
 	enough = true
 	for _, one := range w {
 		switch {
@@ -94,11 +94,11 @@ func (w wanted) in(text, language string) (n int, enough bool) {
 	return n, enough && n >= least
 }
 
-// languageOf tells in what language words of a text are inflected.
-func languageOf(text string) string { return cmp.Or(analysis.Detect(text), "en") }
+// languageFor tells in what language words of a text are inflected.
+func languageFor(text string) string { return cmp.Or(analysis.Detect(text), "en") }
 
-// termsOf gives the words of a text, as they are and without what its language inflects them by.
-func termsOf(text, language string) map[string]bool {
+// terms gives the words of a text, as they are and without what its language inflects them by.
+func terms(text, language string) map[string]bool {
 	have := map[string]bool{}
 	for _, language := range []string{"", language} {
 		for _, term := range analysis.Terms(language, text) {

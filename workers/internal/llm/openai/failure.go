@@ -19,7 +19,7 @@ func StatusError(status int, body []byte) *llm.Error { return fromStatus(status,
 // fromStatus classifies an HTTP error answer by its status and what its body says.
 func fromStatus(status int, body []byte) *llm.Error {
 	d := readDetail(body)
-	e := llm.NewError(kindOf(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
+	e := llm.NewError(kind(status, d.code(), d.Message), fmt.Errorf("status %d from provider", status))
 	if status == http.StatusNotFound {
 		e.Message = "The model provider does not know this model."
 	}
@@ -40,7 +40,7 @@ func fromEvent(err error) *llm.Error {
 			status = http.StatusBadRequest
 		}
 	}
-	return llm.NewError(kindOf(status, d.code(), d.Message), errors.New("error event in stream"))
+	return llm.NewError(kind(status, d.code(), d.Message), errors.New("error event in stream"))
 }
 
 // detail is a provider's description of an error.
@@ -70,7 +70,7 @@ func (d detail) word() string { return strings.Trim(string(d.Code), `"`) }
 // code gives code and type as one text to look for known words in.
 func (d detail) code() string { return d.word() + " " + d.Type }
 
-func kindOf(status int, code, message string) llm.Kind {
+func kind(status int, code, message string) llm.Kind {
 	switch {
 	case strings.Contains(code, "insufficient_quota"):
 		return llm.KindQuota

@@ -46,7 +46,7 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 }
 
 func failure(callCtx context.Context, ended Ended) *llm.Error {
-	if limit := limitOf(callCtx); limit != nil {
+	if limit := limitFor(callCtx); limit != nil {
 		e := llm.NewError(llm.KindTimeout, limit)
 		e.Answering = errors.Is(limit, errLong)
 		return e

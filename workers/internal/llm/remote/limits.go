@@ -104,8 +104,8 @@ func (w *Watch) overdue() error {
 // Finishing shortens the wait for what follows a complete answer.
 func (w *Watch) Finishing() { w.limits.IdleChunk = min(w.limits.IdleChunk, afterFinish) }
 
-// limitOf gives the limit that ended the request of a context, nil if none did.
-func limitOf(ctx context.Context) error {
+// limitFor gives the limit that ended the request of a context, nil if none did.
+func limitFor(ctx context.Context) error {
 	for _, limit := range []error{errConnect, errFirstToken, errIdle, errTotal, errLong} {
 		if errors.Is(context.Cause(ctx), limit) {
 			return limit

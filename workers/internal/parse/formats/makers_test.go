@@ -108,11 +108,11 @@ func (m maker) write(t *testing.T) []byte {
 // found is the share of the words of a text that are in another, each as often.
 func found(in, among string) float64 {
 	have := map[string]int{}
-	for _, w := range wordsOf(among) {
+	for _, w := range words(among) {
 		have[w]++
 	}
 	n := 0
-	all := wordsOf(in)
+	all := words(in)
 	for _, w := range all {
 		if have[w] > 0 {
 			have[w]--
@@ -122,8 +122,8 @@ func found(in, among string) float64 {
 	return float64(n) / float64(max(len(all), 1))
 }
 
-// wordsOf are the words of a text; what has no spaces is split into its characters.
-func wordsOf(s string) []string {
+// words are the words of a text; what has no spaces is split into its characters.
+func words(s string) []string {
 	var all []string
 	for _, w := range strings.FieldsFunc(parse.Clean(s), func(r rune) bool { return !unicode.In(r, unicode.L, unicode.M, unicode.N) }) {
 		if strings.ContainsFunc(w, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) }) {

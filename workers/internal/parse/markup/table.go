@@ -21,7 +21,7 @@ func (w *walk) table(n *html.Node) {
 	kind, level := w.kind, w.level
 	defer func() { w.kind, w.level = kind, level }()
 	w.kind, w.level = document.Paragraph, 0
-	rows := w.rowsOf(n)
+	rows := w.rowsFor(n)
 	if arranges(n, rows) {
 		w.children(n)
 		w.flush()
@@ -45,8 +45,8 @@ func (w *walk) table(n *html.Node) {
 	}
 }
 
-// rowsOf are the rows of a table, not those of tables in it.
-func (w *walk) rowsOf(n *html.Node) []*html.Node {
+// rowsFor are the rows of a table, not those of tables in it.
+func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	var rows []*html.Node
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type != html.ElementNode || invisible.Element(c, w.hidden) {
@@ -56,7 +56,7 @@ func (w *walk) rowsOf(n *html.Node) []*html.Node {
 		case "tr":
 			rows = append(rows, c)
 		case "thead", "tbody", "tfoot":
-			rows = append(rows, w.rowsOf(c)...)
+			rows = append(rows, w.rowsFor(c)...)
 		}
 	}
 	return rows
@@ -69,7 +69,7 @@ func arranges(n *html.Node, rows []*html.Node) bool {
 	}
 	widest := 0
 	for _, row := range rows {
-		widest = max(widest, len(cellsOf(row)))
+		widest = max(widest, len(cellsFor(row)))
 	}
 	if widest <= 1 {
 		return true
@@ -86,7 +86,7 @@ func arranges(n *html.Node, rows []*html.Node) bool {
 	return false
 }
 
-func cellsOf(row *html.Node) []*html.Node {
+func cellsFor(row *html.Node) []*html.Node {
 	var cells []*html.Node
 	for c := row.FirstChild; c != nil; c = c.NextSibling {
 		if c.Type == html.ElementNode && (c.Data == "td" || c.Data == "th") {
@@ -108,7 +108,7 @@ func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, 
 			texts = append(texts, "")
 		}
 	}
-	cells := cellsOf(n)
+	cells := cellsFor(n)
 	for _, c := range cells {
 		pass()
 		head = head && c.Data == "th"

@@ -29,7 +29,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if strings.EqualFold(info.Title, "PowerPoint Presentation") { // what PowerPoint calls all of them
 		info.Title = ""
 	}
-	slides, err := slidesOf(a, part)
+	slides, err := slidesFor(a, part)
 	if err != nil {
 		return info, err
 	}
@@ -60,8 +60,8 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
-// slidesOf are the slides' parts in the order in which they are shown.
-func slidesOf(a *pack.Archive, part string) ([]string, error) {
+// slidesFor are the slides' parts in the order in which they are shown.
+func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	rels, err := relations(a, part)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (p *page) leftToRight() bool {
 		return true
 	}
 	for _, r := range string(p.text) {
-		switch classOf(r) { //nolint:exhaustive // the others have no direction
+		switch class(r) { //nolint:exhaustive // the others have no direction
 		case bidi.L:
 			balance++
 		case bidi.R:
@@ -76,7 +76,7 @@ func hasRightToLeft(text []byte) bool {
 			continue
 		}
 		r, n := utf8.DecodeRune(text[i:])
-		if classOf(r) == bidi.R {
+		if class(r) == bidi.R {
 			return true
 		}
 		i += n
@@ -84,8 +84,8 @@ func hasRightToLeft(text []byte) bool {
 	return false
 }
 
-// classOf is L, R, EN for digits of any kind, or ON for all else.
-func classOf(r rune) bidi.Class {
+// class is L, R, EN for digits of any kind, or ON for all else.
+func class(r rune) bidi.Class {
 	properties, _ := bidi.LookupRune(r)
 	switch c := properties.Class(); c {
 	case bidi.L:
@@ -123,7 +123,7 @@ func reorder(seen []rune, leftToRight bool) string {
 
 // against reports what begins a run against the page's direction, along what ends it.
 func against(r rune, leftToRight bool) bool {
-	c := classOf(r)
+	c := class(r)
 	if leftToRight {
 		return c == bidi.R
 	}
@@ -131,7 +131,7 @@ func against(r rune, leftToRight bool) bool {
 }
 
 func along(r rune, leftToRight bool) bool {
-	c := classOf(r)
+	c := class(r)
 	if leftToRight {
 		return c == bidi.L || c == bidi.EN
 	}
@@ -150,7 +150,7 @@ func marksBehind(text []rune) []rune {
 		for i < len(text) && unicode.Is(unicode.Mn, text[i]) {
 			i++
 		}
-		if i > marks && i < len(text) && classOf(text[i]) == bidi.R {
+		if i > marks && i < len(text) && class(text[i]) == bidi.R {
 			letter := text[i]
 			copy(text[marks+1:], text[marks:i])
 			text[marks] = letter

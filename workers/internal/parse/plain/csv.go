@@ -34,13 +34,13 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 		delimiter, text = l[4], rest
 	}
 	if delimiter == 0 || delimiter == '\t' && !strings.Contains(text, "\t") {
-		delimiter = delimiterOf(text)
+		delimiter = delimiterFor(text)
 	}
-	return rowsOf(ctx, records{text: text, delimiter: delimiter}, out)
+	return rowsFor(ctx, records{text: text, delimiter: delimiter}, out)
 }
 
-// rowsOf tells the rows: titles above the table, what names its columns, and what is in it.
-func rowsOf(ctx context.Context, rows records, out *parse.Writer) error {
+// rowsFor tells the rows: titles above the table, what names its columns, and what is in it.
+func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 	widest := usual(rows)
 	first := true
 	for n := 0; rows.more(); n++ {
@@ -137,8 +137,8 @@ func quoted(s string, delimiter byte) (cell, after string, ok bool) {
 	return "", "", false
 }
 
-// delimiterOf is what parts the first rows most evenly.
-func delimiterOf(text string) byte {
+// delimiterFor is what parts the first rows most evenly.
+func delimiterFor(text string) byte {
 	best, limit := byte(','), 0
 	for _, d := range []byte(",;\t|") {
 		rows := records{text: text[:min(len(text), 256<<10)], delimiter: d}

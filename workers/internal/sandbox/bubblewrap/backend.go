@@ -68,9 +68,9 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices := devicesOf(groups == nil)
+	devices := devicesFor(groups == nil)
 	b := &Backend{
-		view: viewOf(python, devices), filter: filter, groups: groups,
+		view: viewFor(python, devices), filter: filter, groups: groups,
 		owners: newOwners(), boxes: map[*box]bool{},
 	}
 	if err := b.owners.checkDevices(devices); err != nil {

@@ -15,8 +15,8 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// ownerOf is the user that a file belongs to.
-func ownerOf(path string) (int, error) {
+// ownerFor is the user that a file belongs to.
+func ownerFor(path string) (int, error) {
 	var stat unix.Stat_t
 	err := unix.Stat(path, &stat)
 	return int(stat.Uid), err
@@ -96,7 +96,7 @@ func memoryFile(name string, content []byte) (*os.File, error) {
 // must be a file system in memory, of the sandbox's user, that has the size it was given. A sandbox that is being made shows the
 // host's folders still; these are not that.
 func openFolders(bwrap, owner int, size int64) []*os.File {
-	root, err := os.OpenFile(filepath.Join("/proc", strconv.Itoa(commandOf(bwrap)), "root"), unix.O_PATH|unix.O_DIRECTORY, 0)
+	root, err := os.OpenFile(filepath.Join("/proc", strconv.Itoa(commandFor(bwrap)), "root"), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil
 	}
@@ -118,8 +118,8 @@ func openFolders(bwrap, owner int, size int64) []*os.File {
 	return opened
 }
 
-// commandOf is bwrap's only child; 0, which is no process, when there is none.
-func commandOf(bwrap int) int {
+// commandFor is bwrap's only child; 0, which is no process, when there is none.
+func commandFor(bwrap int) int {
 	id := strconv.Itoa(bwrap)
 	children, err := os.ReadFile(filepath.Join("/proc", id, "task", id, "children"))
 	if err != nil {
@@ -136,7 +136,7 @@ const lowPriority = 10
 // giveWay lowers the priority of the sandbox that bwrap, this process, has made: of the session that its command leads. Where the kernel
 // shares processors by session (autogroup), what counts is the session's. Both may be forbidden, and then it keeps its priority.
 func giveWay(bwrap int) {
-	command := commandOf(bwrap)
+	command := commandFor(bwrap)
 	if command == 0 {
 		return
 	}

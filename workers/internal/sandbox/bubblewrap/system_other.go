@@ -12,7 +12,7 @@ import (
 
 var errLinux = errors.New("bubblewrap is Linux's")
 
-func ownerOf(string) (int, error) { return 0, errLinux }
+func ownerFor(string) (int, error) { return 0, errLinux }
 
 func isolation(int) *syscall.SysProcAttr { return nil }
 

@@ -12,8 +12,8 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// viewOf lists bwrap's arguments for what all sandboxes show.
-func viewOf(python string, devices []string) []string {
+// viewFor lists bwrap's arguments for what all sandboxes show.
+func viewFor(python string, devices []string) []string {
 	var args []string
 	for _, path := range slices.Concat(host.Folders(python), host.Files) {
 		if _, err := os.Stat(path); err == nil {
@@ -33,9 +33,9 @@ func viewOf(python string, devices []string) []string {
 	return args
 }
 
-// devicesOf are bound as they are: a device on a read-only mount of bwrap's cannot be opened. Where memory is watched, /dev/zero is
+// devicesFor are bound as they are: a device on a read-only mount of bwrap's cannot be opened. Where memory is watched, /dev/zero is
 // not among them: what is written to a shared map of it stays when the process has let go of the pages, and is counted nowhere then.
-func devicesOf(watched bool) []string {
+func devicesFor(watched bool) []string {
 	devices := []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 	if !watched {
 		devices = append(devices, "/dev/zero")
@@ -46,7 +46,7 @@ func devicesOf(watched bool) []string {
 // checkDevices refuses devices that a sandbox's user owns: for him they would be the host's to change.
 func (o *owners) checkDevices(paths []string) error {
 	for _, path := range paths {
-		uid, err := ownerOf(path)
+		uid, err := ownerFor(path)
 		if err != nil {
 			return fmt.Errorf("looking at a device: %w", err)
 		}

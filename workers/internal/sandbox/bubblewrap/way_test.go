@@ -34,7 +34,7 @@ func TestLongProgramsGiveWay(t *testing.T) {
 			}
 		}
 		own, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
-		its, err := unix.Getpriority(unix.PRIO_PROCESS, commandOf(x.cmd.Process.Pid))
+		its, err := unix.Getpriority(unix.PRIO_PROCESS, commandFor(x.cmd.Process.Pid))
 		if err != nil || givesWay && its != 20-lowPriority || !givesWay && its != own { // as the kernel gives it, lest it be an error
 			t.Errorf("gives way %t: %d, and this process %d: %v", givesWay, its, own, err)
 		}

@@ -19,8 +19,8 @@ const (
 	spareProcesses = 8
 )
 
-// memoryOf is the limit of all memory: files in a sandbox are memory as well.
-func memoryOf(l sandbox.Limits) int64 { return l.Memory + l.Files + spareMemory }
+// memory is the limit of all memory: files in a sandbox are memory as well.
+func memory(l sandbox.Limits) int64 { return l.Memory + l.Files + spareMemory }
 
 // part is what a Root has in one hierarchy. Version 1 has a hierarchy for each controller or some of them, version 2 one for all.
 type part struct {

@@ -51,7 +51,7 @@ const cpuShares = 256
 func limitV1(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
 	if slices.Contains(controllers, "memory") && l.Memory > 0 {
-		limit := strconv.FormatInt(memoryOf(l), 10)
+		limit := strconv.FormatInt(memory(l), 10)
 		all = append(all,
 			write(dir, "memory.limit_in_bytes", limit),
 			writeIfThere(dir, "memory.memsw.limit_in_bytes", limit), // memory and swap together: no swap

@@ -142,7 +142,7 @@ func direct(base string) (pids []int, err error) {
 func ours(base string, pids []int) error {
 	for _, pid := range pids {
 		for parent := pid; parent != os.Getpid(); {
-			if parent = parentOf(parent); parent <= 0 {
+			if parent = parentFor(parent); parent <= 0 {
 				return fmt.Errorf("process %d%s lives in %s as well: Parley needs a cgroup of its own, as a service with Delegate=yes "+
 					"(systemd-run --user --scope -p Delegate=yes …) or a container has", pid, named(pid), base)
 			}
@@ -151,8 +151,8 @@ func ours(base string, pids []int) error {
 	return nil
 }
 
-// parentOf gives a process's parent, 0 when there is none or it is gone.
-func parentOf(pid int) int {
+// parentFor gives a process's parent, 0 when there is none or it is gone.
+func parentFor(pid int) int {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0
@@ -184,7 +184,7 @@ const cpuWeight = 100
 func limitV2(dir string, controllers []string, l sandbox.Limits) error {
 	var all []error
 	if l.Memory > 0 {
-		all = append(all, write(dir, "memory.max", strconv.FormatInt(memoryOf(l), 10)), writeIfThere(dir, "memory.swap.max", "0"))
+		all = append(all, write(dir, "memory.max", strconv.FormatInt(memory(l), 10)), writeIfThere(dir, "memory.swap.max", "0"))
 	}
 	if l.Processes > 0 {
 		all = append(all, write(dir, "pids.max", strconv.Itoa(l.Processes+spareProcesses)))

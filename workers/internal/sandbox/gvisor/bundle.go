@@ -45,7 +45,7 @@ func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range slices.Concat(fromHost(), host.MadeUp, c.Data, placesOf(c.Shown)) {
+	for _, d := range slices.Concat(fromHost(), host.MadeUp, c.Data, places(c.Shown)) {
 		if err := put(root, d, mounts); err != nil {
 			return err
 		}
@@ -109,8 +109,8 @@ func fromHost() (list []sandbox.Data) {
 	return list
 }
 
-// placesOf are the empty files that shown ones are mounted on.
-func placesOf(shown []sandbox.Shown) (list []sandbox.Data) {
+// places are the empty files that shown ones are mounted on.
+func places(shown []sandbox.Shown) (list []sandbox.Data) {
 	for _, file := range shown {
 		list = append(list, sandbox.Data{Path: file.Path})
 	}

@@ -22,7 +22,7 @@ func findFirst(unshare int, tree proctree.Tree) *os.Process {
 	tick := time.NewTicker(findPoll)
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < findTime; <-tick.C {
-		child := childOf(unshare, tree)
+		child := childFor(unshare, tree)
 		if child == 0 {
 			if pids, err := tree.Pids(); err == nil && len(pids) == 0 {
 				return nil // it has ended
@@ -33,7 +33,7 @@ func findFirst(unshare int, tree proctree.Tree) *os.Process {
 		if err != nil {
 			continue // gone
 		}
-		if childOf(unshare, tree) == child { // still, so the hold is on it
+		if childFor(unshare, tree) == child { // still, so the hold is on it
 			return held
 		}
 		_ = held.Release() // of another's
@@ -41,8 +41,8 @@ func findFirst(unshare int, tree proctree.Tree) *os.Process {
 	return nil
 }
 
-// childOf is the number of unshare's only child; 0 is that there is none.
-func childOf(unshare int, tree proctree.Tree) int {
+// childFor is the number of unshare's only child; 0 is that there is none.
+func childFor(unshare int, tree proctree.Tree) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", unshare, unshare))
 	if err == nil {
 		child, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 when there is none

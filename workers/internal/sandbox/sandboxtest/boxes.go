@@ -200,7 +200,7 @@ sys.stdin.read()`)
 	if err != nil {
 		t.Fatalf("reading the program's status: %v", err)
 	}
-	fields := statusOf(string(text))
+	fields := statusFor(string(text))
 	want := map[string]string{"Seccomp": "2", "NoNewPrivs": "1"}
 	for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
 		want[set] = "0000000000000000"
@@ -250,7 +250,7 @@ func (s *suite) endOfCommand(t *testing.T) {
 		t.Errorf("reading to the end: %v", err)
 	}
 	ended(t, box)
-	s.nothingOf(t, mark)
+	s.nothingFor(t, mark)
 }
 
 func (s *suite) killEndsAll(t *testing.T) {
@@ -268,7 +268,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 		default:
 			t.Error("after Kill the sandbox has not ended")
 		}
-		s.nothingOf(t, mark)
+		s.nothingFor(t, mark)
 		box.Kill()
 		if _, err := io.ReadAll(output); err != nil {
 			t.Errorf("reading to the end: %v", err)
@@ -276,8 +276,8 @@ func (s *suite) killEndsAll(t *testing.T) {
 	}
 }
 
-// nothingOf fails the test when a program's processes live on.
-func (s *suite) nothingOf(t *testing.T, mark string) {
+// nothingFor fails the test when a program's processes live on.
+func (s *suite) nothingFor(t *testing.T, mark string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return marked(mark) }); left != nil {
 		t.Errorf("%s after the end live: %v", goneWithin, left)

@@ -102,7 +102,7 @@ func askValue(r *rand.Rand) question {
 // same.
 func generateHostile(seed uint64, n int, tree string, h *host) []excess {
 	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // G404: is to be repeated
-	aims := aimsOf(tree, h)
+	aims := aimsFor(tree, h)
 	made := make([]excess, n)
 	for i := range made {
 		aim := aims[i%len(aims)]
@@ -136,8 +136,8 @@ func ways() []string {
 	}
 }
 
-// aimsOf are what hostile programs want; one in three may take all of its time on processors, and as many all of its time.
-func aimsOf(tree string, h *host) []excess {
+// aimsFor are what hostile programs want; one in three may take all of its time on processors, and as many all of its time.
+func aimsFor(tree string, h *host) []excess {
 	return []excess{
 		{name: "fork bomb", code: "bomb(patient=False)"},
 		{name: "patient fork bomb", code: "bomb(patient=True)"},

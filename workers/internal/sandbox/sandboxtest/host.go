@@ -256,7 +256,7 @@ func privileged() error {
 	if err != nil {
 		return fmt.Errorf("reading this process's status: %w", err)
 	}
-	fields := statusOf(string(status))
+	fields := statusFor(string(status))
 	held, err := strconv.ParseUint(fields["CapEff"], 16, 64)
 	const needed = 1<<unix.CAP_SYS_ADMIN | 1<<unix.CAP_SYS_PTRACE | 1<<unix.CAP_SYS_BOOT | 1<<unix.CAP_SYS_MODULE |
 		1<<unix.CAP_SYS_RAWIO | 1<<unix.CAP_SYS_TIME | 1<<unix.CAP_NET_RAW | 1<<unix.CAP_MKNOD

@@ -23,9 +23,9 @@ func tight() sandbox.Limits {
 	}
 }
 
-// limitsOf are those that a program meets. What must run into another limit than that of its wall time has enough of it, however
+// limitsFor are those that a program meets. What must run into another limit than that of its wall time has enough of it, however
 // little of the processors a busy machine gives.
-func limitsOf(e excess) sandbox.Limits {
+func limitsFor(e excess) sandbox.Limits {
 	l := tight()
 	if !slices.Contains(e.limit, wall) {
 		l.Wall = 40 * time.Second
@@ -72,7 +72,7 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 	honest := s.python(t, roomy())
 	hostile := map[time.Duration]*python.Interpreter{}
 	for _, e := range []excess{{limit: either(wall)}, {limit: either(cpu)}} {
-		hostile[limitsOf(e).Wall] = s.python(t, limitsOf(e))
+		hostile[limitsFor(e).Wall] = s.python(t, limitsFor(e))
 	}
 	if s.brief {
 		n := len(cases)
@@ -83,7 +83,7 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 	answers := make(chan error, 1)
 	go func() { answers <- s.neighbour(t.Context(), honest, stop) }()
 	all := make([]ran, len(cases))
-	each(atOnce, len(cases), func(i int) { all[i] = s.exceed(t.Context(), hostile[limitsOf(cases[i]).Wall], cases[i]) })
+	each(atOnce, len(cases), func(i int) { all[i] = s.exceed(t.Context(), hostile[limitsFor(cases[i]).Wall], cases[i]) })
 	close(stop)
 	if err := <-answers; err != nil {
 		t.Errorf("a neighbour was harmed: %v", err)
@@ -143,7 +143,7 @@ func (s *suite) exceed(ctx context.Context, in *python.Interpreter, e excess) ra
 
 func (s *suite) verify(t *testing.T, e excess, r ran) {
 	t.Helper()
-	l, o := limitsOf(e), r.outcome
+	l, o := limitsFor(e), r.outcome
 	t.Log(r)
 	if maximum := l.Wall + s.grace(); r.took > maximum {
 		t.Errorf("took %s, and may take %s", r.took, maximum)

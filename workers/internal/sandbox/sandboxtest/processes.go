@@ -42,7 +42,7 @@ func processes() []process {
 			continue // it has ended
 		}
 		line, _ := os.ReadFile(filepath.Join(folder, "cmdline"))
-		fields := statusOf(string(status))
+		fields := statusFor(string(status))
 		pid, _ := strconv.Atoi(fields["Pid"])
 		parent, _ := strconv.Atoi(fields["PPid"])
 		state, _, _ := strings.Cut(fields["State"], " ")
@@ -53,8 +53,8 @@ func processes() []process {
 	return found
 }
 
-// statusOf reads /proc/<pid>/status.
-func statusOf(text string) map[string]string {
+// statusFor reads /proc/<pid>/status.
+func statusFor(text string) map[string]string {
 	fields := map[string]string{}
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for lines.Scan() {

@@ -25,7 +25,7 @@ const seedVariable = "PARLEY_STORM_SEED"
 // storm runs hostile programs and honest ones at the same time, with small limits. Honest ones have more time: they
 // wait for a core.
 func (s *suite) storm(t *testing.T) {
-	seed := seedOf(t)
+	seed := seedFor(t)
 	n, hostileAtOnce, honestAtOnce := 100, 100, 100
 	if s.brief {
 		n, hostileAtOnce, honestAtOnce = 8, 4, 1
@@ -81,7 +81,7 @@ func (s *suite) storm(t *testing.T) {
 	}
 }
 
-func seedOf(t *testing.T) uint64 {
+func seedFor(t *testing.T) uint64 {
 	t.Helper()
 	given := os.Getenv(seedVariable)
 	if given == "" {

@@ -210,7 +210,7 @@ func install(watched bool) error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&p)), 0, 0)
 }
 
-func callsOf(watched bool) []call {
+func callsFor(watched bool) []call {
 	if watched {
 		return watchedCalls
 	}
@@ -219,7 +219,7 @@ func callsOf(watched bool) []call {
 
 func makeCalls() {
 	watched := os.Getenv(envCalls) == "watched"
-	calls := callsOf(watched)
+	calls := callsFor(watched)
 	answers := make([]answer, len(calls))
 	for i, c := range calls {
 		answers[i].Without = c.make()
@@ -248,10 +248,10 @@ func TestTheKernelAnswersAsTheListSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			var answers []answer
-			if err := json.Unmarshal(said, &answers); err != nil || len(answers) != len(callsOf(watched)) {
+			if err := json.Unmarshal(said, &answers); err != nil || len(answers) != len(callsFor(watched)) {
 				t.Fatalf("%d answers, %v", len(answers), err)
 			}
-			for i, c := range callsOf(watched) {
+			for i, c := range callsFor(watched) {
 				c.verify(t, answers[i])
 			}
 		})

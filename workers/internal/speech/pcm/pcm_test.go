@@ -23,7 +23,7 @@ func tone(hz float64, rate, samples int) []byte {
 	return b
 }
 
-func samplesOf(b []byte) []float64 {
+func samplesFor(b []byte) []float64 {
 	out := make([]float64, len(b)/2)
 	for n := range out {
 		out[n] = float64(int16(binary.LittleEndian.Uint16(b[2*n:])))
@@ -57,8 +57,8 @@ func TestTonesThatFitStayAsTheyAre(t *testing.T) {
 			hz := math.Round(part * float64(min(c.from, c.to)) / 2)
 			t.Run(fmt.Sprintf("%d to %d at %.0f Hz", c.from, c.to, hz), func(t *testing.T) {
 				t.Parallel()
-				got := samplesOf(resampled(t, tone(hz, c.from, c.from), c.from, c.to))
-				want := samplesOf(tone(hz, c.to, c.to))
+				got := samplesFor(resampled(t, tone(hz, c.from, c.from), c.from, c.to))
+				want := samplesFor(tone(hz, c.to, c.to))
 				if len(got) != len(want) {
 					t.Fatalf("%d samples became %d, want %d", c.from, len(got), len(want))
 				}
@@ -87,7 +87,7 @@ func TestTonesThatDoNotFitAreGone(t *testing.T) {
 		{48_000, 16_000, 23_000},
 		{44_100, 8_000, 6_000},
 	} {
-		if got := level(samplesOf(resampled(t, tone(c.hz, c.from, c.from), c.from, c.to))); got > -70 {
+		if got := level(samplesFor(resampled(t, tone(c.hz, c.from, c.from), c.from, c.to))); got > -70 {
 			t.Errorf("%.0f Hz from %d to %d left %.1f dB", c.hz, c.from, c.to, got)
 		}
 	}
@@ -97,7 +97,7 @@ func TestTonesThatDoNotFitAreGone(t *testing.T) {
 func TestNoMirrorImageIsHeard(t *testing.T) {
 	t.Parallel()
 	const hz = 7_000
-	got := samplesOf(resampled(t, tone(hz, 22_050, 22_050), 22_050, 24_000))
+	got := samplesFor(resampled(t, tone(hz, 22_050, 22_050), 22_050, 24_000))
 	spoken, mirror := amplitude(got, hz, 24_000), amplitude(got, 24_000-(22_050-hz), 24_000)
 	if db := 20 * math.Log10(mirror/spoken); db > -70 {
 		t.Errorf("the mirror image is %.1f dB", db)
@@ -162,7 +162,7 @@ func TestTheLoudestSoundIsNotTurnedRound(t *testing.T) {
 		}
 		square = binary.LittleEndian.AppendUint16(square, uint16(v))
 	}
-	got, flips := samplesOf(resampled(t, square, 16_000, 24_000)), 0
+	got, flips := samplesFor(resampled(t, square, 16_000, 24_000)), 0
 	for n := 1; n < len(got); n++ {
 		if got[n]*got[n-1] < 0 {
 			flips++

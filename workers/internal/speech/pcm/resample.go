@@ -29,7 +29,7 @@ type filter struct {
 
 var filters sync.Map // [2]int{from, to} → *filter
 
-func filterOf(from, to int) (*filter, error) {
+func filterFor(from, to int) (*filter, error) {
 	if !slices.Contains(rates, from) || !slices.Contains(rates, to) {
 		return nil, fmt.Errorf("resampling from %d to %d Hz: not a usual rate", from, to)
 	}
@@ -102,7 +102,7 @@ type Resampler struct {
 
 // NewResampler makes a Resampler; it fails on rates that sound does not usually have.
 func NewResampler(from, to int) (*Resampler, error) {
-	f, err := filterOf(from, to)
+	f, err := filterFor(from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (p *Places) Take(ctx context.Context, turn Turn) (release func(), err error
 func (p *Places) enter(w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.lineOf(w.turn.Organization)
+	at := p.lineFor(w.turn.Organization)
 	own := 0
 	if at >= 0 {
 		own = len(p.turns[at].waiting)
@@ -99,7 +99,7 @@ func refused(waiting int) error {
 	}
 }
 
-func (p *Places) lineOf(organization string) int {
+func (p *Places) lineFor(organization string) int {
 	return slices.IndexFunc(p.turns, func(l *line) bool { return l.organization == organization })
 }
 
@@ -152,7 +152,7 @@ func (p *Places) release(turn Turn) {
 func (p *Places) leave(w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.lineOf(w.turn.Organization)
+	at := p.lineFor(w.turn.Organization)
 	if at < 0 {
 		return false
 	}

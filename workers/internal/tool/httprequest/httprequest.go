@@ -44,7 +44,7 @@ func (b *Backend) Kind() string { return contract.ToolHTTPRequest }
 // Call sends the request of an endpoint and gives its answer. An answer of any status is a result, but for those by which
 // a gateway says that it lost the server: behind a side effect, nobody knows then whether it happened.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
-	e, found := endpointOf(req.Config.Tools.HTTPRequest, req.Call.Name)
+	e, found := endpointFor(req.Config.Tools.HTTPRequest, req.Call.Name)
 	if !found {
 		return tool.Result{}, &tool.Error{Message: "The agent has no endpoint of this name.", NotSent: true}
 	}
@@ -75,8 +75,8 @@ func lostServer(status int) bool {
 	return status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 }
 
-// endpointOf finds an endpoint by the name of its tool.
-func endpointOf(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {
+// endpointFor finds an endpoint by the name of its tool.
+func endpointFor(t *domain.HTTPRequestTool, name string) (domain.Endpoint, bool) {
 	if t == nil || !t.Enabled {
 		return domain.Endpoint{}, false
 	}

@@ -84,7 +84,7 @@ func (a *answer) showJSON(ctx context.Context, v any, hide *redact.Redactor) {
 
 // show puts a body in that is a text; clean takes the secrets out.
 func (a *answer) show(contentType string, body []byte, clean func(string) string) {
-	kind := kindOf(contentType)
+	kind := kindFor(contentType)
 	switch {
 	case len(body) == 0:
 	case isJSON(kind), isText(kind, body):
@@ -97,7 +97,7 @@ func (a *answer) show(contentType string, body []byte, clean func(string) string
 
 // readJSON reads a body that is one value of JSON.
 func readJSON(contentType string, body []byte) (any, bool) {
-	if !isJSON(kindOf(contentType)) {
+	if !isJSON(kindFor(contentType)) {
 		return nil, false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
@@ -110,7 +110,7 @@ func readJSON(contentType string, body []byte) (any, bool) {
 	return v, errors.Is(err, io.EOF)
 }
 
-func kindOf(contentType string) string {
+func kindFor(contentType string) string {
 	kind, _, _ := mime.ParseMediaType(contentType)
 	return strings.ToLower(kind)
 }

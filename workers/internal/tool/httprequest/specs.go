@@ -22,7 +22,7 @@ func Specs(t domain.HTTPRequestTool) []tool.Spec {
 		if err != nil {
 			continue // saved by a release that checked less: calling it could only fail
 		}
-		schema, err := json.Marshal(schemaOf(e, template))
+		schema, err := json.Marshal(schemaFor(e, template))
 		if err != nil {
 			continue
 		}
@@ -42,9 +42,9 @@ func describe(e domain.Endpoint) string {
 	return "Calls " + e.Method + " " + address + "."
 }
 
-// schemaOf gives the JSON Schema of an endpoint's arguments: its own, in which no variable of the address is missing,
+// schemaFor gives the JSON Schema of an endpoint's arguments: its own, in which no variable of the address is missing,
 // or one made from the address.
-func schemaOf(e domain.Endpoint, template *endpoint.Template) map[string]any {
+func schemaFor(e domain.Endpoint, template *endpoint.Template) map[string]any {
 	path, query := template.Variables()
 	own, given := e.InputSchema.(map[string]any)
 	if !given {

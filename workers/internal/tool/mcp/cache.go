@@ -123,8 +123,8 @@ func (c *cache) shrink(now time.Time) {
 			continue
 		}
 		s := shares[l.org]
-		shares[l.org] = share{s.lists + 1, s.size + sizeOf(l)}
-		all = share{all.lists + 1, all.size + sizeOf(l)}
+		shares[l.org] = share{s.lists + 1, s.size + sizeFor(l)}
+		all = share{all.lists + 1, all.size + sizeFor(l)}
 	}
 	drop := func(org string) {
 		size := c.dropOldest(org)
@@ -165,11 +165,11 @@ func (c *cache) dropOldest(org string) int {
 		return 0
 	}
 	delete(c.lists, at)
-	return sizeOf(oldest)
+	return sizeFor(oldest)
 }
 
-// sizeOf a listing on its way is not known yet.
-func sizeOf(l *listing) int {
+// sizeFor a listing on its way is not known yet.
+func sizeFor(l *listing) int {
 	select {
 	case <-l.done:
 		return l.size

@@ -21,8 +21,8 @@ func Wire(origin string, headers map[string]string, through http.RoundTripper) h
 	return &wire{over: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
 }
 
-// KeptOf is how many lists of an organization are kept.
-func (b *Backend) KeptOf(org string) int {
+// KeptFor is how many lists of an organization are kept.
+func (b *Backend) KeptFor(org string) int {
 	b.lists.mu.Lock()
 	defer b.lists.mu.Unlock()
 	n := 0

@@ -42,7 +42,7 @@ type remote struct {
 
 // List gives the tools of all servers that answer, in the servers' order.
 func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, error) {
-	servers := serversOf(req)
+	servers := serversFor(req)
 	lists, errs := make([]*listing, len(servers)), make([]error, len(servers))
 	var wait sync.WaitGroup
 	for i, server := range servers {
@@ -106,7 +106,7 @@ func sideEffect(server domain.MCPServer) domain.SideEffect {
 	return server.SideEffect
 }
 
-func serversOf(req tool.Request) []domain.MCPServer {
+func serversFor(req tool.Request) []domain.MCPServer {
 	if t := req.Config.Tools.MCP; t != nil && t.Enabled {
 		return t.Servers
 	}
@@ -115,13 +115,13 @@ func serversOf(req tool.Request) []domain.MCPServer {
 
 // tools gives a server's list, out of the cache when it can.
 func (b *Backend) tools(ctx context.Context, req tool.Request, server domain.MCPServer) (*listing, error) {
-	return b.lists.get(ctx, req.OrganizationID, keyOf(req, server), func(ctx context.Context, into *listing) error {
+	return b.lists.get(ctx, req.OrganizationID, keyFor(req, server), func(ctx context.Context, into *listing) error {
 		return b.ask(ctx, req, server, into)
 	})
 }
 
-// keyOf names a list. Sealed values stand for what they hold: they are different for others and after each change.
-func keyOf(req tool.Request, server domain.MCPServer) key {
+// keyFor names a list. Sealed values stand for what they hold: they are different for others and after each change.
+func keyFor(req tool.Request, server domain.MCPServer) key {
 	parts := []string{req.OrganizationID, req.TargetID, server.Name, server.URL}
 	for _, name := range slices.Sorted(maps.Keys(server.Headers)) {
 		parts = append(parts, name, server.Headers[name])

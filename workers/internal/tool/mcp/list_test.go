@@ -307,14 +307,14 @@ func TestAnOrganizationForgetsItsOwnListsOnly(t *testing.T) {
 	for n := range 600 {
 		ask("org_1", fmt.Sprint("ag_", n))
 	}
-	if got := b.KeptOf("org_1"); got == 0 || got > 64 {
+	if got := b.KeptFor("org_1"); got == 0 || got > 64 {
 		t.Errorf("%d lists of one organization are kept", got)
 	}
 	for n := range 40 {
 		ask("org_2", fmt.Sprint("ag_", n))
 	}
-	if got := p.count("tools/list") - before; got != 600 || b.KeptOf("org_2") != 40 {
-		t.Errorf("%d lists were asked for, %d are kept", got, b.KeptOf("org_2"))
+	if got := p.count("tools/list") - before; got != 600 || b.KeptFor("org_2") != 40 {
+		t.Errorf("%d lists were asked for, %d are kept", got, b.KeptFor("org_2"))
 	}
 }
 

@@ -67,7 +67,7 @@ type place struct {
 
 // find looks a name up in the lists of the servers that it may belong to. Lists that do not have it are asked for again.
 func (b *Backend) find(ctx context.Context, req tool.Request) (place, error) {
-	servers := owners(serversOf(req), req.Call.Name)
+	servers := owners(serversFor(req), req.Call.Name)
 	for again := true; ; again = false {
 		found, err := b.look(ctx, req, servers)
 		if found != nil {
@@ -75,7 +75,7 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (place, error) {
 		}
 		forgotten := false
 		for _, server := range servers {
-			forgotten = again && err == nil && b.lists.forget(keyOf(req, server)) || forgotten
+			forgotten = again && err == nil && b.lists.forget(keyFor(req, server)) || forgotten
 		}
 		if forgotten {
 			continue
@@ -99,7 +99,7 @@ func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.M
 			continue
 		}
 		for _, t := range list.tools {
-			if Name(serversOf(req), server.Name, t.name) == req.Call.Name {
+			if Name(serversFor(req), server.Name, t.name) == req.Call.Name {
 				return &place{server: server, tool: t, protocol: list.protocol}, nil
 			}
 		}
@@ -152,7 +152,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	if trouble == nil && d.status >= http.StatusMultipleChoices {
 		trouble = statusError(d.status)
 	}
-	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeOf(trouble, err, d.hide)}
+	return tool.Result{}, &tool.Error{Message: cause.Message, NotSent: cause.NotSent, Err: causeFor(trouble, err, d.hide)}
 }
 
 // refused reports whether a status says that the call was not carried out. A server's fault, or a gateway's that lost

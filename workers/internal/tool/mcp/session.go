@@ -46,11 +46,11 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	if err != nil {
 		return nil, err
 	}
-	origin := originOf(at)
+	origin := originFor(at)
 	kept := b.client.HTTP(outbound.Options{Timeout: askTimeout, Origin: origin})
 	fresh := b.client.HTTP(outbound.Options{Timeout: callTimeout, Origin: origin, Fresh: true})
 	w := &wire{over: ctx, origin: origin, headers: headers, kept: kept.Transport, fresh: fresh.Transport}
-	hide := secretsOf(server, headers)
+	hide := secretsFor(server, headers)
 	// Empty capabilities: neither models nor people nor files are offered. What the server asks for in an answer is not
 	// given by calling once more, which the library would do.
 	client := sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
@@ -75,8 +75,8 @@ func (b *Backend) open(ctx context.Context, req tool.Request, server domain.MCPS
 	}}, nil
 }
 
-// secretsOf knows what a server is told and the model must not be.
-func secretsOf(server domain.MCPServer, headers map[string]string) *redact.Redactor {
+// secretsFor knows what a server is told and the model must not be.
+func secretsFor(server domain.MCPServer, headers map[string]string) *redact.Redactor {
 	var secrets redact.Secrets
 	secrets.Address(server.URL)
 	for name, value := range headers {
@@ -101,8 +101,8 @@ func (b *Backend) headers(req tool.Request, server domain.MCPServer) (map[string
 	return opened, nil
 }
 
-// originOf names scheme, host and always the port of an address.
-func originOf(at *url.URL) string {
+// originFor names scheme, host and always the port of an address.
+func originFor(at *url.URL) string {
 	port := at.Port()
 	switch {
 	case port != "":
@@ -120,7 +120,7 @@ func (w *wire) explain(ctx context.Context, err error, hide *redact.Redactor) er
 		return fmt.Errorf("speaking with server: %w", context.Cause(ctx))
 	}
 	trouble := w.lastTrouble()
-	told := &tool.Error{Message: "The server does not speak MCP as it should.", NotSent: true, Err: causeOf(trouble, err, hide)}
+	told := &tool.Error{Message: "The server does not speak MCP as it should.", NotSent: true, Err: causeFor(trouble, err, hide)}
 	var status statusError
 	switch {
 	case errors.As(trouble, &status):
@@ -131,9 +131,9 @@ func (w *wire) explain(ctx context.Context, err error, hide *redact.Redactor) er
 	return told
 }
 
-// causeOf keeps of what went wrong what no server has worded and no address is quoted in: the library's errors hold
+// causeFor keeps of what went wrong what no server has worded and no address is quoted in: the library's errors hold
 // both. trouble is HTTP's, err the library's.
-func causeOf(trouble, err error, hide *redact.Redactor) error {
+func causeFor(trouble, err error, hide *redact.Redactor) error {
 	var status statusError
 	var answered *jsonrpc.Error
 	switch {

@@ -49,10 +49,10 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, &outbound.Error{Message: "The server asked for too much.", Err: errRequests}
 	}
-	method := methodOf(req)
+	method := methodFor(req)
 	ctx, release := w.bound(req, method)
 	out := req.Clone(ctx)
-	if originOf(out.URL) == w.origin {
+	if originFor(out.URL) == w.origin {
 		for name, value := range w.headers {
 			if out.Header.Get(name) == "" { // the protocol's own stay as they are
 				out.Header.Set(name, value)
@@ -69,7 +69,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (w *wire) send(req *http.Request, method string) (*http.Response, error) {
-	if d := deliveryOf(req); d != nil && method == "tools/call" {
+	if d := deliveryFor(req); d != nil && method == "tools/call" {
 		return d.send(w.fresh, req)
 	}
 	resp, err := w.kept.RoundTrip(req)
@@ -124,8 +124,8 @@ func (w *wire) lastTrouble() error {
 	return w.trouble
 }
 
-// methodOf tells the request tools/call from others that may be made on its way, such as one that cancels it.
-func methodOf(req *http.Request) string {
+// methodFor tells the request tools/call from others that may be made on its way, such as one that cancels it.
+func methodFor(req *http.Request) string {
 	if req.Method != http.MethodPost || req.GetBody == nil {
 		return ""
 	}
@@ -145,7 +145,7 @@ func methodOf(req *http.Request) string {
 
 type deliveryKey struct{}
 
-func deliveryOf(req *http.Request) *delivery {
+func deliveryFor(req *http.Request) *delivery {
 	d, _ := req.Context().Value(deliveryKey{}).(*delivery)
 	return d
 }

@@ -71,7 +71,7 @@ func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest
 	return b, site
 }
 
-func pageOf(contentType, body string) http.HandlerFunc {
+func pageFor(contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		fmt.Fprint(w, body)
@@ -113,11 +113,11 @@ func TestCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/news", pageOf("text/html; charset=utf-8", testdata(t, "news.en.html")))
-	mux.HandleFunc("/river", pageOf("text/html; charset=GB18030", gb))
-	mux.HandleFunc("/turm", pageOf("text/html", testdata(t, "turm.de.html")))
-	mux.HandleFunc("/nile", pageOf("text/html", testdata(t, "nile.ar.html")))
-	mux.HandleFunc("/notes.txt", pageOf("text/plain; charset=utf-8", "Notes 🎉\n\nThe Elm is a river."))
+	mux.HandleFunc("/news", pageFor("text/html; charset=utf-8", testdata(t, "news.en.html")))
+	mux.HandleFunc("/river", pageFor("text/html; charset=GB18030", gb))
+	mux.HandleFunc("/turm", pageFor("text/html", testdata(t, "turm.de.html")))
+	mux.HandleFunc("/nile", pageFor("text/html", testdata(t, "nile.ar.html")))
+	mux.HandleFunc("/notes.txt", pageFor("text/plain; charset=utf-8", "Notes 🎉\n\nThe Elm is a river."))
 	mux.HandleFunc("/sixth", func(http.ResponseWriter, *http.Request) { t.Error("a sixth page was read") })
 	b, site := web(t, mux, "/news", "/river", "/turm", "/nile", "/notes.txt", "/sixth")
 	if b.Kind() != "webSearch" {
@@ -151,16 +151,16 @@ func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 			fmt.Fprint(w, "<p>Robots are not welcome.")
 		},
 		"402":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusPaymentRequired) },
-		"pdf":  pageOf("application/pdf", "%PDF-1.7 text"),
-		"json": pageOf("application/json", `{"text":"words"}`),
+		"pdf":  pageFor("application/pdf", "%PDF-1.7 text"),
+		"json": pageFor("application/json", `{"text":"words"}`),
 		"no type": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = nil
 			fmt.Fprint(w, "<p>words")
 		},
-		"image":   pageOf("image/png", "\x89PNG"),
-		"paywall": pageOf("text/html", `<script type="application/ld+json">{"isAccessibleForFree":false}</script><p>First words.</p>`),
-		"robots":  pageOf("text/html", `<meta name=robots content="nosnippet"><p>Words.</p>`),
-		"no text": pageOf("text/html", `<div id=app></div><script src=app.js></script>`),
+		"image":   pageFor("image/png", "\x89PNG"),
+		"paywall": pageFor("text/html", `<script type="application/ld+json">{"isAccessibleForFree":false}</script><p>First words.</p>`),
+		"robots":  pageFor("text/html", `<meta name=robots content="nosnippet"><p>Words.</p>`),
+		"no text": pageFor("text/html", `<div id=app></div><script src=app.js></script>`),
 		"cut": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "99")
 			w.Header().Set("Content-Type", "text/html")
@@ -174,7 +174,7 @@ func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 		},
 		"robots tag": func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Robots-Tag", "noarchive")
-			pageOf("text/html", "<p>Words.")(w, r)
+			pageFor("text/html", "<p>Words.")(w, r)
 		},
 		"off site": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound)
@@ -208,7 +208,7 @@ func TestRedirectsAreFollowed(t *testing.T) {
 		if r.Method != http.MethodGet || r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" || r.Header.Get("X-Subscription-Token") != "" {
 			t.Errorf("page was asked for with %s %v", r.Method, r.Header)
 		}
-		pageOf("text/html", "<title>Zero</title><p>Where it led.")(w, r)
+		pageFor("text/html", "<title>Zero</title><p>Where it led.")(w, r)
 	})
 	b, site := web(t, mux, "/3", "/4", "/1")
 	out, sources, _ := search(t, b, "anything")
@@ -227,7 +227,7 @@ func TestPagesAreReadTogether(t *testing.T) {
 	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all.Done()
 		all.Wait() // ends when all of them are asked for
-		pageOf("text/html", "<p>Page "+r.URL.Path)(w, r)
+		pageFor("text/html", "<p>Page "+r.URL.Path)(w, r)
 	}), "/1", "/2", "/3", "/4", "/5")
 	_, sources, _ := search(t, b, "page")
 	if len(sources) != 5 || sources[4].CitedText != "Page /5" {
@@ -298,7 +298,7 @@ func TestArguments(t *testing.T) {
 
 func TestKeepingFails(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, pageOf("text/html", "<p>Words."), "/page")
+	b, _ := web(t, pageFor("text/html", "<p>Words."), "/page")
 	if _, err := b.Call(t.Context(), request(&shelf{err: tool.ErrStale}, "x")); !errors.Is(err, tool.ErrStale) {
 		t.Errorf("stale: got %v", err)
 	}
@@ -332,8 +332,8 @@ type readsAs func([]byte) (int, error)
 
 func (f readsAs) Read(p []byte) (int, error) { return f(p) }
 
-// textOf gives a client to whom every page is plain text, with a body that reads so.
-func textOf(read readsAs) *http.Client {
+// textFor gives a client to whom every page is plain text, with a body that reads so.
+func textFor(read readsAs) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"text/plain"}}
 		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(read), Request: r}, nil
@@ -344,7 +344,7 @@ func textOf(read readsAs) *http.Client {
 func TestAPanicOfAPage(t *testing.T) {
 	t.Parallel()
 	b, _ := web(t, http.NotFoundHandler(), "/1", "/2", "/3")
-	b.pages.client = textOf(func([]byte) (int, error) { panic("a page made for that") })
+	b.pages.client = textFor(func([]byte) (int, error) { panic("a page made for that") })
 	b.pages.bodies, b.pages.places = make(chan struct{}, 1), make(chan struct{}, 1) // each is given back
 	_, sources, _ := search(t, b, "anything")
 	if len(sources) != 3 || sources[2].CitedText != "Snippet of /3" {
@@ -358,7 +358,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun, goOn := make(chan struct{}, maxResults), make(chan struct{})
-		r := &reader{bodies: make(chan struct{}, 2), places: make(chan struct{}, 1), client: textOf(func(p []byte) (int, error) {
+		r := &reader{bodies: make(chan struct{}, 2), places: make(chan struct{}, 1), client: textFor(func(p []byte) (int, error) {
 			begun <- struct{}{}
 			<-goOn
 			return copy(p, "Words."), io.EOF
@@ -387,7 +387,7 @@ func TestBodiesAreBounded(t *testing.T) {
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &reader{bodies: make(chan struct{}), places: make(chan struct{}, 1), client: textOf(func([]byte) (int, error) {
+		r := &reader{bodies: make(chan struct{}), places: make(chan struct{}, 1), client: textFor(func([]byte) (int, error) {
 			t.Error("a body was read")
 			return 0, io.EOF
 		})}

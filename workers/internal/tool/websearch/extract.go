@@ -72,7 +72,7 @@ func (p *page) finish(contentLanguage string) {
 		p.language = declaredLanguage(contentLanguage)
 	}
 	if p.language == "" {
-		p.language = languageOf(p.text)
+		p.language = languageFor(p.text)
 	}
 }
 

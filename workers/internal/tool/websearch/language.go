@@ -47,8 +47,8 @@ var others = map[string][]struct{ letters, language string }{
 
 const sample = 4000 // bytes that a language is guessed from
 
-// languageOf guesses a text's language by its script. Scripts of many languages, as Latin, tell nothing.
-func languageOf(text string) string {
+// languageFor guesses a text's language by its script. Scripts of many languages, as Latin, tell nothing.
+func languageFor(text string) string {
 	text = text[:min(len(text), sample)]
 	all, counts := 0, make([]int, len(scripts))
 	for _, r := range text {

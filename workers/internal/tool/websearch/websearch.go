@@ -83,7 +83,7 @@ func (b *Backend) Kind() string { return contract.ToolWebSearch }
 
 // Call searches, reads and gives the sources, in the order of the search's results.
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
-	query, err := queryOf(req.Call.Arguments)
+	query, err := queryFor(req.Call.Arguments)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -111,9 +111,9 @@ func (b *Backend) find(ctx context.Context, query string) ([]hit, error) {
 	return hits, err
 }
 
-// queryOf takes the query out of the arguments. The schema was checked where the model is; a tool worker trusts
+// queryFor takes the query out of the arguments. The schema was checked where the model is; a tool worker trusts
 // nobody.
-func queryOf(arguments json.RawMessage) (string, error) {
+func queryFor(arguments json.RawMessage) (string, error) {
 	var args struct {
 		Query string `json:"query"`
 	}

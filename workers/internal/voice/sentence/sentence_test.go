@@ -178,7 +178,7 @@ var pieces = []string{
 	strings.Repeat("long ", 40),
 }
 
-func answerOf(r *rand.Rand) string {
+func answerFor(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(60) {
 		b.WriteString(pieces[r.IntN(len(pieces))])
@@ -190,13 +190,13 @@ func TestProperties(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		check(t, answerOf(r), r)
+		check(t, answerFor(r), r)
 	}
 }
 
 func FuzzCutter(f *testing.F) {
 	for seed := range uint64(10) {
-		f.Add(answerOf(rand.New(rand.NewPCG(seed, 8))), seed)
+		f.Add(answerFor(rand.New(rand.NewPCG(seed, 8))), seed)
 	}
 	f.Fuzz(func(t *testing.T, answer string, seed uint64) { check(t, answer, rand.New(rand.NewPCG(seed, 1))) })
 }

@@ -28,12 +28,12 @@ func (w *word) next(c rune) {
 }
 
 // Abbreviations that a sentence hardly ends with, in the languages that have them, without their last dot.
-var abbreviations = tableOf("mr mrs ms dr prof st rev hon gen col sgt capt lt gov mt vs e.g i.e eg ie cf al ca approx est fig " +
+var abbreviations = tableFor("mr mrs ms dr prof st rev hon gen col sgt capt lt gov mt vs e.g i.e eg ie cf al ca approx est fig " +
 	"figs eq nos vol vols pp ch sec dept univ assn bros jan feb apr aug sept oct nov dec tue tues thu thur " +
 	"sra srta dña ud uds pág núm avda mme mlle éd z.b d.h u.a o.ä bzw ggf inkl evtl nr str hr vgl zzgl bspw geb gest " +
 	"dhr mevr bijv blz dott sig sigg ecc núms т.е т.д г ул стр рис см им")
 
-func tableOf(words string) map[string]bool {
+func tableFor(words string) map[string]bool {
 	table := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
 		table[w] = true
