@@ -37,7 +37,7 @@ func TestConnectionsAreBoundedByAddress(t *testing.T) {
 	const limit = 6
 	cfg := defaults()
 	cfg.ConnectionsPerAddress = limit
-	r := newRig(t, cfg)
+	r := newTestEnv(t, cfg)
 	address := strings.TrimPrefix(r.url, "http://")
 	attacker := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	dial := func() net.Conn {

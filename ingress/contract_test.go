@@ -5,7 +5,7 @@ import "testing"
 // TestErasedAutomation replays an automation whose session was erased meanwhile.
 func TestErasedAutomation(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	body := `{"target":"` + r.agent + `","input":{"message":"hi"},"idempotencyKey":"k","sessionId":"s"}`
 	r.call("POST", "/api/internal/run-automation", r.asKey(), body).want(200)

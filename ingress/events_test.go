@@ -26,7 +26,7 @@ type watcher struct {
 }
 
 // watch opens the stream of an organization's changes, and returns when they are heard.
-func (r *rig) watch(headers head) *watcher {
+func (r *testEnv) watch(headers head) *watcher {
 	r.Helper()
 	w := &watcher{r.follow("GET", r.url+"/api/events", headers, ""), make(chan string, 1024)}
 	w.isStream()
@@ -87,7 +87,7 @@ func (w *watcher) hears(do func(), kinds ...string) {
 }
 
 // another makes an account of another organization, and gives the headers of its owner and its id.
-func (r *rig) another(email string) (headers head, org string) {
+func (r *testEnv) another(email string) (headers head, org string) {
 	r.Helper()
 	var account struct {
 		Token        string
@@ -99,7 +99,7 @@ func (r *rig) another(email string) (headers head, org string) {
 
 func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	grace, elsewhere := r.another("grace@example.com")
 	stranger := r.watch(grace) // of her own organization
 	var invited struct{ URL string }
@@ -146,7 +146,7 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 
 func TestADecisionAndADeletedAgentAreHeard(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
 	r.take().park("call_1", true)
 	r.enqueued()
@@ -157,7 +157,7 @@ func TestADecisionAndADeletedAgentAreHeard(t *testing.T) {
 
 func TestStreamsOfChangesEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	var key struct{ ID, Key string }
 	r.call("POST", "/api/keys", r.asKey(), `{"name":"k","scope":"organization"}`).into(&key, 201)
 	f := r.watch(head{"x-api-key": key.Key})
@@ -185,7 +185,7 @@ func TestStreamsOfChangesTakeSeats(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
-	r := newRig(t, cfg)
+	r := newTestEnv(t, cfg)
 	f := r.watch(r.asKey())
 	refused := r.call("GET", "/api/events", r.asKey(), "")
 	if p := refused.problem(http.StatusTooManyRequests); p.Code != "rate_limited" || refused.header.Get("Retry-After") == "" {

@@ -26,7 +26,7 @@ type wire struct {
 	reader *bufio.Reader
 }
 
-func (r *rig) dial(t *testing.T) *wire {
+func (r *testEnv) dial(t *testing.T) *wire {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
 	if err != nil {
@@ -70,9 +70,9 @@ func (w *wire) responses(due int, end bool) (statuses []int, closed bool) {
 }
 
 // hardened is one ingress that the tests of this file share.
-func hardened(t *testing.T) *rig {
+func hardened(t *testing.T) *testEnv {
 	t.Helper()
-	return newRig(t, defaults())
+	return newTestEnv(t, defaults())
 }
 
 const quiet = 300 * time.Millisecond // in which a server on loopback says what it has to say, unless the machine is busy

@@ -33,7 +33,7 @@ func littleNATS(t *testing.T, size string) (server *testkit.NATSServer, resize f
 }
 
 // wantJobs waits until the ingress reports the job stream as it should, and its bus as one that answers, in /readyz and in /metrics.
-func (r *rig) wantJobs(when string, work bool) {
+func (r *testEnv) wantJobs(when string, work bool) {
 	r.Helper()
 	result, up, status := "ok", "1", 200
 	if !work {
@@ -78,7 +78,7 @@ func TestAFullStoreOfTheBusIsReported(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHERS", Subjects: []string{"others"}}); err != nil {
 		t.Fatal(err)
 	}
-	r := newRigOn(t, defaults(), server.URL)
+	r := newTestEnvOn(t, defaults(), server.URL)
 	if _, err := r.bus.EnsureStream(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestAFullStoreOfTheBusIsReported(t *testing.T) {
 func TestABusTooSmallForTheStreamIsReported(t *testing.T) {
 	t.Parallel()
 	server, resize := littleNATS(t, "4M")
-	r := newRigOn(t, defaults(), server.URL)
+	r := newTestEnvOn(t, defaults(), server.URL)
 	if _, err := r.bus.EnsureStream(t.Context()); err == nil {
 		t.Fatal("a server with 4 MiB has a stream")
 	}

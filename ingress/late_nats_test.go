@@ -13,7 +13,7 @@ func TestIngressMakesTheJobStreamLate(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, "")
 	server.Kill9()
-	r := newRigOn(t, defaults(), server.URL)
+	r := newTestEnvOn(t, defaults(), server.URL)
 	<-time.After(7 * time.Second) // longer than one attempt
 	server.Restart()
 	deadline := time.Now().Add(testkit.Within(20 * time.Second))

@@ -44,13 +44,13 @@ func (h *hand) park(callID string, silent bool) {
 	h.bell.Ack()
 }
 
-func (r *rig) decide(runID, action, callID string) domain.Run {
+func (r *testEnv) decide(runID, action, callID string) domain.Run {
 	r.Helper()
 	return r.call("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, r.asKey(), "").run(200)
 }
 
 // answered sends a request in the background.
-func (r *rig) answered(method, path string, headers head, body string) chan answer {
+func (r *testEnv) answered(method, path string, headers head, body string) chan answer {
 	out := make(chan answer, 1)
 	go func() { out <- r.call(method, path, headers, body) }()
 	return out
@@ -65,7 +65,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	for name, silent := range map[string]bool{"told": false, "not told": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, defaults())
+			r := newTestEnv(t, defaults())
 			posted := r.answered("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
 			h := r.take()
 			runID := h.bell.RunID
@@ -105,7 +105,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 // A long poll of a run that waits for a person already goes on until it ends, or asks for something else.
 func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
 	r.take().park("call_1", false)
 	if run := r.call("GET", "/api/runs?wait=1&id="+runID, r.asKey(), "").run(200); run.RequiredAction == nil {
@@ -132,7 +132,7 @@ func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
 }
 
 // pollsWaiting returns once that many requests beside its own are in hand.
-func (r *rig) pollsWaiting(n int) {
+func (r *testEnv) pollsWaiting(n int) {
 	r.Helper()
 	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // the question counts itself
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, want); {
@@ -145,7 +145,7 @@ func (r *rig) pollsWaiting(n int) {
 // A run that a decision ends is told like any other end.
 func TestAbandoningEndsWaits(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
 	h := r.take()
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{}`), SideEffect: domain.SideEffectUnsafe, Key: "k"}
@@ -179,7 +179,7 @@ func TestAbandoningEndsWaits(t *testing.T) {
 // any ingress, sees the same.
 func TestAStreamGoesOnThroughADecision(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
 	bases := []string{r.url, second}
 	whole := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)

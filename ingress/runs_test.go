@@ -22,7 +22,7 @@ func trigger(agent, more string) string {
 
 func TestAutomationIsAnsweredWithItsRun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	run := r.call("POST", runPath, r.asKey("x-trigger-type", "schedule", "x-automation-id", "nightly ☾"), trigger(r.agent, `,"idempotencyKey":"k"`)).run(200)
 	if run.Status != domain.RunCompleted || *run.Message != "echo: hi" || run.Output.Message != "echo: hi" || run.Trigger.Type != "schedule" ||
@@ -40,7 +40,7 @@ func TestAutomationIsAnsweredWithItsRun(t *testing.T) {
 
 func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	const keyed = `,"idempotencyKey":"k"`
 	var mu sync.Mutex
@@ -76,7 +76,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 
 func TestAutomationRefusesBadRequestsNamingTheField(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	userOnly := r.newAgent(`"user"`)
 	ok := trigger(r.agent, "")
 	long := strings.Repeat("x", 32_001)
@@ -143,7 +143,7 @@ func TestAutomationRefusesBadRequestsNamingTheField(t *testing.T) {
 
 func TestARunThatIsNotDoneInTimeIsAccepted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	keyed := trigger(r.agent, `,"idempotencyKey":"k"`)
 	a := r.call("POST", runPath, r.asKey("Prefer", "respond-async"), keyed)
 	run := a.run(202)
@@ -176,7 +176,7 @@ func TestARunThatIsNotDoneInTimeIsAccepted(t *testing.T) {
 
 func TestCancelEndsARunForEveryWaiter(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	keyed := trigger(r.agent, `,"idempotencyKey":"k"`)
 	run := r.call("POST", runPath, r.asKey("Prefer", "respond-async"), keyed).run(202)
 	waited := make(chan domain.Run)
@@ -192,7 +192,7 @@ func TestCancelEndsARunForEveryWaiter(t *testing.T) {
 
 func TestRunsAreSeenByTheirOrganizationOnly(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	run := r.call("POST", runPath, r.asKey("x-automation-id", "a"), trigger(r.agent, `,"sessionId":"s"`)).run(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).run(200)
@@ -240,7 +240,7 @@ func TestRunsAreSeenByTheirOrganizationOnly(t *testing.T) {
 
 func TestChatRunsAgentsAndTemplates(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	const body = `{"sessionId":"s","message":"hi"}`
 	chat := "/api/agents?action=chat&id=" + r.agent
@@ -282,7 +282,7 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 
 func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	second, stop := r.serve(defaults(), zerolog.Nop())
 	body := trigger(r.agent, `,"idempotencyKey":"k"`)
 	run := r.call("POST", runPath, r.asKey("Prefer", "respond-async"), body).run(202)
@@ -306,7 +306,7 @@ func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 // TestAStoppingIngressServesOnForItsGrace is what a load balancer finds: first that no more is to be sent, and only later a closed port.
 func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	cfg := defaults()
 	cfg.StopGrace = 3 * time.Second
 	second, stop := r.serve(cfg, zerolog.Nop())
@@ -332,7 +332,7 @@ func TestABacklogThatIsFullRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.BacklogMax, cfg.OrgBacklogMax = 8, 2
-	r := newRig(t, cfg)
+	r := newTestEnv(t, cfg)
 	for n := range 2 {
 		r.call("POST", runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, fmt.Sprintf(`,"idempotencyKey":"%d"`, n))).want(202)
 	}

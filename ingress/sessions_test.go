@@ -28,7 +28,7 @@ type sessionPage struct {
 	NextCursor *string
 }
 
-func (r *rig) asPerson(more ...string) head {
+func (r *testEnv) asPerson(more ...string) head {
 	h := r.asKey(more...)
 	delete(h, "x-api-key")
 	h["Authorization"] = "Bearer " + r.token
@@ -36,12 +36,12 @@ func (r *rig) asPerson(more ...string) head {
 }
 
 // chat says something in the session s and gives the run.
-func (r *rig) chat(target, text string, headers head) domain.Run {
+func (r *testEnv) chat(target, text string, headers head) domain.Run {
 	r.Helper()
 	return r.call("POST", "/api/agents?action=chat&"+target, headers, fmt.Sprintf(`{"sessionId":"s","message":%q}`, text)).run(200)
 }
 
-func (r *rig) sessions(query string, headers head) string {
+func (r *testEnv) sessions(query string, headers head) string {
 	r.Helper()
 	var list struct{ Data []sessionEntry }
 	r.call("GET", "/api/sessions"+query, headers, "").into(&list, 200)
@@ -61,7 +61,7 @@ func (r *rig) sessions(query string, headers head) string {
 
 func TestSessionsHoldWhatWasSaid(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	ada := r.asPerson()
 	first := r.chat("id="+r.agent, "one", ada)
@@ -128,7 +128,7 @@ func TestSessionsHoldWhatWasSaid(t *testing.T) {
 
 func TestErasingASessionAnswersThoseWhoWait(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	ada := r.asPerson()
 	keyed := r.asPerson("Idempotency-Key", "k")
 	chat := "/api/agents?action=chat&id=" + r.agent

@@ -39,7 +39,7 @@ type follower struct {
 }
 
 // follow sends a request and returns when the response has begun.
-func (r *rig) follow(method, url string, headers head, body string) *follower {
+func (r *testEnv) follow(method, url string, headers head, body string) *follower {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 	r.Cleanup(cancel)
@@ -63,7 +63,7 @@ func (r *rig) follow(method, url string, headers head, body string) *follower {
 }
 
 // events follows a run at one of the ingresses, from behind an event.
-func (r *rig) events(base, runID, last string) *follower {
+func (r *testEnv) events(base, runID, last string) *follower {
 	r.Helper()
 	headers := r.asKey()
 	if last != "" {
@@ -166,7 +166,7 @@ func summary(frames []frame) string {
 
 // hand is a worker that does what a test tells it to.
 type hand struct {
-	*rig
+	*testEnv
 	bell  *bus.Doorbell
 	claim *executiondb.Claimed
 	next  int
@@ -175,9 +175,9 @@ type hand struct {
 }
 
 // take claims the next run of the chat lane.
-func (r *rig) take() *hand {
+func (r *testEnv) take() *hand {
 	r.Helper()
-	h := &hand{rig: r}
+	h := &hand{testEnv: r}
 	for lane, tries := r.bus.Lane(domain.LaneChat), 0; h.bell == nil; tries++ {
 		if err := lane.Fetch(r.Context(), 1, time.Second, func(d *bus.Doorbell) { h.bell = d }); err != nil || tries > 20 {
 			r.Fatalf("no doorbell: %v", err)
@@ -271,19 +271,19 @@ func (h *hand) end(answer string, more func(*domain.Run)) {
 	h.bell.Ack()
 }
 
-func (r *rig) chatPath() string { return "/api/agents?action=chat&id=" + r.agent }
+func (r *testEnv) chatPath() string { return "/api/agents?action=chat&id=" + r.agent }
 
 const streamed = `{"sessionId":"s","message":"hi","stream":true}`
 
 // enqueued starts a chat whose answer nobody waits for.
-func (r *rig) enqueued() string {
+func (r *testEnv) enqueued() string {
 	r.Helper()
 	return r.call("POST", r.chatPath(), r.asKey("Prefer", "respond-async"), `{"sessionId":"`+id.New(id.Message)+`","message":"hi"}`).run(202).ID
 }
 
 func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	f := r.follow("POST", r.url+r.chatPath(), r.asKey("Idempotency-Key", "k", "Prefer", "respond-async"), streamed)
 	f.isStream()
 	h := r.take()
@@ -343,7 +343,7 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 // A stream is cut at every event boundary and resumed on the other ingress, while attempts die.
 func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
 	bases := []string{r.url, second}
 	runID := r.enqueued()
@@ -395,7 +395,7 @@ func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 }
 
 // sameEverywhere reads an ended run's log on all ingresses, as a whole and cut at every event boundary.
-func (r *rig) sameEverywhere(bases []string, runID string) {
+func (r *testEnv) sameEverywhere(bases []string, runID string) {
 	r.Helper()
 	final := r.events(bases[0], runID, "").all()
 	for i, cut := range final {
@@ -417,7 +417,7 @@ func (r *rig) sameEverywhere(bases []string, runID string) {
 func TestManyReadersOfARunMissNothing(t *testing.T) {
 	t.Parallel()
 	const readers, events = 20, 300
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
 	bases := []string{r.url, second}
 	runID := r.enqueued()
@@ -465,7 +465,7 @@ func TestManyReadersOfARunMissNothing(t *testing.T) {
 
 func TestAnEchoIsStreamedThoughNothingIsStoredOfIt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	got := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed).all()
 	if summary(got) != "0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 run.completed" || !strings.HasSuffix(got[2].data, `,"text":"echo: hi"}`) {
@@ -475,7 +475,7 @@ func TestAnEchoIsStreamedThoughNothingIsStoredOfIt(t *testing.T) {
 
 func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
 	if err != nil {
@@ -517,7 +517,7 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 
 func TestACancelledRunEndsItsStreamsAndALeftStreamEndsNoRun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
 	f := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)
 	h := r.take()
@@ -547,7 +547,7 @@ func TestACancelledRunEndsItsStreamsAndALeftStreamEndsNoRun(t *testing.T) {
 
 func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	second, stop := r.serve(defaults(), zerolog.Nop())
 	f := r.follow("POST", second+r.chatPath(), r.asKey(), streamed)
 	h := r.take()
@@ -569,7 +569,7 @@ func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
 
 func TestAnErasedRunHasNoEvents(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	f := r.follow("POST", r.url+r.chatPath(), r.asKey("Idempotency-Key", "k"), streamed)
 	runID := strings.TrimPrefix(f.res.Header.Get("Location"), "/api/runs?id=")
@@ -587,7 +587,7 @@ func TestAnErasedRunHasNoEvents(t *testing.T) {
 
 func TestAnErasureEndsStreams(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	f := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)
 	h := r.take()
 	h.say("a")
@@ -602,7 +602,7 @@ func TestAnErasureEndsStreams(t *testing.T) {
 
 func TestEventsTooLargeForAMessageAreReadFromTheLog(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
 	f := r.events(r.url, runID, "")
 	h := r.take()
@@ -625,7 +625,7 @@ func TestEventsTooLargeForAMessageAreReadFromTheLog(t *testing.T) {
 
 func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	owner, err := store.OpenOwner(r.dsn, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -659,7 +659,7 @@ func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
 	r.call("GET", "/api/runs?stream=1&id="+h.bell.RunID, r.asKey(), "").problem(404)
 }
 
-func (r *rig) exec(query string) {
+func (r *testEnv) exec(query string) {
 	r.Helper()
 	if _, err := testkit.SQL(r.T, r.dsn).ExecContext(r.Context(), query); err != nil {
 		r.Fatal(err)
@@ -668,7 +668,7 @@ func (r *rig) exec(query string) {
 
 func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.exec(`ALTER FUNCTION event_logs_that_fit RENAME TO away`)
 	f := r.follow("POST", r.url+r.chatPath(), r.asKey(), streamed)
 	f.isStream()
@@ -687,7 +687,7 @@ func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
 // Elsewhere, for an ingress that revokes a credential forgets it at once.
 func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
 	var key struct{ ID, Key string }
 	r.call("POST", "/api/keys", head{"Authorization": "Bearer " + r.token}, `{"name":"k","scope":"organization"}`).into(&key, 201)
@@ -713,7 +713,7 @@ func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
-	r := newRig(t, cfg)
+	r := newTestEnv(t, cfg)
 	runID := r.enqueued()
 	f := r.events(r.url, runID, "")
 	for _, a := range []answer{
@@ -743,7 +743,7 @@ func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
 
 func TestStreamsRefuseBadRequestsBeforeTheirFirstByte(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	run := r.call("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), `{"sessionId":"s","message":"hi"}`).run(200)
 	get := "/api/runs?id=" + run.ID

@@ -57,7 +57,7 @@ type completion struct {
 	Parley struct{ RunID, SessionID string }
 }
 
-func (r *rig) ask(model, more string, messages ...string) string {
+func (r *testEnv) ask(model, more string, messages ...string) string {
 	return `{"model":"` + model + `","messages":[` + strings.Join(messages, ",") + `]` + more + `}`
 }
 
@@ -70,7 +70,7 @@ func said(role, text string) string {
 }
 
 // withTemplates gives the database its templates.
-func (r *rig) withTemplates() {
+func (r *testEnv) withTemplates() {
 	r.Helper()
 	owner, err := store.OpenOwner(r.dsn, 1)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *rig) withTemplates() {
 }
 
 // row reads a value of the database.
-func (r *rig) row(value any, query string, args ...any) {
+func (r *testEnv) row(value any, query string, args ...any) {
 	r.Helper()
 	if err := testkit.SQL(r.T, r.dsn).QueryRowContext(r.Context(), query, args...).Scan(value); err != nil {
 		r.Fatal(err)
@@ -90,7 +90,7 @@ func (r *rig) row(value any, query string, args ...any) {
 }
 
 // asked is what a run was asked, as its worker reads it.
-func (r *rig) asked(runID string) domain.Input {
+func (r *testEnv) asked(runID string) domain.Input {
 	r.Helper()
 	var raw string
 	r.row(&raw, `SELECT input FROM runs WHERE id = $1`, runID)
@@ -103,7 +103,7 @@ func (r *rig) asked(runID string) domain.Input {
 
 func TestACompletionIsARun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.withTemplates()
 	r.echo()
 	got := r.call("POST", completionsPath, head{"Authorization": "Bearer " + r.key}, r.ask(r.agent, "", said("user", "hi")))
@@ -130,7 +130,7 @@ func TestACompletionIsARun(t *testing.T) {
 // Without a session the request is the conversation; with one, Parley remembers it.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	whole := []string{
 		said("system", "Be brief."), said("assistant", "An answer to nothing."), said("user", "one"), said("user", "two"), said("assistant", "three"),
@@ -168,7 +168,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 	}
 }
 
-func (r *rig) sessionFor(runID string) (ref int64) {
+func (r *testEnv) sessionFor(runID string) (ref int64) {
 	r.Helper()
 	r.row(&ref, `SELECT session_ref FROM runs WHERE id = $1`, runID)
 	return ref
@@ -176,7 +176,7 @@ func (r *rig) sessionFor(runID string) (ref int64) {
 
 func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	hi := said("user", "hi")
 	long := strings.Repeat("x", 32_001)
 	const invalid, unsupported = "invalid_request_error invalid_request ", "invalid_request_error unsupported_parameter "
@@ -248,7 +248,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 
 func TestACompletionIsIdempotent(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.echo()
 	key := r.asKey("Idempotency-Key", "k")
 	body := r.ask(r.agent, "", said("system", "s"), said("user", "a"), said("assistant", "b"), said("user", "c"))
@@ -288,7 +288,7 @@ func TestACompletionIsIdempotent(t *testing.T) {
 
 func TestARunWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	body := r.ask(r.agent, "", said("user", "hi"))
 	for name, tt := range map[string]struct {
 		end  func(h *hand)
@@ -372,7 +372,7 @@ func chunks(t *testing.T, body string) (out []string) {
 
 func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	for name, tt := range map[string]struct {
 		more string
 		tell func(h *hand)
@@ -445,7 +445,7 @@ func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 // Whoever waits when the service stops is told so; a retry without a key would run the agent again.
 func TestStoppingEndsCompletions(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	url, stop := r.serve(defaults(), zerolog.Nop())
 	call := func(headers head, body string) chan answer {
 		out := make(chan answer, 1)
@@ -482,7 +482,7 @@ func TestStoppingEndsCompletions(t *testing.T) {
 
 func TestModels(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.withTemplates()
 	systemOnly, newer := r.newAgent(`"system"`), r.newAgent(`"user"`)
 	deleted := r.newAgent(`"user"`)

@@ -18,7 +18,7 @@ import (
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
 // listens serves voice lines, and says nothing on them but that it is there, until the test ends.
-func (r *rig) listens() {
+func (r *testEnv) listens() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceServing{
 		Places: 100,
@@ -52,12 +52,12 @@ func (r *rig) listens() {
 
 // voice is a voice connection.
 type voice struct {
-	*rig
+	*testEnv
 	socket *websocket.Conn
 }
 
 // speak opens a voice connection with an agent of its own, at an ingress.
-func (r *rig) speak(base string) *voice {
+func (r *testEnv) speak(base string) *voice {
 	r.Helper()
 	var agent struct{ ID string }
 	r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p","tools":{"voice":{"enabled":true}}}`).into(&agent, 201)
@@ -132,7 +132,7 @@ func (v *voice) ends(code string, status websocket.StatusCode) {
 
 func TestVoiceIsLimitedAsIsSet(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.listens()
 	short, quiet := defaults(), defaults()
 	short.VoiceMaxDuration, quiet.VoiceIdleTimeout = 3*time.Second, 3*time.Second
@@ -150,7 +150,7 @@ func TestVoiceIsLimitedAsIsSet(t *testing.T) {
 // Whoever speaks hears the answer to its end while the service stops; streams of requests end at once, for they go on elsewhere.
 func TestStoppingSaysWhatIsBeingSaid(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	r.listens()
 	second, stop := r.serve(defaults(), zerolog.Nop())
 	idle, busy := r.speak(second), r.speak(second)

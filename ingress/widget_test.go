@@ -18,7 +18,7 @@ import (
 const widgetPage = "https://www.example.com"
 
 // embed has the rig's agent list a page, and gives what its visitor's browser sends with a message.
-func (r *rig) embed() head {
+func (r *testEnv) embed() head {
 	r.Helper()
 	r.call("PUT", "/api/agents?id="+r.agent, r.asKey(), `{"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}}`).want(200)
 	var session struct{ Token string }
@@ -26,12 +26,12 @@ func (r *rig) embed() head {
 	return r.visitor(session.Token)
 }
 
-func (r *rig) visitor(token string) head {
+func (r *testEnv) visitor(token string) head {
 	return head{"Authorization": "Bearer " + token, "Origin": widgetPage, "Idempotency-Key": "k"}
 }
 
 // widgetToken seals a token as the rig's ingresses do, that is good for that long.
-func (r *rig) widgetToken(life time.Duration) string {
+func (r *testEnv) widgetToken(life time.Duration) string {
 	r.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	if err != nil {
@@ -43,7 +43,7 @@ func (r *rig) widgetToken(life time.Duration) string {
 
 func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	other, _ := r.serve(defaults(), zerolog.Nop())
 	visitor := r.embed()
 	f := r.follow("POST", r.url+r.chatPath(), visitor, streamed)
@@ -72,7 +72,7 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 func TestVisitorsSeeNothingOfTools(t *testing.T) {
 	t.Parallel()
 	const canary = "ceo@corp.example"
-	r := newRig(t, defaults())
+	r := newTestEnv(t, defaults())
 	visitor := r.embed()
 	live := r.follow("POST", r.url+r.chatPath(), visitor, streamed)
 	live.isStream()
@@ -140,7 +140,7 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.LimitWidgetVisitor, cfg.LimitWidgetAddress = 1_000_000, 1_000_000
-	r := newRig(t, cfg)
+	r := newTestEnv(t, cfg)
 	other, _ := r.serve(cfg, zerolog.Nop())
 	r.embed()
 	short, long := r.visitor(r.widgetToken(5*time.Second)), r.visitor(r.widgetToken(time.Minute))

@@ -34,7 +34,7 @@ func wordy(req openaistub.Request) (openaistub.Reply, bool) {
 	return openaistub.Reply{Text: strings.TrimSpace(strings.Repeat("word ", words)), Delay: 20 * time.Millisecond}, true
 }
 
-func (r *rig) budget(metric domain.BudgetMetric, limit int64) func() domain.Budget {
+func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.Budget {
 	r.Helper()
 	made, err := r.store.Budgets.CreateBudget(r.Context(), r.org, domain.Budget{Scope: domain.BudgetOrganization, Metric: metric, Period: domain.BudgetMonth, Limit: limit})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestRunsAtOnceNeverUseMoreThanTheirBudget(t *testing.T) {
 	stub.Respond(wordy)
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	r := newRigThrough(t, 100, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"}, workers.RoleAgent, workers.RoleSweep)
+	r := newTestEnvThrough(t, 100, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"}, workers.RoleAgent, workers.RoleSweep)
 	agent, budget := r.agent("openai/test"), r.budget(domain.BudgetTokens, limit)
 	var runs []string
 	for i := range 100 {
@@ -88,7 +88,7 @@ func TestRunsAtOnceNeverUseMoreThanTheirBudget(t *testing.T) {
 // Code runs as long as there is time left for it, and its seconds are counted.
 func TestCodeHasTheTimeOfItsBudget(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)
+	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 10 * time.Second}}, workers.RoleAgent)
 	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolServing{Slots: 1, Queue: 1}, func(context.Context, bus.ToolMessage) ([]byte, bool) {
 		return []byte(`{"output":{"stdout":"done"}}`), true
 	})

@@ -22,7 +22,7 @@ func withCode() domain.Tools { return domain.Tools{CodeExecution: &domain.CodeTo
 // Nor are documents read.
 func TestAWorkerWithoutItsSandboxRunsNoCode(t *testing.T) {
 	t.Setenv("RUNSC", "/nonexistent/runsc")
-	r := newRig(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxGVisor}})
+	r := newTestEnv(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxGVisor}})
 	can := r.work.Capabilities()
 	if len(can) != 4 || can[1].Ok || can[1].Name != "documents" || can[0].Ok || !strings.HasPrefix(can[0].State, "none: gVisor: ") || !strings.Contains(can[0].State, "/nonexistent/runsc") {
 		t.Errorf("%+v", can)
@@ -44,7 +44,7 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 		t.Skip("NOT TESTED: files of programs: there is no bwrap on this machine (install the package bubblewrap)")
 	}
 	for maximum, want := range map[int64]string{100: "No file was kept", 10_000: "`a.csv` (text/csv, 1000 bytes)"} {
-		r := newRig(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap, FilesPerOrganization: maximum}})
+		r := newTestEnv(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap, FilesPerOrganization: maximum}})
 		run := r.result(r.start(r.agentWith("offline", withCode()), "s", runsCode))
 		if run.Message == nil || !strings.Contains(*run.Message, "done") || !strings.Contains(*run.Message, want) {
 			t.Errorf("%d bytes: %+v, %q", maximum, run.Error, *run.Message)
@@ -55,7 +55,7 @@ func TestFilesBeyondTheSettingAreNotKept(t *testing.T) {
 // TestACallHasTheTimeOfItsProgramAndOfTheQueue has SANDBOX_WALL come to where calls are sent from.
 func TestACallHasTheTimeOfItsProgramAndOfTheQueue(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)
+	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxWall: 3 * time.Minute}}, workers.RoleAgent)
 	r.deadline = time.Hour
 	deadlines := make(chan time.Duration, 8)
 	stop, err := r.bus.ServeTool(contract.ToolCodeExecution, bus.ToolServing{Slots: 1, Queue: 1}, func(_ context.Context, m bus.ToolMessage) ([]byte, bool) {

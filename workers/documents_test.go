@@ -17,7 +17,7 @@ import (
 )
 
 // sendDocument has a document processed that was sent whole.
-func (r *rig) sendDocument(name string, content []byte) domain.Document {
+func (r *testEnv) sendDocument(name string, content []byte) domain.Document {
 	r.Helper()
 	upload, err := r.store.Blobs.Upload(r.Context(), r.org, bytes.NewReader(content), 20<<20)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *rig) sendDocument(name string, content []byte) domain.Document {
 }
 
 // processed waits until a document is ready or has failed.
-func (r *rig) processed(documentID string) domain.Document {
+func (r *testEnv) processed(documentID string) domain.Document {
 	r.Helper()
 	over := time.After(testkit.Within(time.Minute))
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -71,7 +71,7 @@ func book(n int) []byte {
 // TestDocumentsAreProcessed has real documents read in the sandbox that is set.
 func TestDocumentsAreProcessed(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, config.Workers{}, workers.RoleIngest)
+	r := newTestEnvOf(t, config.Workers{}, workers.RoleIngest)
 	markdown := r.sendDocument("care.md", []byte("# Care\n\nBrass is rubbed with a dry cloth.\n\n## Bulbs\n\nThe Heron takes an E14 bulb.\n"))
 	nothing := r.sendDocument("nothing.bin", []byte{0, 1, 2, 3, 0xfe, 0xff, 0, 0})
 	paged := r.sendDocument("log.pdf", book(12))

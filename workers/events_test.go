@@ -14,7 +14,7 @@ import (
 )
 
 // logFor reads what is stored of a run's log: where it ends, and the events of its last attempt.
-func (r *rig) logFor(runID string) (log *executiondb.EventLog, events []domain.Event) {
+func (r *testEnv) logFor(runID string) (log *executiondb.EventLog, events []domain.Event) {
 	r.Helper()
 	logs, err := r.store.Executions.EventLogs(r.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: r.org}})
 	if err != nil || logs[0] == nil {
@@ -55,7 +55,7 @@ func TestTheEventsOfARunAreItsAnswer(t *testing.T) {
 	stub := openaistub.New()
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	r := newRig(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
+	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
 	agent, offline := r.agent("openai/test"), r.agent("offline")
 	long := strings.Repeat("word <&> \u2028 ☾ \\ \" ", 500)
 	for name, tc := range map[string]struct {
@@ -91,7 +91,7 @@ func TestARunThatRunsOutOfTimeKeepsWhatItSaid(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(openaistub.New())
 	t.Cleanup(server.Close)
-	r := newRig(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
+	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
 	r.deadline = 6 * time.Second // in which the first words must have come
 	run := r.result(r.start(r.agent("openai/test"), "s", "fault stall: one two three four"))
 	log, events := r.logFor(run.ID)
@@ -105,7 +105,7 @@ func TestARunThatRunsOutOfTimeKeepsWhatItSaid(t *testing.T) {
 
 func TestAnEchoStoresNoEvents(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, config.Workers{})
+	r := newTestEnv(t, config.Workers{})
 	run := r.result(r.start(r.agent("offline/echo"), "s", "hello"))
 	if log, events := r.logFor(run.ID); len(events) > 0 || log.Fence != 0 || log.EndFence != 1 || log.EndN != 3 {
 		t.Errorf("log %+v", log)

@@ -26,7 +26,7 @@ var manual = []string{
 }
 
 // keep has the organization keep a document, read and ready, with a passage a page.
-func (r *rig) keep(name string, metadata map[string]string, pages ...string) string {
+func (r *testEnv) keep(name string, metadata map[string]string, pages ...string) string {
 	r.Helper()
 	ctx := r.Context()
 	upload, err := r.store.Blobs.Upload(ctx, r.org, strings.NewReader(strings.Join(pages, "\n")), 1<<20)
@@ -77,7 +77,7 @@ const asksForLadders = "How often are ladders inspected?"
 // TestAnswersCiteTheirPages: what is answered from page 7 cites page 7, with words that stand there.
 func TestAnswersCiteTheirPages(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvOf(t, config.Workers{}, workers.RoleAgent, workers.RoleTool)
 	doc := r.keep("manual.pdf", map[string]string{"team": "site"}, manual...)
 	all := r.agentWith("offline", withKnowledge(domain.KnowledgeTool{}))
 	run := r.result(r.start(all, "s", asksForLadders))
@@ -121,7 +121,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 // TestIngressesSearch: a tool worker answers searches that an ingress signs.
 func TestIngressesSearch(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, config.Workers{}, workers.RoleTool)
+	r := newTestEnvOf(t, config.Workers{}, workers.RoleTool)
 	r.keep("manual.pdf", nil, manual...)
 	signer, err := secrets.NewSigner(secretsKey)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestCodeReadsDocuments(t *testing.T) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		t.Skip("NOT TESTED: documents of programs: there is no bwrap on this machine (install the package bubblewrap)")
 	}
-	r := newRigOf(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap}}, workers.RoleAgent, workers.RoleTool)
+	r := newTestEnvOf(t, config.Workers{Sandbox: config.Sandbox{SandboxKind: config.SandboxBubblewrap}}, workers.RoleAgent, workers.RoleTool)
 	doc := r.keep("manual.txt", nil, manual...)
 	both := withKnowledge(domain.KnowledgeTool{})
 	both.CodeExecution = &domain.CodeTool{Enabled: true}

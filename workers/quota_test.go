@@ -19,7 +19,7 @@ import (
 // What is fetched counts for what an organization may keep, as this worker was told.
 func TestWhatIsFetchedHasTheQuota(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, config.Workers{}, workers.RoleSweep)
+	r := newTestEnvOf(t, config.Workers{}, workers.RoleSweep)
 	book := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more than it may be")) }))
 	t.Cleanup(book.Close)
 	w, err := workers.New(workers.Config{

@@ -81,7 +81,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 		t.Helper()
 		log, metrics := &lockedLog{}, prometheus.NewRegistry()
 		on := ground{dsn: dsn, org: house.Organization, secretsKey: sealedtest.KeyB, log: log, metrics: metrics}
-		r := newRigOn(t, on, 4, cfg, workers.RoleAgent, workers.RoleTool)
+		r := newTestEnvOn(t, on, 4, cfg, workers.RoleAgent, workers.RoleTool)
 		return r.result(r.start(agent, session, "tool pay: now")), log, metrics
 	}
 	t.Run("before resealing", func(t *testing.T) { //nolint:paralleltest // each step begins where the one before ended

@@ -79,7 +79,7 @@ func send(t *testing.T, line *bus.VoiceLine, command contract.VoiceCommand) {
 func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
-	r := newRigOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, AudioAPIKey: speechtest.Key, SpeechVoice: "sage"}}, workers.RoleVoice)
+	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, AudioAPIKey: speechtest.Key, SpeechVoice: "sage"}}, workers.RoleVoice)
 	can := r.work.Capabilities()
 	if want := (workers.Capability{Name: "voice", State: "openai/gpt-4o-mini-tts, openai/gpt-4o-mini-transcribe", Ok: true}); len(can) != 1 || can[0] != want {
 		t.Errorf("it can %+v", can)
@@ -105,7 +105,7 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 func TestTheRoleVoiceByHalf(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
-	r := newRigOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, TranscriptionModel: "off", VoiceConcurrency: 1}}, workers.RoleVoice)
+	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, TranscriptionModel: "off", VoiceConcurrency: 1}}, workers.RoleVoice)
 	line := openLine(t, r.bus)
 	if err := line.Audio(0, make([]byte, 9600)); err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestTheRoleVoiceByHalf(t *testing.T) {
 // Where all is off no line is taken: another worker may.
 func TestTheRoleVoiceThatIsOff(t *testing.T) {
 	t.Parallel()
-	r := newRigOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)
+	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{TranscriptionModel: "off", SpeechModel: "off"}}, workers.RoleVoice, workers.RoleSweep)
 	if can := r.work.Capabilities(); len(can) != 1 || can[0] != (workers.Capability{Name: "voice", State: "off"}) {
 		t.Errorf("it can %+v", can)
 	}

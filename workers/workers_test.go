@@ -29,8 +29,8 @@ import (
 
 const secretsKey = "abababababababababababababababababababababababababababababababab"
 
-// rig is a database, a bus, a worker on both, and an organization to run for.
-type rig struct {
+// testEnv is a database, a bus, a worker on both, and an organization to run for.
+type testEnv struct {
 	*testing.T
 	work  *workers.Workers
 	store *store.Store
@@ -45,21 +45,21 @@ type rig struct {
 	replies map[string]chan domain.Run
 }
 
-func newRig(t *testing.T, cfg config.Workers) *rig {
+func newTestEnv(t *testing.T, cfg config.Workers) *testEnv {
 	t.Helper()
-	return newRigOf(t, cfg, workers.Roles...)
+	return newTestEnvOf(t, cfg, workers.Roles...)
 }
 
-// newRigOf has a worker with some of the roles.
-func newRigOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *rig {
+// newTestEnvOf has a worker with some of the roles.
+func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
-	return newRigThrough(t, 4, cfg, roles...)
+	return newTestEnvThrough(t, 4, cfg, roles...)
 }
 
-// newRigThrough has a window of its own.
-func newRigThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *rig {
+// newTestEnvThrough has a window of its own.
+func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
-	return newRigOn(t, ground{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
+	return newTestEnvOn(t, ground{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
 }
 
 // ground is what a rig stands on.
@@ -71,8 +71,8 @@ type ground struct {
 	metrics    *prometheus.Registry
 }
 
-// newRigOn has a database of its own, which may have an organization.
-func newRigOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...workers.Role) *rig {
+// newTestEnvOn has a database of its own, which may have an organization.
+func newTestEnvOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	st, err := store.Open(on.dsn, 16)
 	if err != nil {
@@ -92,7 +92,7 @@ func newRigOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...
 		}
 		on.org = account.Organization.ID
 	}
-	r := &rig{T: t, store: st, bus: b, org: on.org, inbox: b.NewInbox(), window: window, deadline: time.Minute, replies: map[string]chan domain.Run{}}
+	r := &testEnv{T: t, store: st, bus: b, org: on.org, inbox: b.NewInbox(), window: window, deadline: time.Minute, replies: map[string]chan domain.Run{}}
 	stop, err := b.OnReplies(r.inbox, r.reply)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func newRigOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...
 	return r
 }
 
-func (r *rig) reply(runID string, body []byte) {
+func (r *testEnv) reply(runID string, body []byte) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {
 		r.Errorf("reply %q: %v", body, err)
@@ -125,7 +125,7 @@ func (r *rig) reply(runID string, body []byte) {
 	r.await(runID) <- run
 }
 
-func (r *rig) await(runID string) chan domain.Run {
+func (r *testEnv) await(runID string) chan domain.Run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.replies[runID] == nil {
@@ -134,12 +134,12 @@ func (r *rig) await(runID string) chan domain.Run {
 	return r.replies[runID]
 }
 
-func (r *rig) agent(model string) string {
+func (r *testEnv) agent(model string) string {
 	r.Helper()
 	return r.agentWith(model, domain.Tools{})
 }
 
-func (r *rig) agentWith(model string, tools domain.Tools) string {
+func (r *testEnv) agentWith(model string, tools domain.Tools) string {
 	r.Helper()
 	a, err := r.store.Agents.CreateAgent(r.Context(), r.org, domain.Agent{
 		ID: id.New(id.Agent), Name: "a", SystemPrompt: "p", Model: model, Tools: tools,
@@ -152,7 +152,7 @@ func (r *rig) agentWith(model string, tools domain.Tools) string {
 }
 
 // start accepts a run as an ingress does, and rings for it.
-func (r *rig) start(agent, session, message string) string {
+func (r *testEnv) start(agent, session, message string) string {
 	r.Helper()
 	input, err := json.Marshal(domain.Input{Message: message})
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *rig) start(agent, session, message string) string {
 	return run.ID
 }
 
-func (r *rig) result(runID string) domain.Run {
+func (r *testEnv) result(runID string) domain.Run {
 	r.Helper()
 	select {
 	case run := <-r.await(runID):
@@ -187,7 +187,7 @@ func (r *rig) result(runID string) domain.Run {
 
 func TestWorkersAnswerManyRunsThroughANarrowWindow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, config.Workers{})
+	r := newTestEnv(t, config.Workers{})
 	agent := r.agent("offline/echo")
 	var runs []string
 	for i := range 100 {
@@ -206,7 +206,7 @@ func TestWorkersGiveASessionItsHistoryInOrder(t *testing.T) {
 	stub := openaistub.New()
 	server := httptest.NewServer(stub)
 	t.Cleanup(server.Close)
-	r := newRig(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
+	r := newTestEnv(t, config.Workers{OpenAIBaseURL: server.URL + "/v1", OpenAIAPIKey: "k"})
 	agent := r.agent("openai/test")
 	var runs []string
 	for i := range 5 {
@@ -224,7 +224,7 @@ func TestWorkersGiveASessionItsHistoryInOrder(t *testing.T) {
 
 func TestWorkersSayWhyARunFailed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, config.Workers{})
+	r := newTestEnv(t, config.Workers{})
 	run := r.result(r.start(r.agent("openai/none"), "s", "hi"))
 	if run.Status != domain.RunFailed || run.Error == nil || run.Error.Code != "model_not_available" || run.Message != nil {
 		t.Errorf("run %+v, error %+v", run, run.Error)

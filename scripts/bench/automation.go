@@ -21,7 +21,7 @@ type automation struct {
 func (*automation) Name() string { return "automation" }
 
 // Measure compares it with the floor: one grouped insert, a job and its reply.
-func (a *automation) Measure(ctx context.Context, s *stage) error {
+func (a *automation) Measure(ctx context.Context, s *loadEnv) error {
 	bare, dsn, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ type Load interface {
 	// Name is the name of the command and of the report's rows.
 	Name() string
 	// Measure adds rows to the stage's report.
-	Measure(ctx context.Context, s *stage) error
+	Measure(ctx context.Context, s *loadEnv) error
 }
 
 // errNoSandbox is returned by a load that needs bubblewrap on a machine without it.
@@ -63,8 +63,8 @@ type bench struct {
 	report report
 }
 
-// stage is the servers of one load.
-type stage struct {
+// loadEnv is the servers of one load.
+type loadEnv struct {
 	*bench
 
 	load    string
@@ -131,7 +131,7 @@ func (b *bench) find(ctx context.Context) (err error) {
 
 // one measures a load on servers of its own.
 func (b *bench) one(ctx context.Context, load Load) (err error) {
-	s := &stage{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
+	s := &loadEnv{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return fmt.Errorf("making directory: %w", err)
 	}
@@ -183,7 +183,7 @@ func (b *bench) setUp(ctx context.Context, servers *process.Servers) error {
 }
 
 // floor starts processes of the floor and returns their database's address. They run until the end of the load.
-func (s *stage) floor(ctx context.Context, c floor.Config, kinds ...string) (f *floor.Floor, dsn string, err error) {
+func (s *loadEnv) floor(ctx context.Context, c floor.Config, kinds ...string) (f *floor.Floor, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, "floor"); err != nil {
 		return nil, "", err
 	}
@@ -195,7 +195,7 @@ func (s *stage) floor(ctx context.Context, c floor.Config, kinds ...string) (f *
 }
 
 // model starts a provider that runs until the end of the load.
-func (s *stage) model(ctx context.Context, delay time.Duration) (*model.Model, error) {
+func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model, error) {
 	m, err := model.Start(ctx, delay)
 	if err == nil {
 		s.stops = append(s.stops, m.Stop)
@@ -206,7 +206,7 @@ func (s *stage) model(ctx context.Context, delay time.Duration) (*model.Model, e
 // parley starts Parley on a database of that name and returns the database's address. It runs until the end of the load, unless the load
 // stops it; two at a time need a nats-server each, because their workers would take each other's jobs. The configuration's servers,
 // binaries and directories are filled in.
-func (s *stage) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
+func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, database); err != nil {
 		return nil, "", err
 	}
@@ -231,7 +231,7 @@ func (s *stage) parley(ctx context.Context, database string, c parley.Config) (p
 }
 
 // inspect adds what --statements and --profile ask for.
-func (s *stage) inspect(ctx context.Context, p *parley.Parley, database string) error {
+func (s *loadEnv) inspect(ctx context.Context, p *parley.Parley, database string) error {
 	if s.Statements {
 		found, err := s.servers.Statements(ctx, s.load, database)
 		if err != nil {

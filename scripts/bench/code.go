@@ -36,7 +36,7 @@ const (
 func (*code) Name() string { return "code" }
 
 // Measure compares calls with a bare bubblewrap.
-func (c *code) Measure(ctx context.Context, s *stage) error {
+func (c *code) Measure(ctx context.Context, s *loadEnv) error {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
 		return errNoSandbox

@@ -62,7 +62,7 @@ type values map[string]float64
 // Sides take turns so that other work of the machine affects both alike. A connection of PostgreSQL reports its commits when it commits,
 // at most once a second. They are therefore read late: after a second, a nudge of a few requests makes the connections report. The
 // nudge's own requests count.
-func (s *stage) compare(ctx context.Context, c *comparison) error {
+func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	if len(c.Clients) == 0 || slices.Min(c.Clients) < 1 || c.Rounds < 1 || c.Seconds <= 0 {
 		return errors.New("--clients, --rounds and --seconds must be above zero")
 	}
@@ -116,7 +116,7 @@ func column(rounds []values, measure string) (out []float64) {
 }
 
 // round measures one side once.
-func (s *stage) round(ctx context.Context, c *comparison, i, clients int) (values, error) {
+func (s *loadEnv) round(ctx context.Context, c *comparison, i, clients int) (values, error) {
 	side := c.sides[i]
 	if err := s.servers.Checkpoint(ctx); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (s *stage) round(ctx context.Context, c *comparison, i, clients int) (value
 }
 
 // cpu returns the CPU time of the servers and of a side's processes, by role.
-func (s *stage) cpu(side side) (map[string]time.Duration, error) {
+func (s *loadEnv) cpu(side side) (map[string]time.Duration, error) {
 	out, err := s.servers.CPU()
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (s *stage) cpu(side side) (map[string]time.Duration, error) {
 }
 
 // send sends requests to one side.
-func (s *stage) send(
+func (s *loadEnv) send(
 	ctx context.Context, c *comparison, i, clients int, warmUp, duration time.Duration,
 ) (*load.Result, time.Duration, error) {
 	side := c.sides[i]
@@ -201,7 +201,7 @@ func (s *stage) send(
 }
 
 // client sends requests from this process and returns the result and the CPU time it took.
-func (s *stage) client(
+func (s *loadEnv) client(
 	ctx context.Context, spec load.Spec, clients int, warmUp, duration time.Duration,
 ) (*load.Result, time.Duration, error) {
 	if spec.Keys == 0 {

@@ -29,7 +29,7 @@ const sameCost = 1.15
 func (*growth) Name() string { return "growth" }
 
 // Measure fills both deployments and compares them.
-func (g *growth) Measure(ctx context.Context, s *stage) error {
+func (g *growth) Measure(ctx context.Context, s *loadEnv) error {
 	var fresh, replays [2]side
 	var deployments [2]*parley.Parley
 	for i, runs := range []int{g.Small, g.Large} {
@@ -69,7 +69,7 @@ func (g *growth) Measure(ctx context.Context, s *stage) error {
 }
 
 // fill makes runs under their own keys, and under the keys that are replayed.
-func (*growth) fill(ctx context.Context, s *stage, name string, own, again load.Spec, runs int) error {
+func (*growth) fill(ctx context.Context, s *loadEnv, name string, own, again load.Spec, runs int) error {
 	const clients, perClient = 128, 5 * time.Second
 	began := time.Now()
 	result, _, err := s.client(ctx, again, clients, 0, time.Second)
@@ -99,7 +99,7 @@ func vacuum(ctx context.Context, dsn string) error {
 }
 
 // lists compares the time of the first page of the list of runs, for one client.
-func (g *growth) lists(ctx context.Context, s *stage, deployments [2]*parley.Parley) error {
+func (g *growth) lists(ctx context.Context, s *loadEnv, deployments [2]*parley.Parley) error {
 	var p50s [2][]float64
 	for range g.Rounds {
 		for i, p := range deployments {

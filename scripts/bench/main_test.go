@@ -136,11 +136,11 @@ func TestBenchMeasuresEverything(t *testing.T) {
 }
 
 // loadFunc is a load of a test.
-type loadFunc func(ctx context.Context, s *stage) error
+type loadFunc func(ctx context.Context, s *loadEnv) error
 
 func (loadFunc) Name() string { return "test" }
 
-func (f loadFunc) Measure(ctx context.Context, s *stage) error { return f(ctx, s) }
+func (f loadFunc) Measure(ctx context.Context, s *loadEnv) error { return f(ctx, s) }
 
 // unbuilt keeps a bench from building Parley, which the test does not start.
 func unbuilt(o *options) *options {
@@ -153,7 +153,7 @@ func TestBenchCleansUpWhenInterrupted(t *testing.T) {
 	o := unbuilt(quick(t))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("interrupted")
-	err := o.measure(ctx, loadFunc(func(ctx context.Context, s *stage) error {
+	err := o.measure(ctx, loadFunc(func(ctx context.Context, s *loadEnv) error {
 		bare, _, err := s.floor(ctx, floor.Config{}, floor.Ingress, floor.Worker)
 		if err != nil {
 			return err
@@ -176,11 +176,11 @@ func TestBenchCleansUpWhenInterrupted(t *testing.T) {
 func TestReportOutlivesFailure(t *testing.T) {
 	t.Parallel()
 	o, failure := unbuilt(quick(t)), errors.New("no more")
-	measured := loadFunc(func(_ context.Context, s *stage) error {
+	measured := loadFunc(func(_ context.Context, s *loadEnv) error {
 		s.add("1 client", "runs/s", []float64{2}, []float64{3, 5, 4}, ratioAtLeast(2))
 		return nil
 	})
-	failing := loadFunc(func(context.Context, *stage) error { return failure })
+	failing := loadFunc(func(context.Context, *loadEnv) error { return failure })
 	if err := o.measure(t.Context(), measured, failing); !errors.Is(err, failure) {
 		t.Errorf("error is %v", err)
 	}
@@ -188,7 +188,7 @@ func TestReportOutlivesFailure(t *testing.T) {
 	if len(r.Rows) != 1 || r.Rows[0].Parley.Median != 4 || r.Rows[0].Ratio != 2 || !r.Rows[0].Goal.Met {
 		t.Errorf("rows are %+v", r.Rows)
 	}
-	empty := loadFunc(func(context.Context, *stage) error { return nil })
+	empty := loadFunc(func(context.Context, *loadEnv) error { return nil })
 	if err := o.measure(t.Context(), empty); err == nil {
 		t.Error("a load without figures was accepted")
 	}

@@ -23,7 +23,7 @@ type replay struct {
 func (*replay) Name() string { return "replay" }
 
 // Measure compares it with a process that reads answers of the same size by an index.
-func (r *replay) Measure(ctx context.Context, s *stage) error {
+func (r *replay) Measure(ctx context.Context, s *loadEnv) error {
 	p, ours, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *replay) Measure(ctx context.Context, s *stage) error {
 }
 
 // fill sends requests until a query counts n rows: the first request with a key makes its run.
-func fill(ctx context.Context, s *stage, spec load.Spec, dsn, query string, n int) error {
+func fill(ctx context.Context, s *loadEnv, spec load.Spec, dsn, query string, n int) error {
 	for {
 		found, err := count(ctx, dsn, query)
 		if err != nil || found >= int64(n) {

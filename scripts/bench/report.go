@@ -76,7 +76,7 @@ func (g *goal) String() string {
 }
 
 // add adds a row of a load. Without floor values nothing stands beside Parley's.
-func (s *stage) add(name, measure string, floor, parley []float64, g *goal) {
+func (s *loadEnv) add(name, measure string, floor, parley []float64, g *goal) {
 	r := row{Load: s.load, Case: name, Measure: measure, Parley: newFigure(parley), Goal: g}
 	var beside float64
 	if len(floor) > 0 {

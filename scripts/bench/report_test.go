@@ -21,7 +21,7 @@ func TestGoals(t *testing.T) {
 		"value":          {nil, []float64{8, 12}, atMost(10), "value ≤ 10: met"},
 		"added":          {[]float64{1}, []float64{7}, addsAtMost(5), "added ≤ 5: missed"},
 	} {
-		s := &stage{bench: &bench{}}
+		s := &loadEnv{bench: &bench{}}
 		s.add("", "", tt.floor, tt.parley, tt.goal)
 		if got := s.report.Rows[0].Goal.String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
@@ -31,7 +31,7 @@ func TestGoals(t *testing.T) {
 
 func TestText(t *testing.T) {
 	t.Parallel()
-	s := &stage{bench: &bench{}, load: "automation"}
+	s := &loadEnv{bench: &bench{}, load: "automation"}
 	s.report.Setup = setup{Cores: 2, Overrides: map[string]string{"B": "2", "A": "1"}}
 	s.add("16 clients", "runs/s", []float64{5316.2}, []float64{900, 1100, 1024}, ratioAtLeast(0.5))
 	s.add("16 clients", "commits/run", []float64{0.2321}, []float64{0.235}, nil)

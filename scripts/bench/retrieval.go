@@ -37,12 +37,12 @@ func (*retrieval) Name() string { return "retrieval" }
 
 // Measure asks a deployment without embeddings and one with embeddings. The vectors are the stub's: hashed parts of words, which know
 // spelling and no meaning, so that hybrid search shows what its machinery costs and not what a language model gains.
-func (r *retrieval) Measure(ctx context.Context, s *stage) error {
+func (r *retrieval) Measure(ctx context.Context, s *loadEnv) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return fmt.Errorf("looking for Go's sources: %w", err)
 	}
-	corpus := &corpus{stage: s}
+	corpus := &corpus{loadEnv: s}
 	corpus.documents, err = search.Gather(filepath.Join(strings.TrimSpace(string(root)), "src"), r.Sections)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *retrieval) Measure(ctx context.Context, s *stage) error {
 
 // corpus is the documents and the questions.
 type corpus struct {
-	stage     *stage
+	loadEnv   *loadEnv
 	documents []search.Document
 	questions []search.Question
 	plain     search.Ranks // of PostgreSQL's own search
@@ -119,7 +119,7 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 
 // start starts a deployment and fills it.
 func (c *corpus) start(ctx context.Context, name string, settings map[string]string) (*parley.Parley, string, error) {
-	p, dsn, err := c.stage.parley(ctx, name, parley.Config{Roles: "agent,tool,ingest,sweep", Settings: settings})
+	p, dsn, err := c.loadEnv.parley(ctx, name, parley.Config{Roles: "agent,tool,ingest,sweep", Settings: settings})
 	if err != nil {
 		return nil, "", err
 	}
@@ -211,7 +211,7 @@ func (c *corpus) quality(ctx context.Context, name string, find searchFunc) erro
 	if err != nil {
 		return err
 	}
-	c.stage.add(name, "recall@5", []float64{c.plain.Recall()}, []float64{ours.Recall()}, ratioAtLeast(1))
+	c.loadEnv.add(name, "recall@5", []float64{c.plain.Recall()}, []float64{ours.Recall()}, ratioAtLeast(1))
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (c *corpus) latency(ctx context.Context, dsn string, plain *search.Plain, f
 		}
 	}
 	name := fmt.Sprintf("lexical, %d passages", passages)
-	c.stage.add(name, "p50 ms", []float64{load.Millis(bare, 50)}, []float64{load.Millis(ours, 50)}, nil)
-	c.stage.add(name, "p99 ms", []float64{load.Millis(bare, 99)}, []float64{load.Millis(ours, 99)}, ratioAtMost(2))
+	c.loadEnv.add(name, "p50 ms", []float64{load.Millis(bare, 50)}, []float64{load.Millis(ours, 50)}, nil)
+	c.loadEnv.add(name, "p99 ms", []float64{load.Millis(bare, 99)}, []float64{load.Millis(ours, 99)}, ratioAtMost(2))
 	return nil
 }

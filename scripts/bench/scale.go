@@ -29,7 +29,7 @@ type scale struct {
 func (*scale) Name() string { return "scale" }
 
 // Measure measures the numbers of workers in turn, with twice as many clients as slots, so that a run always waits for a slot.
-func (c *scale) Measure(ctx context.Context, s *stage) error {
+func (c *scale) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.model(ctx, c.Answer)
 	if err != nil {
 		return err

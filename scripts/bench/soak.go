@@ -31,7 +31,7 @@ type soak struct {
 func (*soak) Name() string { return "soak" }
 
 // Measure compares the end with the state after 30 %.
-func (k *soak) Measure(ctx context.Context, s *stage) error {
+func (k *soak) Measure(ctx context.Context, s *loadEnv) error {
 	p, dsn, err := s.parley(ctx, "parley", parley.Config{})
 	if err != nil {
 		return err

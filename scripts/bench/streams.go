@@ -37,7 +37,7 @@ type streams struct {
 func (*streams) Name() string { return "streams" }
 
 // Measure measures both sides in turn.
-func (f *streams) Measure(ctx context.Context, s *stage) error {
+func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	provider, err := s.model(ctx, 0)
 	if err != nil {
 		return err

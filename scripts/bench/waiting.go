@@ -44,7 +44,7 @@ const (
 func (*waiting) Name() string { return "waiting" }
 
 // Measure measures the bare handler once, then Parley in each round.
-func (w *waiting) Measure(ctx context.Context, s *stage) error {
+func (w *waiting) Measure(ctx context.Context, s *loadEnv) error {
 	allowed, err := process.MaxFiles()
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (w *waiting) Measure(ctx context.Context, s *stage) error {
 	}
 	var requests, runs, streams []float64
 	for n := range w.Rounds {
-		r := &waitingRound{waiting: w, stage: s, model: provider, nonce: rand.Text()[:8]}
+		r := &waitingRound{waiting: w, loadEnv: s, model: provider, nonce: rand.Text()[:8]}
 		if err := r.measure(ctx, n); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (w *waiting) Measure(ctx context.Context, s *stage) error {
 }
 
 // parked returns the KiB of a request in a bare handler.
-func (w *waiting) parked(ctx context.Context, s *stage) (kib float64, err error) {
+func (w *waiting) parked(ctx context.Context, s *loadEnv) (kib float64, err error) {
 	server, _, err := s.floor(ctx, floor.Config{}, floor.Parked)
 	if err != nil {
 		return 0, err
@@ -118,7 +118,7 @@ func kibEach(bytes int64, n int) float64 { return float64(bytes) / float64(n) / 
 type waitingRound struct {
 	*waiting
 
-	stage    *stage
+	loadEnv  *loadEnv
 	model    *model.Model
 	parley   *parley.Parley
 	nonce    string
@@ -132,7 +132,7 @@ func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
 	runs := fmt.Sprint(r.Waiters + r.Streams + warmClients) // so that each stream is of a running run
 	config := parley.Config{Model: model.Name, Settings: map[string]string{"ORG_DISPATCH_WINDOW": runs, "WORKER_CONCURRENCY": runs}}
 	maps.Copy(config.Settings, r.model.Settings())
-	if r.parley, _, err = r.stage.parley(ctx, fmt.Sprintf("parley_%d", n), config); err != nil {
+	if r.parley, _, err = r.loadEnv.parley(ctx, fmt.Sprintf("parley_%d", n), config); err != nil {
 		return err
 	}
 	if err := r.parley.RestartIngress(ctx); err != nil {
@@ -148,7 +148,7 @@ func (r *waitingRound) measure(ctx context.Context, n int) (err error) {
 		return errors.Join(err, r.parley.Err())
 	}
 	if n == 0 {
-		if err := r.stage.inspect(ctx, r.parley, "parley_0"); err != nil {
+		if err := r.loadEnv.inspect(ctx, r.parley, "parley_0"); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ var client = &http.Client{Transport: &http.Transport{}, Timeout: testkit.Within(
 
 // account is somebody with an organization of their own.
 type account struct {
-	s        *stage
+	s        *testEnv
 	email    string
 	password string
 	token    string
@@ -30,7 +30,7 @@ type account struct {
 // signUp makes an account without the browser.
 func signUp(t *testing.T) *account {
 	t.Helper()
-	a := &account{s: onStage(t), email: rand.Text() + "@example.test", password: rand.Text()}
+	a := &account{s: withTestEnv(t), email: rand.Text() + "@example.test", password: rand.Text()}
 	var made struct{ Token string }
 	a.call(t, http.MethodPost, "/api/auth/signup", map[string]any{"email": a.email, "password": a.password, "name": "Ada Example"}, &made)
 	a.token = made.Token

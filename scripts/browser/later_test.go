@@ -11,7 +11,7 @@ import (
 )
 
 // without is the service as one sees it whose network loses answers: of requests to paths that begin so, as many as are named are answered 503.
-func (s *stage) without(t *testing.T, times map[string]int) (address string) {
+func (s *testEnv) without(t *testing.T, times map[string]int) (address string) {
 	t.Helper()
 	at, err := url.Parse(s.url)
 	if err != nil {

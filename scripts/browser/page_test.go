@@ -46,7 +46,7 @@ type page struct {
 	area
 
 	t     *testing.T
-	s     *stage
+	s     *testEnv
 	ctx   context.Context //nolint:containedctx // chromedp's handle of a tab is a context
 	watch *watch
 }
@@ -54,7 +54,7 @@ type page struct {
 // open gives a new tab; what goes wrong in it fails the test. At the end of a test that failed, it tells what stood there.
 func open(t *testing.T) *page {
 	t.Helper()
-	s := onStage(t)
+	s := withTestEnv(t)
 	return s.tab(t, chromium{s.browser})
 }
 
@@ -64,7 +64,7 @@ type chromium struct {
 }
 
 // tab gives a new tab of a browser.
-func (s *stage) tab(t *testing.T, browser chromium) *page {
+func (s *testEnv) tab(t *testing.T, browser chromium) *page {
 	t.Helper()
 	p := &page{t: t, s: s, watch: newWatch(s.host)}
 	p.area = area{p: p}

@@ -64,7 +64,7 @@ func recording(t *testing.T, words string) (path string) {
 // openHearing gives a tab of a browser whose microphones hear a recording, once each time that one is opened.
 func openHearing(t *testing.T, recording string) *page {
 	t.Helper()
-	s := onStage(t)
+	s := withTestEnv(t)
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // elsewhere is a page of somebody else's that holds the widget of an agent, under a policy that allows it nothing more.
-func elsewhere(t *testing.T, s *stage) (origin string, holds func(agent string)) {
+func elsewhere(t *testing.T, s *testEnv) (origin string, holds func(agent string)) {
 	t.Helper()
 	var agent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -109,7 +109,7 @@ func TestWidgetElsewhere(t *testing.T) {
 // TestWidgetIsSmall weighs the script as it is sent.
 func TestWidgetIsSmall(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/widget.js", http.NoBody)
 	if err != nil {
 		t.Fatal(err)

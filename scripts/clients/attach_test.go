@@ -9,7 +9,7 @@ import (
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	agent := s.agent(t, map[string]any{"model": "openai/stub"})
 	message := "slowly: one two three four five six seven eight nine ten, and it is not over yet, " + agent
 	door := s.faults(t).DropWhen(func() bool { return s.model.Count(message) > 0 })

@@ -14,7 +14,7 @@ import (
 // TestLedger has an agent book a bill.
 func TestLedger(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	agent := s.books(t, nil)
 	var run struct{ Status, Message string }
 	s.call(t, http.MethodPost, "/api/agents?action=chat&id="+agent, map[string]any{"sessionId": "ledger", "message": booksFor("L-1")}, &run)
@@ -30,7 +30,7 @@ func TestLedger(t *testing.T) {
 func TestNode(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	var seen map[string]string
 	decode(t, []byte(s.node(t, "environment.mjs", "EXTRA=yes")), &seen)
 	if seen["PARLEY_BASE_URL"] != s.creds.BaseURL || seen["AGENT_ID"] != s.creds.AgentID || seen["EXTRA"] != "yes" || seen["openai"] != "6.30.1" || seen["agent"] != s.creds.AgentID {
@@ -42,7 +42,7 @@ func TestNode(t *testing.T) {
 func TestPython(t *testing.T) {
 	t.Parallel()
 	python := needsPython(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	printed := s.python(t, python, t.TempDir(), []string{"EXTRA=yes"}, "-c", "import os, setuptools, wheel; print(os.environ['AGENT_ID'], os.environ['EXTRA'])")
 	if strings.TrimSpace(printed) != s.creds.AgentID+" yes" {
 		t.Errorf("%q", printed)

@@ -13,7 +13,7 @@ type failed struct{ Text, Name, Code, Message string }
 func TestLangChain(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	broken, recording := s.faults(t).DropFirst(), s.faults(t).Pass()
 	var told struct {
 		Invoke struct {

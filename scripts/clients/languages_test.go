@@ -23,7 +23,7 @@ import (
 func (r *reader) js(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(r.dir, "node_modules")); err != nil {
-		if err := os.Symlink(r.stage.packages(t), filepath.Join(r.dir, "node_modules")); err != nil {
+		if err := os.Symlink(r.testEnv.packages(t), filepath.Join(r.dir, "node_modules")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -35,7 +35,7 @@ func (r *reader) js(t *testing.T, b fenced.Block) {
 }
 
 // packages is the folder of the packages from npm, the SDK among them.
-func (s *stage) packages(t *testing.T) string {
+func (s *testEnv) packages(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(s.npmInstall(t), "node_modules")
 	s.mu.Lock()
@@ -50,7 +50,7 @@ func (s *stage) packages(t *testing.T) string {
 func (r *reader) python(t *testing.T, b fenced.Block) {
 	t.Helper()
 	if r.interpreter == "" {
-		r.interpreter = r.stage.environment(t)
+		r.interpreter = r.testEnv.environment(t)
 		call := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", quoted(r.interpreter)) // what `python3` is to the reader's shell
 		if err := os.WriteFile(filepath.Join(r.dir, "bin", "python3"), []byte(call), 0o700); err != nil {
 			t.Fatal(err)

@@ -56,7 +56,7 @@ func booksFor(bill string) string { return fmt.Sprintf(`Use bookBill with {"bill
 
 // books makes an agent that books at the ledger: each run of the message booksFor(bill) calls it once. Further fields of the agent are
 // up to the test.
-func (s *stage) books(t *testing.T, fields map[string]any) (agentID string) {
+func (s *testEnv) books(t *testing.T, fields map[string]any) (agentID string) {
 	t.Helper()
 	body := map[string]any{"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{map[string]any{
 		"name": "bookBill", "description": "Books a bill.", "method": "POST", "url": s.ledger.url + "/book", "sideEffect": "idempotent",
@@ -69,7 +69,7 @@ func (s *stage) books(t *testing.T, fields map[string]any) (agentID string) {
 }
 
 // agent makes an agent that people and automations may ask; its fields are up to the test.
-func (s *stage) agent(t *testing.T, fields map[string]any) (id string) {
+func (s *testEnv) agent(t *testing.T, fields map[string]any) (id string) {
 	t.Helper()
 	body := map[string]any{"name": t.Name(), "systemPrompt": "Answer briefly.", "allowedCallers": []string{"user", "system"}}
 	maps.Copy(body, fields)
@@ -79,13 +79,13 @@ func (s *stage) agent(t *testing.T, fields map[string]any) (id string) {
 }
 
 // call sends a request to the API with the stage's key, which must succeed.
-func (s *stage) call(t *testing.T, method, path string, body, into any) {
+func (s *testEnv) call(t *testing.T, method, path string, body, into any) {
 	t.Helper()
 	s.callAs(t, http.Header{"X-Api-Key": {s.creds.APIKey}}, method, path, body, into)
 }
 
 // callAs is call with another credential.
-func (s *stage) callAs(t *testing.T, who http.Header, method, path string, body, into any) {
+func (s *testEnv) callAs(t *testing.T, who http.Header, method, path string, body, into any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.creds.BaseURL+path, bytes.NewReader(encoded(t, body)))
 	if err != nil {

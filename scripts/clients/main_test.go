@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	testkit.SideBySide(sideBySide)
 	code := m.Run()
-	if err := theStage.end(code != 0); err != nil {
+	if err := theEnv.end(code != 0); err != nil {
 		fmt.Fprintln(os.Stderr, "clients:", err)
 		code = 1
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // goClient is OpenAI's own client for Go, of whatever answers at a base URL.
-func (s *stage) goClient(base string, more ...option.RequestOption) openai.Client {
+func (s *testEnv) goClient(base string, more ...option.RequestOption) openai.Client {
 	options := []option.RequestOption{option.WithAPIKey(s.creds.APIKey), option.WithBaseURL(base + "/v1/"), option.WithMaxRetries(2)}
 	return openai.NewClient(append(options, more...)...)
 }
@@ -49,7 +49,7 @@ func refusal(t *testing.T, err error) *openai.Error {
 // TestOpenAIGoModels lists and reads models.
 func TestOpenAIGoModels(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	client := s.goClient(s.creds.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
 	list := client.Models.ListAutoPaging(t.Context())
@@ -69,7 +69,7 @@ func TestOpenAIGoModels(t *testing.T) {
 // TestOpenAIGoChat asks for completions, whole and streamed.
 func TestOpenAIGoChat(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	client := s.goClient(s.creds.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
 	whole, err := client.Chat.Completions.New(t.Context(), chatFor(echo, "Hello."))
@@ -99,7 +99,7 @@ func TestOpenAIGoChat(t *testing.T) {
 // TestOpenAIGoResponses asks for responses: whole, streamed, in the background, and going on from one another.
 func TestOpenAIGoResponses(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	client := s.goClient(s.creds.BaseURL)
 	echo := s.agent(t, map[string]any{"model": "offline/echo"})
 	first, err := client.Responses.New(t.Context(), responseFor(echo, "Hello."))
@@ -138,7 +138,7 @@ func bySequence(a, b responses.ResponseStreamEventUnion) int {
 // TestOpenAIGoItems reads what tools were called and what was cited, as the client's own types.
 func TestOpenAIGoItems(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	client := s.goClient(s.creds.BaseURL)
 	computed, err := client.Responses.New(t.Context(), responseFor(s.creds.AgentID, "What is 19 * 23? Compute it with Python."))
 	if err != nil {
@@ -174,7 +174,7 @@ func TestOpenAIGoItems(t *testing.T) {
 // TestOpenAIGoErrors reads errors as the client's own type; what trying again cannot mend is asked once.
 func TestOpenAIGoErrors(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	door := s.faults(t).Pass()
 	client := s.goClient(door.URL)
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
@@ -215,7 +215,7 @@ func TestOpenAIGoErrors(t *testing.T) {
 // TestOpenAIGoRetries has the client try again after its connection broke: it is given the run that was begun.
 func TestOpenAIGoRetries(t *testing.T) {
 	t.Parallel()
-	s := onStage(t)
+	s := withTestEnv(t)
 	door := s.faults(t).DropFirst()
 	client, books := s.goClient(door.URL), s.books(t, nil)
 	keyed := func(name string) option.RequestOption { return option.WithHeader("Idempotency-Key", name) }

@@ -10,7 +10,7 @@ import (
 )
 
 // openAIAgents makes what the tests of OpenAI's clients talk to, and gives it as their environment.
-func openAIAgents(t *testing.T, s *stage) map[string]string {
+func openAIAgents(t *testing.T, s *testEnv) map[string]string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year. The canteen opens at noon. "+t.Name())
 	return map[string]string{
@@ -28,7 +28,7 @@ func openAIAgents(t *testing.T, s *stage) map[string]string {
 }
 
 // asks makes an agent that books at the ledger when a person has approved.
-func (s *stage) asks(t *testing.T) (agentID string) {
+func (s *testEnv) asks(t *testing.T) (agentID string) {
 	t.Helper()
 	return s.books(t, map[string]any{"tools": map[string]any{"httpRequest": map[string]any{
 		"enabled": true, "approval": "always", "endpoints": []any{map[string]any{
@@ -38,7 +38,7 @@ func (s *stage) asks(t *testing.T) (agentID string) {
 }
 
 // searchable uploads a document and waits until it can be searched.
-func (s *stage) searchable(t *testing.T, content string) (documentID string) {
+func (s *testEnv) searchable(t *testing.T, content string) (documentID string) {
 	t.Helper()
 	var document struct{ ID, Status string }
 	s.call(t, http.MethodPost, "/api/knowledge", map[string]any{"name": t.Name() + ".txt", "content": content, "mimeType": "text/plain"}, &document)
@@ -53,7 +53,7 @@ func (s *stage) searchable(t *testing.T, content string) (documentID string) {
 func TestOpenAI(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	env := []string{}
 	for name, value := range openAIAgents(t, s) {
 		env = append(env, name+"="+value)
@@ -72,7 +72,7 @@ func TestOpenAI(t *testing.T) {
 }
 
 // checkDropped checks that every dropped request was sent once more, and that each bill was booked once.
-func checkDropped(t *testing.T, s *stage, door *faultproxy.Door, distinct map[string]int, bills ...string) {
+func checkDropped(t *testing.T, s *testEnv, door *faultproxy.Door, distinct map[string]int, bills ...string) {
 	t.Helper()
 	for path, want := range distinct {
 		if sent := door.Sent(http.MethodPost, path); len(sent) != 2*want {

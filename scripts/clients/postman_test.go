@@ -20,7 +20,7 @@ import (
 func TestPostman(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	root := testkit.Root(t)
 	var told struct {
 		Answers []struct {
@@ -72,7 +72,7 @@ var mainRequests = []string{
 }
 
 // writeCollection sets the agent and the organization, as somebody does who has imported the collection.
-func writeCollection(t *testing.T, s *stage, from, to string) {
+func writeCollection(t *testing.T, s *testEnv, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(from)
 	if err != nil {

@@ -121,7 +121,7 @@ func newEnough(printed string) error {
 }
 
 // npmInstall gives a folder with the scripts of scripts/clients/npm and the packages that their lock file names.
-func (s *stage) npmInstall(t *testing.T) (dir string) {
+func (s *testEnv) npmInstall(t *testing.T) (dir string) {
 	t.Helper()
 	needsNode(t)
 	s.mu.Lock()
@@ -191,7 +191,7 @@ func linkEntries(t *testing.T, from, to string) {
 }
 
 // node runs scripts/clients/npm/<script> and gives what it printed; env comes on top of the stage's.
-func (s *stage) node(t *testing.T, script string, env ...string) string {
+func (s *testEnv) node(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	return succeed(t, s.npmInstall(t), s.env(env...), needsNode(t), script)
 }
@@ -237,7 +237,7 @@ func lookForPython() (string, error) {
 
 // python runs an interpreter - needsPython's, or that of an environment made with it - in a directory and gives what it printed; env
 // comes on top of the stage's, and only what is installed in the environment can be imported.
-func (s *stage) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
+func (s *testEnv) python(t *testing.T, interpreter, dir string, env []string, args ...string) string {
 	t.Helper()
 	return succeed(t, dir, s.env(append([]string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONNOUSERSITE=1", "PYTHONPATH="}, env...)...), interpreter, args...)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // protocolAgents are the agents that the tests of other protocols' clients ask, as variables of their scripts' environment.
-func protocolAgents(t *testing.T, s *stage) []string {
+func protocolAgents(t *testing.T, s *testEnv) []string {
 	t.Helper()
 	document := s.searchable(t, "Everybody has thirty days of holidays a year.\n\n"+t.Name())
 	asking := s.agent(t, map[string]any{"tools": map[string]any{"knowledge": map[string]any{"enabled": true, "documentIds": []string{document}}}})
@@ -20,7 +20,7 @@ func protocolAgents(t *testing.T, s *stage) []string {
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	var got struct {
 		Tools         int
 		RunID, Parked string
@@ -41,7 +41,7 @@ func TestMCP(t *testing.T) {
 func TestAISDK(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	var got struct {
 		RunID, Error string
 		Chunks       int
@@ -59,7 +59,7 @@ func TestAISDK(t *testing.T) {
 func TestAGUI(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	var got struct {
 		RunID, Code string
 		Cited       int

@@ -28,7 +28,7 @@ var pythonWheel, pythonInterpreter struct {
 }
 
 // wheel makes the package of sdk/python, of a copy: building leaves things behind.
-func (s *stage) wheel(t *testing.T) (path string) {
+func (s *testEnv) wheel(t *testing.T) (path string) {
 	t.Helper()
 	python := needsPython(t)
 	pythonWheel.Lock()
@@ -59,13 +59,13 @@ func pythonSource(t *testing.T, to string) {
 }
 
 // pythonProject makes an empty project, and gives the interpreter of an environment in which nothing but the SDK is installed.
-func (s *stage) pythonProject(t *testing.T) (dir, interpreter string) {
+func (s *testEnv) pythonProject(t *testing.T) (dir, interpreter string) {
 	t.Helper()
 	return t.TempDir(), s.environment(t)
 }
 
 // environment makes an environment of Python's with the SDK.
-func (s *stage) environment(t *testing.T) (interpreter string) {
+func (s *testEnv) environment(t *testing.T) (interpreter string) {
 	t.Helper()
 	python, wheel := needsPython(t), s.wheel(t)
 	pythonInterpreter.Lock()
@@ -82,7 +82,7 @@ func (s *stage) environment(t *testing.T) (interpreter string) {
 }
 
 // pythonScript runs scripts/clients/python/<script> in a project of its own and gives what it printed.
-func (s *stage) pythonScript(t *testing.T, env []string, script string, args ...string) string {
+func (s *testEnv) pythonScript(t *testing.T, env []string, script string, args ...string) string {
 	t.Helper()
 	dir, interpreter := s.pythonProject(t)
 	return s.python(t, interpreter, dir, env, append([]string{pythonFile(t, script)}, args...)...)
@@ -97,7 +97,7 @@ func pythonFile(t *testing.T, name string) string {
 func TestPythonPackage(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
-	s := &theStage
+	s := &theEnv
 	wheel, err := zip.OpenReader(s.wheel(t))
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func unzipped(t *testing.T, file *zip.File) string {
 func TestPythonReadme(t *testing.T) {
 	t.Parallel()
 	python := needsPython(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	dir, interpreter := s.pythonProject(t)
 	own := s.tenant(t)
 	env := []string{"PARLEY_API_KEY=" + own.APIKey, "AGENT_ID=" + own.AgentID, "ORGANIZATION_ID=" + own.OrganizationID}
@@ -228,7 +228,7 @@ func namedPython(t *testing.T, interpreter string) string {
 func TestPythonTransport(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
-	s := &theStage
+	s := &theEnv
 	dir, interpreter := s.pythonProject(t)
 	got := execute(t, dir, []string{"PYTHONPATH=", "PYTHONDONTWRITEBYTECODE=1"}, interpreter, "-W", "error", pythonFile(t, "test_transport.py"))
 	ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(got.stderr)
@@ -244,7 +244,7 @@ func TestPythonTransport(t *testing.T) {
 func TestPythonSurface(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	for _, script := range []string{"surface.py", "surface_async.py"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
@@ -262,7 +262,7 @@ func TestPythonSurface(t *testing.T) {
 func TestPythonRetriesAttach(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	door, books := s.faults(t).DropFirst(), s.books(t, nil)
 	var runs []struct{ ID, Status string }
 	decode(t, []byte(s.pythonScript(t, []string{"PARLEY_BASE_URL=" + door.URL, "BOOKS=" + books}, "effects.py")), &runs)
@@ -311,7 +311,7 @@ type reading struct {
 func TestPythonStreamsAreResumed(t *testing.T) {
 	t.Parallel()
 	needsPython(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	dir, interpreter := s.pythonProject(t)
 	talker := s.agent(t, map[string]any{"model": "openai/stub"})
 	message := "slowly " + strings.Repeat("Grüße 👋 an alle 日本語 ", 20) + "end"
@@ -368,7 +368,7 @@ func TestPythonTypes(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: the Python SDK's types, because there is no mypy: %v (scripts/setup test installs it)", err)
 	}
-	s := &theStage
+	s := &theEnv
 	dir, interpreter := s.pythonProject(t)
 	packages, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(interpreter)), "lib", "python*", "site-packages", "parley"))
 	if err != nil || len(packages) != 1 {

@@ -24,7 +24,7 @@ import (
 // reader is somebody who goes through a document and does what it shows, in a folder of their own, with a shell whose variables and
 // place last from block to block.
 type reader struct {
-	stage       *stage
+	testEnv     *testEnv
 	root        string
 	dir         string
 	address     string  // of the service at hand, which stands in for that of the documents
@@ -48,9 +48,9 @@ var receivers = regexp.MustCompile(`\b900[1-9]\b`)
 
 func newReader(t *testing.T, root string) *reader {
 	t.Helper()
-	s := onStage(t)
+	s := withTestEnv(t)
 	r := &reader{
-		stage: s, root: root, dir: t.TempDir(), address: strings.TrimPrefix(s.creds.BaseURL, "http://"), port: testkit.FreePort(t),
+		testEnv: s, root: root, dir: t.TempDir(), address: strings.TrimPrefix(s.creds.BaseURL, "http://"), port: testkit.FreePort(t),
 		receiver: testkit.FreePort(t),
 		saved:    map[string]string{},
 	}
@@ -101,7 +101,7 @@ func (r *reader) builds(t *testing.T) {
 }
 
 // ranOnce gives the id of a run of an organization's agent that has ended.
-func (s *stage) ranOnce(t *testing.T, own quickstart.Credentials) string {
+func (s *testEnv) ranOnce(t *testing.T, own quickstart.Credentials) string {
 	t.Helper()
 	var run struct{ ID string }
 	body := map[string]any{"sessionId": t.Name(), "message": "What is 6 * 7?"}

@@ -37,7 +37,7 @@ func needsSpeech(t *testing.T) {
 
 // secure puts a proxy with TLS in front of the service, as a public one has: clients of the Realtime API connect to wss alone. ca is the
 // file of the certificate.
-func (s *stage) secure(t *testing.T) (address, ca string) {
+func (s *testEnv) secure(t *testing.T) (address, ca string) {
 	t.Helper()
 	target, err := url.Parse(s.creds.BaseURL)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestRealtime(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
 	needsSpeech(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	s.model.Respond(says)
 	voice := map[string]any{"voice": map[string]any{"enabled": true}}
 	address, ca := s.secure(t)

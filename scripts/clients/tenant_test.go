@@ -10,7 +10,7 @@ import (
 
 // tenant makes an organization for one test, with a key and an agent that has tools: names that a document gives, such as idempotency
 // keys, are its own there.
-func (s *stage) tenant(t *testing.T) quickstart.Credentials {
+func (s *testEnv) tenant(t *testing.T) quickstart.Credentials {
 	t.Helper()
 	s.mu.Lock()
 	token := s.owner

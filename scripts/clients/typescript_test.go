@@ -62,7 +62,7 @@ func typeScriptInstall(t *testing.T) fenced.Block {
 // unpackTypeScript puts the package's files into a folder. The stage has its place.
 func unpackTypeScript(t *testing.T, into string) {
 	t.Helper()
-	packTypeScript(t, theStage.dir)
+	packTypeScript(t, theEnv.dir)
 	if err := os.MkdirAll(into, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func unpackTypeScript(t *testing.T, into string) {
 }
 
 // packsTypeScript is packTypeScript for tests.
-func (s *stage) packsTypeScript(t *testing.T) {
+func (s *testEnv) packsTypeScript(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
 	s.place(t)
@@ -79,7 +79,7 @@ func (s *stage) packsTypeScript(t *testing.T) {
 }
 
 // typeScriptProject makes an empty project in which nothing but the SDK is installed.
-func (s *stage) typeScriptProject(t *testing.T) (dir string) {
+func (s *testEnv) typeScriptProject(t *testing.T) (dir string) {
 	t.Helper()
 	s.packsTypeScript(t)
 	dir = t.TempDir()
@@ -89,7 +89,7 @@ func (s *stage) typeScriptProject(t *testing.T) (dir string) {
 }
 
 // typeScriptScript runs scripts/clients/typescript/<script> in a project of its own and gives what it printed.
-func (s *stage) typeScriptScript(t *testing.T, script string, env ...string) string {
+func (s *testEnv) typeScriptScript(t *testing.T, script string, env ...string) string {
 	t.Helper()
 	dir := s.typeScriptProject(t)
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
@@ -107,7 +107,7 @@ func save(t *testing.T, dir, name, text string) {
 func TestTypeScriptPackage(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	theStage.packsTypeScript(t)
+	theEnv.packsTypeScript(t)
 	tarball := typeScript.tarball
 	allowed := regexp.MustCompile(`^package/(LICENSE|README\.md|package\.json|dist/[a-z]+\.(js|js\.map|d\.ts))$`)
 	names := strings.Fields(succeed(t, t.TempDir(), nil, "tar", "-tzf", tarball))
@@ -147,7 +147,7 @@ func TestTypeScriptPackage(t *testing.T) {
 func TestTypeScriptUnits(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
-	dir := theStage.typeScriptProject(t)
+	dir := theEnv.typeScriptProject(t)
 	copyFiles(t, filepath.Join(testkit.Root(t), "sdk", "typescript", "test"), dir)
 	files, err := filepath.Glob(filepath.Join(dir, "*.test.mjs"))
 	if err != nil || len(files) == 0 {
@@ -166,7 +166,7 @@ func TestTypeScriptUnits(t *testing.T) {
 func TestTypeScriptTypes(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	dir := theStage.typeScriptProject(t)
+	dir := theEnv.typeScriptProject(t)
 	source := typeScript.source
 	copyFiles(t, filepath.Join(testkit.Root(t), "scripts", "clients", "typescript"), dir)
 	files := []string{"consumer.ts"}
@@ -215,7 +215,7 @@ func typeScriptBlocks(t *testing.T) []fenced.Block {
 func TestTypeScriptReadme(t *testing.T) {
 	t.Parallel()
 	node := needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	s.packsTypeScript(t)
 	installedTypeScript(t)
 	for _, b := range typeScriptBlocks(t) {
@@ -261,7 +261,7 @@ func installedTypeScript(t *testing.T) {
 func TestTypeScriptSurface(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	stub := s.agent(t, map[string]any{"model": "openai/stub"})
 	s.typeScriptScript(t, "surface.mjs", "STUB_ID="+stub, "ASKS_ID="+s.asks(t), "ASKS_MESSAGE="+booksFor("TS-asks"))
 	if requests, _ := s.ledger.of("TS-asks"); requests != 0 {
@@ -274,7 +274,7 @@ func TestTypeScriptSurface(t *testing.T) {
 func TestTypeScriptEffects(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	door := s.faults(t).DropFirst()
 	printed := s.typeScriptScript(t, "effects.mjs", "DOOR="+door.URL, "BOOKS_ID="+s.books(t, nil),
 		"CHAT_MESSAGE="+booksFor("TS-chat"), "STREAM_MESSAGE="+booksFor("TS-stream"), "AUTOMATION_MESSAGE="+booksFor("TS-automation"))
@@ -304,7 +304,7 @@ func TestTypeScriptEffects(t *testing.T) {
 func TestTypeScriptCuts(t *testing.T) {
 	t.Parallel()
 	needsNode(t)
-	s := onStage(t)
+	s := withTestEnv(t)
 	const cuts, after, seed = 10, 420, 20261122
 	proxy := s.faults(t)
 	doors := []*faultproxy.Door{proxy.CutStreams(cuts, after, seed), proxy.CutStreams(cuts, after, seed+1), proxy.CutStreams(2, after, seed+2)}

@@ -35,11 +35,11 @@ func (a answer) into(t *testing.T, status int, value any) {
 }
 
 // send makes one request, as the organization unless the header says otherwise; it may be used from any goroutine.
-func (b *bed) send(method, path string, header map[string]string, body any) answer {
+func (b *testEnv) send(method, path string, header map[string]string, body any) answer {
 	return b.sendWithin(b.Context(), method, path, header, body)
 }
 
-func (b *bed) sendWithin(ctx context.Context, method, path string, header map[string]string, body any) answer {
+func (b *testEnv) sendWithin(ctx context.Context, method, path string, header map[string]string, body any) answer {
 	var raw []byte
 	if body != nil {
 		var err error
@@ -84,7 +84,7 @@ func (c call) message() string {
 }
 
 // post makes the call once; it may be used from any goroutine.
-func (b *bed) post(ctx context.Context, c call) answer {
+func (b *testEnv) post(ctx context.Context, c call) answer {
 	header := map[string]string{"Idempotency-Key": c.name, "Prefer": "wait=20"}
 	if c.chat {
 		return b.sendWithin(ctx, http.MethodPost, "/api/agents?action=chat&id="+b.agentID, header,
@@ -118,13 +118,13 @@ type settled struct {
 }
 
 // begin makes a call again and again, on a goroutine of its own, until it has a run's end.
-func (b *bed) begin(c call) <-chan settled {
+func (b *testEnv) begin(c call) <-chan settled {
 	done := make(chan settled, 1)
 	go func() { done <- b.settle(c) }()
 	return done
 }
 
-func (b *bed) settle(c call) settled {
+func (b *testEnv) settle(c call) settled {
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	s := settled{call: c}
@@ -158,7 +158,7 @@ func (b *bed) settle(c call) settled {
 }
 
 // decide is the person: who looks at the till, and says what became of the call.
-func (b *bed) decide(ctx context.Context, r run, bill string) (decided int) {
+func (b *testEnv) decide(ctx context.Context, r run, bill string) (decided int) {
 	decision := "resend"
 	if times, _ := b.till.of(bill); times > 0 {
 		decision = "happened"
@@ -171,7 +171,7 @@ func (b *bed) decide(ctx context.Context, r run, bill string) (decided int) {
 }
 
 // await gives what became of a call, and fails the test unless that is what was to be.
-func (b *bed) await(done <-chan settled) settled {
+func (b *testEnv) await(done <-chan settled) settled {
 	b.Helper()
 	s := <-done
 	if s.err != nil {
@@ -189,7 +189,7 @@ func (b *bed) await(done <-chan settled) settled {
 
 // check looks at everything when all calls are settled: each is one run and one effect, gets the same bytes again, and its row, which
 // is given as it was when the run had ended, is as it was.
-func (b *bed) check(all []settled, rows map[string]string) {
+func (b *testEnv) check(all []settled, rows map[string]string) {
 	b.Helper()
 	for _, s := range all {
 		again := b.post(b.Context(), s.call)
@@ -223,7 +223,7 @@ func (b *bed) check(all []settled, rows map[string]string) {
 
 // settleAll awaits calls, keeps their rows as they are when each has ended, lets happen what then is to happen, which may bring
 // further calls, and checks.
-func (b *bed) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
+func (b *testEnv) settleAll(then func() []settled, calls ...<-chan settled) (all []settled) {
 	b.Helper()
 	rows := map[string]string{}
 	for _, done := range calls {

@@ -24,7 +24,7 @@ import (
 const partition = 20 * time.Second
 
 // hold arms a point at which a process waits for what release makes.
-func (b *bed) hold(at failpoint.Point) (armed string, release func()) {
+func (b *testEnv) hold(at failpoint.Point) (armed string, release func()) {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "go")
 	return string(at) + "=hold:" + path, func() {
@@ -35,7 +35,7 @@ func (b *bed) hold(at failpoint.Point) (armed string, release func()) {
 }
 
 // rearm replaces the process of a role by one that waits at a point until release is called.
-func (b *bed) rearm(r role, at failpoint.Point) (release func()) {
+func (b *testEnv) rearm(r role, at failpoint.Point) (release func()) {
 	b.Helper()
 	armed, release := b.hold(at)
 	b.replace(r, armed)
@@ -43,14 +43,14 @@ func (b *bed) rearm(r role, at failpoint.Point) (release func()) {
 }
 
 // replace ends the process of a role and starts another.
-func (b *bed) replace(r role, armed string) {
+func (b *testEnv) replace(r role, armed string) {
 	b.Helper()
 	b.parts[r].Kill9()
 	b.start(r, armed)
 }
 
 // struck begins a call and waits until it has brought a process to a point.
-func (b *bed) struck(c call, r role, at failpoint.Point) <-chan settled {
+func (b *testEnv) struck(c call, r role, at failpoint.Point) <-chan settled {
 	b.Helper()
 	done := b.begin(c)
 	b.awaitReached(r, at)
@@ -65,7 +65,7 @@ var (
 )
 
 // none fails the test if a person had to be asked.
-func (b *bed) none(all []settled) {
+func (b *testEnv) none(all []settled) {
 	b.Helper()
 	for _, s := range all {
 		if s.asked > 0 {
@@ -78,7 +78,7 @@ func (b *bed) none(all []settled) {
 func TestCommitReplyLost(t *testing.T) {
 	t.Parallel()
 	var toPostgres *testkit.FaultProxy
-	b := newBed(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *bed) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
+	b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { toPostgres = b.behind(ingress, "DATABASE_URL") }})
 	armed, release := b.hold(failpoint.AcceptBefore)
 	b.replace(ingress, armed+"@2")
 	// Of the same kind, it prepares the statement, for which the ingress must hear PostgreSQL.
@@ -99,7 +99,7 @@ func TestPubAckAndReplyLost(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
 	var toBus *testkit.FaultProxy
-	b := newBed(t, options{extra: func(b *bed) { toBus = b.behind(ingress, "NATS_URL") }})
+	b := newTestEnv(t, options{extra: func(b *testEnv) { toBus = b.behind(ingress, "NATS_URL") }})
 	release := b.rearm(ingress, failpoint.AcceptAfter)
 	done := b.struck(chat, ingress, failpoint.AcceptAfter)
 	toBus.CutReplies()
@@ -114,7 +114,7 @@ func TestPubAckAndReplyLost(t *testing.T) {
 func TestNATSKilled(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	b := newBed(t, options{})
+	b := newTestEnv(t, options{})
 	release := b.rearm(agent, failpoint.TurnBefore)
 	done := b.struck(chat, agent, failpoint.TurnBefore)
 	b.bus.Kill9()
@@ -135,7 +135,7 @@ func TestStoreLost(t *testing.T) {
 			if name == "truncated" {
 				testkit.Long(t)
 			}
-			b := newBed(t, options{settings: []string{"WORKER_CONCURRENCY=1"}})
+			b := newTestEnv(t, options{settings: []string{"WORKER_CONCURRENCY=1"}})
 			release := b.rearm(agent, failpoint.ClaimAfter)
 			calls := []<-chan settled{b.struck(plain, agent, failpoint.ClaimAfter), b.begin(beside), b.begin(call{name: "behind"}), b.begin(chat)}
 			b.eventually("all runs are rung for", func() bool {
@@ -187,7 +187,7 @@ func truncateStore(t *testing.T, dir string) {
 func TestIngressDiesWithWaiters(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	b := newBed(t, options{})
+	b := newTestEnv(t, options{})
 	release := b.rearm(agent, failpoint.TurnBefore)
 	done := b.struck(chat, agent, failpoint.TurnBefore)
 	again := b.begin(chat)
@@ -207,7 +207,7 @@ func TestIngressDiesWithWaiters(t *testing.T) {
 func TestClientGone(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
-	b := newBed(t, options{})
+	b := newTestEnv(t, options{})
 	release := b.rearm(agent, failpoint.TurnBefore)
 	ctx, hangUp := context.WithCancel(t.Context())
 	gone := make(chan answer, 1)
@@ -227,7 +227,7 @@ func TestPostgresRestarted(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)
 	server := testkit.PostgresProcess(t)
-	b := newBed(t, options{dsn: server.DSN()})
+	b := newTestEnv(t, options{dsn: server.DSN()})
 	release := b.rearm(agent, failpoint.FinishBefore)
 	done := b.struck(chat, agent, failpoint.FinishBefore)
 	server.Kill9()
@@ -247,7 +247,7 @@ func TestBusDiskFull(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT TESTED: a full disk of the bus: %v", err)
 	}
-	b := newBed(t, options{store: disk.Dir})
+	b := newTestEnv(t, options{store: disk.Dir})
 	release := b.rearm(agent, failpoint.ClaimAfter)
 	calls := []<-chan settled{b.struck(chat, agent, failpoint.ClaimAfter)}
 	if err := disk.Fill(); err != nil {
@@ -308,11 +308,11 @@ func TestPartition(t *testing.T) {
 func (c cut) run(t *testing.T, way func(*testkit.FaultProxy)) {
 	t.Helper()
 	var proxy *testkit.FaultProxy
-	o := options{extra: func(b *bed) { proxy = b.behind(c.role, c.setting) }}
+	o := options{extra: func(b *testEnv) { proxy = b.behind(c.role, c.setting) }}
 	if c.setting == "DATABASE_URL" {
 		o.dsn = testkit.PostgresProcess(t).DSN()
 	}
-	b := newBed(t, o)
+	b := newTestEnv(t, o)
 	release := b.rearm(c.role, c.at)
 	calls := []<-chan settled{b.struck(chat, c.role, c.at)}
 	way(proxy)
@@ -340,7 +340,7 @@ func TestTakenOverBehindAPartition(t *testing.T) {
 			t.Parallel()
 			testkit.Long(t)
 			var proxy *testkit.FaultProxy
-			b := newBed(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *bed) { proxy = b.behind(agent, "DATABASE_URL") }})
+			b := newTestEnv(t, options{dsn: testkit.PostgresProcess(t).DSN(), extra: func(b *testEnv) { proxy = b.behind(agent, "DATABASE_URL") }})
 			release := b.rearm(agent, failpoint.FinishBefore)
 			done := b.struck(chat, agent, failpoint.FinishBefore)
 			way(proxy)
@@ -369,7 +369,7 @@ func TestDatabaseDiskFull(t *testing.T) {
 	}
 	server := testkit.PostgresProcess(t)
 	putOnDisk(t, server, disk.Dir)
-	b := newBed(t, options{dsn: server.DSN()})
+	b := newTestEnv(t, options{dsn: server.DSN()})
 	release := b.rearm(agent, failpoint.FinishBefore)
 	calls := []<-chan settled{b.struck(chat, agent, failpoint.FinishBefore)}
 	if err := disk.Fill(); err != nil {

@@ -129,7 +129,7 @@ func TestPairs(t *testing.T) {
 	for lane := range beds {
 		t.Run("lane "+strconv.Itoa(lane), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, options{})
+			b := newTestEnv(t, options{})
 			b.eventually("PostgreSQL is up for longer than a lease: before, no worker is taken for dead", func() bool {
 				return b.number(`SELECT (pg_postmaster_start_time() < clock_timestamp() - interval '31 seconds')::int`) == 1
 			})
@@ -145,16 +145,16 @@ func TestPairs(t *testing.T) {
 }
 
 // within is the bed for a test within the one that it was made for; its processes live on behind that.
-func (b *bed) within(t *testing.T) *laned {
+func (b *testEnv) within(t *testing.T) *laned {
 	t.Helper()
-	inner := &laned{bed: b, outer: b.T}
+	inner := &laned{testEnv: b, outer: b.T}
 	b.T = t
 	return inner
 }
 
 // laned is a bed that tests take one after the other.
 type laned struct {
-	*bed
+	*testEnv
 
 	outer *testing.T
 }
@@ -213,7 +213,7 @@ func (b *laned) falls(at place, armed string) {
 }
 
 // silence takes what earlier pairs have left off the stream: doorbells in the hands of dead workers, which would ring again.
-func (b *bed) silence() {
+func (b *testEnv) silence() {
 	b.Helper()
 	nc, err := nats.Connect(b.bus.URL, nats.Timeout(20*time.Second))
 	if err != nil {

@@ -102,7 +102,7 @@ func (r row) run(t *testing.T) {
 	if r.crowded {
 		o.settings = []string{"ORG_DISPATCH_WINDOW=1"}
 	}
-	b := newBed(t, o)
+	b := newTestEnv(t, o)
 	struck := call{name: "struck", tool: once, chat: true}
 	if r.tool != "" {
 		struck = call{name: "struck", tool: r.tool}
@@ -132,7 +132,7 @@ type zombie struct {
 }
 
 // bear waits for each strike and puts another process into the place of the one that was struck; struck is called after the first.
-func (b *bed) bear(strikes []strike, struck func()) (zombies []zombie) {
+func (b *testEnv) bear(strikes []strike, struck func()) (zombies []zombie) {
 	b.Helper()
 	for n, s := range strikes {
 		b.awaitReached(s.role, s.at)
@@ -151,7 +151,7 @@ func (b *bed) bear(strikes []strike, struck func()) (zombies []zombie) {
 
 // wake lets zombies go on, and waits until each has found that what it holds is not its own any more. Calls that this takes are
 // settled, and given.
-func (b *bed) wake(zombies []zombie) (calls []settled) {
+func (b *testEnv) wake(zombies []zombie) (calls []settled) {
 	b.Helper()
 	for _, z := range zombies {
 		if z.role == tool {

@@ -154,7 +154,7 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 		e.state = ready
 	case "resend":
 		e.state, e.sent = ready, false
-		s.world.allowed[intent{r.id, e.turn}]++
+		s.receiver.allowed[intent{r.id, e.turn}]++
 	case "deny":
 		e.state = denied
 	case "happened":
@@ -173,19 +173,19 @@ func (db *database) decide(r *run, call int, unknown bool, how string) ruling {
 // intent is one thing that a run's model wants done in the world, however many calls ask for it.
 type intent struct{ run, turn int }
 
-// world is the receiver of effects; nobody models it. It carries out what it is sent, and knows a key again only of idempotent calls.
-type world struct {
+// receiver is the receiver of effects; nobody models it. It carries out what it is sent, and knows a key again only of idempotent calls.
+type receiver struct {
 	sent    map[intent]int
 	keys    map[intent]map[string]bool
 	allowed map[intent]int // how often a person had it sent again
 }
 
-func newWorld() *world {
-	return &world{sent: map[intent]int{}, keys: map[intent]map[string]bool{}, allowed: map[intent]int{}}
+func newReceiver() *receiver {
+	return &receiver{sent: map[intent]int{}, keys: map[intent]map[string]bool{}, allowed: map[intent]int{}}
 }
 
 // receive is where a call ends that was sent.
-func (w *world) receive(s *sim, r *run, turn int, kind kind, key string) {
+func (w *receiver) receive(s *sim, r *run, turn int, kind kind, key string) {
 	of := intent{r.id, turn}
 	w.sent[of]++
 	s.effects++

@@ -79,7 +79,7 @@ func (s *sim) ends(r *run, status, by string) {
 		if (e.sent && !settled(e.state) || e.state == awaiting) && !answered(r, e.call) { // what its worker was answered stands in the journal
 			s.brokenf("an unknown outcome is said", "run %d completes with call %d %s", r.id, e.call, e.state)
 		}
-		if sent := s.world.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
+		if sent := s.receiver.sent[intent{r.id, e.turn}]; e.state == done && e.ok && sent == 0 {
 			s.brokenf("what is said to be done was", "call %d of run %d was never sent", e.call, r.id)
 		}
 	}

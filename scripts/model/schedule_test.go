@@ -42,7 +42,7 @@ type sim struct {
 
 	db        *database
 	bus       *bus
-	world     *world
+	receiver  *receiver
 	ingresses []*ingress
 	workers   []*worker
 
@@ -66,7 +66,7 @@ func (s *sim) quiet() bool { return s.calm == 0 }
 func newSim(seed uint64, m mutant) *sim {
 	s := &sim{
 		seed: seed, rng: rng{seed}, mutant: m, told: map[int]answer{}, keys: map[string]int{}, deadly: map[int]int{},
-		fences: map[intent]bool{}, free: map[int]int{}, world: newWorld(),
+		fences: map[intent]bool{}, free: map[int]int{}, receiver: newReceiver(),
 	}
 	s.db = &database{sim: s, startedAt: -time.Hour, byKey: map[string]*run{}, lastSeq: map[int]int{}, locked: map[int]time.Duration{}}
 	s.bus = &bus{sim: s, exists: true, made: 1, known: map[string]time.Duration{}, window: duplicatesWindow, watching: map[int][]*ingress{}}

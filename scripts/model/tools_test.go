@@ -193,7 +193,7 @@ func (w *toolWorker) carryOut(t *task, q *request) reply {
 	s := w.sim
 	receive := func() {
 		s.tracef("%s sends call %d of run %d", w.proc.name, q.call, q.run.id)
-		s.world.receive(s, q.run, q.turn, q.kind, q.key)
+		s.receiver.receive(s, q.run, q.turn, q.kind, q.key)
 	}
 	if q.key == "" {
 		receive()

@@ -324,7 +324,7 @@ func TestNoProxyOfTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("NO_PROXY", "")
 	t.Setenv("no_proxy", "")
-	w := newWorld(t, goodZone())
+	w := newTestEnv(t, goodZone())
 	w.client.guard.exact[hostPort(proxy)] = true
 	w.works(t)
 }

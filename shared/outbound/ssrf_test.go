@@ -44,8 +44,8 @@ var forbiddenAddresses = []string{
 	"::1", "::", "fd00:ec2::254", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "ff02::1",
 }
 
-// world is a client, a host that it may reach, and a victim at the same port of other addresses.
-type world struct {
+// testEnv is a client, a host that it may reach, and a victim at the same port of other addresses.
+type testEnv struct {
 	client *Client
 	good   string // host:port
 	port   int
@@ -58,10 +58,10 @@ type world struct {
 
 const goodAddress = "127.0.0.2"
 
-// newWorld: good.test is 127.0.0.2, which the operator allows, and the victim listens at 127.0.0.1 and [::1].
-func newWorld(t *testing.T, z *zone) *world {
+// newTestEnv: good.test is 127.0.0.2, which the operator allows, and the victim listens at 127.0.0.1 and [::1].
+func newTestEnv(t *testing.T, z *zone) *testEnv {
 	t.Helper()
-	w := &world{}
+	w := &testEnv{}
 	victim := listen(t, "127.0.0.1:0")
 	w.port = victim.Addr().(*net.TCPAddr).Port
 	w.count(t, victim)
@@ -94,7 +94,7 @@ func newWorld(t *testing.T, z *zone) *world {
 	return w
 }
 
-func (w *world) count(t *testing.T, l net.Listener) {
+func (w *testEnv) count(t *testing.T, l net.Listener) {
 	t.Helper()
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -117,7 +117,7 @@ func serve(t *testing.T, l net.Listener, h http.Handler) {
 }
 
 // untouched fails when anything but the allowed host was dialled.
-func (w *world) untouched(t *testing.T, what string) {
+func (w *testEnv) untouched(t *testing.T, what string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *world) untouched(t *testing.T, what string) {
 }
 
 // get sends a request; an address that Go's own parser refuses is tried as a URL put together by hand.
-func (w *world) get(t *testing.T, address string, o Options) (status int, at *url.URL, err error) {
+func (w *testEnv) get(t *testing.T, address string, o Options) (status int, at *url.URL, err error) {
 	t.Helper()
 	o.Fresh = true
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -149,7 +149,7 @@ func (w *world) get(t *testing.T, address string, o Options) (status int, at *ur
 	return resp.StatusCode, resp.Request.URL, nil
 }
 
-func (w *world) works(t *testing.T) {
+func (w *testEnv) works(t *testing.T) {
 	t.Helper()
 	status, _, err := w.get(t, "http://"+w.good+"/", Options{})
 	if err != nil || status != http.StatusOK {
@@ -161,7 +161,7 @@ func goodZone() *zone {
 	return &zone{answers: map[string][][]string{"good.test": {{goodAddress}}}}
 }
 
-func (w *world) forbidden() []string {
+func (w *testEnv) forbidden() []string {
 	var all []string
 	for _, host := range forbiddenHosts {
 		for _, scheme := range []string{"http", "https"} {
@@ -179,7 +179,7 @@ func (w *world) forbidden() []string {
 
 func TestForbiddenAddressesAreNeverDialled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, goodZone())
+	w := newTestEnv(t, goodZone())
 	for _, address := range w.forbidden() {
 		_, _, err := w.get(t, address, Options{})
 		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != unreached || !failed.NotSent {
@@ -192,7 +192,7 @@ func TestForbiddenAddressesAreNeverDialled(t *testing.T) {
 
 func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, goodZone())
+	w := newTestEnv(t, goodZone())
 	for _, address := range append(w.forbidden(), fmt.Sprintf("//127.0.0.1:%d/", w.port), fmt.Sprintf("//127.1:%d", w.port)) {
 		w.mu.Lock()
 		w.next, w.dialed = address, nil
@@ -219,7 +219,7 @@ func TestForbiddenAddressesBehindNames(t *testing.T) {
 	for n, address := range forbiddenAddresses {
 		z.answers[fmt.Sprintf("private%d.test", n)] = [][]string{{address}}
 	}
-	w := newWorld(t, z)
+	w := newTestEnv(t, z)
 	for n, address := range forbiddenAddresses {
 		for _, redirected := range []bool{false, true} {
 			at := fmt.Sprintf("http://private%d.test:%d/", n, w.port)
@@ -285,7 +285,7 @@ func TestRebinding(t *testing.T) {
 	for _, address := range forbiddenAddresses {
 		z := goodZone()
 		z.answers["rebind.test"] = [][]string{{goodAddress}, {address}}
-		w := newWorld(t, z)
+		w := newTestEnv(t, z)
 		at := fmt.Sprintf("http://rebind.test:%d/", w.port)
 		if status, _, err := w.get(t, at, Options{}); err != nil || status != http.StatusOK {
 			t.Fatalf("%s: the first answer is allowed: %v", address, err)
@@ -303,7 +303,7 @@ func TestRebindingBehindARedirectToTheSameName(t *testing.T) {
 	t.Parallel()
 	z := goodZone()
 	z.answers["rebind.test"] = [][]string{{goodAddress}, {"127.0.0.1"}}
-	w := newWorld(t, z)
+	w := newTestEnv(t, z)
 	w.next = fmt.Sprintf("http://rebind.test:%d/secret", w.port)
 	if _, _, err := w.get(t, fmt.Sprintf("http://rebind.test:%d/start", w.port), Options{Redirects: 1}); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v", err)
@@ -316,7 +316,7 @@ func TestOfMixedAnswersOnlyTheAllowedIsDialled(t *testing.T) {
 	z := goodZone()
 	z.answers["first.test"] = [][]string{{"127.0.0.1", goodAddress, "169.254.169.254", "::1"}}
 	z.answers["last.test"] = [][]string{{goodAddress, "::1", "fd00:ec2::254", "127.0.0.1"}}
-	w := newWorld(t, z)
+	w := newTestEnv(t, z)
 	for _, name := range []string{"first.test", "last.test"} {
 		status, _, err := w.get(t, "http://"+net.JoinHostPort(name, strconv.Itoa(w.port))+"/", Options{})
 		if err != nil || status != http.StatusOK {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/testkit"
 )
 
-func (b *bench) decide(held lease.Held, d domain.Decision) (executiondb.Decided, error) {
+func (b *testEnv) decide(held lease.Held, d domain.Decision) (executiondb.Decided, error) {
 	return b.s.Executions.Decide(b.Context(), b.org, "", held.RunID, "c", d, "usr_1")
 }
 
@@ -28,7 +28,7 @@ var everyDecision = []domain.Decision{
 // Each decision about each kind of action, and then each decision once more.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	for _, tc := range []struct {
 		kind   domain.ActionKind
 		made   domain.Decision
@@ -43,7 +43,7 @@ func TestDecisions(t *testing.T) {
 	} {
 		t.Run(string(tc.made), func(t *testing.T) {
 			t.Parallel()
-			b := &bench{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
+			b := &testEnv{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
 			held := b.parked(tc.kind)
 			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 			for _, d := range everyDecision {
@@ -99,7 +99,7 @@ func wantField(t *testing.T, err error, field string) { //nolint:unparam // what
 
 func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	decide := func(org, principal, runID, callID string) error {
 		_, err := b.s.Executions.Decide(ctx, org, principal, runID, callID, domain.DecisionApprove, "usr_1")
@@ -138,7 +138,7 @@ func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 
 func TestAnErasedRunTakesNoDecision(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	runID := r.accept(wideWindow, r.chat("usr_1", "s", "hi"))[0].Run.Run.ID
 	held := r.mustClaim(runID).Held()
 	r.prepare(held, effect("c", domain.SideEffectUnsafe), true)
@@ -155,7 +155,7 @@ func TestAnErasedRunTakesNoDecision(t *testing.T) {
 // A call is approved, lost, and sent once more; another decision later does not look like the one before.
 func TestACallMayBeDecidedTwice(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	held := b.parked(domain.ActionApproval)
 	deadline := b.text(`SELECT deadline::text FROM open_runs WHERE run_id = $1`, held.RunID)
@@ -203,7 +203,7 @@ func TestACallMayBeDecidedTwice(t *testing.T) {
 
 func TestAnAbandonedRunFails(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.parked(domain.ActionUnknownOutcome)
 	out, err := b.decide(held, domain.DecisionAbandon)
 	if err != nil || len(out.Ended) != 1 || out.Run.Run.Status != domain.RunFailed || string(out.Ended[0].Result) != string(resultFor(out.Run)) ||
@@ -218,7 +218,7 @@ func TestAnAbandonedRunFails(t *testing.T) {
 // Of those who would settle what a run waits for one does, and the others are told how it stands.
 func TestOneDecides(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	conflict := func(err error) (bool, error) {
 		if apierr.CodeFor(err) == apierr.VersionConflict {
 			return false, nil
@@ -267,7 +267,7 @@ func TestOneDecides(t *testing.T) {
 // A run whose deadline passed before it was parked ends by it after the decision, and not while it waits.
 func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // of an attempt before
@@ -317,7 +317,7 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 }
 
 // muddle has many workers do anything to some runs at the same time, which are erased under their hands in the end, and counts what they did.
-func (b *bench) muddle(doing []atomic.Int64) {
+func (b *testEnv) muddle(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup
 	for range 6 {
@@ -361,7 +361,7 @@ func (b *bench) muddle(doing []atomic.Int64) {
 }
 
 // anything does one of eight things to a run and tells whether it was done.
-func (b *bench) anything(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
+func (b *testEnv) anything(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
 	ctx := b.Context()
 	switch what {
 	case 0:

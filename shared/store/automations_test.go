@@ -14,14 +14,14 @@ import (
 )
 
 // triggered is a run of an automation.
-func (b *bench) triggered(automation, trigger, session string) string {
+func (b *testEnv) triggered(automation, trigger, session string) string {
 	b.Helper()
 	r := b.run("", session)
 	r.AutomationID, r.TriggerType = automation, trigger
 	return b.accept(wideWindow, r)[0].Run.Run.ID
 }
 
-func (b *bench) automations(after string, limit int) []domain.Automation {
+func (b *testEnv) automations(after string, limit int) []domain.Automation {
 	b.Helper()
 	out, err := b.s.Runs.Automations(b.Context(), b.org, after, limit)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestAutomationsByName(t *testing.T) {
 // However many runs there are, a page of automations and the newest runs of one read few of them.
 func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	const runs = 20_000
 	r.raw(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type, automation_id,
 		input, retention, created_at, status, result) SELECT 'run_' || lpad(n::text, 26, '0'), $1, $2, 1, n, 1, 's', 'system', 'system', 'schedule',

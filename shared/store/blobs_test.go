@@ -21,18 +21,18 @@ import (
 	"parley/shared/testkit"
 )
 
-// newStoredRoom is a room whose bench can look past row-level security, too.
-func newStoredRoom(t *testing.T) *room {
+// newStoredEnv is a room whose bench can look past row-level security, too.
+func newStoredEnv(t *testing.T) *storedEnv {
 	t.Helper()
-	r := newRoom(t)
-	r.bench.raw = testkit.SQL(t, r.dsn)
+	r := newStoredEnvFor(t)
+	r.testEnv.raw = testkit.SQL(t, r.dsn)
 	return r
 }
 
 // A content goes with the last file that has it, by erasing or by retention, and no earlier.
 func TestAContentGoesWithItsLastFile(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	ctx := t.Context()
 	makes := func(session string, contents ...string) *executiondb.Claimed {
 		c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
@@ -78,7 +78,7 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 // Of contents that are too much for one statement the rest is swept.
 func TestVeryMuchGoesInParts(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	c := r.mustClaim(r.accept(wideWindow, r.auto("s"))[0].Run.Run.ID)
 	for n := range 5 {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
@@ -96,7 +96,7 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 
 // blocked begins to keep a content whose second chunk somebody else is writing, and calls f when it has come to that; then
 // the other's chunk is not there after all. It gives what became of keeping, of which f may be the end.
-func (b *bench) blocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
+func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
 	defer die()
@@ -133,7 +133,7 @@ func (b *bench) blocked(held lease.Held, content []byte, f func(die context.Canc
 // While a content is written, the lease of its run is renewed, and the run may even end.
 func TestWritingHoldsNoRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	kept, err := b.blocked(held, noise(3*mib, 1), func(context.CancelFunc) {
 		if extended, err := b.s.Executions.Extend(t.Context(), []lease.Held{held}); err != nil || len(extended.Extended) != 1 {
@@ -172,7 +172,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 // A worker that dies while it writes leaves chunks: whoever keeps the same goes on from there, or they are swept.
 func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := noise(3*mib, 1)
 	for _, used := range []bool{true, false} {
 		held := b.begun()
@@ -206,7 +206,7 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 // to begins anew when it is kept again.
 func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := noise(3*mib, 1)
 	kept, err := b.blocked(b.begun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
@@ -234,7 +234,7 @@ func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 }
 
 // linking begins to keep a content and calls f when all of it is written, and no link to it is made yet; f lets go of it.
-func (b *bench) linking(held lease.Held, content []byte, f func(letGo func())) {
+func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -261,7 +261,7 @@ func (b *bench) linking(held lease.Held, content []byte, f func(letGo func())) {
 }
 
 // waiters waits until so many wait for locks.
-func (b *bench) waiters(n int) {
+func (b *testEnv) waiters(n int) {
 	b.Helper()
 	for b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != fmt.Sprint(n) {
 		if b.Context().Err() != nil {
@@ -274,7 +274,7 @@ func (b *bench) waiters(n int) {
 // not linked to as it is.
 func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := noise(2*mib, 1)
 	remove := func(tx *sql.Tx) {
 		if _, err := tx.ExecContext(t.Context(), `SELECT remove_unlinked_blobs(ARRAY[$1], ARRAY[sha256($2)])`, b.org, content); err != nil {
@@ -307,7 +307,7 @@ func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 	}
 }
 
-func (b *bench) must(err error) {
+func (b *testEnv) must(err error) {
 	b.Helper()
 	if err != nil {
 		b.Fatal(err)
@@ -317,7 +317,7 @@ func (b *bench) must(err error) {
 // A content whose time has come just when it is linked to is left to whoever links.
 func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	held := b.begun()
 	file := b.make(held, "c", made("x", "x"))[0]
@@ -356,7 +356,7 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 // The same contents are made again and again while their last files go: no file is without its content, and none stays.
 func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	contents := [][]byte{noise(mib+7, 1), []byte("small"), nil}
 	var wg sync.WaitGroup
 	for w := range 4 {
@@ -389,7 +389,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 // What is kept twice at once is kept once.
 func TestTheSameContentTwiceAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := noise(4*mib+1, 1)
 	var calls []func() (bool, error)
 	var held []lease.Held
@@ -411,7 +411,7 @@ func TestTheSameContentTwiceAtOnce(t *testing.T) {
 
 // A large file is read without being in memory as a whole. Not parallel: what others allocate would count.
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
-	b := newBench(t)
+	b := newTestEnv(t)
 	file := func() domain.File {
 		return b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: noise(64*mib, 1)})[0]
 	}()
@@ -449,7 +449,7 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 // What files cost does not grow with those of other sessions, nor with what calls before have written under the same names.
 func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	c := r.mustClaim(r.accept(wideWindow, r.auto("s"))[0].Run.Run.ID)
 	file := r.make(c.Held(), "c", made("x", "x"))[0]
 	r.raw(`INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(n::text::bytea), 1 FROM generate_series(1, 20000) n`, r.org)
@@ -497,7 +497,7 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 	r.raw(`VACUUM blobs`)
 	r.raw(`VACUUM files`)
 	for _, query := range []string{`SELECT sum(bytes) FROM blobs WHERE org_id = 'org_x'`, `SELECT count(*) FROM files WHERE org_id = 'org_x'`} {
-		if plan := strings.Join(texts(t, r.bench.raw, `EXPLAIN `+query), "\n"); !strings.Contains(plan, "Index Only Scan") {
+		if plan := strings.Join(texts(t, r.testEnv.raw, `EXPLAIN `+query), "\n"); !strings.Contains(plan, "Index Only Scan") {
 			t.Error(plan)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"parley/shared/testkit"
 )
 
-func (b *bench) budget(scope domain.BudgetScope, subject string, metric domain.BudgetMetric, limit int64) string {
+func (b *testEnv) budget(scope domain.BudgetScope, subject string, metric domain.BudgetMetric, limit int64) string {
 	b.Helper()
 	budget := domain.Budget{Scope: scope, Metric: metric, Period: domain.BudgetMonth, Limit: limit}
 	if subject != "" {
@@ -35,7 +35,7 @@ func (b *bench) budget(scope domain.BudgetScope, subject string, metric domain.B
 }
 
 // stands reads what of a budget is used and reserved.
-func (b *bench) stands(budgetID string) [2]int64 {
+func (b *testEnv) stands(budgetID string) [2]int64 {
 	b.Helper()
 	got, err := b.s.Budgets.Budget(b.Context(), b.org, budgetID)
 	if err != nil {
@@ -44,7 +44,7 @@ func (b *bench) stands(budgetID string) [2]int64 {
 	return [2]int64{got.Used, got.Reserved}
 }
 
-func (b *bench) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amounts) (holdID string, lacking *budgetdb.Lacking) {
+func (b *testEnv) reserve(s *store.Store, held lease.Held, maximum budgetdb.Amounts) (holdID string, lacking *budgetdb.Lacking) {
 	b.Helper()
 	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: maximum}
 	_, lacking, err := s.Budgets.Reserve(b.Context(), hold)
@@ -116,7 +116,7 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 // A budget begins with what the period's runs have used: those that ended, that were removed, and that go on.
 func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	use := func(c *executiondb.Claimed) {
 		run, answer := c.Run(), "answer"
 		run.Message, run.Usage = &answer, domain.Usage{InputTokens: 5, OutputTokens: 2, CostMicros: 40}
@@ -180,7 +180,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 // What an attempt held that is over counts as used; what others hold is theirs.
 func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	budgetID := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
 	lost := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 	lives := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
@@ -252,7 +252,7 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 // What runs have used is looked up once in a period: when the budget is made, or by the first that asks for it.
 func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	budgetID := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
 	opened := func(when string, want int) {
 		t.Helper()
@@ -277,7 +277,7 @@ func TestABudgetsCountIsOpenedOnce(t *testing.T) {
 // A session that began before midnight may be counting in the day before yet.
 func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	day := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
 	b.exec(`UPDATE budgets SET period = 'day'`)
 	month := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
@@ -299,7 +299,7 @@ func TestTheCountOfThePeriodBeforeStays(t *testing.T) {
 // Budgets that are made while a call goes on count it when it ends, whether or not others hold it; each call once.
 func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
 	used := budgetdb.Amounts{Tokens: 30, CostMicros: 7, Sandbox: 1}
 	none := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: budgetdb.Amounts{Tokens: 100}}

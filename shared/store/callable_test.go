@@ -53,7 +53,7 @@ func TestCallableAgents(t *testing.T) {
 // A turn of a session keeps what its request brought along from before its message.
 func TestATurnKeepsWhatItsRequestBrought(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	run := b.run("", "s")
 	run.Input = []byte(`{"message":"m","history":[{"message":"q","answer":"a"}]}`)
 	plain, last := b.run("", "s"), b.run("", "s")

@@ -137,7 +137,7 @@ func TestTheServicesRoleIsBound(t *testing.T) {
 // Whoever names no organization reads nothing and writes nothing.
 func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	runID := b.accept(wideWindow, b.run("k", "s"), b.run("", "s"))[0].Run.Run.ID
 	c := b.mustClaim(runID)
 	b.make(c.Held(), "c", made("x", "x"))
@@ -164,7 +164,7 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 }
 
 // refusesOwnRows inserts rows that exist already, as the service: the policy is asked before any key is.
-func refusesOwnRows(ctx context.Context, t *testing.T, b *bench, table string) int {
+func refusesOwnRows(ctx context.Context, t *testing.T, b *testEnv, table string) int {
 	t.Helper()
 	var row sql.NullString
 	if err := b.raw.QueryRowContext(ctx, `SELECT to_jsonb(t) FROM `+table+` t LIMIT 1`).Scan(&row); err != nil {

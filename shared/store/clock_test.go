@@ -8,7 +8,7 @@ import (
 )
 
 // step has the database's clock step: all that it has written of open runs is so much earlier then.
-func (b *bench) step(by time.Duration) {
+func (b *testEnv) step(by time.Duration) {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1),
 		next_dispatch_at = next_dispatch_at - make_interval(secs => $1), dispatched_at = dispatched_at - make_interval(secs => $1)`, by.Seconds())
@@ -17,7 +17,7 @@ func (b *bench) step(by time.Duration) {
 // A clock that is set forward ends leases at once. Whoever held them writes nothing more, and the run ends once.
 func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.timeless()
 	row := b.run("", "")
 	row.Deadline = 2 * time.Hour
@@ -45,7 +45,7 @@ func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 // A clock that is set back makes leases and waits long. Those that are longer than any are shortened, and no others.
 func TestWaitsAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	accepted := b.accept(wideWindow, b.run("", ""), b.run("", ""))
 	held := b.mustClaim(accepted[0].Run.Run.ID)
 	shorten := func(want int64) {

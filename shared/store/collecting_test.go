@@ -61,7 +61,7 @@ func (m *mailbox) told(runID string) (ids []string, newest string) {
 
 func TestHeldRunsStartNeitherByThemselvesNorTooEarly(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	const window = 2
 	later, never, now := b.run("later", ""), b.run("never", ""), b.run("now", "")

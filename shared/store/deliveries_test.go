@@ -74,7 +74,7 @@ func TestDeliveriesAreListed(t *testing.T) {
 	}
 	rows[1].Status, rows[1].Run = domain.DeliveryAnswered, nil
 	m.deliver(rows...)
-	elsewhere := mailboxOn(m.bench)
+	elsewhere := mailboxOn(m.testEnv)
 	elsewhere.deliver(elsewhere.delivery("9"))
 	list := func(f hookdb.DeliveryFilter, limit int) string {
 		t.Helper()

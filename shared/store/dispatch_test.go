@@ -11,14 +11,14 @@ import (
 )
 
 // chat is run, in the lane of chats.
-func (b *bench) chat() queuedb.NewRun {
+func (b *testEnv) chat() queuedb.NewRun {
 	r := b.run("", "")
 	r.Lane = domain.LaneChat
 	return r
 }
 
 // many makes n runs.
-func (b *bench) many(n int, newRun func() queuedb.NewRun) []queuedb.NewRun {
+func (b *testEnv) many(n int, newRun func() queuedb.NewRun) []queuedb.NewRun {
 	out := []queuedb.NewRun{}
 	for range n {
 		out = append(out, newRun())
@@ -26,7 +26,7 @@ func (b *bench) many(n int, newRun func() queuedb.NewRun) []queuedb.NewRun {
 	return out
 }
 
-func (b *bench) automation() queuedb.NewRun { return b.run("", "") }
+func (b *testEnv) automation() queuedb.NewRun { return b.run("", "") }
 
 func dispatched(accepted []queuedb.Accepted) (n int) {
 	for _, a := range accepted {
@@ -39,7 +39,7 @@ func dispatched(accepted []queuedb.Accepted) (n int) {
 
 // meter is a bench whose database says what was read.
 type meter struct {
-	*bench
+	*testEnv
 	dsn string
 }
 
@@ -81,7 +81,7 @@ func (m *meter) total() (n int) {
 // Chats have slots of their own: automations of the same organization do not keep them waiting.
 func TestChatsDoNotWaitForAutomations(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const limit = 4
 	if n := dispatched(b.accept(limit, b.many(50, b.automation)...)); n != limit {
 		t.Fatalf("%d automations were dispatched, want %d", n, limit)
@@ -94,7 +94,7 @@ func TestChatsDoNotWaitForAutomations(t *testing.T) {
 // A slot that a run leaves goes to the next run of its lane, whatever waits in another lane.
 func TestFreedSlotGoesToItsLane(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const limit = 2
 	automations := b.accept(limit, b.many(6, b.automation)...)
 	chats := b.accept(limit, b.many(4, b.chat)...)
@@ -109,7 +109,7 @@ func TestFreedSlotGoesToItsLane(t *testing.T) {
 // A run of one lane that waited for one of another lane in its session is dispatched when that one finishes.
 func TestSlotOfAnotherLaneDispatchesTheSessionsNextRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	first, second := b.run("", "s"), b.run("", "s")
 	first.Lane = domain.LaneChat
 	accepted := b.accept(4, first, second)
@@ -146,7 +146,7 @@ func TestDelayedRunsAreNotWaiting(t *testing.T) {
 // A delayed run waits for a slot from its time on.
 func TestDelayedRunIsDispatchedInTime(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	run := b.mustClaim(b.accept(wideWindow, b.automation())[0].Run.Run.ID)
 	if _, err := b.s.Executions.PutBack(t.Context(), run.Held(), 50*1e6, &domain.RunError{Code: "x", Message: "m"}); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestLongSnapshotDoesNotSlowDispatch(t *testing.T) {
 }
 
 // look has the sweeper look at what waits.
-func (b *bench) look() {
+func (b *testEnv) look() {
 	b.Helper()
 	if _, err := b.s.Queue.DispatchWaiting(b.Context(), wideWindow, 64); err != nil {
 		b.Fatal(err)
@@ -220,7 +220,7 @@ func (b *bench) look() {
 // What a crash or a race leaves wrong in waiting_lanes, the sweeper corrects.
 func TestWaitingLanesRepairThemselves(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	accepted := b.accept(1, b.many(4, b.automation)...)
 	b.exec(`DELETE FROM waiting_lanes`)
 	b.exec(`INSERT INTO waiting_lanes VALUES ($1, 'chat', 'run_z')`, b.org)
@@ -245,7 +245,7 @@ func TestWaitingLanesRepairThemselves(t *testing.T) {
 // What acceptance left waiting is dispatched once a count finds free slots.
 func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	accepted := b.accept(2, b.many(6, b.automation)...)
 	lanes := []queuedb.Lane{automationsFor(b.org)}
 	if jobs, err := b.s.Queue.TopUp(t.Context(), lanes, 2, 2); err != nil || len(jobs) != 0 {
@@ -267,7 +267,7 @@ func TestTopUpDispatchesWhatHasFreeSlots(t *testing.T) {
 // Each organization's overdue runs end in turn: those of another do not wait for a thousand of the first.
 func TestOverdueRunsOfOrganizationsEndInTurn(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "grace@example.com")
 	b.accept(wideWindow, b.many(600, b.automation)...)
 	victim := other.accept(wideWindow, other.automation())[0].Run.Run.ID

@@ -10,7 +10,7 @@ import (
 
 // boundStatements makes statements fail that touch more than 1000 counts of terms or chunks: they would run into the statement timeout
 // where the database is busy.
-func (b *bench) boundStatements() {
+func (b *testEnv) boundStatements() {
 	b.Helper()
 	b.exec(`CREATE FUNCTION bounded() RETURNS trigger LANGUAGE plpgsql AS $$
 		DECLARE n int := (SELECT count(*) FROM touched);
@@ -27,7 +27,7 @@ func (b *bench) boundStatements() {
 }
 
 // largeDocument is ready, with 1,200 chunks, 2,400 terms of its own and one that others have.
-func (b *bench) largeDocument() string {
+func (b *testEnv) largeDocument() string {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
 	for n := range 1200 {
@@ -36,14 +36,14 @@ func (b *bench) largeDocument() string {
 	return b.readyDocument(nil, chunks...)
 }
 
-func (b *bench) counts() string {
+func (b *testEnv) counts() string {
 	b.Helper()
 	return b.text(`SELECT coalesce(string_agg(term || ' ' || chunks || ' ' || rest, ', ' ORDER BY term), '') FROM knowledge_terms WHERE org_id = '` + b.org + `'`)
 }
 
 func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.boundStatements()
 	b.readyDocument(nil, chunkFor(0, "kept", "shared"))
 	doc := b.largeDocument()
@@ -77,7 +77,7 @@ func TestALargeDocumentIsDeletedInBatches(t *testing.T) {
 // A document that is read again is uncounted in one transaction, whose statements are bounded as well.
 func TestALargeDocumentIsReadAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.boundStatements()
 	doc := b.largeDocument()
 	if _, err := b.s.Knowledge.RetryDocument(t.Context(), b.org, doc); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // gate has whatever fires a trigger wait, such as "BEFORE DELETE ON documents FOR EACH ROW", until it is opened.
-func (b *bench) gate(trigger string) (open func()) {
+func (b *testEnv) gate(trigger string) (open func()) {
 	b.Helper()
 	// The bound of batches on waiting for locks does not count here.
 	b.exec(`CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET lock_timeout = 0 AS
@@ -21,7 +21,7 @@ func (b *bench) gate(trigger string) (open func()) {
 }
 
 // locked is a transaction that holds what a statement locks until it is ended.
-func (b *bench) locked(query string, args ...any) (end func()) {
+func (b *testEnv) locked(query string, args ...any) (end func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	b.must(err)
@@ -38,7 +38,7 @@ func aside(f func() error) <-chan error {
 }
 
 // stuck waits until so many wait for locks, of whom the last one must not end instead.
-func (b *bench) stuck(n int, last <-chan error, what string) {
+func (b *testEnv) stuck(n int, last <-chan error, what string) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
 	for b.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != n {
@@ -52,7 +52,7 @@ func (b *bench) stuck(n int, last <-chan error, what string) {
 	}
 }
 
-func (b *bench) number(query string, args ...any) (n int) {
+func (b *testEnv) number(query string, args ...any) (n int) {
 	b.Helper()
 	b.must(b.raw.QueryRowContext(b.Context(), query, args...).Scan(&n))
 	return n
@@ -62,10 +62,10 @@ func (b *bench) number(query string, args ...any) (n int) {
 // again, and erases it.
 func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	doc := r.ready("")
 	run := r.turn("s", "reads")
-	open := r.bench.gate(`BEFORE INSERT ON run_documents FOR EACH ROW`)
+	open := r.testEnv.gate(`BEFORE INSERT ON run_documents FOR EACH ROW`)
 	giving := aside(func() error {
 		given, kept, err := r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), []string{doc})
 		if err == nil && (!kept || !slices.Equal(given, []string{doc})) {
@@ -73,13 +73,13 @@ func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 		}
 		return err
 	})
-	r.bench.stuck(1, giving, "giving")
+	r.testEnv.stuck(1, giving, "giving")
 	var ended []executiondb.Ended
 	deleting := aside(func() (err error) {
 		ended, err = r.s.Knowledge.DeleteDocument(t.Context(), r.org, doc)
 		return err
 	})
-	r.bench.stuck(2, deleting, "deleting")
+	r.testEnv.stuck(2, deleting, "deleting")
 	open()
 	r.must(nil, <-giving)
 	r.must(nil, <-deleting)
@@ -97,38 +97,38 @@ func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 // A run that saw a document as ready, but gets to it only while it is being removed, waits for that, and is not given it.
 func TestGivingWaitsForADeletion(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	docs := []string{r.ready("1"), r.ready("2")}
 	slices.Sort(docs) // as they are given
 	run := r.turn("s", "reads")
-	open := r.bench.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
-	letGo := r.bench.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
+	open := r.testEnv.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
+	letGo := r.testEnv.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
 	var given []string
 	giving := aside(func() (err error) {
 		given, _, err = r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), docs)
 		return err
 	})
-	r.bench.stuck(1, giving, "giving")
+	r.testEnv.stuck(1, giving, "giving")
 	deleting := aside(func() error {
 		_, err := r.s.Knowledge.DeleteDocument(t.Context(), r.org, docs[1])
 		return err
 	})
-	r.bench.stuck(2, deleting, "deleting")
+	r.testEnv.stuck(2, deleting, "deleting")
 	letGo()
-	r.bench.waitsFor(giving)
+	r.testEnv.waitsFor(giving)
 	open()
 	r.must(nil, <-deleting)
 	r.must(nil, <-giving)
 	if !slices.Equal(given, docs[:1]) {
 		t.Errorf("given %v of %v", given, docs)
 	}
-	if n := r.bench.number(`SELECT count(*) FROM run_documents WHERE document_id = $1`, docs[1]); n != 0 {
+	if n := r.testEnv.number(`SELECT count(*) FROM run_documents WHERE document_id = $1`, docs[1]); n != 0 {
 		t.Errorf("%d runs were given what is gone", n)
 	}
 }
 
 // waitsFor waits until giving waits for the row of the document that is being removed, rather than for the one before.
-func (b *bench) waitsFor(giving <-chan error) {
+func (b *testEnv) waitsFor(giving <-chan error) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
 	for b.number(`SELECT count(*) FROM pg_stat_activity g JOIN pg_stat_activity d ON d.pid = ANY (pg_blocking_pids(g.pid))

@@ -23,7 +23,7 @@ import (
 )
 
 // ready makes a document that was read, whose name and text are marked.
-func (r *room) ready(more string) string {
+func (r *storedEnv) ready(more string) string {
 	r.Helper()
 	content := r.upload([]byte("content of " + canary + more))
 	doc := r.add(knowledgedb.NewDocument{Name: canary + ".txt", Content: &content, Metadata: map[string]string{"k": canary}})[0].Document
@@ -31,7 +31,7 @@ func (r *room) ready(more string) string {
 	return doc.ID
 }
 
-func (b *bench) give(held lease.Held, documents ...string) {
+func (b *testEnv) give(held lease.Held, documents ...string) {
 	b.Helper()
 	given, kept, err := b.s.Knowledge.GiveDocuments(b.Context(), held, documents)
 	if err != nil || !kept || !slices.Equal(given, documents) {
@@ -39,7 +39,7 @@ func (b *bench) give(held lease.Held, documents ...string) {
 	}
 }
 
-func (b *bench) deleteDocument(documentID string) []executiondb.Ended {
+func (b *testEnv) deleteDocument(documentID string) []executiondb.Ended {
 	b.Helper()
 	ended, err := b.s.Knowledge.DeleteDocument(b.Context(), b.org, documentID)
 	if err != nil {
@@ -51,7 +51,7 @@ func (b *bench) deleteDocument(documentID string) []executiondb.Ended {
 }
 
 // turn is a run of a session whose answer is marked, which was given documents.
-func (r *room) turn(session, key string, documents ...string) *executiondb.Claimed {
+func (r *storedEnv) turn(session, key string, documents ...string) *executiondb.Claimed {
 	r.Helper()
 	run := r.chat("usr_1", session, "ask "+key)
 	run.IdempotencyKey, run.KeyHash, run.Fingerprint = key, contract.Hash(r.org, key), []byte("print")
@@ -60,7 +60,7 @@ func (r *room) turn(session, key string, documents ...string) *executiondb.Claim
 	return c
 }
 
-func (r *room) answered(session, key, answer string, documents ...string) string {
+func (r *storedEnv) answered(session, key, answer string, documents ...string) string {
 	r.Helper()
 	c := r.turn(session, key, documents...)
 	if ok, err := r.s.Executions.Journal(r.Context(), c.Held(), 1, [][]byte{[]byte(`{"text":"` + answer + `"}`)}); err != nil || !ok {
@@ -74,7 +74,7 @@ func (r *room) answered(session, key, answer string, documents ...string) string
 
 func TestDeletingADocumentLeavesNothing(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	ctx := t.Context()
 	doc := r.ready("")
 	before := r.answered("living", "before", "nothing of it")
@@ -128,7 +128,7 @@ func TestDeletingADocumentLeavesNothing(t *testing.T) {
 }
 
 // wantLivingSession looks at what is left of a session of which only its first run is, and goes on with it.
-func (r *room) wantLivingSession(first string) {
+func (r *storedEnv) wantLivingSession(first string) {
 	r.Helper()
 	ctx := r.Context()
 	found, turns, err := readSession(ctx, r.s, r.named("usr_1", "living"), 0, 9)
@@ -159,7 +159,7 @@ func (r *room) wantLivingSession(first string) {
 // Places that ended runs leave are handed to those that wait, and the successor in a session is dispatched.
 func TestDeletingADocumentLeavesPlaces(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	doc := r.ready("")
 	running := r.turn("s", "k", doc)
 	waits := r.auto("")
@@ -180,10 +180,10 @@ func TestDeletingADocumentLeavesPlaces(t *testing.T) {
 
 func TestGivingDocuments(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	ctx := t.Context()
 	one, two, queued := r.ready("1"), r.ready("2"), r.document([]byte("queued")).ID
-	theirs := newBenchOn(t, r.s, r.bench.raw, "bob@example.com")
+	theirs := newBenchOn(t, r.s, r.testEnv.raw, "bob@example.com")
 	foreign := theirs.document([]byte("theirs")).ID
 	theirs.process(foreign)
 	held := r.begun()
@@ -214,7 +214,7 @@ func TestGivingDocuments(t *testing.T) {
 // A worker that has the document in hand writes nothing after it, nor while it goes.
 func TestDeletingWhatIsBeingRead(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	doc := r.ready("")
 	r.raw(`UPDATE documents SET status = 'processing', fence = fence + 1, lease_until = clock_timestamp() + interval '1 minute'`)
 	held := r.held(doc)
@@ -235,7 +235,7 @@ func TestDeletingWhatIsBeingRead(t *testing.T) {
 func TestDeletingThatWasInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"documents", "sessions"} {
-		r := newStoredRoom(t)
+		r := newStoredEnv(t)
 		doc := r.ready("")
 		r.answered("first", "a", "nothing")
 		r.answered("first", "b", canary, doc)
@@ -267,7 +267,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 // A document that very many have read goes in many transactions, none of which takes long.
 func TestDeletingWhatThousandsHaveRead(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	doc, other := r.ready(""), r.ready("other")
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
 		SELECT sha256(('s' || n)::bytea), $1, $2, 'usr_1', 's' || n, CASE WHEN n = 0 THEN 3500 ELSE 2 END FROM generate_series(0, 2500) n`, r.org, r.agent)
@@ -306,7 +306,7 @@ func TestDeletingWhatThousandsHaveRead(t *testing.T) {
 // being erased, and all ends.
 func TestDeletingAmidEverything(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	const documents, sessions = 3, 6
 	var mu sync.Mutex
 	live := make([]string, documents)
@@ -408,7 +408,7 @@ func TestDeletingAmidEverything(t *testing.T) {
 // What is done with one document does not grow with those of others, nor with runs that were given other documents.
 func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	r.raw(`INSERT INTO documents (id, org_id, name, mime_type, hash, bytes, created_by, status)
 		SELECT 'doc_' || to_char(n, 'FM00000'), $1, 'name ' || n, '', sha256(n::text::bytea), 1, '', 'ready' FROM generate_series(1, 20000) n`, r.org)
 	r.raw(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
@@ -459,7 +459,7 @@ func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 		`SELECT count(*), sum(bytes) FROM documents WHERE org_id = 'org_x'`,
 		`SELECT DISTINCT ON (hash) bytes FROM documents WHERE org_id = 'org_x' AND hash IS NOT NULL ORDER BY hash`,
 	} {
-		if plan := strings.Join(texts(t, r.bench.raw, `EXPLAIN `+query), "\n"); !strings.Contains(plan, "Index Only Scan") {
+		if plan := strings.Join(texts(t, r.testEnv.raw, `EXPLAIN `+query), "\n"); !strings.Contains(plan, "Index Only Scan") {
 			t.Error(plan)
 		}
 	}

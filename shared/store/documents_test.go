@@ -16,14 +16,14 @@ import (
 )
 
 // process makes a document one that was read: with two chunks, under a new fence.
-func (b *bench) process(documentID string) {
+func (b *testEnv) process(documentID string) {
 	b.Helper()
 	b.exec(`UPDATE documents SET status = 'processing', fence = fence + 1, lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, documentID)
 	b.index(b.held(documentID))
 }
 
 // held names a document under the fence that it has.
-func (b *bench) held(documentID string) knowledgedb.HeldDocument {
+func (b *testEnv) held(documentID string) knowledgedb.HeldDocument {
 	b.Helper()
 	held := knowledgedb.HeldDocument{OrganizationID: b.org, ID: documentID}
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT fence FROM documents WHERE id = $1`, documentID).Scan(&held.Fence); err != nil {
@@ -33,7 +33,7 @@ func (b *bench) held(documentID string) knowledgedb.HeldDocument {
 }
 
 // index writes what a worker does that has a document in hand.
-func (b *bench) index(held knowledgedb.HeldDocument) {
+func (b *testEnv) index(held knowledgedb.HeldDocument) {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
 	for n, text := range []string{"first " + canary, "second " + canary} {
@@ -53,20 +53,20 @@ func (b *bench) index(held knowledgedb.HeldDocument) {
 }
 
 // indexed counts chunks, vectors, and terms of ready documents.
-func (b *bench) indexed() string {
+func (b *testEnv) indexed() string {
 	b.Helper()
 	return b.text(`SELECT format('%s chunks %s vectors %s terms', (SELECT count(*) FROM document_chunks), (SELECT count(*) FROM document_vectors),
 		(SELECT count(*) FROM knowledge_terms WHERE term <> ''))`)
 }
 
-func (b *bench) wantIndexed(what, want string) {
+func (b *testEnv) wantIndexed(what, want string) {
 	b.Helper()
 	if got := b.indexed(); got != want {
 		b.Errorf("%s: %s, want %s", what, got, want)
 	}
 }
 
-func (b *bench) wantDocument(documentID string, status domain.DocumentStatus, what string) domain.Document {
+func (b *testEnv) wantDocument(documentID string, status domain.DocumentStatus, what string) domain.Document {
 	b.Helper()
 	doc, err := b.s.Knowledge.DocumentByID(b.Context(), b.org, documentID)
 	if err != nil || doc.Status != status {
@@ -75,14 +75,14 @@ func (b *bench) wantDocument(documentID string, status domain.DocumentStatus, wh
 	return doc
 }
 
-func (b *bench) fail(documentID string) {
+func (b *testEnv) fail(documentID string) {
 	b.Helper()
 	b.exec(`UPDATE documents SET status = 'failed', error_code = 'no_text', error_message = 'none' WHERE id = $1`, documentID)
 }
 
 func TestADocumentIsWhatWasSent(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := b.upload([]byte("content"))
 	out := b.add(
 		knowledgedb.NewDocument{Name: "Ärger \"1\".md", MIMEType: "text/markdown", Content: &content, Metadata: map[string]string{"team": "ops", "": "x"}},
@@ -121,7 +121,7 @@ func isNotFound(err error) bool {
 
 func TestTheSameSentAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := b.upload([]byte("same"))
 	send := func() knowledgedb.QueuedDocument {
 		return b.add(knowledgedb.NewDocument{Name: "later", Content: &content, URL: ""})[0]
@@ -157,7 +157,7 @@ func TestTheSameSentAgain(t *testing.T) {
 // What a URL gave is fetched anew when it is sent again, unless it is about to be.
 func TestTheSameURLAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	send := func() knowledgedb.QueuedDocument {
 		return b.add(knowledgedb.NewDocument{Name: "page", URL: "https://example.com/"})[0]
 	}
@@ -186,7 +186,7 @@ func TestTheSameURLAgain(t *testing.T) {
 
 func TestTheSameSentAtOnceIsOneDocument(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := b.upload([]byte("same"))
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -212,7 +212,7 @@ func TestTheSameSentAtOnceIsOneDocument(t *testing.T) {
 
 func TestDocumentsHaveLimits(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	seed := byte(0)
 	add := func(limits knowledgedb.DocumentLimits, sizes ...int) error {
 		var docs []knowledgedb.NewDocument
@@ -266,7 +266,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 // Limits hold for those who add at once, and documents do not count for the files of runs.
 func TestLimitsAreCountedApart(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	var all sync.WaitGroup
 	for n := range 6 {
 		content := b.upload(noise(100, byte(n)))
@@ -291,7 +291,7 @@ func TestLimitsAreCountedApart(t *testing.T) {
 
 func TestReplacingADocument(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	none := knowledgedb.DocumentLimits{}
 	first := b.add(knowledgedb.NewDocument{Name: "first", Content: new(b.upload([]byte("one"))), Metadata: map[string]string{"a": "b"}})[0].Document
@@ -342,7 +342,7 @@ func TestReplacingADocument(t *testing.T) {
 
 func TestEditingAndRetryingADocument(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	doc := b.document([]byte("content"))
 	got, err := b.s.Knowledge.EditDocument(ctx, b.org, doc.ID, new("renamed"), nil)
@@ -392,7 +392,7 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 // A document's name is indexed: what has another one is read anew, also by who has it in hand.
 func TestAnotherNameIsReadAnew(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	doc := b.document([]byte("content")).ID
 	name := func(name string, queued bool) {
 		t.Helper()
@@ -420,7 +420,7 @@ func TestAnotherNameIsReadAnew(t *testing.T) {
 
 func TestListingDocuments(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	var ids []string
 	for n, name := range []string{"Annual REPORT.pdf", "100%.txt", "report_2.md", "other"} {
 		ids = append(ids, b.add(knowledgedb.NewDocument{Name: name, Content: new(b.upload([]byte{byte(n)}))})[0].Document.ID)

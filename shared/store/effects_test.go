@@ -13,7 +13,7 @@ import (
 )
 
 // begun accepts a run and claims it.
-func (b *bench) begun() lease.Held {
+func (b *testEnv) begun() lease.Held {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
 }
@@ -22,7 +22,7 @@ func effect(callID string, side domain.SideEffect) domain.Effect {
 	return domain.Effect{CallID: callID, Name: "pay", Input: json.RawMessage(`{"amount": 1}`), SideEffect: side, Key: "key of " + callID}
 }
 
-func (b *bench) prepare(held lease.Held, e domain.Effect, ask bool) domain.Effect {
+func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Effect {
 	b.Helper()
 	out, kept, err := b.s.Executions.PrepareEffect(b.Context(), held, e, ask)
 	if err != nil || !kept {
@@ -32,7 +32,7 @@ func (b *bench) prepare(held lease.Held, e domain.Effect, ask bool) domain.Effec
 }
 
 // inState enters the call "c" and brings it to a state by what happens to calls.
-func (b *bench) inState(held lease.Held, state string, side domain.SideEffect) {
+func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
 	switch state {
@@ -54,7 +54,7 @@ func (b *bench) inState(held lease.Held, state string, side domain.SideEffect) {
 }
 
 // try does one of the things that workers do with the call "c".
-func (b *bench) try(what string, held lease.Held) (bool, error) {
+func (b *testEnv) try(what string, held lease.Held) (bool, error) {
 	b.Helper()
 	switch what {
 	case "begin":
@@ -88,14 +88,14 @@ func (b *bench) try(what string, held lease.Held) (bool, error) {
 	return false, nil
 }
 
-func (b *bench) does(what string, held lease.Held, want bool) {
+func (b *testEnv) does(what string, held lease.Held, want bool) {
 	b.Helper()
 	if done, err := b.try(what, held); err != nil || done != want {
 		b.Errorf("%s: %v, %v; want %v", what, done, err, want)
 	}
 }
 
-func (b *bench) text(query string, args ...any) string {
+func (b *testEnv) text(query string, args ...any) string {
 	b.Helper()
 	var out string
 	if err := b.raw.QueryRowContext(b.Context(), query, args...).Scan(&out); err != nil {
@@ -104,7 +104,7 @@ func (b *bench) text(query string, args ...any) string {
 	return out
 }
 
-func (b *bench) wantEffect(runID, want string) {
+func (b *testEnv) wantEffect(runID, want string) {
 	b.Helper()
 	got := b.text(`SELECT state || CASE WHEN sent_at IS NOT NULL THEN ' sent' ELSE '' END FROM effects WHERE run_id = $1 AND call_id = 'c'`, runID)
 	if got != want {
@@ -115,7 +115,7 @@ func (b *bench) wantEffect(runID, want string) {
 // What the attempts after the first find of a call, and what they may do with it.
 func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const none, idempotent, unsafe = domain.SideEffectNone, domain.SideEffectIdempotent, domain.SideEffectUnsafe
 	for _, tc := range []struct {
 		left string
@@ -141,7 +141,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 	} {
 		t.Run(tc.left+" "+string(tc.side), func(t *testing.T) {
 			t.Parallel()
-			b := &bench{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
+			b := &testEnv{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
 			first := b.begun()
 			b.inState(first, tc.left, tc.side)
 			next := b.takeAway(first.RunID).Held()
@@ -188,7 +188,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 
 func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	if e := b.prepare(held, effect("c", domain.SideEffectUnsafe), true); e.State != domain.EffectAwaiting || e.Sent || e.Waiting() != domain.ActionApproval {
 		t.Errorf("to be approved: %+v", e)
@@ -209,7 +209,7 @@ func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 // The lease counts at the moment of the check, whoever has noticed that it is over.
 func TestNothingIsSentPastTheLease(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	b.inState(held, "ready", domain.SideEffectUnsafe)
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
@@ -225,7 +225,7 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 
 func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	b.inState(held, "sending", domain.SideEffectUnsafe)
 	if _, _, err := b.s.Executions.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
@@ -259,7 +259,7 @@ func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 
 func TestOfManyWhoWouldSendOneMay(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	for range 20 {
 		held := b.begun()
 		b.inState(held, "ready", domain.SideEffectUnsafe)
@@ -282,7 +282,7 @@ func TestOfManyWhoWouldSendOneMay(t *testing.T) {
 // A worker that was thought lost sends or ends sending while another goes on with its run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	for n := range 20 {
 		left := []string{"ready", "sending"}[n%2]
 		first := b.begun()
@@ -310,7 +310,7 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 // Whoever would write while the run is being taken from its worker waits, and then writes nothing.
 func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	for what, left := range map[string]string{
 		"prepare": "ready", "begin": "ready", "void": "ready", "end": "sending", "park": "awaiting", "keep": "ready", "tools": "ready",
 		"files": "ready", "no files": "ready", "folder": "ready",
@@ -325,7 +325,7 @@ func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 }
 
 // during runs f while a transaction has made a change, which commits once f waits for it.
-func (b *bench) during(what, change, runID string, f func()) {
+func (b *testEnv) during(what, change, runID string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {

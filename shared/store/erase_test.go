@@ -20,7 +20,7 @@ import (
 const canary = "xanthic-canary"
 
 // leaks gives the tables of the database in which the canary is found, with the number of rows.
-func (r *room) leaks() string {
+func (r *storedEnv) leaks() string {
 	r.Helper()
 	var tables string
 	err := r.admin.QueryRowContext(r.Context(), `SELECT string_agg(tablename, ' ' ORDER BY tablename) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables)
@@ -36,7 +36,7 @@ func (r *room) leaks() string {
 	return strings.TrimSpace(found)
 }
 
-func (r *room) erase(name sessiondb.SessionName) []executiondb.Ended {
+func (r *storedEnv) erase(name sessiondb.SessionName) []executiondb.Ended {
 	r.Helper()
 	ended, err := r.s.Sessions.EraseSession(r.Context(), name)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *room) erase(name sessiondb.SessionName) []executiondb.Ended {
 
 func TestErasingLeavesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	ctx := t.Context()
 	session := "s " + canary
 	keyed := func(key string) queuedb.NewRun {
@@ -144,7 +144,7 @@ func TestErasingLeavesNothing(t *testing.T) {
 
 func TestErasedKeysAreKeptForADay(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	keys := map[string]time.Duration{"chat": 0, "short": time.Hour, "long": 72 * time.Hour, "open": 48 * time.Hour, "over": time.Hour}
 	runs := map[string]string{}
 	for _, key := range []string{"over", "chat", "short", "long", "open"} {
@@ -210,7 +210,7 @@ func TestErasedKeysAreKeptForADay(t *testing.T) {
 // TestErasingWhileMessagesArrive: each message is in the session that was erased, or in a fresh one.
 func TestErasingWhileMessagesArrive(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	r.raw(`ALTER TABLE runs ADD CONSTRAINT whole CHECK (status IS NULL OR (result IS NULL) = (input::text = '{}'))`)
 	const writers, erasers, messages = 8, 3, 40
 	var wg, writing sync.WaitGroup
@@ -291,7 +291,7 @@ func TestErasingWhileMessagesArrive(t *testing.T) {
 
 func TestErasingAVeryLongSession(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	first := r.said(r.chat("usr_1", "s", canary), canary)
 	r.raw(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type, input,
 		  retention, created_at, status, result, answer, attempts, finished_at)

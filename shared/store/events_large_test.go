@@ -10,7 +10,7 @@ import (
 // A batch of large logs is read 1 MiB at a time, or one log: the others are deferred, and asked for again until each was read.
 func TestLargeEventLogsAreReadInPortions(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	sizes := []int{12 << 20, 400 << 10, 400 << 10, 400 << 10, 900 << 10}
 	reqs := make([]executiondb.EventLogRequest, len(sizes))
 	for i, size := range sizes {

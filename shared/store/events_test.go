@@ -10,7 +10,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-func (b *bench) save(want bool, held lease.Held, chunks ...executiondb.Chunk) {
+func (b *testEnv) save(want bool, held lease.Held, chunks ...executiondb.Chunk) {
 	b.Helper()
 	checkpoints := make([]executiondb.Checkpoint, len(chunks))
 	for i, c := range chunks {
@@ -22,7 +22,7 @@ func (b *bench) save(want bool, held lease.Held, chunks ...executiondb.Chunk) {
 	}
 }
 
-func (b *bench) log(runID string, fence int64, n int) *executiondb.EventLog {
+func (b *testEnv) log(runID string, fence int64, n int) *executiondb.EventLog {
 	b.Helper()
 	logs, err := b.s.Executions.EventLogs(b.Context(), []executiondb.EventLogRequest{{RunID: runID, OrganizationID: b.org, AfterFence: fence, AfterN: n}})
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *bench) log(runID string, fence int64, n int) *executiondb.EventLog {
 	return logs[0]
 }
 
-func (b *bench) wantChunks(what string, log *executiondb.EventLog, fence int64, want ...executiondb.Chunk) {
+func (b *testEnv) wantChunks(what string, log *executiondb.EventLog, fence int64, want ...executiondb.Chunk) {
 	b.Helper()
 	if log == nil || log.Fence != fence || fmt.Sprint(log.Chunks) != fmt.Sprint(want) {
 		b.Errorf("%s: log %+v; want fence %d, chunks %v", what, log, fence, want)
@@ -46,7 +46,7 @@ func chunk(first, last int) executiondb.Chunk {
 	return c
 }
 
-func (b *bench) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN int) executiondb.Finished {
+func (b *testEnv) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN int) executiondb.Finished {
 	b.Helper()
 	run, answer := c.Run(), "x"
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
@@ -64,7 +64,7 @@ func (b *bench) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN i
 }
 
 // takeAway puts a run back as the sweeper does when its worker is lost, and claims it for another.
-func (b *bench) takeAway(runID string) *executiondb.Claimed {
+func (b *testEnv) takeAway(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
 	return b.mustClaim(runID)
@@ -72,7 +72,7 @@ func (b *bench) takeAway(runID string) *executiondb.Claimed {
 
 func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	if log := b.log(runID, 0, 0); log == nil || log.EndFence != 0 || log.Run.Run.StartedAt != nil || log.Run.Run.CreatedAt.IsZero() {
 		t.Errorf("log of a queued run %+v", log)
@@ -106,7 +106,7 @@ func TestEventLogGrowsByCheckpointsAndEndsWithTheRun(t *testing.T) {
 
 func TestOnlyTheHolderWritesEvents(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	out := b.accept(wideWindow, b.run("", ""), b.run("", ""))
 	runID, other := out[0].Run.Run.ID, out[1].Run.Run.ID
 	old, neighbour := b.mustClaim(runID), b.mustClaim(other)
@@ -135,7 +135,7 @@ func TestOnlyTheHolderWritesEvents(t *testing.T) {
 
 func TestAnEndFromOutsideComesAfterAllThatWasSeen(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	out := b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""))
 	running, queued, late := out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID
 	c := b.mustClaim(running)
@@ -161,7 +161,7 @@ func TestAnEndFromOutsideComesAfterAllThatWasSeen(t *testing.T) {
 
 func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	var checkpoints []executiondb.Checkpoint
 	for _, accepted := range b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")) {
 		checkpoints = append(checkpoints, executiondb.Checkpoint{Held: b.mustClaim(accepted.Run.Run.ID).Held(), Chunk: chunk(2, 3)})
@@ -187,7 +187,7 @@ func TestAChunkThatIsRejectedSparesItsNeighbours(t *testing.T) {
 // As while a release is rolled out: an attempt of this one tells something, one of the release before ends the run.
 func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	b.save(true, b.mustClaim(runID).Held(), chunk(2, 4))
 	b.endWith(b.takeAway(runID), executiondb.Chunk{}, 3)
@@ -201,7 +201,7 @@ func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
 
 func TestEventLogsOfManyRuns(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	out := b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""))
 	ids := []string{out[0].Run.Run.ID, out[1].Run.Run.ID, out[2].Run.Run.ID}
 	old := b.mustClaim(ids[0])

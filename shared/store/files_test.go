@@ -36,7 +36,7 @@ func noise(size int, seed byte) []byte {
 	return out[:size]
 }
 
-func (b *bench) make(held lease.Held, call string, files ...blobdb.NewFile) []domain.File {
+func (b *testEnv) make(held lease.Held, call string, files ...blobdb.NewFile) []domain.File {
 	b.Helper()
 	out, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, call, files, nil, 0)
 	if err != nil || !kept || len(out) != len(files) {
@@ -45,7 +45,7 @@ func (b *bench) make(held lease.Held, call string, files ...blobdb.NewFile) []do
 	return out
 }
 
-func (b *bench) remove(held lease.Held, call string, names ...string) {
+func (b *testEnv) remove(held lease.Held, call string, names ...string) {
 	b.Helper()
 	if out, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, call, nil, names, 0); err != nil || !kept || len(out) != 0 {
 		b.Fatalf("removing files: %+v, %v, %v", out, kept, err)
@@ -53,7 +53,7 @@ func (b *bench) remove(held lease.Held, call string, names ...string) {
 }
 
 // content reads a file as a whole.
-func (b *bench) content(id string) string {
+func (b *testEnv) content(id string) string {
 	b.Helper()
 	_, r, err := b.s.Blobs.OpenFile(b.Context(), b.org, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) content(id string) string {
 }
 
 // folder shows what a call finds: names, and the contents of those that are short.
-func (b *bench) folder(held lease.Held, call string) string {
+func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
 	if err != nil || !kept {
@@ -81,7 +81,7 @@ func (b *bench) folder(held lease.Held, call string) string {
 	return strings.TrimSpace(shown)
 }
 
-func (b *bench) wantFolder(what string, held lease.Held, call, want string) {
+func (b *testEnv) wantFolder(what string, held lease.Held, call, want string) {
 	b.Helper()
 	if got := b.folder(held, call); got != want {
 		b.Errorf("%s: %q, want %q", what, got, want)
@@ -89,18 +89,18 @@ func (b *bench) wantFolder(what string, held lease.Held, call, want string) {
 }
 
 // inSession begins a run of a session.
-func (b *bench) inSession(session string) *executiondb.Claimed {
+func (b *testEnv) inSession(session string) *executiondb.Claimed {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
 }
 
 // stored counts contents, chunks and files.
-func (b *bench) stored() string {
+func (b *testEnv) stored() string {
 	b.Helper()
 	return b.text(`SELECT format('%s contents %s chunks %s files', (SELECT count(*) FROM blobs), (SELECT count(*) FROM blob_chunks), (SELECT count(*) FROM files))`)
 }
 
-func (b *bench) wantStored(what, want string) {
+func (b *testEnv) wantStored(what, want string) {
 	b.Helper()
 	if got := b.stored(); got != want {
 		b.Errorf("%s: %s, want %s", what, got, want)
@@ -109,7 +109,7 @@ func (b *bench) wantStored(what, want string) {
 
 func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	files := []blobdb.NewFile{
 		{Name: "z.png", MIMEType: "image/png", Content: noise(mib+mib/2, 1)},
@@ -162,7 +162,7 @@ func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 
 func TestASessionsFolder(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	first := b.inSession("s")
 	b.wantFolder("an empty one", first.Held(), "c1", "")
 	b.make(first.Held(), "c1", made("b", "b1"), made("a/z", "az1"), made("B", "B1"))
@@ -199,7 +199,7 @@ func TestASessionsFolder(t *testing.T) {
 // An attempt that takes a run over makes the call again; what the one before it kept goes, and it keeps nothing any more.
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	stale := b.begun()
 	before := b.make(stale, "c", made("a", "same"), made("b", "b1"), made("c", "c1"), made("d", "shared"))
 	other := b.make(stale, "other", made("x", "shared"))[0]
@@ -234,7 +234,7 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 // The same call made twice at once leaves the files of one of them, whole.
 func TestTheSameCallTwiceAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	for n := range 10 {
 		keep := func(which string) func() (bool, error) {
@@ -257,7 +257,7 @@ func TestTheSameCallTwiceAtOnce(t *testing.T) {
 // The same content in two organizations is two contents.
 func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
-	a := newBench(t)
+	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	heldByA, heldByB := a.inSession("s"), b.inSession("s")
 	ofA, ofB := a.make(heldByA.Held(), "c", made("x", "same"))[0], b.make(heldByB.Held(), "c", made("x", "same"))[0]
@@ -285,7 +285,7 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const row = 4096
-	a := newBench(t)
+	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	held := a.begun()
 	keep := func(maximum int64, call string, files ...blobdb.NewFile) func() (bool, error) {
@@ -341,7 +341,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 // A session has at most a thousand names. More are not added, until some are removed; what there is may change.
 func TestASessionsNamesAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	c := b.inSession("s")
 	var files []blobdb.NewFile
 	for n := range 999 {
@@ -385,7 +385,7 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 // What is small is read in one statement, in any order, and the same twice.
 func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	whole := blobdb.NewFile{Name: "whole", Content: noise(blobdb.SmallFile, 1)}
 	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, blobdb.NewFile{Name: "large", Content: noise(blobdb.SmallFile+1, 1)})
@@ -411,7 +411,7 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 // A hundred small files take no more transactions than one, a large one takes one for each chunk.
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	transactions := func(call string, files ...blobdb.NewFile) string {
 		b.make(held, call, files...)
@@ -439,7 +439,7 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 // Whoever adds to an organization's contents waits for who was before, and counts what that has added.
 func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
 		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
@@ -455,7 +455,7 @@ func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 // Contents are read from anywhere, and only what is read is asked for.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := noise(3*mib+5, 3)
 	file := b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
 	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)

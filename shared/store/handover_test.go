@@ -11,7 +11,7 @@ import (
 
 // queue puts runs into sessions of their numbers, straight into the table: what is handed over is all that counts here.
 // They are n for each of the sessions from first to last, and those that are not waiting.
-func (b *bench) queue(first, last, n int, head string) {
+func (b *testEnv) queue(first, last, n int, head string) {
 	b.Helper()
 	b.exec(`INSERT INTO open_runs (run_id, org_id, agent_id, session_ref, seq, lane, status, dispatched, dispatch_no, dedupe, reply_to, traceparent,
 			deadline, not_before)
@@ -21,7 +21,7 @@ func (b *bench) queue(first, last, n int, head string) {
 		FROM generate_series($3::int, $4::int) s, generate_series(1, $5::int) q`, b.org, b.agent, first, last, n, head)
 }
 
-func (b *bench) handOver(places int) []string {
+func (b *testEnv) handOver(places int) []string {
 	b.Helper()
 	jobs, err := b.s.Queue.HandOver(b.Context(), map[queuedb.Lane]int{automationsFor(b.org): places}, wideWindow)
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *bench) handOver(places int) []string {
 }
 
 // pages counts the pages that handing places over reads; nothing is handed over.
-func (b *bench) pages(function string, places int) int {
+func (b *testEnv) pages(function string, places int) int {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func (b *bench) pages(function string, places int) int {
 // Sixty thousand runs behind one that waits for a person cost the others nothing.
 func TestHandingOverPassesByWhatWaitsBehindOne(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.handOver(1) // which plans it while the tables are empty
 	b.queue(1, 1, 60000, "parked")
 	b.queue(2, 2, 300, "backoff")
@@ -92,7 +92,7 @@ func TestHandingOverPassesByWhatWaitsBehindOne(t *testing.T) {
 // Where the oldest runs of all sessions may go, nothing is looked at beyond them, and they go in their order.
 func TestHandingOverTakesTheOldest(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.queue(1, 3000, 2, "waiting")
 	want := b.text(`SELECT string_agg(run_id, ' ' ORDER BY run_id) FROM (SELECT run_id FROM open_runs ORDER BY run_id LIMIT 8) o`)
 	b.exec(`ANALYZE open_runs`)
@@ -111,7 +111,7 @@ func TestHandingOverTakesTheOldest(t *testing.T) {
 // As many runs wait for a person as may, and behind each are others: the sessions between them get their turn, all of them.
 func TestHandingOverAmongParkedRuns(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.queue(1, executiondb.MaxParked/2, 3, "parked")
 	b.queue(executiondb.MaxParked/2+1, executiondb.MaxParked/2+40, 2, "waiting")
 	b.exec(`UPDATE open_runs SET run_id = 'z_' || run_id WHERE session_ref > $1`, 1000000+executiondb.MaxParked/2)

@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-func (b *bench) heard(runID string, heard domain.Heard) {
+func (b *testEnv) heard(runID string, heard domain.Heard) {
 	b.Helper()
 	if err := b.s.Sessions.SaveHeard(b.Context(), b.org, runID, heard); err != nil {
 		b.Fatalf("noting what was heard: %v", err)
@@ -20,7 +20,7 @@ func (b *bench) heard(runID string, heard domain.Heard) {
 }
 
 // cutShort accepts a message whose run is cancelled before it has a step, as a person who falls into its word does.
-func (r *room) cutShort(run queuedb.NewRun) string {
+func (r *storedEnv) cutShort(run queuedb.NewRun) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
 	r.mustClaim(runID)
@@ -32,7 +32,7 @@ func (r *room) cutShort(run queuedb.NewRun) string {
 
 func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	ctx := t.Context()
 	r.said(r.chat("usr_1", "s", "q1"), "whole")
 	half := r.said(r.chat("usr_1", "s", "q2"), "this is a long answer")
@@ -88,7 +88,7 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 // What was noted first is taken back when the client says that it has heard all: the answer was not interrupted.
 func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	whole := r.said(r.chat("usr_1", "s", "q1"), "this is a long answer\n")
 	r.heard(whole, domain.Heard{Text: "this is", AudioMS: 700})
 	r.heard(whole, domain.Heard{Text: "this is a long answer", AudioMS: 2000})
@@ -111,7 +111,7 @@ func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 
 func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	refused := func(what, org, runID string) {
 		t.Helper()
 		err := r.s.Sessions.SaveHeard(t.Context(), org, runID, domain.Heard{Text: canary})
@@ -135,7 +135,7 @@ func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
 // Whatever removes what a run said removes what was heard of it, whichever release does so, and whether or not it has steps.
 func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	ctx := t.Context()
 	for what, remove := range map[string]func(session, runID string){
 		"erasing": func(session, _ string) { r.erase(r.named("usr_1", session)) },
@@ -189,7 +189,7 @@ func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 // What is noted while a session is erased goes with it, or finds nothing any more.
 func TestErasingWhileSomebodyListens(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	for n := range 40 {
 		run := r.said(r.chat("usr_1", "s", "q"), "a")
 		var wg sync.WaitGroup

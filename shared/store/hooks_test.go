@@ -21,20 +21,20 @@ import (
 
 // mailbox is an organization with a hook, and short ways to deliver to it.
 type mailbox struct {
-	*bench
+	*testEnv
 	key  string
 	hook domain.Hook
 }
 
 func newMailbox(t *testing.T) *mailbox {
 	t.Helper()
-	return mailboxOn(newBench(t))
+	return mailboxOn(newTestEnv(t))
 }
 
-func mailboxOn(b *bench) *mailbox {
+func mailboxOn(b *testEnv) *mailbox {
 	b.Helper()
 	key, _ := newKey(b.T, b.s, domain.KeyScopeOrganization, b.org, "")
-	m := &mailbox{bench: b, key: key.ID}
+	m := &mailbox{testEnv: b, key: key.ID}
 	hook, err := b.s.Hooks.CreateHook(b.Context(), m.newHook())
 	if err != nil {
 		b.Fatalf("creating hook: %v", err)
@@ -241,7 +241,7 @@ func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
 	ctx := t.Context()
-	other := mailboxOn(m.bench)
+	other := mailboxOn(m.testEnv)
 	k := secrets.NewAPIKey()
 	who := accountdb.Actor{OrganizationID: m.org, Role: domain.RoleAdmin}
 	next, err := m.s.Organizations.RotateKey(ctx, who, m.key, accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}, 0)

@@ -9,7 +9,7 @@ import (
 
 func TestAttemptsAtADocumentAreCapped(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	doc := b.document([]byte("never ready")).ID
 	for n := 1; n <= knowledgedb.MaxDocumentAttempts; n++ {
 		if kept, err := b.s.Knowledge.PostponeDocument(t.Context(), b.claimDocument(), broken, 0); err != nil || !kept {

@@ -10,7 +10,7 @@ import (
 // Documents of organizations that owe less come first. Short claims pass large contents and such as are to be fetched.
 func TestClaimsGoByDebts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	names := map[string]string{}
 	debts := map[string]int64{}
 	for n, name := range []string{"much", "little", "none"} {

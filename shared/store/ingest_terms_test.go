@@ -18,7 +18,7 @@ func isConflict(err error) bool { return apierr.CodeFor(err) == apierr.Conflict 
 // Of a document of very many words the rare ones are not counted, and are found all the same.
 func TestWordsThatAreNotCounted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.s.Knowledge.LimitCountedTerms(3)
 	chunks := []knowledgedb.NewChunk{
 		chunkFor(0, "lamp", "brass", "oil", "zylinder"), chunkFor(1, "lamp", "brass", "oil", "wick's"), chunkFor(2, "lamp", "brass", "oil"),
@@ -66,7 +66,7 @@ func TestWordsThatAreNotCounted(t *testing.T) {
 // A document that is being deleted is not found from the start on, whatever becomes of the rest, and does not come back.
 func TestWhatIsBeingDeletedDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	content := b.upload([]byte("going"))
 	doc := b.add(knowledgedb.NewDocument{Name: "going", Content: &content})[0].Document.ID
 	b.process(doc)
@@ -107,7 +107,7 @@ func TestLargeDocumentsEndAndGoQuickly(t *testing.T) { //nolint:paralleltest // 
 	if os.Getenv("LARGE_DOCUMENTS") != "" {
 		size = 100
 	}
-	b := newBench(t)
+	b := newTestEnv(t)
 	if size == 1 {
 		b.s.Knowledge.LimitCountedTerms(200)
 	}
@@ -139,7 +139,7 @@ func TestLargeDocumentsEndAndGoQuickly(t *testing.T) { //nolint:paralleltest // 
 }
 
 // large has a document of so many chunks be read, three times, and deletes it each time.
-func (b *bench) large(what string, chunks int, row func(n int) []string) {
+func (b *testEnv) large(what string, chunks int, row func(n int) []string) {
 	b.Helper()
 	for range 3 {
 		b.document([]byte(what))

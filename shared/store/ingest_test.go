@@ -19,7 +19,7 @@ import (
 var broken = domain.DocumentError{Code: "broken", Message: "it is broken"}
 
 // claimDocument takes the one document that there is to take.
-func (b *bench) claimDocument() knowledgedb.HeldDocument {
+func (b *testEnv) claimDocument() knowledgedb.HeldDocument {
 	b.Helper()
 	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 1})
 	if err != nil || len(claimed) != 1 {
@@ -28,7 +28,7 @@ func (b *bench) claimDocument() knowledgedb.HeldDocument {
 	return claimed[0].HeldDocument
 }
 
-func (b *bench) wantNoClaim(what string) {
+func (b *testEnv) wantNoClaim(what string) {
 	b.Helper()
 	if claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 10}); err != nil || len(claimed) != 0 {
 		b.Errorf("%s: %+v, %v", what, claimed, err)
@@ -36,13 +36,13 @@ func (b *bench) wantNoClaim(what string) {
 }
 
 // loseDocuments lets all leases run out.
-func (b *bench) loseDocuments() {
+func (b *testEnv) loseDocuments() {
 	b.Helper()
 	b.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE status = 'processing'`)
 }
 
 // serverStarted makes the database's functions think that the server was started then; the tests' own was a moment ago.
-func (b *bench) serverStarted(when string) {
+func (b *testEnv) serverStarted(when string) {
 	b.Helper()
 	definitions := texts(b.T, b.raw, `SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname IN ('claim_documents', 'hopeless_documents')`)
 	for _, definition := range definitions {
@@ -66,7 +66,7 @@ const longAgo = `'-infinity'::timestamptz`
 // A document waits for as long as it has to, while there are workers; it has an hour from its first claim.
 func TestWaitingFailsNoDocument(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	ended := func(what string, want int) {
 		t.Helper()
@@ -135,7 +135,7 @@ func chunkFor(n int, words ...string) knowledgedb.NewChunk {
 
 // wantCounted checks that terms are counted as often as they are in chunks of ready documents, that nothing else
 // is left of any, and that nothing is there twice.
-func (b *bench) wantCounted(what string) {
+func (b *testEnv) wantCounted(what string) {
 	b.Helper()
 	wrong := texts(b.T, b.raw, `WITH ready AS (SELECT c.* FROM document_chunks c JOIN documents d ON d.id = c.document_id WHERE d.status = 'ready'),
 		are AS (SELECT r.org_id, substr(u.lexeme, 5) AS term, count(*) AS chunks FROM ready r, unnest(r.terms) u GROUP BY 1, 2
@@ -154,7 +154,7 @@ func (b *bench) wantCounted(what string) {
 
 // attempt is a worker that reads a document, step by step; it dies wherever its steps end.
 type attempt struct {
-	*bench
+	*testEnv
 	held  knowledgedb.HeldDocument
 	words []string
 	terms knowledgedb.TermCounts
@@ -206,7 +206,7 @@ func interleavings(first, second int) (out [][]bool) {
 // Whatever a worker does that has lost its lease, and wherever it dies: the document ends once, and has what one attempt wrote.
 func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.serverStarted(longAgo)
 	orders := interleavings(3, 4)
 	if len(orders) != 35 {
@@ -219,11 +219,11 @@ func TestEveryInterleavingOfTwoAttempts(t *testing.T) {
 	}
 }
 
-func (b *bench) interleave(order []bool, first, second []string) {
+func (b *testEnv) interleave(order []bool, first, second []string) {
 	b.Helper()
 	doc := b.document([]byte("read by two")).ID
-	one := &attempt{bench: b, held: b.claimDocument(), words: []string{"old", "older"}}
-	two := &attempt{bench: b, words: []string{"new", "newer"}}
+	one := &attempt{testEnv: b, held: b.claimDocument(), words: []string{"old", "older"}}
+	two := &attempt{testEnv: b, words: []string{"new", "newer"}}
 	holder, open, told := one, true, ""
 	for _, of := range order {
 		who, steps := one, &first
@@ -256,7 +256,7 @@ func (b *bench) interleave(order []bool, first, second []string) {
 }
 
 // takeOver has another worker claim a document when the lease of whoever has it is over.
-func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
+func (b *testEnv) takeOver(doc string, two, holder *attempt, open bool) (*attempt, bool) {
 	b.Helper()
 	b.loseDocuments()
 	claimed, err := b.s.Knowledge.ClaimDocuments(b.Context(), knowledgedb.DocumentClaim{Max: 5})
@@ -278,7 +278,7 @@ func (b *bench) takeOver(doc string, two, holder *attempt, open bool) (*attempt,
 }
 
 // wantOneEnd checks what became of a document, and that it has the words of one attempt.
-func (b *bench) wantOneEnd(doc, told string, two *attempt, first, second []string) {
+func (b *testEnv) wantOneEnd(doc, told string, two *attempt, first, second []string) {
 	b.Helper()
 	if len(first)+len(second) > 0 {
 		b.Fatalf("%s: steps are left: %v, %v", told, first, second)
@@ -306,11 +306,11 @@ func (b *bench) wantOneEnd(doc, told string, two *attempt, first, second []strin
 
 func TestClaimsAreFair(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	third := newBenchOn(t, b.s, b.raw, "eve@example.com")
 	names := map[string]string{}
-	name := func(of *bench, letter string, documents int) {
+	name := func(of *testEnv, letter string, documents int) {
 		for i := range documents {
 			names[of.document(fmt.Appendf(nil, "%d", i)).ID] = fmt.Sprint(letter, i)
 		}
@@ -345,7 +345,7 @@ func TestClaimsAreFair(t *testing.T) {
 // Of one organization the shorter document is read first, unless a longer one has waited for so much more time.
 func TestShortDocumentsComeFirst(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	names := map[string]string{}
 	add := func(name string, bytes, waited int) {
 		doc := b.document([]byte(name)).ID
@@ -379,7 +379,7 @@ func TestShortDocumentsComeFirst(t *testing.T) {
 
 func TestClaimsPassOrganizations(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.serverStarted(longAgo)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	b.document([]byte("waits"))
@@ -405,7 +405,7 @@ func TestClaimsPassOrganizations(t *testing.T) {
 // Small documents come before large ones of others half of the time at least, and large ones are not passed by for good.
 func TestNobodysDocumentsArePassedBy(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	b.document([]byte("small"))
 	large := other.document([]byte("large")).ID
@@ -425,7 +425,7 @@ func TestNobodysDocumentsArePassedBy(t *testing.T) {
 
 func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const documents = 40
 	for i := range documents {
 		b.document(fmt.Appendf(nil, "%d", i))
@@ -464,7 +464,7 @@ func TestClaimsAtOnceTakeEachOnce(t *testing.T) {
 
 func TestLeasesOfDocuments(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.document([]byte("1"))
 	b.document([]byte("2"))
 	one, two := b.claimDocument(), b.claimDocument()
@@ -487,7 +487,7 @@ func TestLeasesOfDocuments(t *testing.T) {
 // A heartbeat waits for nobody who has a document's row locked, and adding chunks is one.
 func TestHeartbeatsPassLockedDocuments(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.document([]byte("1"))
 	b.document([]byte("2"))
 	one, two := b.claimDocument(), b.claimDocument()
@@ -573,7 +573,7 @@ func TestFinishingWaitsForOthers(t *testing.T) {
 }
 
 // awaitText waits until a query gives this, or something else has ended.
-func (b *bench) awaitText(query, want string, ended <-chan error) {
+func (b *testEnv) awaitText(query, want string, ended <-chan error) {
 	b.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -591,7 +591,7 @@ func (b *bench) awaitText(query, want string, ended <-chan error) {
 
 func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.serverStarted(longAgo)
 	doc := b.document([]byte("poison")).ID
 	for n := range lease.MaxDeaths {
@@ -626,7 +626,7 @@ func TestADocumentThatKillsItsWorkersFails(t *testing.T) {
 
 func TestDeadlinesOfDocuments(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.serverStarted(longAgo)
 	late := func() { b.exec(`UPDATE documents SET deadline = clock_timestamp() - interval '1 second'`) }
 	never := b.document([]byte("never")).ID
@@ -664,7 +664,7 @@ func TestDeadlinesOfDocuments(t *testing.T) {
 
 func TestProgressAndEndOfADocument(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	doc := b.document([]byte("long")).ID
 	held := b.claimDocument()
 	pages := 7
@@ -698,7 +698,7 @@ func TestProgressAndEndOfADocument(t *testing.T) {
 
 func TestContentsThatAddressesGive(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	doc := b.add(knowledgedb.NewDocument{Name: "page", URL: "https://example.com/"})[0].Document.ID
 	held := b.claimDocument()
 	if _, kept, err := b.s.Knowledge.DocumentContent(t.Context(), held); err != nil || kept {
@@ -731,7 +731,7 @@ func TestContentsThatAddressesGive(t *testing.T) {
 // Whoever finishes, deletes and reads anew at once changes the counts of the same terms.
 func TestTermsAreCountedExactly(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	var wg sync.WaitGroup
 	for w := range 4 {
 		for i := range 6 {
@@ -745,7 +745,7 @@ func TestTermsAreCountedExactly(t *testing.T) {
 				if err != nil || len(claimed) == 0 {
 					return
 				}
-				a := &attempt{bench: b, held: claimed[0].HeldDocument, words: []string{"x" + claimed[0].ID[4:8], "same"}}
+				a := &attempt{testEnv: b, held: claimed[0].HeldDocument, words: []string{"x" + claimed[0].ID[4:8], "same"}}
 				for _, step := range []string{"0", "1", "finish"} {
 					if kept, err := a.step(step); err != nil || !kept {
 						t.Errorf("%s: %v, %v", step, kept, err)

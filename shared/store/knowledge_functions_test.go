@@ -17,7 +17,7 @@ const (
 )
 
 // called gives the texts of those chunks that a function finds, sorted, whatever the transaction is for.
-func (b *bench) called(orgs []string, call string, args ...any) string {
+func (b *testEnv) called(orgs []string, call string, args ...any) string {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	b.must(err)
@@ -32,7 +32,7 @@ func (b *bench) called(orgs []string, call string, args ...any) string {
 // shared is what another organization's documents and an organization's own have in common: words, vectors, and rows that say
 // of themselves that they are of the one, and are of a document of the other.
 type shared struct {
-	own, other        *bench
+	own, other        *testEnv
 	ownDoc, otherDoc  string
 	ownWord, otherOne string // what lexemes begin with
 }
@@ -41,7 +41,7 @@ func newShared(t *testing.T) shared {
 	t.Helper()
 	s, raw := openRaw(t)
 	x := shared{own: newBenchOn(t, s, raw, "ada@example.com"), other: newBenchOn(t, s, raw, "bob@example.com")}
-	enter := func(b *bench, whose string) (string, string) {
+	enter := func(b *testEnv, whose string) (string, string) {
 		chunk, misfit := chunkFor(0, "secret", whose), chunkFor(1, "secret", "misfit", whose)
 		chunk.Vector, misfit.Vector = []float32{1, 0}, []float32{1, 0}
 		return b.readyDocument(nil, chunk, misfit),
@@ -133,7 +133,7 @@ func TestOthersWordsCountForNothing(t *testing.T) {
 // Chunks of documents that are not ready are no hits, and take no hit's place.
 func TestUnreadDocumentsAreNoHits(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	far := chunkFor(0, "word", "among", "many", "others", "that", "say", "less")
 	far.Vector = []float32{-1, 0}
 	ready := b.readyDocument(nil, far)

@@ -14,7 +14,7 @@ import (
 )
 
 // wantComparedBy checks who computes the scores, the database or this process, and gives what is found.
-func (b *bench) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
+func (b *testEnv) wantComparedBy(database bool, what string, sought []float32) []knowledgedb.Hit {
 	b.Helper()
 	signs := make([]byte, len(sought))
 	for i, v := range sought {
@@ -69,9 +69,9 @@ func spread(chunks, dimensions int) []knowledgedb.NewChunk {
 }
 
 // withPgvector is a bench on a server that has pgvector's files, in a database without the extension.
-func withPgvector(t *testing.T) *bench {
+func withPgvector(t *testing.T) *testEnv {
 	t.Helper()
-	b := newBench(t)
+	b := newTestEnv(t)
 	var version string
 	err := b.raw.QueryRowContext(t.Context(), `SELECT default_version FROM pg_available_extensions WHERE name = 'vector'`).Scan(&version)
 	if errors.Is(err, sql.ErrNoRows) {

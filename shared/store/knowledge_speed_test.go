@@ -39,7 +39,7 @@ func (v *vocabulary) chunk(n int, subject []string) knowledgedb.NewChunk {
 }
 
 // fill indexes so many documents of 100 chunks and gives questions about them, of 3 to 8 words each.
-func (b *bench) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
+func (b *testEnv) fill(documents int, seed uint64) (questions [][]string, adding, finishing []time.Duration) {
 	b.Helper()
 	v := newVocabulary(seed)
 	for range documents {
@@ -83,7 +83,7 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 	if os.Getenv("KNOWLEDGE_SPEED") != "" {
 		documents = 1000
 	}
-	b := newBench(t)
+	b := newTestEnv(t)
 	questions, adding, finishing := b.fill(documents, 1)
 	questions = questions[:min(len(questions), 100)]
 	b.exec(`VACUUM ANALYZE`)
@@ -100,7 +100,7 @@ func TestSearchingManyChunksIsFast(t *testing.T) { //nolint:paralleltest // it m
 }
 
 // measure asks each question both ways.
-func (b *bench) measure(questions [][]string) (ours, plain []time.Duration) {
+func (b *testEnv) measure(questions [][]string) (ours, plain []time.Duration) {
 	b.Helper()
 	prefix := b.text(`SELECT left(word, 4) FROM ts_stat('SELECT terms FROM document_chunks WHERE org_id = ' || quote_literal('` + b.org + `') || ' LIMIT 1') LIMIT 1`)
 	for range 2 { // the first time warms up

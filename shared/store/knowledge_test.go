@@ -15,7 +15,7 @@ import (
 )
 
 // ready enters a document with chunks that is read at once.
-func (b *bench) readyDocument(metadata map[string]string, chunks ...knowledgedb.NewChunk) string {
+func (b *testEnv) readyDocument(metadata map[string]string, chunks ...knowledgedb.NewChunk) string {
 	b.Helper()
 	content := b.upload([]byte(id.New(id.Document)))
 	doc := b.add(knowledgedb.NewDocument{Name: "d", Content: &content, Metadata: metadata})[0].Document.ID
@@ -44,7 +44,7 @@ func asked(question string) (out []knowledgedb.QueryWord) {
 }
 
 // shown gives the texts of what was found, in its order.
-func (b *bench) shown(hits []knowledgedb.Hit, err error) string {
+func (b *testEnv) shown(hits []knowledgedb.Hit, err error) string {
 	b.Helper()
 	if err != nil {
 		b.Fatalf("searching: %v", err)
@@ -66,7 +66,7 @@ func (b *bench) shown(hits []knowledgedb.Hit, err error) string {
 	return strings.Join(out, " / ")
 }
 
-func (b *bench) wantFound(question, want string) {
+func (b *testEnv) wantFound(question, want string) {
 	b.Helper()
 	got := b.shown(b.s.Knowledge.SearchText(b.Context(), knowledgedb.SearchScope{OrganizationID: b.org}, asked(question), 10))
 	if got != want {
@@ -76,7 +76,7 @@ func (b *bench) wantFound(question, want string) {
 
 func TestWordsRank(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	heading := chunkFor(6, "the", "rest")
 	heading.Terms = append(heading.Terms, knowledgedb.Term{Lexeme: "boxing", Positions: []int{1}, Heading: true})
 	chunks := []knowledgedb.NewChunk{
@@ -119,7 +119,7 @@ func TestWordsRank(t *testing.T) {
 // What users and documents write is never read as syntax, and what PostgreSQL cannot take is passed over.
 func TestWordsAreNoSyntax(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	hostile := []string{
 		`'`, `\`, `a'b`, `a\`, `\'`, `a:*`, `a&b`, `!a`, `a|b`, `(`, `<->`, `a:1A`, `$1`, `%s`, `{"x"}`, `a,b`, `NULL`, "''", `\\`, "tab\ta", " ", "🥊", "中文", "é",
 		strings.Repeat("x", 2040),
@@ -150,7 +150,7 @@ func TestWordsAreNoSyntax(t *testing.T) {
 }
 
 // searches are the ways to search for words.
-func (b *bench) searches(scope knowledgedb.SearchScope, words []knowledgedb.QueryWord) map[string]func() ([]knowledgedb.Hit, error) {
+func (b *testEnv) searches(scope knowledgedb.SearchScope, words []knowledgedb.QueryWord) map[string]func() ([]knowledgedb.Hit, error) {
 	return map[string]func() ([]knowledgedb.Hit, error){
 		"text":    func() ([]knowledgedb.Hit, error) { return b.s.Knowledge.SearchText(b.Context(), scope, words, 10) },
 		"similar": func() ([]knowledgedb.Hit, error) { return b.s.Knowledge.SearchSimilar(b.Context(), scope, words, 10) },
@@ -162,7 +162,7 @@ func (b *bench) searches(scope knowledgedb.SearchScope, words []knowledgedb.Quer
 
 func TestChunksBeyondWhatPostgreSQLTakes(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	c := knowledgedb.NewChunk{Passage: domain.Passage{Text: "all of it"}}
 	for i := range 2000 {
 		c.Terms = append(c.Terms, knowledgedb.Term{Lexeme: fmt.Sprintf("%d%s", i, strings.Repeat("x", 2000)), Positions: []int{i + 1}})
@@ -180,7 +180,7 @@ func TestChunksBeyondWhatPostgreSQLTakes(t *testing.T) {
 
 func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.readyDocument(nil, chunkFor(0, "zylinder", "interface"), chunkFor(1, "zylinder", "card"), chunkFor(2, "postgresql"), chunkFor(3, "interface"))
 	scope := knowledgedb.SearchScope{OrganizationID: b.org}
 	for question, want := range map[string]string{
@@ -206,7 +206,7 @@ func TestSearchingASpellingThatNobodyHas(t *testing.T) {
 
 func TestScopesOfSearches(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	vector := func(c knowledgedb.NewChunk) knowledgedb.NewChunk { c.Vector = []float32{1, 0}; return c }
 	one := b.readyDocument(map[string]string{"lang": "en", "year": "2026"}, vector(chunkFor(0, "one", "word")))
 	two := b.readyDocument(map[string]string{"lang": "de"}, vector(chunkFor(0, "two", "word")))
@@ -259,7 +259,7 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 		t.Fatal(hits, err)
 	}
 	broken, by := sabotaged(t, dsn)
-	forgetful := &bench{T: t, s: broken, raw: raw, org: other.org}
+	forgetful := &testEnv{T: t, s: broken, raw: raw, org: other.org}
 	for _, org := range []string{other.org, "", "org_none", b.org + "," + other.org, "%"} {
 		for what, search := range forgetful.searches(knowledgedb.SearchScope{OrganizationID: org}, asked("secret zylidner")) {
 			if found, err := search(); err != nil || len(found) > 0 {
@@ -278,7 +278,7 @@ func TestSearchesKeepOrganizationsApart(t *testing.T) {
 
 func TestNearestVectors(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const dimensions, documents = 64, 2600 // more than are compared exactly
 	random := rand.New(rand.NewPCG(5, 5))
 	unit := func(near []float32, noise float64) []float32 {
@@ -325,7 +325,7 @@ func TestNearestVectors(t *testing.T) {
 
 func TestPassagesOfDocuments(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	var chunks []knowledgedb.NewChunk
 	for n := range 6 {
 		c, page := chunkFor(n, fmt.Sprint("n", n)), n/2+1

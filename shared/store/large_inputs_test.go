@@ -10,7 +10,7 @@ import (
 )
 
 // saying makes a run of a session whose message has so many bytes.
-func (b *bench) saying(session string, bytes int) queuedb.NewRun {
+func (b *testEnv) saying(session string, bytes int) queuedb.NewRun {
 	r := b.run("", session)
 	input, err := json.Marshal(domain.Input{Message: strings.Repeat("m", bytes)})
 	if err != nil {
@@ -23,7 +23,7 @@ func (b *bench) saying(session string, bytes int) queuedb.NewRun {
 // A batch of claims leaves large inputs in the database; their workers read them one by one.
 func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	t.Parallel()
-	b, other := newBench(t), "org_other"
+	b, other := newTestEnv(t), "org_other"
 	small, large := b.saying("", 1000), b.saying("", 300<<10)
 	b.accept(10, small, large)
 	if c := b.mustClaim(small.ID); string(c.RawInput) != string(small.Input) || c.LargeInput != 0 {
@@ -44,7 +44,7 @@ func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 // A history has the newest turns that 8 MiB hold.
 func TestHistoriesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	for range 5 {
 		r := b.saying("s", 2<<20-100)
 		b.accept(10, r)

@@ -11,7 +11,7 @@ import (
 // However many organizations there are and whatever one has, a page of what it has reads little more than the page.
 func TestPagesAreReadAlongTheirIndex(t *testing.T) {
 	t.Parallel()
-	r := newStoredRoom(t)
+	r := newStoredEnv(t)
 	const own, others = 20_000, 30_000
 	r.raw(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type, input, retention,
 		created_at, status, result) SELECT 'run_' || lpad(n::text, 26, '0'), CASE WHEN n <= $3 THEN $1 ELSE 'org_' || n % 10000 END, $2, 1, n, 1, 's' || n, 'system',

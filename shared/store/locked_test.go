@@ -22,7 +22,7 @@ import (
 )
 
 // twoOrganizations share a database, and the batches of a store.
-func twoOrganizations(t *testing.T) (one, other *bench) {
+func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
 	return newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
@@ -35,7 +35,7 @@ func twoMailboxes(t *testing.T) (one, other *mailbox) {
 }
 
 // promptly fails the test if f takes as long as a lock is waited for elsewhere.
-func (b *bench) promptly(what string, f func()) {
+func (b *testEnv) promptly(what string, f func()) {
 	b.Helper()
 	began := time.Now()
 	f()
@@ -44,13 +44,13 @@ func (b *bench) promptly(what string, f func()) {
 	}
 }
 
-func (b *bench) lockedRun(runID string) (end func()) {
+func (b *testEnv) lockedRun(runID string) (end func()) {
 	b.Helper()
 	return b.locked(`SELECT FROM open_runs WHERE run_id = $1 FOR UPDATE`, runID)
 }
 
 // running accepts and claims n runs of sessions of their own.
-func (b *bench) running(n int) []*executiondb.Claimed {
+func (b *testEnv) running(n int) []*executiondb.Claimed {
 	b.Helper()
 	rows := make([]queuedb.NewRun, n)
 	for i := range rows {
@@ -63,7 +63,7 @@ func (b *bench) running(n int) []*executiondb.Claimed {
 	return out
 }
 
-func (b *bench) ending(c *executiondb.Claimed, answer string) executiondb.Ending {
+func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Ending {
 	b.Helper()
 	run := c.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}
@@ -74,14 +74,14 @@ func (b *bench) ending(c *executiondb.Claimed, answer string) executiondb.Ending
 }
 
 // on is the bench in another process.
-func (b *bench) on(s *store.Store) *bench {
+func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
 	return &other
 }
 
 // acceptUnlocked accepts a run, once no other transaction has locked what it needs.
-func (b *bench) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
+func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	for {
 		out, err := b.s.Queue.Accept(b.Context(), []queuedb.NewRun{row}, wideWindow)
 		if err != nil {
@@ -94,7 +94,7 @@ func (b *bench) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 }
 
 // deliverUnlocked accepts deliveries, each once no other transaction has locked what it needs.
-func (b *bench) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
+func (b *testEnv) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	out, err := b.s.Queue.AcceptDeliveries(ctx, rows, wideWindow)
 	if err != nil {
 		return nil, err
@@ -377,7 +377,7 @@ func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 // A run of a template or an agent that does not exist is not looked for again and again.
 func TestAKeyOfNothingIsNotFound(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ofTemplate, ofAgent := b.run("a", ""), b.run("b", "")
 	ofTemplate.AgentID, ofTemplate.TemplateID, ofAgent.AgentID = "", "tpl_unknown", id.New(id.Agent)
 	for _, a := range b.accept(wideWindow, ofTemplate, ofAgent) {
@@ -389,18 +389,18 @@ func TestAKeyOfNothingIsNotFound(t *testing.T) {
 
 func TestAStatementIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
-	newBench(t).savesLarge(5, 3*mib)
+	newTestEnv(t).savesLarge(5, 3*mib)
 }
 
 // As many results of this size as broke the connection when they were one statement.
 func TestLargeResultsAreSaved(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	newBench(t).savesLarge(127, 8*mib)
+	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
 // savesLarge saves n results and as many events, of size bytes each, of which no two fit into a statement.
-func (b *bench) savesLarge(n, size int) {
+func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)
 	result := []byte(`{"message":"` + large + `"}`)

@@ -9,7 +9,7 @@ import (
 // What a worker holds is its own until its lease is over; whoever takes it then does so under a fence of its own.
 func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.timeless()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	requeued := func(want int) {
@@ -51,7 +51,7 @@ func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 // The doorbell of a run that must wait is about to be acknowledged: its place is for others until its turn comes.
 func TestAVoidClaimGivesItsPlaceBack(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	out := b.accept(wideWindow, b.run("", "s"), b.run("", "s"))
 	first, second := out[0].Run.Run.ID, out[1].Run.Run.ID
 	b.exec(`UPDATE open_runs SET dispatched = true, next_dispatch_at = clock_timestamp() + interval '1 hour' WHERE run_id = $1`, second)

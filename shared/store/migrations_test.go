@@ -290,7 +290,7 @@ func TestFunctionsChangeUnderLoad(t *testing.T) {
 		}
 	}
 	const lives = 4
-	benches := make([]*bench, lives)
+	benches := make([]*testEnv, lives)
 	for n := range benches {
 		benches[n] = newBenchOn(t, s, raw, fmt.Sprintf("user%d@example.com", n))
 	}

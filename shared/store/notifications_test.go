@@ -18,7 +18,7 @@ import (
 )
 
 // told makes an endpoint that is told of events, of all when none are named.
-func (b *bench) told(events ...string) domain.NotificationEndpoint {
+func (b *testEnv) told(events ...string) domain.NotificationEndpoint {
 	b.Helper()
 	if len(events) == 0 {
 		events = domain.NotificationEvents
@@ -34,7 +34,7 @@ func (b *bench) told(events ...string) domain.NotificationEndpoint {
 }
 
 // claims takes what is due, rendered.
-func (b *bench) claims(maximum int) []notificationdb.ClaimedNotification {
+func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
 	if err != nil {
@@ -49,7 +49,7 @@ func (b *bench) claims(maximum int) []notificationdb.ClaimedNotification {
 }
 
 // settle ends an attempt; "" delivers it.
-func (b *bench) settle(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
+func (b *testEnv) settle(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
 	b.Helper()
 	disabled, err := b.s.Notifications.SettleNotification(b.Context(), n.HeldNotification, a)
 	if err != nil {
@@ -73,7 +73,7 @@ func eventsFor(claimed []notificationdb.ClaimedNotification) string {
 }
 
 // body is a payload, read.
-func (b *bench) body(n notificationdb.ClaimedNotification) (event string, data json.RawMessage) {
+func (b *testEnv) body(n notificationdb.ClaimedNotification) (event string, data json.RawMessage) {
 	b.Helper()
 	var p struct {
 		Type      string          `json:"type"`
@@ -87,7 +87,7 @@ func (b *bench) body(n notificationdb.ClaimedNotification) (event string, data j
 }
 
 // endAs ends a run that is in hand.
-func (b *bench) endAs(c *executiondb.Claimed, status domain.RunStatus) {
+func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
 	run.End(status, &domain.RunError{Code: "x", Message: "m"}, domain.At(c.Now), c.RetentionSecs)
@@ -97,7 +97,7 @@ func (b *bench) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.must(err)
 }
 
-func (b *bench) taken() *executiondb.Claimed {
+func (b *testEnv) taken() *executiondb.Claimed {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 }
@@ -105,7 +105,7 @@ func (b *bench) taken() *executiondb.Claimed {
 // Whoever ends a run, it is told of once, in the words that callers see; of what is nobody's business nothing is noted.
 func TestEndsOfRunsAreTold(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	c := b.taken()
 	b.finish(c, "before there is an endpoint")
 	all, failures := b.told(), b.told(domain.NotifyRunFailed)
@@ -168,7 +168,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 // A run that waits for a person is told as it waits, even when it has gone on by the time that anybody sends that.
 func TestWaitingRunsAreTold(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.told(domain.NotifyRunRequiresAction)
 	held := b.parked(domain.ActionApproval)
 	run := b.wantRun(held.RunID, domain.RunRequiresAction)
@@ -197,7 +197,7 @@ func TestWaitingRunsAreTold(t *testing.T) {
 // A run that has ended by then is told of with what it has used and done, and without its end.
 func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.told(domain.NotifyRunRequiresAction)
 	held := b.parked(domain.ActionApproval)
 	if _, err := b.decide(held, domain.DecisionDeny); err != nil {
@@ -230,7 +230,7 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 
 func TestDocumentsAreTold(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.told(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
 	doc := b.document([]byte("a document")).ID
 	b.process(doc)
@@ -259,7 +259,7 @@ func TestDocumentsAreTold(t *testing.T) {
 // Of one endpoint few notifications are under way at a time, and one of an endpoint that fails; those of others wait for nothing.
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	slow := b.told(domain.NotifyRunFailed)
 	for range 10 {
 		b.endAs(b.taken(), domain.RunFailed)
@@ -289,7 +289,7 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 // Whoever claims, no notification is in two hands, and one whose worker died is sent again under its id.
 func TestNotificationsAreInOneHand(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	for range 5 {
 		b.told(domain.NotifyRunFailed)
 	}
@@ -334,7 +334,7 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 // An endpoint is disabled when it wants nothing any more, or has failed for a day; what waits for it goes on when it is enabled again.
 func TestEndpointsAreDisabled(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	e := b.told(domain.NotifyRunFailed)
 	for range 3 {
 		b.endAs(b.taken(), domain.RunFailed)
@@ -392,7 +392,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 // failed, and says so.
 func TestWhatIsGoneIsNotTold(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.told()
 	erased := b.mustClaim(b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID)
 	b.finish(erased, "secret")
@@ -429,7 +429,7 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 // fault of the endpoint's. One that is in hand meanwhile ends as its attempt does.
 func TestNothingIsToldPastRetention(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	e := b.told(domain.NotifyRunCompleted)
 	held, failing, waiting := b.taken(), b.taken(), b.taken()
 	b.finish(held, "held")
@@ -473,7 +473,7 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 // Endpoints that were disabled with something on its way cost those that claim nothing; what is to be tested is found among them.
 func TestDisabledEndpointsArePassedOver(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	enabled := b.told(domain.NotifyRunFailed)
 	const many = 300
 	b.exec(fmt.Sprintf(`WITH off AS (
@@ -503,7 +503,7 @@ func TestDisabledEndpointsArePassedOver(t *testing.T) {
 
 func TestListsOfNotifications(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	e := b.told(domain.NotifyRunFailed)
 	for range 3 {
 		b.endAs(b.taken(), domain.RunFailed)
@@ -562,7 +562,7 @@ func TestListsOfNotifications(t *testing.T) {
 
 func TestEndpointsAreKept(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	e := b.told(domain.NotifyRunFailed)
 	url, text, sealed := "https://example.com/b", "text", "newer"

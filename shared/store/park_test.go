@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-func (b *bench) park(held lease.Held, kind domain.ActionKind, events executiondb.Chunk) executiondb.Parked {
+func (b *testEnv) park(held lease.Held, kind domain.ActionKind, events executiondb.Chunk) executiondb.Parked {
 	b.Helper()
 	out, err := b.s.Executions.Park(b.Context(), held, domain.RequiredAction{
 		Kind: kind, ToolCallID: "c", Name: "pay", Input: json.RawMessage(`{"amount": 1}`),
@@ -26,7 +26,7 @@ func (b *bench) park(held lease.Held, kind domain.ActionKind, events executiondb
 }
 
 // parked makes a run that waits for what it is asked about the call "c".
-func (b *bench) parked(kind domain.ActionKind) lease.Held {
+func (b *testEnv) parked(kind domain.ActionKind) lease.Held {
 	b.Helper()
 	held := b.begun()
 	b.inState(held, map[domain.ActionKind]string{domain.ActionApproval: "awaiting", domain.ActionUnknownOutcome: "sending"}[kind], domain.SideEffectUnsafe)
@@ -34,7 +34,7 @@ func (b *bench) parked(kind domain.ActionKind) lease.Held {
 	return held
 }
 
-func (b *bench) wantRun(runID string, want domain.RunStatus) domain.Run {
+func (b *testEnv) wantRun(runID string, want domain.RunStatus) domain.Run {
 	b.Helper()
 	run, err := b.s.Runs.RunByID(b.Context(), b.org, "", runID)
 	if err != nil || run.Run.Status != want || (run.Run.RequiredAction != nil) != (want == domain.RunRequiresAction) {
@@ -45,7 +45,7 @@ func (b *bench) wantRun(runID string, want domain.RunStatus) domain.Run {
 
 func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	keyed := b.run("k", "s")
 	out := b.accept(1, keyed, b.run("", "s"), b.run("", ""))
@@ -131,7 +131,7 @@ func one[T any](found []T, err error) (only T, _ error) {
 // What there is to wait for is the ledger's to say.
 func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	for left, want := range map[string]domain.ActionKind{
 		"awaiting": domain.ActionApproval, "sending": domain.ActionUnknownOutcome, "unknown": domain.ActionUnknownOutcome,
 		"ready": "", "done": "", "denied": "", "happened": "", "void": "",
@@ -162,7 +162,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 
 func TestEventsThatCannotBeStoredKeepNoRunFromWaiting(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.begun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
 	b.park(held, domain.ActionApproval, executiondb.Chunk{FirstN: 2, LastN: 2, Events: "a\x00b"})
@@ -171,7 +171,7 @@ func TestEventsThatCannotBeStoredKeepNoRunFromWaiting(t *testing.T) {
 
 func TestToolSetsStayAsTheyWere(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	held := b.begun()
 	if tools, err := b.s.Executions.ToolSet(ctx, b.org, held.RunID); err != nil || tools != nil {
@@ -200,7 +200,7 @@ func TestToolSetsStayAsTheyWere(t *testing.T) {
 
 func TestUnansweredRunsFail(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	late, early := b.parked(domain.ActionApproval), b.parked(domain.ActionUnknownOutcome)
 	b.exec(`UPDATE open_runs SET action_expires_at = clock_timestamp(), reply_to = 'inbox' WHERE run_id = $1`, late.RunID)
@@ -226,17 +226,17 @@ func TestUnansweredRunsFail(t *testing.T) {
 // An organization's runs that wait for a person are bounded; those of others do not count.
 func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	other.queue(1, 5, 1, "parked")
 	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than may
 	first, second := b.begun(), b.begun()
 	settled, foreign := b.begun(), other.begun()
-	for _, bench := range []struct {
-		*bench
+	for _, testEnv := range []struct {
+		*testEnv
 		held lease.Held
 	}{{b, first}, {b, second}, {other, foreign}} {
-		bench.inState(bench.held, "awaiting", domain.SideEffectUnsafe)
+		testEnv.inState(testEnv.held, "awaiting", domain.SideEffectUnsafe)
 	}
 	b.inState(settled, "done", domain.SideEffectUnsafe)
 	b.park(first, domain.ActionApproval, executiondb.Chunk{})
@@ -266,7 +266,7 @@ func TestNoMoreRunsWaitThanMay(t *testing.T) {
 // Of two runs that are parked at the same time, one waits for the other and counts it.
 func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.queue(1, executiondb.MaxParked-1, 1, "parked")
 	first, second := b.begun(), b.begun()
 	b.inState(second, "awaiting", domain.SideEffectUnsafe)

@@ -25,7 +25,7 @@ const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, sess
 var overs atomic.Int64
 
 // over puts n runs into the table, evenly over the hours before now, that may be removed; took are their times in milliseconds.
-func (b *bench) over(agent string, now time.Time, hours int, took []int64) {
+func (b *testEnv) over(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
 	n := make([]int64, len(took))
@@ -44,7 +44,7 @@ func joined(n []int64) string {
 }
 
 // sweep removes all that has expired, by so many sweepers at once.
-func (b *bench) sweep(sweepers, limit int) {
+func (b *testEnv) sweep(sweepers, limit int) {
 	b.Helper()
 	var all sync.WaitGroup
 	for range sweepers {
@@ -149,7 +149,7 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 // A run that was erased counts once: as a husk, and when that goes. So does one that somebody removes who knows of no counts.
 func TestHusksAreCountedOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	c := b.mustClaim(b.accept(wideWindow, b.run("k", "s"))[0].Run.Run.ID)
 	b.finish(c, "answer")
 	b.accept(wideWindow, b.run("", "s"))
@@ -181,7 +181,7 @@ func TestHusksAreCountedOnce(t *testing.T) {
 // Whoever removes runs of the same hours and automations at once waits at most: nothing is lost, and nothing fails.
 func TestRemovingAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const agents, runs = 20, 4000
 	now := time.Now()
 	b.over(b.agent, now, 48, latencies(runs, 5))
@@ -262,7 +262,7 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 
 func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.exec(`INSERT INTO past_usage SELECT $1, now() - n * interval '100 days' - interval '1 hour', 'ag', 1, 1, 0, 0, 0, 0, 0, 0, '{}' FROM generate_series(0, 9) n`, b.org)
 	b.exec(`INSERT INTO past_automations SELECT $1, 'a' || n, 'ag', 'api', 'run', 'failed', now() - n * interval '30 days' - interval '1 hour', NULL
 		FROM generate_series(0, 5) n`, b.org)
@@ -278,7 +278,7 @@ func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 // What leaving the numbers costs whoever removes runs.
 func TestCostOfLeavingNumbers(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const runs = 10_000
 	fill := func(round int) {
 		b.over(b.agent, time.Now().Add(-time.Duration(round)*time.Hour), 24, latencies(runs, uint64(round)))
@@ -307,7 +307,7 @@ func TestCostOfLeavingNumbers(t *testing.T) {
 // Counting what removed runs came to is cheap, for however many they were.
 func TestUsageOfManyRemovedRuns(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.exec(`INSERT INTO past_usage SELECT $1, date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 'ag_' || a, 1000, 1000, 0, 0, 0, 1, 1, 1,
 		'[140:199]={`+strings.Repeat("16,", 39)+strings.Repeat("18,", 20)+`16}' FROM generate_series(1, 2159) h, generate_series(1, 8) a`, b.org)
 	b.exec(`ANALYZE past_usage`)

@@ -21,7 +21,7 @@ func resultFor(run rundb.StoredRun) []byte {
 // database until they are read by id.
 func TestManyRunsAreReadWithoutLargeResults(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const small, large, erased = 20, "large", "erased"
 	var keys []rundb.KeyRef
 	var refs []rundb.RunRef

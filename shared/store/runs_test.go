@@ -20,8 +20,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// bench is an organization with an agent, and short ways to move its runs.
-type bench struct {
+// testEnv is an organization with an agent, and short ways to move its runs.
+type testEnv struct {
 	*testing.T
 	s     *store.Store
 	raw   *sql.DB // as a superuser
@@ -31,14 +31,14 @@ type bench struct {
 
 const wideWindow = 1000
 
-func newBench(t *testing.T) *bench {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	s, raw := openRaw(t)
 	return newBenchOn(t, s, raw, "ada@example.com")
 }
 
 // newBenchOn makes an organization in a database that has others.
-func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *bench {
+func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *testEnv {
 	t.Helper()
 	account, _ := signUp(t, s, email)
 	agent, err := s.Agents.CreateAgent(t.Context(), account.Organization.ID, domain.Agent{
@@ -47,11 +47,11 @@ func newBenchOn(t *testing.T, s *store.Store, raw *sql.DB, email string) *bench 
 	if err != nil {
 		t.Fatalf("creating agent: %v", err)
 	}
-	return &bench{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID}
+	return &testEnv{T: t, s: s, raw: raw, org: account.Organization.ID, agent: agent.ID}
 }
 
 // run makes a run with a key and a session; empty ones mean none, and a session of its own.
-func (b *bench) run(key, session string) queuedb.NewRun {
+func (b *testEnv) run(key, session string) queuedb.NewRun {
 	r := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: b.org, AgentID: b.agent, CallerKind: domain.CallerSystem, Principal: "system",
 		SessionID: session, TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation,
@@ -73,7 +73,7 @@ func automationsFor(org string) queuedb.Lane {
 	return queuedb.Lane{OrganizationID: org, Lane: domain.LaneAutomation}
 }
 
-func (b *bench) accept(window int, rows ...queuedb.NewRun) []queuedb.Accepted {
+func (b *testEnv) accept(window int, rows ...queuedb.NewRun) []queuedb.Accepted {
 	b.Helper()
 	out, err := b.s.Queue.Accept(b.Context(), rows, window)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *bench) accept(window int, rows ...queuedb.NewRun) []queuedb.Accepted {
 }
 
 // claim claims a run, once no other transaction has locked it.
-func (b *bench) claim(runID string) executiondb.Claim {
+func (b *testEnv) claim(runID string) executiondb.Claim {
 	b.Helper()
 	for {
 		claims, err := b.s.Executions.Claim(b.Context(), []string{runID})
@@ -96,7 +96,7 @@ func (b *bench) claim(runID string) executiondb.Claim {
 	}
 }
 
-func (b *bench) mustClaim(runID string) *executiondb.Claimed {
+func (b *testEnv) mustClaim(runID string) *executiondb.Claimed {
 	b.Helper()
 	c := b.claim(runID)
 	if c.Run == nil {
@@ -106,7 +106,7 @@ func (b *bench) mustClaim(runID string) *executiondb.Claimed {
 }
 
 // finish finishes a run, once no other transaction has locked it.
-func (b *bench) finish(c *executiondb.Claimed, answer string) executiondb.Finished {
+func (b *testEnv) finish(c *executiondb.Claimed, answer string) executiondb.Finished {
 	b.Helper()
 	for {
 		out, err := b.s.Executions.Finish(b.Context(), []executiondb.Ending{b.ending(c, answer)})
@@ -119,7 +119,7 @@ func (b *bench) finish(c *executiondb.Claimed, answer string) executiondb.Finish
 	}
 }
 
-func (b *bench) exec(query string, args ...any) {
+func (b *testEnv) exec(query string, args ...any) {
 	b.Helper()
 	if _, err := b.raw.ExecContext(b.Context(), query, args...); err != nil {
 		b.Fatalf("%s: %v", query, err)
@@ -127,7 +127,7 @@ func (b *bench) exec(query string, args ...any) {
 }
 
 // finishAndNext finishes a run and hands its place over.
-func (b *bench) finishAndNext(c *executiondb.Claimed, answer string, window int) []domain.Job {
+func (b *testEnv) finishAndNext(c *executiondb.Claimed, answer string, window int) []domain.Job {
 	b.Helper()
 	next, err := b.s.Queue.HandOver(b.Context(), b.finish(c, answer).Freed, window)
 	if err != nil {
@@ -153,21 +153,21 @@ func wantIDs(t *testing.T, what string, got []domain.Job, want ...string) {
 
 func TestAcceptGivesOneRunPerKeyHoweverManyAskAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "") })
 }
 
 // TestAcceptGivesOneRunPerKeyInASession is of runs that are accepted by another statement.
 func TestAcceptGivesOneRunPerKeyInASession(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	askAtOnce(b, func() queuedb.NewRun { return b.run("the-key", "s") })
 }
 
 // TestKindsOfAcceptanceAgreeOnAKey has runs with and without a session race for one.
 func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	var asked atomic.Int64
 	askAtOnce(b, func() queuedb.NewRun {
 		if asked.Add(1)%75 == 0 { // in some of the batches
@@ -178,7 +178,7 @@ func TestKindsOfAcceptanceAgreeOnAKey(t *testing.T) {
 }
 
 // askAtOnce has many batches of runs with one key accepted at a time.
-func askAtOnce(b *bench, run func() queuedb.NewRun) {
+func askAtOnce(b *testEnv, run func() queuedb.NewRun) {
 	b.Helper()
 	var mu sync.Mutex
 	created, runs := 0, map[string]bool{}
@@ -216,7 +216,7 @@ func askAtOnce(b *bench, run func() queuedb.NewRun) {
 // A place of the window is for runs, not for what was asked again.
 func TestRowsThatAreNoRunsTakeNoPlaces(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const window = 2
 	for _, key := range []string{"a", "b"} {
 		b.finish(b.mustClaim(b.accept(window, b.run(key, ""))[0].Run.Run.ID), "done")
@@ -238,7 +238,7 @@ func TestRowsThatAreNoRunsTakeNoPlaces(t *testing.T) {
 
 func TestAcceptReplacesAKeyWhoseRunHasExpired(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	first := b.accept(wideWindow, b.run("k", ""))[0].Run.Run.ID
 	b.finish(b.mustClaim(first), "old")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 second'`)
@@ -252,7 +252,7 @@ func TestAcceptReplacesAKeyWhoseRunHasExpired(t *testing.T) {
 
 func TestAcceptAnswersEachRowForItself(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	missing, user, bad, good := b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")
 	missing.AgentID = id.New(id.Agent)
 	user.CallerKind = domain.CallerUser
@@ -270,7 +270,7 @@ func TestAcceptAnswersEachRowForItself(t *testing.T) {
 
 func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const window = 2
 	var runs []string
 	dispatched := 0
@@ -301,7 +301,7 @@ func TestWindowLimitsDispatchedRunsAndFinishHandsPlacesOver(t *testing.T) {
 
 func TestRunsOfASessionGoOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	out := b.accept(wideWindow, b.run("", "s"), b.run("", "s"))
 	third := b.accept(wideWindow, b.run("", "s"))[0]
 	first, second := out[0].Run.Run.ID, out[1].Run.Run.ID
@@ -373,7 +373,7 @@ func TestFenceKeepsATakenRunFromItsOldWorker(t *testing.T) {
 
 func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	var runs []string
 	for _, a := range b.accept(wideWindow, b.run("", ""), b.run("", ""), b.run("", ""), b.run("", "")) {
@@ -420,7 +420,7 @@ func TestSweepingEndsOrRequeuesWhatIsLost(t *testing.T) {
 
 func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	runID := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
 	second := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
@@ -450,7 +450,7 @@ func TestCancelEndsARunOnceAndForItsOrganizationOnly(t *testing.T) {
 
 func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	out := b.accept(wideWindow, b.run("", "s"), b.run("", "s"), b.run("", ""))
 	for _, a := range out {

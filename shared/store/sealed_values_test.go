@@ -47,7 +47,7 @@ func TestSealedValuesAreFoundByTheirIndexes(t *testing.T) {
 // The service may change nothing of a version of an agent but its sealed values, and these by others only.
 func TestAgentVersionsAreResealedAndNotChanged(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const old, fresh = "v1.0a0a0a0a.abc", "v1.0b0b0b0b.def"
 	b.exec(`UPDATE agent_configs SET config = $2 WHERE target_id = $1`, b.agent, `{"systemPrompt":"say \"`+old+`\"","x": "`+old+`"}`)
 	for _, c := range []struct{ olds, news, want string }{

@@ -19,14 +19,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// room is a bench with a way past row-level security, to look at what is really stored.
-type room struct {
-	*bench
+// storedEnv is a bench with a way past row-level security, to look at what is really stored.
+type storedEnv struct {
+	*testEnv
 	dsn   string
 	admin *sql.DB
 }
 
-func newRoom(t *testing.T) *room {
+func newStoredEnvFor(t *testing.T) *storedEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	s, err := store.Open(dsn, 16)
@@ -46,11 +46,11 @@ func newRoom(t *testing.T) *room {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &room{&bench{T: t, s: s, org: account.Organization.ID, agent: agent.ID}, dsn, admin}
+	return &storedEnv{&testEnv{T: t, s: s, org: account.Organization.ID, agent: agent.ID}, dsn, admin}
 }
 
 // chat makes a message of a principal to a session.
-func (r *room) chat(principal, session, text string) queuedb.NewRun {
+func (r *storedEnv) chat(principal, session, text string) queuedb.NewRun {
 	run := r.run("", session)
 	run.CallerKind, run.Principal, run.Lane, run.Retention = domain.CallerUser, principal, domain.LaneChat, 0
 	run.TriggerType, run.Input = domain.TriggerChat, fmt.Appendf(nil, `{"message":%q}`, text)
@@ -59,34 +59,34 @@ func (r *room) chat(principal, session, text string) queuedb.NewRun {
 }
 
 // auto makes an automation's run.
-func (r *room) auto(session string) queuedb.NewRun {
+func (r *storedEnv) auto(session string) queuedb.NewRun {
 	run := r.run("", session)
 	run.SessionKey = contract.Hash(r.org, r.agent, domain.SystemPrincipal, run.SessionID)
 	return run
 }
 
 // said accepts a message and answers it.
-func (r *room) said(run queuedb.NewRun, answer string) string {
+func (r *storedEnv) said(run queuedb.NewRun, answer string) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
 	r.finish(r.mustClaim(runID), answer)
 	return runID
 }
 
-func (r *room) named(principal, session string) sessiondb.SessionName {
+func (r *storedEnv) named(principal, session string) sessiondb.SessionName {
 	return sessiondb.SessionName{
 		OrganizationID: r.org, TargetID: r.agent, SessionID: session, Key: contract.Hash(r.org, r.agent, principal, session),
 	}
 }
 
-func (r *room) raw(query string, args ...any) {
+func (r *storedEnv) raw(query string, args ...any) {
 	r.Helper()
 	if _, err := r.admin.ExecContext(r.Context(), query, args...); err != nil {
 		r.Fatalf("%s: %v", query, err)
 	}
 }
 
-func (r *room) number(query string, args ...any) (n int) {
+func (r *storedEnv) number(query string, args ...any) (n int) {
 	r.Helper()
 	if err := r.admin.QueryRowContext(r.Context(), query, args...).Scan(&n); err != nil {
 		r.Fatalf("%s: %v", query, err)
@@ -94,7 +94,7 @@ func (r *room) number(query string, args ...any) (n int) {
 	return n
 }
 
-func (r *room) list(f sessiondb.SessionFilter, limit int) (shown string, last int64) {
+func (r *storedEnv) list(f sessiondb.SessionFilter, limit int) (shown string, last int64) {
 	r.Helper()
 	sessions, err := r.s.Sessions.Sessions(r.Context(), r.org, f, limit)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *room) list(f sessiondb.SessionFilter, limit int) (shown string, last in
 	return strings.TrimSpace(shown), last
 }
 
-func (r *room) read(name sessiondb.SessionName, before, limit int) (shown string, first int) {
+func (r *storedEnv) read(name sessiondb.SessionName, before, limit int) (shown string, first int) {
 	r.Helper()
 	s, turns, err := readSession(r.Context(), r.s, name, before, limit)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *room) read(name sessiondb.SessionName, before, limit int) (shown string
 
 func TestSessionsAreListedNewestFirst(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	r.said(r.chat("usr_1", "one", "a"), "A")
 	r.said(r.chat("usr_2", "two", "b"), "B")
 	r.said(r.auto("auto"), "C")
@@ -164,7 +164,7 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 
 func TestReadingASessionByTurns(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	for n := range 5 {
 		r.said(r.chat("usr_1", "s", fmt.Sprintf("q%d", n+1)), fmt.Sprintf("a%d", n+1))
 	}
@@ -198,7 +198,7 @@ func TestReadingASessionByTurns(t *testing.T) {
 // TestASessionIsOnePrincipals: of sessions of one name each is found and erased by its own principal's name alone.
 func TestASessionIsOnePrincipals(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	r.said(r.auto("s"), "automation")
 	r.said(r.chat("usr_1", "s", "q"), "one")
 	r.said(r.chat("usr_2", "s", "q"), "two")
@@ -220,7 +220,7 @@ func TestASessionIsOnePrincipals(t *testing.T) {
 // TestSessionsStayFastWithVeryMany counts the pages of memory that a statement touches: time would depend on the machine.
 func TestSessionsStayFastWithVeryMany(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	// Most are automations of one run; every hundredth is a person's, and one is very long.
 	r.raw(`INSERT INTO sessions (key, org_id, target_id, principal, session_id, last_seq)
 		SELECT n::text::bytea, $1, $2, CASE WHEN n % 100 = 0 THEN 'usr_' || n % 700 ELSE 'system' END, 's' || n % 5000, 1 FROM generate_series(1, 100000) n`,
@@ -276,7 +276,7 @@ func TestSessionsStayFastWithVeryMany(t *testing.T) {
 	}
 }
 
-func (r *room) must(_ any, err error) {
+func (r *storedEnv) must(_ any, err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
@@ -285,7 +285,7 @@ func (r *room) must(_ any, err error) {
 
 // touched counts the pages of tables and indexes that f reads. A server process has told all that it did when it ends,
 // so f gets a store of its own, and its connection closes before the count.
-func (r *room) touched(f func(s *store.Store)) int {
+func (r *storedEnv) touched(f func(s *store.Store)) int {
 	r.Helper()
 	tables := []string{"sessions", "runs", "open_runs", "blobs", "blob_chunks", "files", "documents", "run_documents"}
 	for _, table := range tables { // else the server's own looks at what was filled just now are counted, too

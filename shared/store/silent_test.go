@@ -46,7 +46,7 @@ func TestAcceptFindsTheRunWhoseCommitWasNotAnswered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, s: s, org: account.Organization.ID, agent: agent.ID}
+	b := &testEnv{T: t, s: s, org: account.Organization.ID, agent: agent.ID}
 	b.accept(wideWindow, b.run("", "")) // the statement is prepared
 	proxy.CutReplies()
 	run := b.run("k", "")

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-func (b *bench) keep(held lease.Held, src domain.Source) string {
+func (b *testEnv) keep(held lease.Held, src domain.Source) string {
 	b.Helper()
 	id, kept, err := b.s.Blobs.KeepSource(b.Context(), held, src)
 	if err != nil || !kept {
@@ -26,7 +26,7 @@ func (b *bench) keep(held lease.Held, src domain.Source) string {
 
 func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	const text = "Zwölf Boxkämpfer 🥊 jagen 一二三"
 	page := domain.Source{URL: "https://example.com/a", Title: "A", Language: "de", Text: text, Truncated: true, Characters: 1}
@@ -75,7 +75,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 // The same text in two organizations is two texts.
 func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
-	a := newBench(t)
+	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	heldByA := a.begun()
 	id := a.keep(heldByA, domain.Source{Text: "x", URL: "https://example.com/a"})
@@ -95,7 +95,7 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 // A text goes with the last run that has read it, by erasing or by retention.
 func TestATextGoesWithItsLastReader(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	ctx := t.Context()
 	read := func(session string, texts ...string) *executiondb.Claimed {
 		c := r.mustClaim(r.accept(wideWindow, r.auto(session))[0].Run.Run.ID)
@@ -148,7 +148,7 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 // Texts are read again and again while their last readers go: no link leads nowhere, and no text stays.
 func TestReadingWhileReadersGo(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newStoredEnvFor(t)
 	ctx := t.Context()
 	r.raw(`ALTER TABLE sources ALTER sweep_after SET DEFAULT clock_timestamp()`)
 	stop := make(chan struct{})
@@ -189,7 +189,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 // A text whose time has come just when it is read again is left to whoever reads it.
 func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	held := b.begun()
 	id := b.keep(held, domain.Source{Text: "x"})

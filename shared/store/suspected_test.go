@@ -15,7 +15,7 @@ import (
 // A run that cannot be removed keeps no other from being removed.
 func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	accepted := b.accept(wideWindow, b.many(9, b.automation)...)
 	for _, a := range accepted {
 		b.finish(b.mustClaim(a.Run.Run.ID), "done")
@@ -38,7 +38,7 @@ func TestRetentionPassesByARunThatCannotBeRemoved(t *testing.T) {
 // A statement that the server is slow to prepare delays no other statement.
 func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	lock, err := b.raw.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestASlowPrepareDelaysNoOtherStatement(t *testing.T) {
 }
 
 // until waits until a query counts something.
-func (b *bench) until(query string) {
+func (b *testEnv) until(query string) {
 	b.Helper()
 	for n := 0; n == 0; {
 		if err := b.raw.QueryRowContext(b.Context(), query).Scan(&n); err != nil {
@@ -78,7 +78,7 @@ func (b *bench) until(query string) {
 // One transaction reads what a period's runs came to; others wait for its count.
 func TestBudgetIsSeededByOneTransaction(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	held := b.mustClaim(b.accept(wideWindow, b.automation())[0].Run.Run.ID).Held()
 	budget := b.budget(domain.BudgetOrganization, "", domain.BudgetTokens, 1000)
 	b.exec(`DELETE FROM budget_counts`)

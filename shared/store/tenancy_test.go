@@ -33,7 +33,7 @@ import (
 
 // tenant is an organization with something of everything.
 type tenant struct {
-	*bench
+	*testEnv
 	canary  string // is in all of its texts
 	ended   string // of session "s", with the key "k" and seq 1
 	held    lease.Held
@@ -53,7 +53,7 @@ type tenant struct {
 func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	t.Helper()
 	b := newBenchOn(t, s, raw, name+"@example.com")
-	o := &tenant{bench: b, canary: "canary-of-" + name}
+	o := &tenant{testEnv: b, canary: "canary-of-" + name}
 	ctx := t.Context()
 	if _, err := s.Agents.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 // receive gives the organization a hook, a delivery that has no run, and a key for which one collects.
 func (o *tenant) receive() {
 	o.Helper()
-	m := &mailbox{bench: o.bench, key: o.key}
+	m := &mailbox{testEnv: o.testEnv, key: o.key}
 	h := m.newHook()
 	h.Name, h.MessageTemplate, h.SealedSecret = o.canary, o.canary, o.canary
 	hook, err := o.s.Hooks.CreateHook(o.Context(), h)
@@ -110,7 +110,7 @@ func (o *tenant) receive() {
 
 // deliveryAs is a delivery to the organization's hook in the name of another.
 func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
-	d := (&mailbox{bench: o.bench, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
+	d := (&mailbox{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
 	d.OrganizationID, d.Run.OrganizationID = org, org
 	return d
 }
@@ -462,7 +462,7 @@ var probes = []probe{
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		h := (&mailbox{bench: of.bench, key: of.key}).newHook() // of their agent and their key
+		h := (&mailbox{testEnv: of.testEnv, key: of.key}).newHook() // of their agent and their key
 		h.OrganizationID = org
 		return s.Hooks.CreateHook(ctx, h)
 	}},
@@ -627,6 +627,6 @@ func TestAnOrganizationIsNeverReadAsSeveral(t *testing.T) {
 	s, raw := openRaw(t)
 	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
 	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
-		keptApart(t, s, &tenant{bench: &bench{T: t, org: org}}, b)
+		keptApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
 	}
 }

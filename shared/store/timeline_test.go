@@ -16,7 +16,7 @@ import (
 )
 
 // timeline writes the spans of a run, kind, attempt, status and message, and checks their times.
-func (b *bench) timeline(runID string) string {
+func (b *testEnv) timeline(runID string) string {
 	b.Helper()
 	of, erased, err := b.s.Runs.Timeline(b.Context(), b.org, "", runID)
 	if err != nil || erased || of.RunID != runID {
@@ -39,7 +39,7 @@ func (b *bench) timeline(runID string) string {
 	return strings.Join(out, ", ")
 }
 
-func (b *bench) wantTimeline(what, runID string, want ...string) {
+func (b *testEnv) wantTimeline(what, runID string, want ...string) {
 	b.Helper()
 	if got := b.timeline(runID); got != strings.Join(want, ", ") {
 		b.Errorf("%s:\n%s\nwant\n%s", what, got, strings.Join(want, ", "))
@@ -47,7 +47,7 @@ func (b *bench) wantTimeline(what, runID string, want ...string) {
 }
 
 // noted counts the rows that timelines need beside those that every run has.
-func (b *bench) noted() (n int) {
+func (b *testEnv) noted() (n int) {
 	b.Helper()
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
 		b.Fatal(err)
@@ -55,7 +55,7 @@ func (b *bench) noted() (n int) {
 	return n
 }
 
-func (b *bench) journal(held lease.Held, first int, steps ...string) {
+func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	b.Helper()
 	raw := make([][]byte, len(steps))
 	for i, s := range steps {
@@ -67,7 +67,7 @@ func (b *bench) journal(held lease.Held, first int, steps ...string) {
 }
 
 // again claims a run for another attempt, as a worker does.
-func (b *bench) again(runID string) *executiondb.Claimed {
+func (b *testEnv) again(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
 	c := b.mustClaim(runID)
@@ -75,7 +75,7 @@ func (b *bench) again(runID string) *executiondb.Claimed {
 	return c
 }
 
-func (b *bench) note(c *executiondb.Claimed) {
+func (b *testEnv) note(c *executiondb.Claimed) {
 	b.Helper()
 	if err := b.s.Executions.NoteAttempt(b.Context(), *c); err != nil {
 		b.Fatal(err)
@@ -90,7 +90,7 @@ const (
 
 func TestATimelineOfOneAttempt(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	b.wantTimeline("queued", runID, "queue 1 waiting")
 	c := b.mustClaim(runID)
@@ -117,7 +117,7 @@ func TestATimelineOfOneAttempt(t *testing.T) {
 }
 
 // timeless has the functions that look for lost workers do so however short the server is up.
-func (b *bench) timeless() {
+func (b *testEnv) timeless() {
 	b.Helper()
 	for _, name := range []string{"lost_runs(bigint, interval)", "claim_runs(text[], interval)"} {
 		var definition string
@@ -134,7 +134,7 @@ func (b *bench) timeless() {
 
 func TestATimelineOfManyAttempts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.timeless()
 	ctx := t.Context()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
@@ -180,7 +180,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 // A first attempt of which binaries of the release before, or nobody, have noted the end.
 func TestAttemptsThatNobodyNoted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.timeless()
 	for what, c := range map[string]struct{ how, want string }{
 		"put back":   {`status = 'queued', last_error = '{"code":"unavailable","message":"later"}'`, "attempt 1 failed (later)"},
@@ -198,7 +198,7 @@ func TestAttemptsThatNobodyNoted(t *testing.T) {
 
 func TestATimelineOfRunsThatWait(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	const queued, parked = "queue 1 completed", "attempt 1 completed (it needs a person's decision)"
 	held := b.parked(domain.ActionApproval)
@@ -246,7 +246,7 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 }
 
 // takenAway puts a run back as the sweeper does, by the hand of a binary of the release before.
-func (b *bench) takenAway(runID string) string {
+func (b *testEnv) takenAway(runID string) string {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET status = 'queued', fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
 	return runID
@@ -276,7 +276,7 @@ func TestWhoseTimelines(t *testing.T) {
 // However a run goes, what was noted of it goes with it.
 func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	ctx := t.Context()
 	twice := func(session string) string { // with an attempt that ended before its first step
 		runID := b.accept(wideWindow, b.run("", session))[0].Run.Run.ID

@@ -54,7 +54,7 @@ func (s *slowly) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (b *bench) upload(content []byte) blobdb.Upload {
+func (b *testEnv) upload(content []byte) blobdb.Upload {
 	b.Helper()
 	up, err := b.s.Blobs.Upload(b.Context(), b.org, &slowly{from: bytes.NewReader(content)}, 1<<30)
 	if err != nil {
@@ -67,13 +67,13 @@ func (b *bench) upload(content []byte) blobdb.Upload {
 }
 
 // document enters one with a content, named by its first bytes.
-func (b *bench) document(content []byte) domain.Document {
+func (b *testEnv) document(content []byte) domain.Document {
 	b.Helper()
 	up := b.upload(content)
 	return b.add(knowledgedb.NewDocument{Name: "x.txt", Content: &up})[0].Document
 }
 
-func (b *bench) add(docs ...knowledgedb.NewDocument) []knowledgedb.QueuedDocument {
+func (b *testEnv) add(docs ...knowledgedb.NewDocument) []knowledgedb.QueuedDocument {
 	b.Helper()
 	for i := range docs {
 		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), "usr_x"
@@ -95,7 +95,7 @@ func original(ctx context.Context, s *store.Store, org, id string) ([]byte, erro
 	return io.ReadAll(r)
 }
 
-func (b *bench) wantOriginal(id string, want []byte) {
+func (b *testEnv) wantOriginal(id string, want []byte) {
 	b.Helper()
 	if got, err := original(b.Context(), b.s, b.org, id); err != nil || !bytes.Equal(got, want) {
 		b.Errorf("%d bytes, %v; want %d", len(got), err, len(want))
@@ -105,7 +105,7 @@ func (b *bench) wantOriginal(id string, want []byte) {
 func TestUploadsAreWhatWasRead(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
-		b := newBench(t)
+		b := newTestEnv(t)
 		if sealed {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
@@ -136,7 +136,7 @@ func TestUploadsAreWhatWasRead(t *testing.T) {
 
 func TestUploadsOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
-	a := newBench(t)
+	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
 	content := noise(mib+7, 1)
 	one, other := a.document(content), b.document(content)
@@ -155,7 +155,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 	t.Parallel()
 	own := errors.New("the reader's own")
 	for _, sealed := range []bool{false, true} {
-		b := newBench(t)
+		b := newTestEnv(t)
 		if sealed {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
@@ -201,7 +201,7 @@ func (iotestNothing) Read([]byte) (int, error) { return 0, nil }
 // An upload that nothing links to goes when its hour is over.
 func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.upload(noise(2*mib, 1))
 	b.upload(noise(10, 2))
 	kept := b.document(noise(2*mib, 3))
@@ -216,7 +216,7 @@ func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	for _, sealed := range []bool{false, true} {
-		b := newBench(t)
+		b := newTestEnv(t)
 		if sealed {
 			b.s.Seals.SealContents(newSealer(t, oneKey))
 		}
@@ -312,7 +312,7 @@ func TestContentsSealedInPart(t *testing.T) {
 
 // Not parallel: what others allocate would count.
 func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see above
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.s.Seals.SealContents(newSealer(t, oneKey))
 	content := noise(24*mib, 1)
 	live := func() uint64 {

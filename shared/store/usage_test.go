@@ -17,7 +17,7 @@ import (
 )
 
 // ended puts a run into the table that was accepted then and took so long; "" is one that goes on.
-func (b *bench) ended(agent string, at time.Time, status string, took time.Duration) {
+func (b *testEnv) ended(agent string, at time.Time, status string, took time.Duration) {
 	b.Helper()
 	var finished *time.Time
 	if status != "" {
@@ -31,7 +31,7 @@ func (b *bench) ended(agent string, at time.Time, status string, took time.Durat
 		id.First(id.Run, at)[:24]+id.New(id.Run)[24:], b.org, agent, at, status, finished)
 }
 
-func (b *bench) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport {
+func (b *testEnv) usage(f usagedb.UsageFilter, now time.Time) domain.UsageReport {
 	b.Helper()
 	out, err := b.s.Usage.Usage(b.Context(), b.org, f, now)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestUsageByIntervals(t *testing.T) {
 // What a run has cost stays known when its texts are erased.
 func TestErasedRunsAreCounted(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	c := b.mustClaim(b.accept(wideWindow, b.run("k", "s"))[0].Run.Run.ID)
 	b.finish(c, "answer")
 	waits := b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID
@@ -128,7 +128,7 @@ func TestErasedRunsAreCounted(t *testing.T) {
 
 func TestUsageOfManyRuns(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	const runs = 100_000
 	b.exec(`INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type, input,
 		retention, created_at, status, finished_at, result, input_tokens, output_tokens, cost_micros)
@@ -148,7 +148,7 @@ func TestUsageOfManyRuns(t *testing.T) {
 // Counting that takes too long is given up, and says so.
 func TestUsageThatTakesTooLong(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	tx, err := b.raw.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestUsageThatTakesTooLong(t *testing.T) {
 // Of removed runs keys and automations are known by the day only: hours begin at midnight then, and groups come to what the totals are.
 func TestUsageByKeysBeginsAtMidnight(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	now := time.Date(2026, 11, 21, 13, 20, 0, 0, time.UTC)
 	day := now.Truncate(24 * time.Hour)
 	for _, at := range []time.Time{day.Add(-14 * time.Hour), day.Add(-8 * time.Hour), day.Add(2 * time.Hour), now.Add(-time.Minute)} {

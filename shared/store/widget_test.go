@@ -12,7 +12,7 @@ import (
 )
 
 // embedded makes an agent whose widget lists origins.
-func (b *bench) embedded(enabled bool, origins ...string) domain.Agent {
+func (b *testEnv) embedded(enabled bool, origins ...string) domain.Agent {
 	b.Helper()
 	a, err := b.s.Agents.CreateAgent(b.Context(), b.org, domain.Agent{
 		ID: id.New(id.Agent), Name: "n", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerUser},
@@ -24,7 +24,7 @@ func (b *bench) embedded(enabled bool, origins ...string) domain.Agent {
 	return a
 }
 
-func (b *bench) wantListed(what, origin string, want bool) {
+func (b *testEnv) wantListed(what, origin string, want bool) {
 	b.Helper()
 	got, err := b.s.Agents.WidgetOrigins(b.Context(), []string{"https://nobody.example.com", origin, "", "null"})
 	if err != nil {
@@ -77,7 +77,7 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 // An agent's identity secret stays what it is, whatever a binary writes that does not know of it.
 func TestIdentitySecretsHaveAPlaceOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	a := b.embedded(true, "https://a.example.com")
 	if got := b.text(`SELECT widget::text || ' ' || widget_secret FROM agents WHERE id = $1`, a.ID); strings.Count(got, "sealed") != 1 || strings.Contains(got, "identitySecret") {
 		t.Errorf("stored as %s", got)
@@ -95,7 +95,7 @@ func TestIdentitySecretsHaveAPlaceOfTheirOwn(t *testing.T) {
 // Looking an origin up costs the same however many agents there are.
 func TestOriginsAreFoundByAnIndex(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
+	b := newTestEnv(t)
 	b.exec(`INSERT INTO agents (id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, version)
 		SELECT 'ag_' || n, $1, '', '', '', '', '{}', '{user}',
 			jsonb_build_object('enabled', n % 2 = 0, 'allowedOrigins', jsonb_build_array('https://' || n || '.example.com')), 1 FROM generate_series(1, 5000) n`, b.org)

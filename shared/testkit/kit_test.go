@@ -168,7 +168,7 @@ func TestBorrowedNATS(t *testing.T) {
 				}
 			}
 			t.Run("below", func(t *testing.T) {
-				if said := play(t, func(s *stage) { borrow(s, own) }); !strings.Contains(said, "has the shared NATS server") {
+				if said := play(t, func(s *recorder) { borrow(s, own) }); !strings.Contains(said, "has the shared NATS server") {
 					t.Errorf("asked again below: %q", said)
 				}
 			})
@@ -260,8 +260,8 @@ func TestReadyURL(t *testing.T) {
 	<-ready
 }
 
-// stage is a testing.TB whose failure is looked at instead of failing the test.
-type stage struct {
+// recorder is a testing.TB whose failure is looked at instead of failing the test.
+type recorder struct {
 	testing.TB
 
 	cleanups []func()
@@ -269,27 +269,27 @@ type stage struct {
 	said     strings.Builder
 }
 
-func (s *stage) Helper()          {}
-func (s *stage) Failed() bool     { return s.failed }
-func (s *stage) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
-func (s *stage) Logf(format string, values ...any) {
+func (s *recorder) Helper()          {}
+func (s *recorder) Failed() bool     { return s.failed }
+func (s *recorder) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
+func (s *recorder) Logf(format string, values ...any) {
 	fmt.Fprintf(&s.said, format+"\n", values...)
 }
 
-func (s *stage) Errorf(format string, values ...any) {
+func (s *recorder) Errorf(format string, values ...any) {
 	s.failed = true
 	s.Logf(format, values...)
 }
 
-func (s *stage) Fatalf(format string, values ...any) {
+func (s *recorder) Fatalf(format string, values ...any) {
 	s.Errorf(format, values...)
 	panic(s)
 }
 
 // play runs f and its cleanups and returns what it said.
-func play(t *testing.T, f func(s *stage)) string {
+func play(t *testing.T, f func(s *recorder)) string {
 	t.Helper()
-	s := &stage{TB: t}
+	s := &recorder{TB: t}
 	func() {
 		defer func() {
 			if value := recover(); value != nil && value != any(s) {
@@ -308,23 +308,23 @@ func TestFailuresAreExplained(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		run  func(s *stage)
+		run  func(s *recorder)
 		says []string
 	}{
-		{"no program", func(s *stage) { StartProcess(s, Command{Path: "/no/such/program"}) }, []string{"starting program", "no such file"}},
-		{"ends at once", func(s *stage) {
+		{"no program", func(s *recorder) { StartProcess(s, Command{Path: "/no/such/program"}) }, []string{"starting program", "no such file"}},
+		{"ends at once", func(s *recorder) {
 			command := self("failing")
 			command.Name, command.ReadyLine = "worker", "ready"
 			StartProcess(s, command)
 		}, []string{"worker ended while starting: exit status 2", "output of worker:\nno such file: /etc/parley"}},
-		{"never ready", func(s *stage) {
+		{"never ready", func(s *recorder) {
 			command := self("family")
 			command.ReadyLine, command.ReadyWithin = "ready", Within(time.Second)
 			StartProcess(s, command)
 		}, []string{"is not ready after " + Within(time.Second).String(), "child"}},
-		{"restarted alive", func(s *stage) { StartProcess(s, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still runs"}},
-		{"no such package", func(s *stage) { BuildBinary(s, "shared/nothing") }, []string{"building", "shared/nothing"}},
-		{"failed later", func(s *stage) {
+		{"restarted alive", func(s *recorder) { StartProcess(s, Command{Path: "sleep", Args: []string{"600"}}).Restart() }, []string{"still runs"}},
+		{"no such package", func(s *recorder) { BuildBinary(s, "shared/nothing") }, []string{"building", "shared/nothing"}},
+		{"failed later", func(s *recorder) {
 			command := self("family")
 			command.ReadyLine = "child"
 			StartProcess(s, command)

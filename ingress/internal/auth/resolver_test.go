@@ -60,8 +60,8 @@ func (f *fakeLookup) Touch(_ context.Context, used map[string]time.Time) error {
 	return f.err
 }
 
-// world is a resolver with one credential of each kind.
-type world struct {
+// testEnv is a resolver with one credential of each kind.
+type testEnv struct {
 	*Resolver
 	lookup                        *fakeLookup
 	orgKey, userKey, old, session string
@@ -70,14 +70,14 @@ type world struct {
 	user                          string
 }
 
-func newWorld(t *testing.T) *world {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
-	return newWorldWith(t, nil, time.Now)
+	return newTestEnvWith(t, nil, time.Now)
 }
 
-func newWorldWith(t *testing.T, widgets *Widgets, now func() time.Time) *world {
+func newTestEnvWith(t *testing.T, widgets *Widgets, now func() time.Time) *testEnv {
 	t.Helper()
-	w := &world{
+	w := &testEnv{
 		lookup: &fakeLookup{keys: map[string]*accountdb.Credential{}, logins: map[string]*accountdb.Credential{}},
 		org:    id.New(id.Organization), first: id.New(id.Organization), second: id.New(id.Organization),
 		foreign: id.New(id.Organization), user: id.New(id.User),
@@ -96,14 +96,14 @@ func newWorldWith(t *testing.T, widgets *Widgets, now func() time.Time) *world {
 	return w
 }
 
-func (w *world) addKey(c accountdb.Credential) string {
+func (w *testEnv) addKey(c accountdb.Credential) string {
 	k := secrets.NewAPIKey()
 	c.KeyID, c.Label, c.SecretHash = k.ID, k.ID, k.Hash
 	w.lookup.keys[k.ID] = &c
 	return k.Key
 }
 
-func (w *world) addLogin(c accountdb.Credential) string {
+func (w *testEnv) addLogin(c accountdb.Credential) string {
 	token := secrets.NewSessionToken()
 	c.SecretHash, c.Label = secrets.Hash(token), "login_x"
 	w.lookup.logins[string(c.SecretHash)] = &c
@@ -120,7 +120,7 @@ func request(headers ...string) *http.Request {
 
 func TestResolve(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	unknownKey, unknownToken := secrets.NewAPIKey().Key, secrets.NewSessionToken()
 	cookie := func(token string) string { return CookieName + "=" + token }
 	const ok = apierr.Code("")
@@ -220,7 +220,7 @@ func TestResolve(t *testing.T) {
 // Clients of other services come with those services' keys: they are told what one of ours looks like.
 func TestKeysOfOthersAreToldApart(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	const others, ours, bearer, key = "sk-proj-abc", "begin with ak_", "authorization", "x-api-key"
 	for name, c := range map[string]struct {
 		need    Need
@@ -248,7 +248,7 @@ func TestKeysOfOthersAreToldApart(t *testing.T) {
 
 func TestResolveNamesTheCredential(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	got, err := w.Resolve(request("cookie", CookieName+"="+w.session), NeedUser)
 	if err != nil || got.Via != ViaCookie || got.Token != w.session || got.Caller.UserID != w.user ||
 		got.Caller.Credential != "login_x" || len(got.Organizations) != 2 {
@@ -263,7 +263,7 @@ func TestResolveNamesTheCredential(t *testing.T) {
 
 func TestRevocationHoldsWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	clock := time.Now()
 	w.now = func() time.Time { return clock }
 	resolve := func() error {
@@ -290,7 +290,7 @@ func TestRevocationHoldsWithinFiveSeconds(t *testing.T) {
 
 func TestForgetting(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	keyID, _ := secrets.APIKeyID(w.orgKey)
 	for _, c := range []struct {
 		req    *http.Request
@@ -313,7 +313,7 @@ func TestForgetting(t *testing.T) {
 // changes through one is no secret to the other after 5 s, and to the one that forgets none at once.
 func TestChangesHoldElsewhereWithinFiveSeconds(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	clock := time.Now()
 	other := New(w.lookup, nil, nil)
 	w.now = func() time.Time { return clock }
@@ -362,7 +362,7 @@ func TestChangesHoldElsewhereWithinFiveSeconds(t *testing.T) {
 
 func TestPerson(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	stale := secrets.NewSessionToken()
 	for name, c := range map[string]struct {
 		headers []string
@@ -389,7 +389,7 @@ func TestPerson(t *testing.T) {
 
 func TestDatabaseAwayIsUnavailable(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	w.lookup.err = context.DeadlineExceeded
 	var coded *apierr.Error
 	_, err := w.Resolve(request("x-api-key", w.orgKey), NeedUser)
@@ -400,7 +400,7 @@ func TestDatabaseAwayIsUnavailable(t *testing.T) {
 
 func TestUseOfKeysIsNoted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newTestEnv(t)
 	clock := time.Now()
 	w.now = func() time.Time { return clock }
 	keyID, _ := secrets.APIKeyID(w.orgKey)

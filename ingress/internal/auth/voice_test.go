@@ -14,26 +14,26 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// studio is a world whose resolver takes client secrets, with a clock.
-type studio struct {
-	*world
+// voiceEnv is a world whose resolver takes client secrets, with a clock.
+type voiceEnv struct {
+	*testEnv
 	box   *secrets.Box
 	clock time.Time
 }
 
-func newStudio(t *testing.T) *studio {
+func newStudio(t *testing.T) *voiceEnv {
 	t.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &studio{box: box, clock: time.Now()}
-	s.world = newWorldWith(t, NewWidgets(&fakeWidgets{}, box, watchFor(t, box)), func() time.Time { return s.clock })
+	s := &voiceEnv{box: box, clock: time.Now()}
+	s.testEnv = newTestEnvWith(t, NewWidgets(&fakeWidgets{}, box, watchFor(t, box)), func() time.Time { return s.clock })
 	return s
 }
 
 // knock asks for a voice connection; headers are "name: value".
-func (s *studio) knock(t *testing.T, need Need, headers ...string) (Identity, error) {
+func (s *voiceEnv) knock(t *testing.T, need Need, headers ...string) (Identity, error) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/realtime", nil)
 	for _, h := range headers {
@@ -98,7 +98,7 @@ func TestWhoAsksForAVoiceConnection(t *testing.T) {
 }
 
 // secretFor makes a client secret with what headers show.
-func (s *studio) secretFor(t *testing.T, of ClientSecret, headers ...string) string {
+func (s *voiceEnv) secretFor(t *testing.T, of ClientSecret, headers ...string) string {
 	t.Helper()
 	maker, err := s.knock(t, NeedUser, headers...)
 	if err != nil {

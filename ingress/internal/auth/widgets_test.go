@@ -62,8 +62,8 @@ func (f *fakeWidgets) WidgetOrigins(_ context.Context, origins []string) (map[st
 	return out, f.err
 }
 
-// lobby is a resolver with one agent's widget, and a clock.
-type lobby struct {
+// widgetEnv is a resolver with one agent's widget, and a clock.
+type widgetEnv struct {
 	*Resolver
 	lookup *fakeWidgets
 	box    *secrets.Box
@@ -81,7 +81,7 @@ func watchFor(t *testing.T, box *secrets.Box) *sealed.Watch {
 	return watch
 }
 
-func newLobby(t *testing.T) *lobby {
+func newWidgetEnv(t *testing.T) *widgetEnv {
 	t.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	if err != nil {
@@ -89,7 +89,7 @@ func newLobby(t *testing.T) *lobby {
 	}
 	w := &agentdb.Widget{AgentID: id.New(id.Agent), OrganizationID: id.New(id.Organization), Name: "n", Origins: []string{page}}
 	w.Secret = box.Seal("the secret", secrets.WidgetIdentity(w.OrganizationID, w.AgentID))
-	l := &lobby{lookup: &fakeWidgets{agents: map[string]*agentdb.Widget{w.AgentID: w}}, box: box, widget: w, clock: time.Now()}
+	l := &widgetEnv{lookup: &fakeWidgets{agents: map[string]*agentdb.Widget{w.AgentID: w}}, box: box, widget: w, clock: time.Now()}
 	widgets := NewWidgets(l.lookup, box, watchFor(t, box))
 	l.Resolver = New(&fakeLookup{}, widgets, nil)
 	l.now, widgets.now = func() time.Time { return l.clock }, func() time.Time { return l.clock }
@@ -99,7 +99,7 @@ func newLobby(t *testing.T) *lobby {
 	return l
 }
 
-func (l *lobby) resolve(t *testing.T, need Need, token string, headers ...string) (Identity, error) {
+func (l *widgetEnv) resolve(t *testing.T, need Need, token string, headers ...string) (Identity, error) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)
 	req.RemoteAddr = "192.0.2.7:1"
@@ -118,7 +118,7 @@ const again = Need(-1)
 
 func TestWidgetTokensOpenOneDoor(t *testing.T) {
 	t.Parallel()
-	l := newLobby(t)
+	l := newWidgetEnv(t)
 	token, expires := l.Widgets().NewToken(l.widget.AgentID, page, "id:ada")
 	for need, want := range map[Need]apierr.Code{
 		NeedDemo: "", NeedPublic: "", again: "", NeedUser: apierr.PermissionDenied, NeedNobody: apierr.PermissionDenied,
@@ -163,7 +163,7 @@ func TestWidgetTokensOpenOneDoor(t *testing.T) {
 
 func TestBadWidgetTokens(t *testing.T) {
 	t.Parallel()
-	l := newLobby(t)
+	l := newWidgetEnv(t)
 	for name, token := range map[string]string{
 		"no claims": l.box.SealWidgetToken(nil), "no object": l.box.SealWidgetToken([]byte(`"x"`)), "nobody's": l.box.SealWidgetToken([]byte(`{}`)),
 		"unsealed": "wt_e30", "empty": "wt_",
@@ -190,7 +190,7 @@ func TestBadWidgetTokens(t *testing.T) {
 // Widgets are remembered for 4 s, and that there is none for 1 s: so a change holds within 5 s, and what was just set works soon.
 func TestWidgetsAreRememberedForAMoment(t *testing.T) {
 	t.Parallel()
-	l := newLobby(t)
+	l := newWidgetEnv(t)
 	w, ctx := l.Widgets(), t.Context()
 	look := func(origin string) (embedded, listed bool) {
 		t.Helper()
@@ -245,7 +245,7 @@ func TestWidgetsAreRememberedForAMoment(t *testing.T) {
 
 func TestVisitorsOfTheSite(t *testing.T) {
 	t.Parallel()
-	l := newLobby(t)
+	l := newWidgetEnv(t)
 	w := l.Widgets()
 	sign := func(text string) string {
 		mac := hmac.New(sha256.New, []byte("the secret"))

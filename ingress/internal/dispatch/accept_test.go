@@ -18,7 +18,7 @@ import (
 // Nobody is rung for before the run is there: a worker that came first would take the doorbell for that of a run that has ended.
 func TestOnlyAcceptedRunsAreRungFor(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	refused := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: id.New(id.Agent), CallerKind: domain.CallerSystem, Principal: "system",
 		TriggerType: "api", Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
@@ -39,7 +39,7 @@ func TestOnlyAcceptedRunsAreRungFor(t *testing.T) {
 // Between the look at a run and the subscription to its end it may end: whoever attaches looks again, and not when the poll does.
 func TestAttachingLooksAgain(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	ws := newWaiters(d.store, d.bus, zerolog.Nop()) // which nobody polls
 	of := rundb.RunRef{OrganizationID: d.org, RunID: "run_1"}
 	w := ws.attach(t.Context(), of, "")

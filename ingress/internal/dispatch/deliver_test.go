@@ -23,7 +23,7 @@ import (
 )
 
 // hook makes a hook of the desk's organization.
-func (d *desk) hook() string {
+func (d *testEnv) hook() string {
 	d.Helper()
 	k := secrets.NewAPIKey()
 	key, err := d.store.Organizations.CreateKey(d.Context(), accountdb.Actor{OrganizationID: d.org, Role: domain.RoleAdmin}, accountdb.NewKey{
@@ -38,7 +38,7 @@ func (d *desk) hook() string {
 	return hook.ID
 }
 
-func (d *desk) delivery(hook, name string) queuedb.NewDelivery {
+func (d *testEnv) delivery(hook, name string) queuedb.NewDelivery {
 	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "webhook",
 		Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
@@ -50,7 +50,7 @@ func (d *desk) delivery(hook, name string) queuedb.NewDelivery {
 }
 
 // rung gives the runs that are rung for, once there are so many.
-func (d *desk) rung(n int) map[string]bool {
+func (d *testEnv) rung(n int) map[string]bool {
 	d.Helper()
 	out, lane := map[string]bool{}, d.bus.Lane(domain.LaneAutomation)
 	for deadline := time.Now().Add(20 * time.Second); len(out) < n; {
@@ -64,7 +64,7 @@ func (d *desk) rung(n int) map[string]bool {
 
 func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	hook := d.hook()
 	heard := make(chan bus.Change, 64)
 	watch := d.bus.NewChangeWatch()
@@ -117,7 +117,7 @@ func TestDeliveriesAreAcceptedRungForAndTold(t *testing.T) {
 
 func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	hook := d.hook()
 	before, err := d.Deliver(t.Context(), d.delivery(hook, "seen"))
 	must(t, err)
@@ -138,7 +138,7 @@ func TestAFullServiceTakesNoNewDeliveriesAndKnowsTheOldOnes(t *testing.T) {
 // However many deliveries an organization's hooks take, the backlog has room for others.
 func TestAnOrganizationsHooksBeginSoManyRunsAlone(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	d.byHooks.maximum = 3
 	hook := d.hook()
 	for range 8 { // the window: these wait for nothing

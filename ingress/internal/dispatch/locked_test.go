@@ -13,7 +13,7 @@ import (
 )
 
 // lockSession holds a session of the desk's organization until it is released.
-func (d *desk) lockSession(session string) (release func()) {
+func (d *testEnv) lockSession(session string) (release func()) {
 	d.Helper()
 	tx, err := d.raw.BeginTx(d.Context(), nil)
 	must(d.T, err)
@@ -25,7 +25,7 @@ func (d *desk) lockSession(session string) (release func()) {
 // While a session is locked, its callers get 503, and those of other organizations are served at once.
 func TestALockedSessionIsItsCallersAlone(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	other := d.beside("bob")
 	first, err := d.Submit(t.Context(), d.run("s"))
 	must(t, err)
@@ -61,7 +61,7 @@ func TestALockedSessionIsItsCallersAlone(t *testing.T) {
 // A lock that is released meanwhile is waited for.
 func TestABriefLockIsNoRefusal(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	first, err := d.Submit(t.Context(), d.run("s"))
 	must(t, err)
 	d.Release(first)

@@ -25,8 +25,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// desk is a dispatcher over real servers, and an organization whose runs the test carries out itself.
-type desk struct {
+// testEnv is a dispatcher over real servers, and an organization whose runs the test carries out itself.
+type testEnv struct {
 	*testing.T
 	*Dispatcher
 	raw   *sql.DB // as a superuser
@@ -35,7 +35,7 @@ type desk struct {
 	agent string
 }
 
-func newDesk(t *testing.T) *desk {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, err := store.Open(dsn, 8)
@@ -51,7 +51,7 @@ func newDesk(t *testing.T) *desk {
 	wg.Go(func() { _ = d.Run(t.Context()) })
 	t.Cleanup(wg.Wait)
 	org, agent := newTenant(t, st, "ada")
-	return &desk{T: t, Dispatcher: d, raw: testkit.SQL(t, dsn), bus: b, org: org, agent: agent}
+	return &testEnv{T: t, Dispatcher: d, raw: testkit.SQL(t, dsn), bus: b, org: org, agent: agent}
 }
 
 // newTenant makes an organization with an agent.
@@ -68,7 +68,7 @@ func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string)
 }
 
 // beside is the same service at another organization's desk.
-func (d *desk) beside(name string) *desk {
+func (d *testEnv) beside(name string) *testEnv {
 	d.Helper()
 	other := *d
 	other.org, other.agent = newTenant(d.T, d.store, name)
@@ -82,7 +82,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (d *desk) submit() *Submitted {
+func (d *testEnv) submit() *Submitted {
 	d.Helper()
 	s, err := d.Submit(d.Context(), d.run(""))
 	must(d.T, err)
@@ -90,7 +90,7 @@ func (d *desk) submit() *Submitted {
 }
 
 // run is to be submitted, in a session or in one of its own.
-func (d *desk) run(session string) queuedb.NewRun {
+func (d *testEnv) run(session string) queuedb.NewRun {
 	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: d.org, AgentID: d.agent, CallerKind: domain.CallerSystem, Principal: "system", TriggerType: "api",
 		Input: []byte(`{"message":"hi"}`), Lane: domain.LaneAutomation, Retention: time.Hour, Deadline: time.Minute,
@@ -103,7 +103,7 @@ func (d *desk) run(session string) queuedb.NewRun {
 }
 
 // park lets a run wait for a person, and tells nobody; it gives what is to be told.
-func (d *desk) park(runID, callID string) (tell func()) {
+func (d *testEnv) park(runID, callID string) (tell func()) {
 	d.Helper()
 	ctx := d.Context()
 	claims, err := d.store.Executions.Claim(ctx, []string{runID})
@@ -120,7 +120,7 @@ func (d *desk) park(runID, callID string) (tell func()) {
 }
 
 // read is the run as it stands, for whoever did not accept it.
-func (d *desk) read(runID string) *Submitted {
+func (d *testEnv) read(runID string) *Submitted {
 	d.Helper()
 	run, err := d.store.Runs.RunByID(d.Context(), d.org, "", runID)
 	must(d.T, err)
@@ -128,7 +128,7 @@ func (d *desk) read(runID string) *Submitted {
 }
 
 // wait begins to wait, and returns once that is known to the dispatcher.
-func (d *desk) wait(s *Submitted) chan Result {
+func (d *testEnv) wait(s *Submitted) chan Result {
 	d.Helper()
 	out, before, owner := make(chan Result, 1), d.count(s), s.wait != nil
 	go func() {
@@ -146,7 +146,7 @@ func (d *desk) wait(s *Submitted) chan Result {
 	return out
 }
 
-func (d *desk) count(s *Submitted) int {
+func (d *testEnv) count(s *Submitted) int {
 	d.waiting.mu.Lock()
 	defer d.waiting.mu.Unlock()
 	if run := d.waiting.runs[s.Run.Run.ID]; run != nil {
@@ -156,7 +156,7 @@ func (d *desk) count(s *Submitted) int {
 }
 
 // soon fails the test unless a wait ends before its time.
-func (d *desk) soon(what string, got chan Result, ended bool) {
+func (d *testEnv) soon(what string, got chan Result, ended bool) {
 	d.Helper()
 	began := time.Now()
 	r := <-got
@@ -166,7 +166,7 @@ func (d *desk) soon(what string, got chan Result, ended bool) {
 }
 
 // still fails the test if a wait has ended, although its run was read meanwhile.
-func (d *desk) still(what string, got chan Result, runID string) {
+func (d *testEnv) still(what string, got chan Result, runID string) {
 	d.Helper()
 	must(d.T, d.waiting.readSome(d.Context(), []rundb.RunRef{{OrganizationID: d.org, RunID: runID}}))
 	select {
@@ -181,7 +181,7 @@ func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
 	for name, told := range map[string]bool{"told": true, "found by the poll": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t)
+			d := newTestEnv(t)
 			own := d.submit()
 			runID := own.Run.Run.ID
 			attached := d.read(runID)
@@ -224,7 +224,7 @@ func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
 // Of a run that goes on by a decision the job is there at once, without the sweeper.
 func TestADecisionRings(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	own := d.submit()
 	defer d.Release(own)
 	lane, runID := d.bus.Lane(domain.LaneAutomation), own.Run.Run.ID
@@ -260,7 +260,7 @@ func TestADecisionRings(t *testing.T) {
 // A wait for a run of another request ends with the size of its large result, which the request reads once there is room for it.
 func TestAwaitedLargeResultsAreDeferred(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newTestEnv(t)
 	own := d.submit()
 	runID := own.Run.Run.ID
 	attached := d.read(runID)

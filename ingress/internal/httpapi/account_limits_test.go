@@ -22,7 +22,7 @@ func (a answer) wantQuota(tb testing.TB, what string, maximum int, setting strin
 
 func TestKeysAreLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	w.store.Accounts.LimitAccounts(accountdb.Limits{KeysPerOrganization: 2, KeysPerUser: 2})
 	ada, victim := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	for scope, setting := range map[domain.KeyScope]string{domain.KeyScopeOrganization: "KEYS_PER_ORGANIZATION", domain.KeyScopeUser: "KEYS_PER_USER"} {
@@ -43,7 +43,7 @@ func TestKeysAreLimited(t *testing.T) {
 
 func TestOrganizationsAreLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	w.store.Accounts.LimitAccounts(accountdb.Limits{OrganizationsPerUser: 2, MembershipsPerUser: 3})
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	create := func(by person) answer { return w.do("POST", "/api/organizations", `{"name":"another"}`, by.auth) }
@@ -72,7 +72,7 @@ func TestOrganizationsAreLimited(t *testing.T) {
 // One client address makes so many accounts in an hour, by the API, on the page and by invitations. Others sign up on.
 func TestSignupsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	link := w.do("POST", "/api/organizations/members", `{"email":"eve@example.com","role":"member"}`, ada.auth).want(t, "inviting", 201, "").text(t, "url")
 	_, token, _ := strings.Cut(link, "token=")
@@ -109,8 +109,8 @@ func TestSignupsAreBoundedByAddress(t *testing.T) {
 // Streams that come by way of a proxy are bounded by the client address that it names.
 func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	a.api.ConnectionsPerAddress = 2
 	const attacker, victim = "198.51.100.1", "203.0.113.1"
 	for range 2 {

@@ -9,15 +9,15 @@ import (
 )
 
 // decide answers the action that a run waits for.
-func (a *arena) decide(runID, action, callID string, headers ...string) answer {
+func (a *runEnv) decide(runID, action, callID string, headers ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, "", headers...)
 }
 
 func TestWhatARunWaitsForIsShown(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	chat := []string{"POST", "/api/agents?action=chat&id=" + agentID, `{"sessionId":"s","message":"m"}`}
 	runID := a.ok(chat[0], chat[1], chat[2], h.key, "Idempotency-Key: k", "Prefer: respond-async").text(t, "id")
@@ -58,8 +58,8 @@ func TestWhatARunWaitsForIsShown(t *testing.T) {
 
 func TestEachDecisionHasItsAction(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	all := append(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions()...)
 	for _, kind := range []domain.ActionKind{domain.ActionApproval, domain.ActionUnknownOutcome} {
@@ -93,8 +93,8 @@ func TestEachDecisionHasItsAction(t *testing.T) {
 
 func TestDecisionsNameTheirCall(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	runID := a.newChat(h, a.newAgent(h), "s", h.key)
 	a.park(runID, "publish", domain.ActionApproval)
 	for query, problems := range map[string]string{
@@ -123,8 +123,8 @@ func long(n int) string { return strings.Repeat("x", n) }
 
 func TestWhoMayDecide(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	agentID := a.newAgent(h)
 	waiting := func(headers ...string) string {
 		runID := a.newChat(h, agentID, a.fresh(), headers...)
@@ -160,8 +160,8 @@ func TestWhoMayDecide(t *testing.T) {
 
 func TestDecisionsAboutRunsThatHaveEnded(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	cancelled := a.newChat(h, agentID, "s", h.key)
 	a.park(cancelled, "publish", domain.ActionApproval)
@@ -186,8 +186,8 @@ func TestDecisionsAboutRunsThatHaveEnded(t *testing.T) {
 
 func TestSources(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	text := "Zürich 🏔 苏黎世\nas it was read"
 	sourceID := a.keep(a.newChat(h, a.newAgent(h), "s", h.owner.auth), "wiki", text)
 	got := a.ok("GET", "/api/sources?id="+sourceID, "", h.member.auth, h.header)

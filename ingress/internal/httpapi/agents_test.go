@@ -30,14 +30,14 @@ const fullAgent = `{"name":"Full","description":"d","systemPrompt":"p","model":"
 
 const signingSecret = "whsec_cG9yY3VwaW5lLXF1aWxsLXNpZ25pbmch"
 
-func (w *world) agent(p person, body string) string {
+func (w *testEnv) agent(p person, body string) string {
 	w.t.Helper()
 	return w.do("POST", "/api/agents", body, p.auth).want(w.t, "making an agent", 201, "").text(w.t, "id")
 }
 
 func TestCreateAgent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", smallAgent, ada.auth).want(t, "small", 201, "")
 	want := `{"id":"` + a.text(t, "id") + `","name":"Ada","description":"","systemPrompt":"You help.","model":"offline","fallbackModels":[],"tools":{},` +
@@ -160,7 +160,7 @@ func schema(n int) string {
 }
 
 // fullAgent makes the agent fullAgent, with a document that the person's organization has.
-func (w *world) fullAgent(p person) string {
+func (w *testEnv) fullAgent(p person) string {
 	w.t.Helper()
 	document := w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, p.auth).want(w.t, "a document", 202, "").text(w.t, "id")
 	return w.agent(p, strings.Replace(fullAgent, "doc_01h455vb4pex5vsknk084sn02q", document, 1))
@@ -168,7 +168,7 @@ func (w *world) fullAgent(p person) string {
 
 func TestAgentSecrets(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.fullAgent(ada)
 	a := w.do("GET", "/api/agents?id="+agentID, "", ada.auth).want(t, "reading", 200, "")
@@ -237,7 +237,7 @@ func TestAgentSecrets(t *testing.T) {
 }
 
 // signing opens the signing secret of an agent's first endpoint; "" is none.
-func (w *world) signing(p person, agentID string) string {
+func (w *testEnv) signing(p person, agentID string) string {
 	w.t.Helper()
 	agent, err := w.store.Agents.Agent(w.t.Context(), p.org, agentID)
 	must(w.t, err)
@@ -252,7 +252,7 @@ func (w *world) signing(p person, agentID string) string {
 
 func TestSigningSecretStaysWithItsOrigin(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.fullAgent(ada)
 	other := "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 64)))
@@ -296,7 +296,7 @@ func mustJSON(t *testing.T, v any) string {
 
 func TestUpdateAgent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, `{"name":"Ada","systemPrompt":"p","tools":{"webSearch":{"enabled":true},"voice":{"enabled":true,"voice":"alto"}}}`)
 	version := 1
@@ -353,7 +353,7 @@ func TestUpdateAgent(t *testing.T) {
 
 func TestDefaultModelIsNotPinned(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, smallAgent)
 	model := func(body string) string {
@@ -373,7 +373,7 @@ func TestDefaultModelIsNotPinned(t *testing.T) {
 
 func TestAgentsFromTemplates(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", `{"templateId":"tpl_researcher"}`, ada.auth).want(t, "as it is", 201, "")
 	if a.text(t, "name") != "Web researcher" || a.json(t, "tools.webSearch.enabled") != true || a.text(t, "systemPrompt") == "" {
@@ -402,7 +402,7 @@ func TestAgentsFromTemplates(t *testing.T) {
 // Whatever a template brings is what an agent may have: it can be read and sent back.
 func TestEveryTemplateMakesAnAgent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for _, template := range templates.All() {
 		made := w.do("POST", "/api/agents", `{"templateId":"`+template.ID+`"}`, ada.auth).want(t, template.ID, 201, "")
@@ -420,7 +420,7 @@ func TestEveryTemplateMakesAnAgent(t *testing.T) {
 
 func TestListAgents(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	for _, name := range []string{"Night shift", "Day shift", "Ödipus"} {
 		w.agent(ada, `{"name":"`+name+`","systemPrompt":"p"}`)
@@ -449,7 +449,7 @@ func TestListAgents(t *testing.T) {
 
 func TestDeleteAgent(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, smallAgent)
 	w.cancels.err = errors.New("the bus is away")
@@ -472,7 +472,7 @@ func TestDeleteAgent(t *testing.T) {
 
 func TestForeignAndMissingAgentsLookAlike(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	gone := w.agent(bea, smallAgent)
 	w.do("DELETE", "/api/agents?id="+gone, "", bea.auth)
@@ -496,7 +496,7 @@ func TestForeignAndMissingAgentsLookAlike(t *testing.T) {
 
 func TestAgentRoles(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	w.join(bea, ada.org, domain.RoleMember)
 	agentID, at := w.agent(ada, smallAgent), "X-Organization-Id: "+ada.org
@@ -511,7 +511,7 @@ func TestAgentRoles(t *testing.T) {
 
 func TestListTemplates(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	userKey, _ := w.key(ada, domain.KeyScopeUser)
 	for name, headers := range map[string][]string{

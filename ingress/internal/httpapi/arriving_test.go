@@ -23,7 +23,7 @@ var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers
 
 func TestUploadsAreCounted(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	who := transferrerFor(callerFor(t, a, h))
 	form := largeForm
 	a.api.knowledge.Uploads.Policy = impatient(transfer.Documents)
@@ -46,7 +46,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	for org := 1; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
 		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
 	}
-	away := a.newHouse("away")
+	away := a.newTestOrg("away")
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
 	places[1].Wait()
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside one that is slow", 202, "")
@@ -60,7 +60,7 @@ func TestUploadsAreCounted(t *testing.T) {
 }
 
 // wire is a connection to a served arena.
-func (a *arena) wire(t *testing.T) *net.TCPConn {
+func (a *runEnv) wire(t *testing.T) *net.TCPConn {
 	t.Helper()
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
@@ -75,7 +75,7 @@ func (a *arena) wire(t *testing.T) *net.TCPConn {
 	return tcp
 }
 
-func (h *house) uploadHead(length string) string {
+func (h *testOrg) uploadHead(length string) string {
 	return "POST /api/knowledge HTTP/1.1\r\nHost: parley.test\r\n" + h.key + "\r\nContent-Type: multipart/form-data; boundary=b\r\n" + length + "\r\n\r\n"
 }
 
@@ -84,7 +84,7 @@ const fileHead = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename
 // A client that goes away in the middle, or says a wrong length, leaves nothing.
 func TestUploadsThatBreakOff(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	large := fileHead + string(numbers(3<<20))
 	second := fileHead + "first\r\n" + large
 	for name, tc := range map[string]struct {
@@ -143,7 +143,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 // Chunked bodies and such that wait for leave are taken.
 func TestUploadsInChunks(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	for _, extra := range []string{"", "\r\nExpect: 100-continue"} {
 		conn := a.wire(t)
 		body := fileHead + "some text " + extra + "\r\n--b--\r\n"
@@ -175,7 +175,7 @@ func TestUploadsInChunks(t *testing.T) {
 // While a client takes its time, its upload has no connection to the database.
 func TestUploadsHoldNoConnection(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	narrow, err := store.Open(a.dsn, 1)
 	must(t, err)
 	t.Cleanup(func() { _ = narrow.Close() })

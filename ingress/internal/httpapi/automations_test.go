@@ -11,9 +11,9 @@ import (
 
 func TestAutomationsAreListedByName(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
-	trigger := func(h *house, agentID, automation, kind string) string {
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
+	trigger := func(h *testOrg, agentID, automation, kind string) string {
 		t.Helper()
 		return a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key,
 			"Prefer: respond-async", "X-Automation-Id: "+automation, "X-Trigger-Type: "+kind).text(t, "id")
@@ -55,8 +55,8 @@ func TestAutomationsAreListedByName(t *testing.T) {
 // An automation whose last run was removed is listed with what is known of that, and what its runs came to stays counted.
 func TestWhatRemovedRunsLeave(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.ok("POST", "/api/agents", `{"name":"n","systemPrompt":"p","allowedCallers":["system"]}`, h.key).text(t, "id")
 	runID := a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key,
 		"Prefer: respond-async", "X-Automation-Id: nightly", "X-Trigger-Type: schedule").text(t, "id")
@@ -80,7 +80,7 @@ func TestWhatRemovedRunsLeave(t *testing.T) {
 			t.Errorf("%s: %s", query, got.body)
 		}
 	}
-	away := a.newHouse("away")
+	away := a.newTestOrg("away")
 	if got := a.ok("GET", "/api/usage", "", away.key); got.json(t, "totals.runs") != 0.0 {
 		t.Errorf("another organization: %s", got.body)
 	}
@@ -92,8 +92,8 @@ func TestWhatRemovedRunsLeave(t *testing.T) {
 // What a member's key triggers is the member's, and the organization's automations are not: neither their runs nor what their sessions remember.
 func TestAMembersAutomationIsTheirOwn(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	trigger := func(headers ...string) string {
 		t.Helper()

@@ -9,7 +9,7 @@ import (
 
 func TestBodies(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	// sized is a body of exactly n bytes, most of it space.
 	sized := func(n int) string { return smallAgent + strings.Repeat(" ", n-len(smallAgent)) }
@@ -63,7 +63,7 @@ func TestBodies(t *testing.T) {
 // A body that was read for one request must not show in another's values: buffers are used again.
 func TestBuffersDoNotLeak(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	first := w.do("POST", "/api/agents", `{"name":"AAAAAAAA","systemPrompt":"BBBBBBBB"}`, ada.auth)
 	w.do("POST", "/api/agents", `{"name":"CCCCCCCC","systemPrompt":"DDDDDDDD"}`, ada.auth)

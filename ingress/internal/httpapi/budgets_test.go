@@ -8,7 +8,7 @@ import (
 )
 
 // budget is one of the house's, of an automation that nothing runs. There are never so many that no other may be made.
-func (a *arena) budget(h *house) string {
+func (a *runEnv) budget(h *testOrg) string {
 	a.t.Helper()
 	_, err := a.sql.ExecContext(a.t.Context(), `DELETE FROM budgets WHERE id IN (SELECT id FROM budgets WHERE org_id = $1 ORDER BY id DESC OFFSET 40)`, h.org)
 	must(a.t, err)
@@ -18,8 +18,8 @@ func (a *arena) budget(h *house) string {
 
 func TestBudgetsAreMadeAndChanged(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	agentID := a.newAgent(h)
 	_, keyID := a.newKey(h, h.owner, "organization")
 	_, own := a.newKey(h, h.owner, "user")
@@ -66,8 +66,8 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 // is answered again.
 func TestRunsStayWithinTheirBudget(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID, other := a.newAgent(h), a.newAgent(h)
 	a.newChat(h, agentID, "before", h.key)
 	budgetID := a.ok("POST", "/api/budgets", `{"scope":"agent","subjectId":"`+agentID+`","metric":"runs","period":"month","limit":6}`, h.key).text(t, "id")
@@ -117,8 +117,8 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 // The runs of a key and of an automation are counted by themselves, also in usage.
 func TestBudgetsOfKeysAndAutomations(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	key, keyID := a.newKey(h, h.owner, "organization")
 	trigger := func(by, automation string) answer {

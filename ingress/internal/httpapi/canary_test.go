@@ -32,7 +32,7 @@ const (
 
 // filled is a house filled with things, whose ids are known to whoever attacks it.
 type filled struct {
-	*house
+	*testOrg
 	mu  sync.Mutex
 	ids map[string][]string // by kind
 }
@@ -53,10 +53,10 @@ func (f *filled) pick(r *mathrand.Rand, kind string) string {
 }
 
 // fill makes a house in which every text holds word, and nothing else in the world does.
-func (a *arena) fill(word string) *filled {
+func (a *runEnv) fill(word string) *filled {
 	a.t.Helper()
-	h := a.newHouse(word)
-	f := &filled{house: h, ids: map[string][]string{"org": {h.org}, "usr": {h.owner.id, h.admin.id, h.member.id}, "tpl": {"tpl_support"}, "session": {"shared"}}}
+	h := a.newTestOrg(word)
+	f := &filled{testOrg: h, ids: map[string][]string{"org": {h.org}, "usr": {h.owner.id, h.admin.id, h.member.id}, "tpl": {"tpl_support"}, "session": {"shared"}}}
 	callers := [][]string{{h.owner.auth}, {h.member.auth, h.header}, {h.key}, {h.memberKey, h.header}}
 	for n := range 4 {
 		agentID := a.newAgent(h)
@@ -94,7 +94,7 @@ func (a *arena) fill(word string) *filled {
 
 // attack is a flood of generated requests by one house for the things of another.
 type attack struct {
-	*arena
+	*runEnv
 	by, on  *filled
 	callers [][]string
 	routes  []accessRow
@@ -104,8 +104,8 @@ type attack struct {
 	codes map[int]int
 }
 
-func (a *arena) newAttack(by, on *filled) *attack {
-	at := &attack{arena: a, by: by, on: on, codes: map[int]int{}}
+func (a *runEnv) newAttack(by, on *filled) *attack {
+	at := &attack{runEnv: a, by: by, on: on, codes: map[int]int{}}
 	at.callers = [][]string{
 		{by.owner.cookie},
 		{by.owner.auth},
@@ -270,7 +270,7 @@ func (at *attack) run(seed, from, to uint64) {
 }
 
 // belongings is everything the database holds of a house, table by table.
-func (a *arena) belongings(f *filled) map[string]string {
+func (a *runEnv) belongings(f *filled) map[string]string {
 	a.t.Helper()
 	rows, err := a.sql.QueryContext(a.t.Context(), `SELECT table_name, column_name FROM information_schema.columns
 		WHERE table_schema = 'public' AND (column_name IN ('org_id', 'user_id') OR (table_name, column_name) IN (('organizations', 'id'), ('users', 'id')))`)
@@ -300,7 +300,7 @@ func (a *arena) belongings(f *filled) map[string]string {
 }
 
 // unharmed fails the test if something of a house is not as it was before.
-func (a *arena) unharmed(f *filled, before map[string]string) {
+func (a *runEnv) unharmed(f *filled, before map[string]string) {
 	a.t.Helper()
 	for table, now := range a.belongings(f) {
 		if now != before[table] {
@@ -309,7 +309,7 @@ func (a *arena) unharmed(f *filled, before map[string]string) {
 	}
 }
 
-func canary(house string) string { return "canary" + house + strings.ToLower(rand.Text()[:12]) }
+func canary(testOrg string) string { return "canary" + testOrg + strings.ToLower(rand.Text()[:12]) }
 
 func seedFor(t *testing.T) uint64 {
 	t.Helper()
@@ -324,7 +324,7 @@ func seedFor(t *testing.T) uint64 {
 }
 
 // crossTenant lets each of two houses attack the other.
-func crossTenant(t *testing.T, a *arena, requests uint64) {
+func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	t.Helper()
 	one, other := a.fill(canary("a")), a.fill(canary("b"))
 	if underRace {
@@ -370,7 +370,7 @@ func around(text, word string) string {
 // Ten thousand requests across two organizations show and change nothing of the other's.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
-	crossTenant(t, newArena(t), attackRequests)
+	crossTenant(t, newRunEnv(t), attackRequests)
 }
 
 // The same, though every statement has forgotten which organization it is for.
@@ -386,7 +386,7 @@ func TestCanariesOverASabotagedStore(t *testing.T) {
 // The attack would notice a leak: whoever is let in by the victim sees canaries.
 func TestCanariesAreNoticed(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newRunEnv(t)
 	on, by := a.fill(canary("a")), a.fill(canary("b"))
 	at := a.newAttack(by, on)
 	at.callers = [][]string{{on.key}}

@@ -30,7 +30,7 @@ func each(f func(o openapi.Operation, target, body string)) {
 // TestEveryOperationIsLimited sends a sample of every operation by somebody who has no request left.
 func TestEveryOperationIsLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
+	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
 	for _, who := range []string{ada.auth, key, key} { // ada has asked for the key
@@ -57,7 +57,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 // is known by now is told so, and nothing else.
 func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	w := arenaOf(t, newWorld(t, manyRequests))
+	w := runEnvOf(t, newTestEnv(t, manyRequests))
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
 	for _, who := range []string{ada.auth, key} {
@@ -94,7 +94,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 // TestProbesWithoutBody asks as probes do that want no body.
 func TestProbesWithoutBody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	w.do("HEAD", "/healthz", "").want(t, "alive", 200, "")
 	w.do("HEAD", "/readyz", "").want(t, "ready", 200, "")
 	w.rebuild(func(d *Deps) { d.Draining = func() bool { return true } })

@@ -12,9 +12,9 @@ import (
 
 func TestPreflights(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
-	agentID, elsewhere := a.embedded(h, widgetPage), a.embedded(a.newHouse("blue"), otherPage)
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
+	agentID, elsewhere := a.embedded(h, widgetPage), a.embedded(a.newTestOrg("blue"), otherPage)
 	off := a.embedded(h, "https://off.example.com")
 	a.ok("PUT", "/api/agents?id="+off, `{"widget":{"enabled":false}}`, h.owner.auth)
 	chat := "/api/agents?action=chat&id="
@@ -75,8 +75,8 @@ func TestPreflights(t *testing.T) {
 // Whatever else a page of a listed origin asks for, it may not read the answer.
 func TestNothingElseIsShared(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.embedded(h, widgetPage)
 	for _, r := range a.api.routes() {
 		if r.Path == widget.WidgetSessionsPath || r.Action == widget.ChatAction || r.Path == "/api/events" {

@@ -13,11 +13,11 @@ type credential struct {
 	name    string
 	headers []string
 
-	refused string // "401 unauthenticated": what it gets wherever credentials are looked at; "" if it is good
-	harmful bool   // malformed: refused even where credentials are not looked at
-	via     string // what it is taken for: "", login, org key, user key, demo
-	who     person // whose it is
-	house   *house // where it acts
+	refused string   // "401 unauthenticated": what it gets wherever credentials are looked at; "" if it is good
+	harmful bool     // malformed: refused even where credentials are not looked at
+	via     string   // what it is taken for: "", login, org key, user key, demo
+	who     person   // whose it is
+	testOrg *testOrg // where it acts
 	role    domain.Role
 
 	demo      bool // the demo header came along
@@ -29,7 +29,7 @@ type credential struct {
 // plain are headers that make a request the same principal's, whatever page a credential came from.
 func (c *credential) plain() []string {
 	if c.via == "login" {
-		return []string{c.who.auth, c.house.header}
+		return []string{c.who.auth, c.testOrg.header}
 	}
 	return c.headers
 }
@@ -42,29 +42,29 @@ const (
 
 const sayDemo = "X-Tenant-Id: tenant_demo"
 
-// stage is two organizations, and what is to be had of both.
-type stage struct {
-	*arena
-	home, away *house
+// orgPair is two organizations, and what is to be had of both.
+type orgPair struct {
+	*runEnv
+	home, away *testOrg
 	other      person // a member of home, whose things are not the callers'
 }
 
-func newStage(tb testing.TB, a *arena) *stage {
+func newOrgPair(tb testing.TB, a *runEnv) *orgPair {
 	tb.Helper()
 	a.api.notifications.MaxEndpoints, a.api.hooks.MaxHooks = 1<<30, 1<<30
-	s := &stage{arena: a, home: a.newHouse("home"), away: a.newHouse("away")}
+	s := &orgPair{runEnv: a, home: a.newTestOrg("home"), away: a.newTestOrg("away")}
 	s.other = a.person("other")
 	a.enter(s.other, s.home.org, domain.RoleMember)
 	return s
 }
 
 // credentials gives every credential there is.
-func (s *stage) credentials() []credential {
+func (s *orgPair) credentials() []credential {
 	return append(append(append(append(s.good(), s.bad()...), s.malformed()...), s.mixed()...), s.visiting()...)
 }
 
-func login(name string, p person, h *house, role domain.Role, headers ...string) credential {
-	return credential{name: name, headers: headers, via: "login", who: p, house: h, role: role}
+func login(name string, p person, h *testOrg, role domain.Role, headers ...string) credential {
+	return credential{name: name, headers: headers, via: "login", who: p, testOrg: h, role: role}
 }
 
 func fromCookie(c credential) credential {
@@ -78,12 +78,12 @@ func withDemo(c credential) credential {
 	return c
 }
 
-func orgKey(name string, h *house, headers ...string) credential {
-	return credential{name: name, headers: headers, via: "org key", who: h.owner, house: h, role: domain.RoleAdmin}
+func orgKey(name string, h *testOrg, headers ...string) credential {
+	return credential{name: name, headers: headers, via: "org key", who: h.owner, testOrg: h, role: domain.RoleAdmin}
 }
 
-func userKey(name string, p person, h *house, role domain.Role, headers ...string) credential {
-	return credential{name: name, headers: headers, via: "user key", who: p, house: h, role: role}
+func userKey(name string, p person, h *testOrg, role domain.Role, headers ...string) credential {
+	return credential{name: name, headers: headers, via: "user key", who: p, testOrg: h, role: role}
 }
 
 func refused(name, problem string, headers ...string) credential {
@@ -95,7 +95,7 @@ func bearer(key string) string {
 	return strings.Replace(key, "X-Api-Key: ", "Authorization: Bearer ", 1)
 }
 
-func (s *stage) good() []credential {
+func (s *orgPair) good() []credential {
 	h, o := s.home, s.away
 	return []credential{
 		{name: "nothing", ambient: true},
@@ -120,7 +120,7 @@ func (s *stage) good() []credential {
 }
 
 // bad are credentials that are well-formed and good for nothing, or not here.
-func (s *stage) bad() []credential {
+func (s *orgPair) bad() []credential {
 	h := s.home
 	revoked, revokedID := s.newKey(h, h.owner, domain.KeyScopeOrganization)
 	s.ok("DELETE", "/api/keys?id="+revokedID, "", h.owner.auth)
@@ -176,7 +176,7 @@ func otherThan(c byte) string {
 }
 
 // malformed are headers that two readers may read in two ways.
-func (s *stage) malformed() []credential {
+func (s *orgPair) malformed() []credential {
 	h := s.home
 	key := h.key[len("X-Api-Key: "):]
 	var list []credential
@@ -229,7 +229,7 @@ func (s *stage) malformed() []credential {
 }
 
 // mixed are requests that show several things: which one counts.
-func (s *stage) mixed() []credential {
+func (s *orgPair) mixed() []credential {
 	h, o := s.home, s.away
 	owner := login("owner's cookie", h.owner, h, domain.RoleOwner, h.owner.cookie)
 	list := []credential{

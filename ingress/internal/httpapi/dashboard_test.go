@@ -19,7 +19,7 @@ import (
 
 func TestDashboardPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -77,7 +77,7 @@ func TestNextIsWithinTheDashboard(t *testing.T) {
 
 func TestSignupForm(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	send := func(form url.Values, headers ...string) answer {
 		return w.do("POST", "/signup", form.Encode(), append(headers, "Content-Type: application/x-www-form-urlencoded")...)
 	}
@@ -123,7 +123,7 @@ func TestSignupForm(t *testing.T) {
 
 func TestAssets(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	page := w.do("GET", "/login", "").body
 	name := string(regexp.MustCompile(`/assets/site-style-[A-Z0-9]+\.css`).Find(page))
 	if name == "" {
@@ -166,7 +166,7 @@ func TestAssets(t *testing.T) {
 
 func TestWidgetPreview(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agent := w.agent(ada, `{"name":"Ada","systemPrompt":"p"}`)
 	if a := w.do("GET", "/widget/preview?agent="+agent, ""); a.status != 200 || !strings.Contains(string(a.body), `src="/widget.js" data-agent="`+agent+`"`) {

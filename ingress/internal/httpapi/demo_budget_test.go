@@ -10,8 +10,8 @@ import (
 // All demo visitors share what they may spend; replays, and callers who log in, are not held up.
 func TestDemoBudget(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	now := time.Now()
 	a.api.Limiter.DemoTokens, a.api.Now = 100, func() time.Time { return now }
 	const target, body = "/api/agents?action=chat&template=tpl_support", `{"sessionId":"s","message":"m"}`

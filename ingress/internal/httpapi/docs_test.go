@@ -63,7 +63,7 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 // TestDocs reads what tells of the service, as a browser without scripts does.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	for path, want := range map[string]struct{ contentType, part string }{
 		"/openapi.json": {"application/json", `{"openapi":"3.1.0",`},
 		"/docs":         {"text/html; charset=utf-8", "http://parley.test/api/internal/run-automation"},
@@ -93,7 +93,7 @@ func TestDocs(t *testing.T) {
 // Load balancers add to the queries of probes, so that no cache answers them.
 func TestProbesIgnoreTheQuery(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		plain, busted := w.do("GET", path, ""), w.do("GET", path+"?t=1", "")
 		if busted.status != plain.status || plain.status == 400 {
@@ -105,7 +105,7 @@ func TestProbesIgnoreTheQuery(t *testing.T) {
 // TestProblemTypesLeadSomewhere follows the type of a problem.
 func TestProblemTypesLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	kind := w.do("GET", "/api/agents", "").want(t, "no credential", 401, "unauthenticated").text(t, "type")
 	path, code, _ := strings.Cut(kind, "#")
 	if page := w.do("GET", path, "").want(t, path, 200, ""); !bytes.Contains(page.body, []byte(` id="`+code+`"`)) {
@@ -116,7 +116,7 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 // TestDocumentsThatFail are those that cannot be made: the caller learns no more than that.
 func TestDocumentsThatFail(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	broken := httpx.Route{Method: "GET", Path: "/broken", Handle: document(contentText, func() ([]byte, error) { return nil, apierr.New(apierr.Internal, "x") })}
 	engine := w.api.engine(mustMetrics(t))
 	engine.Handle(broken.Method, broken.Path, broken.Handle)

@@ -28,7 +28,7 @@ type edgeRow struct {
 // edgeRows are the rows whose queries the service defines: not those of other protocols.
 func edgeRows(t *testing.T) []edgeRow {
 	t.Helper()
-	m := newMatrix(t, newArena(t))
+	m := newMatrix(t, newRunEnv(t))
 	routes := map[string]httpx.Route{}
 	for _, r := range tableFor(t).routes() {
 		routes[r.Method+" "+r.Path+" "+r.Action] = r
@@ -76,7 +76,7 @@ func (r *edgeRow) own() string {
 	if name == "" {
 		return ""
 	}
-	return idKinds[name].own(r.stage, &r.caller)
+	return idKinds[name].own(r.orgPair, &r.caller)
 }
 
 // byMember is the row sent by somebody whose role is member.
@@ -188,7 +188,7 @@ func TestOnlyAgentsHaveVersions(t *testing.T) {
 // An empty body of unknown length is no body.
 func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	endpointID := w.do("POST", "/api/notifications", newEndpoint, ada.auth).want(t, "endpoint", 201, "").text(t, "id")
 	for body, want := range map[string]int{"": 202, "{}": 202, `{"zz":1}`: 400} {
@@ -246,7 +246,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 // A permission that depends on what the id names is checked before parameters and body.
 func TestPermissionOfTheNamedThingComesBeforeTheRest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea, cyd := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cyd@example.com")
 	w.join(bea, ada.org, domain.RoleMember)
 	w.join(cyd, ada.org, domain.RoleAdmin)
@@ -268,7 +268,7 @@ func TestPermissionOfTheNamedThingComesBeforeTheRest(t *testing.T) {
 // A refusal for want of permission comes before the limit, and the limit before everything else.
 func TestLimitComesAfterPermission(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
+	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	w.join(bea, ada.org, domain.RoleMember)
 	in := "X-Organization-Id: " + ada.org

@@ -7,8 +7,8 @@ import (
 // An agent's version is its entity tag.
 func TestAgentsHaveVersions(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	target := "/api/agents?id=" + a.newAgent(h)
 	if tag := a.ok("GET", target, "", h.key).header.Get("ETag"); tag != `"1"` {
 		t.Errorf("ETag %s", tag)

@@ -20,7 +20,7 @@ import (
 )
 
 // make begins an accepted run, one of whose calls makes files.
-func (a *arena) make(runID string, made ...blobdb.NewFile) []domain.File {
+func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
 	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.hold(runID), "call_1", made, nil, 0)
 	must(a.t, err)
@@ -31,15 +31,15 @@ func (a *arena) make(runID string, made ...blobdb.NewFile) []domain.File {
 }
 
 // file is one that a run of its own has made; name and content hold word.
-func (a *arena) file(runID, word string) string {
+func (a *runEnv) file(runID, word string) string {
 	return a.make(runID, blobdb.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
 }
 
-// fileWorld is a house, and a run of its member's.
-func fileWorld(t *testing.T) (a *arena, h *house, runID string) {
+// fileEnv is a house, and a run of its member's.
+func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	t.Helper()
-	a = newArena(t)
-	h = a.newHouse("home")
+	a = newRunEnv(t)
+	h = a.newTestOrg("home")
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
@@ -54,7 +54,7 @@ func numbers(n int) []byte {
 
 func TestFilesAreSentAsTheyAre(t *testing.T) {
 	t.Parallel()
-	a, h, runID := fileWorld(t)
+	a, h, runID := fileEnv(t)
 	const octets = "application/octet-stream"
 	type sent struct{ contentType, disposition string }
 	made := []blobdb.NewFile{
@@ -112,7 +112,7 @@ func TestFilesAreSentAsTheyAre(t *testing.T) {
 
 func TestPartsOfFiles(t *testing.T) {
 	t.Parallel()
-	a, h, runID := fileWorld(t)
+	a, h, runID := fileEnv(t)
 	content := numbers(2<<20 + 100)
 	size := len(content)
 	files := a.make(runID, blobdb.NewFile{Name: "x.txt", MIMEType: "text/plain", Content: content}, blobdb.NewFile{Name: "empty", MIMEType: "text/plain"})
@@ -191,8 +191,8 @@ func saysNothingOfFiles(t *testing.T, what string, got answer) {
 
 func TestWhoMayReadFiles(t *testing.T) {
 	t.Parallel()
-	a, h, runID := fileWorld(t)
-	away, other := a.newHouse("away"), a.person("other")
+	a, h, runID := fileEnv(t)
+	away, other := a.newTestOrg("away"), a.person("other")
 	a.enter(other, h.org, domain.RoleMember)
 	word := a.fresh()
 	files := a.make(runID,
@@ -245,16 +245,16 @@ func TestWhoMayReadFiles(t *testing.T) {
 	a.logsClean(word)
 }
 
-func (a *arena) userKey(h *house, p person) string {
+func (a *runEnv) userKey(h *testOrg, p person) string {
 	key, _ := a.newKey(h, p, domain.KeyScopeUser)
 	return key
 }
 
 // The same bytes have the same tag wherever they are, and nobody learns by it that another has them.
-func TestSameFilesOfTwoHouses(t *testing.T) {
+func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
-	a, h, runID := fileWorld(t)
-	away := a.newHouse("away")
+	a, h, runID := fileEnv(t)
+	away := a.newTestOrg("away")
 	content := blobdb.NewFile{Name: "same.txt", MIMEType: "text/plain", Content: []byte("the same")}
 	one := a.make(runID, content)[0]
 	other := a.make(a.newChat(away, a.newAgent(away), "s", away.key), content)[0]
@@ -272,7 +272,7 @@ func TestSameFilesOfTwoHouses(t *testing.T) {
 // A file whose content goes while it is read is an error before its first byte, and behind it the connection's end.
 func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
-	a, h, runID := fileWorld(t)
+	a, h, runID := fileEnv(t)
 	f := a.make(runID, blobdb.NewFile{Name: "x.png", MIMEType: "image/png", Content: numbers(3 << 20)})[0]
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
@@ -320,7 +320,7 @@ func (n *nosy) Write(p []byte) (int, error) {
 // While a client takes its time, its download has no connection to the database.
 func TestDownloadsHoldNoConnection(t *testing.T) {
 	t.Parallel()
-	a, h, runID := fileWorld(t)
+	a, h, runID := fileEnv(t)
 	content := numbers(2<<20 + 1)
 	f := a.make(runID, blobdb.NewFile{Name: "x", MIMEType: "text/plain", Content: content})[0]
 	narrow, err := store.Open(a.dsn, 1)
@@ -360,7 +360,7 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 // What calls have given is shown as it was given, in the run and in its events.
 func TestWhatProgramsGaveIsShown(t *testing.T) {
 	t.Parallel()
-	a, h, runID := fileWorld(t)
+	a, h, runID := fileEnv(t)
 	claims, err := a.store.Executions.Claim(t.Context(), []string{runID})
 	must(t, err)
 	held := claims[0].Run.Held()
@@ -397,7 +397,7 @@ func TestWhatProgramsGaveIsShown(t *testing.T) {
 
 func TestKeepFiles(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for tools, problems := range map[string]string{
 		`{"codeExecution":{"enabled":true,"keepFiles":"yes"}}`: "tools.codeExecution.keepFiles:invalid_type",

@@ -26,8 +26,8 @@ import (
 // fuzzed is an arena for inputs that are tried one after the other. What a fuzz target calls must not be the
 // arena's own ways to send, which belong to the target's set-up.
 type fuzzed struct {
-	*arena
-	house   *house
+	*runEnv
+	testOrg *testOrg
 	agent   string
 	run     string
 	asked   string // a run that waits for leave to make a call
@@ -39,21 +39,21 @@ type fuzzed struct {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
-	a := newArena(f)
-	h := a.newHouse("home")
+	a := newRunEnv(f)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	runID := a.newChat(h, agentID, "s", h.key)
 	a.finish("answer", runID)
 	asked := a.newChat(h, agentID, "asked", h.key)
 	a.park(asked, "home", domain.ActionApproval)
 	source := a.keep(a.newChat(h, agentID, "read", h.key), "home", "a text")
-	return &fuzzed{arena: a, house: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
+	return &fuzzed{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
 }
 
 // filler puts what there is in the place of names.
 func (z *fuzzed) filler() *strings.Replacer {
 	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$bud", z.budget, "$tpl", "tpl_support",
-		"$org", z.house.org, "$usr", z.house.member.id, "$word", "w")
+		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
 // try sends a request and fails the test on whatever no input may bring about.
@@ -131,7 +131,7 @@ func FuzzBodies(f *testing.F) {
 		fill := z.filler()
 		req := request(r.method, r.path, fill.Replace(r.query), fill.Replace(body))
 		if r.who != forAnyone && r.who != forLink {
-			with(req, z.house.key)
+			with(req, z.testOrg.key)
 		}
 		z.try(t, req)
 	})
@@ -166,7 +166,7 @@ func FuzzQuery(f *testing.F) {
 		if r.who == forAnyone || r.who == forLink || r.who == forSession {
 			body = "{}"
 		}
-		z.try(t, with(request(r.method, r.path, fill.Replace(query), body), z.house.key))
+		z.try(t, with(request(r.method, r.path, fill.Replace(query), body), z.testOrg.key))
 	})
 }
 
@@ -238,7 +238,7 @@ func FuzzRunHeaders(f *testing.F) {
 					req.Header[name] = strings.Split(value, "\n")
 				}
 			}
-			return with(req, z.house.key)
+			return with(req, z.testOrg.key)
 		}
 		automated := z.try(t, set(request("POST", "/api/internal/run-automation", "", `{"target":"`+z.agent+`","input":{"message":"m"}}`)))
 		if automated.status == 202 && (!utf8.ValidString(key) || utf8.RuneCountInString(key) > 255) {
@@ -254,7 +254,7 @@ func FuzzRunHeaders(f *testing.F) {
 // Whatever headers of credentials hold, nobody gets in by them.
 func FuzzCredentialHeaders(f *testing.F) {
 	z := newFuzzed(f)
-	for _, text := range []string{"", "x", "ak_1", unknownKey()[11:], "Bearer ps_" + strings.Repeat("a", 32), "tenant_demo", "parley_session=x", z.house.org, "a,b", "\x00", "a\nb"} {
+	for _, text := range []string{"", "x", "ak_1", unknownKey()[11:], "Bearer ps_" + strings.Repeat("a", 32), "tenant_demo", "parley_session=x", z.testOrg.org, "a,b", "\x00", "a\nb"} {
 		f.Add(text, "-", "-", "-")
 		f.Add("-", text, "-", "-")
 		f.Add("-", "-", text, "-")
@@ -314,7 +314,7 @@ func FuzzRawRequest(f *testing.F) {
 	} {
 		f.Add([]byte(raw))
 	}
-	key := strings.TrimPrefix(z.house.key, "X-Api-Key: ")
+	key := strings.TrimPrefix(z.testOrg.key, "X-Api-Key: ")
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		text := strings.NewReplacer("$key", key, "$ag", z.agent, "$run", z.run, "$tpl", "tpl_support").Replace(string(raw))
 		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))

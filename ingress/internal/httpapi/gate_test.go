@@ -22,7 +22,7 @@ import (
 
 func TestStrayRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	for target, c := range map[string]struct {
 		method, problems, allow string
 		status                  int
@@ -46,7 +46,7 @@ func TestStrayRequests(t *testing.T) {
 
 func TestProblemShape(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	a := w.do("POST", "/api/agents", `{"name":"","systemPrompt":"p"}`, ada.auth, "X-Request-Id: my-id").want(t, "problem", 400, "invalid_request name:too_short")
 	want := `{"type":"/docs/errors#invalid_request","title":"Invalid request","status":400,"detail":"name: must not be empty","instance":"/api/agents",` +
@@ -101,7 +101,7 @@ func TestFailRendersEachCode(t *testing.T) {
 
 func TestDemoMode(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	const demo = "X-Tenant-Id: tenant_demo"
 	chat := `{"sessionId":"s","message":"m"}`
 	for name, c := range map[string]struct {
@@ -128,7 +128,7 @@ func TestDemoMode(t *testing.T) {
 
 func TestDemoLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, ratelimit.Settings{Demo: 3, User: 1000, System: 2000})
+	w := newTestEnv(t, ratelimit.Settings{Demo: 3, User: 1000, System: 2000})
 	ada := w.signUp("ada@example.com")
 	const demo = "X-Tenant-Id: tenant_demo"
 	get := func(from, target string, headers ...string) answer {
@@ -167,7 +167,7 @@ func TestDemoLimit(t *testing.T) {
 
 func TestUserLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, ratelimit.Settings{Demo: 1, User: 4, System: 9})
+	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 4, System: 9})
 	ada := w.signUp("ada@example.com")
 	for n := 3; n >= 0; n-- {
 		a := w.do("GET", "/api/agents", "", ada.auth).want(t, "within the limit", 200, "")
@@ -199,7 +199,7 @@ func untilNext(t *testing.T, a answer) int {
 // Nobody else is refused anything.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, victim := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	credentials := map[domain.KeyScope][]string{domain.KeyScopeUser: {ada.auth}}
 	for range 5 {
@@ -236,7 +236,7 @@ func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 
 func TestCrossOriginWrites(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
 	for name, c := range map[string]struct {
@@ -267,7 +267,7 @@ func TestCrossOriginWrites(t *testing.T) {
 
 func TestRunAutomationGate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
 	const body = `{"target":"ag_x","input":{"message":"m"}}`
@@ -291,7 +291,7 @@ func TestRunAutomationGate(t *testing.T) {
 
 func TestEveryRouteIsGated(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	for _, r := range w.api.routes() {
 		target := r.Path
 		if r.Action != "" && r.Action != "*" {
@@ -318,7 +318,7 @@ func TestEveryRouteIsGated(t *testing.T) {
 
 func TestGateWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	must(t, w.store.Close())
 	for name, headers := range map[string][]string{"session": {ada.auth}, "demo": {"X-Tenant-Id: tenant_demo"}} {
@@ -333,7 +333,7 @@ func TestGateWithoutDatabase(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	if a := w.do("GET", "/readyz", ""); a.status != 200 || string(a.body) != `{"status":"ready","checks":{"postgres":"ok"}}` {
 		t.Errorf("readyz %d %s", a.status, a.body)
 	}

@@ -20,8 +20,8 @@ import (
 // Every source's deliveries start a run, each once, and nothing that is not signed does.
 func TestDeliveriesOfEverySource(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	for _, source := range domain.HookSources {
 		t.Run(string(source), func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +30,7 @@ func TestDeliveriesOfEverySource(t *testing.T) {
 	}
 }
 
-func (a *arena) sourceDelivers(t *testing.T, h *house, source string) {
+func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 	t.Helper()
 	more := []string{}
 	if source == "hmac" || source == "token" {
@@ -83,10 +83,10 @@ func (a *arena) sourceDelivers(t *testing.T, h *house, source string) {
 // An address that sends a hook one wrong signature after the other is refused there for a while, whatever it sends; nobody else is.
 func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newRunEnv(t)
 	clock := time.Now()
 	a.api.hooks.Unsigned = ratelimit.NewFailures(3, time.Minute, func() time.Time { return clock })
-	h := a.newHouse("home")
+	h := a.newTestOrg("home")
 	hookID, other, shared := a.newHook(h, "hmac"), a.newHook(h, "hmac"), a.newHook(h, "github")
 	send := func(what, hookID, address, secret string, status int, code string) answer {
 		t.Helper()
@@ -148,8 +148,8 @@ func double(r *http.Request) {
 
 func TestPingsAndChallenges(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	github, slack := a.newHook(h, "github"), a.newHook(h, "slack")
 	for range 2 {
 		got := a.deliver(github, "github", "p1", "ping", `{"zen":"Keep it logically awesome.","a":1}`).want(t, "ping", 200, "")
@@ -172,8 +172,8 @@ func TestPingsAndChallenges(t *testing.T) {
 // A delivery that nothing is to be run for, or can be, is taken and logged all the same.
 func TestDeliveriesWithoutRuns(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	of := func(hookID, body string) answer {
 		t.Helper()
 		return a.deliver(hookID, "github", a.fresh(), "issues", body).want(t, body, 202, "")
@@ -208,8 +208,8 @@ func TestDeliveriesWithoutRuns(t *testing.T) {
 // A form, a text and nothing at all are payloads, too.
 func TestDeliveriesThatAreNoJSON(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", `"messageTemplate":"{{a}} {{@payload}}"`)
 	send := func(contentType, body, want string) {
 		t.Helper()
@@ -235,8 +235,8 @@ func TestDeliveriesThatAreNoJSON(t *testing.T) {
 
 func TestDeliveryLog(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "stripe", `"filter":[{"path":"a","op":"eq","value":1}]`)
 	for _, body := range []string{`{"id":"evt_1","type":"x","a":1}`, `{"id":"evt_2","type":"y","a":2}`, `{"id":"evt_3","type":"z","a":1}`} {
 		a.deliver(hookID, "stripe", "", "", body).want(t, body, 202, "")
@@ -290,8 +290,8 @@ func TestDeliveryLog(t *testing.T) {
 // Deliveries with one key are one run.
 func TestDeliveriesAreGathered(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", `"coalesce":{"key":"{{pull_request.id}}","windowSeconds":3600,"maxWaitSeconds":3600}`)
 	runs := map[string]string{}
 	for _, n := range []string{"1", "1", "2", "1"} {
@@ -312,8 +312,8 @@ func TestDeliveriesAreGathered(t *testing.T) {
 // Over the limit deliveries are put off, and none is refused.
 func TestDeliveriesOverTheLimit(t *testing.T) {
 	t.Parallel()
-	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
-	h := a.newHouse("home")
+	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github")
 	first := a.deliver(hookID, "github", "seen-before", "push", `{"a":1}`).want(t, "within the limit", 202, "")
 	for range 69 {
@@ -344,8 +344,8 @@ var pathShown = regexp.MustCompile(`"instance":"[^"]*"|Content-Length: \d+`)
 // A hook that takes nothing is answered like one that never existed, whatever the reason.
 func TestHooksThatTakeNothing(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	shown := func(what, hookID string) string {
 		t.Helper()
 		a.api.hooks.Hooks.Forget(hookID)
@@ -386,8 +386,8 @@ func TestHooksThatTakeNothing(t *testing.T) {
 // A delivery is read by its id alone where one hook has it. A hook that is named must have it.
 func TestDeliveriesAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("red"), a.newHouse("blue")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
 	first, second := a.hooked(h), a.hooked(h)
 	a.deliver(second, "hmac", "d2", "", `{"a":"red"}`).want(t, "delivering", 202, "")
 	a.deliver(a.hooked(other), "hmac", "d3", "", `{"a":"blue"}`).want(t, "delivering", 202, "")

@@ -11,7 +11,7 @@ import (
 const gathers = `"coalesce":{"key":"{{k}}","windowSeconds":3600,"maxWaitSeconds":3600}`
 
 // gathered sends a new delivery of a key.
-func (a *arena) gathered(hookID, key string) answer {
+func (a *runEnv) gathered(hookID, key string) answer {
 	a.t.Helper()
 	return a.deliver(hookID, "github", a.fresh(), "push", `{"a":1,"k":"`+key+`"}`).want(a.t, key, 202, "")
 }
@@ -19,8 +19,8 @@ func (a *arena) gathered(hookID, key string) answer {
 // Whoever joins a run costs no other: a budget of runs that is used up refuses those alone that would begin one.
 func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", gathers)
 	budget := `{"scope":"automation","subjectId":"github hook","metric":"`
 	a.ok("POST", "/api/budgets", budget+`runs","period":"month","limit":1}`, h.key)
@@ -43,8 +43,8 @@ func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 // Deliveries that begin no run leave the limit to others.
 func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 	t.Parallel()
-	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
-	h := a.newHouse("home")
+	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", gathers)
 	for range 90 {
 		a.gathered(hookID, "one")
@@ -60,8 +60,8 @@ func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 // What was collected for an agent, or by a key, stays with them.
 func TestAChangedHookBeginsAnotherRun(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", gathers)
 	_, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	seen := map[string]bool{}

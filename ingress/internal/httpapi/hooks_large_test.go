@@ -19,8 +19,8 @@ import (
 // A delivery of the largest size is taken, without its payload; one byte more is not.
 func TestLargeDeliveries(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "token", `"deliveryIdHeader":"X-Id"`)
 	body := `{"a":1,"b":"` + strings.Repeat("x", hook.MaxDelivery-14) + `"}`
 	got := a.deliver(hookID, "token", "d1", "", body).want(t, "25 MiB", 202, "")
@@ -67,8 +67,8 @@ func (j *junk) Read(p []byte) (int, error) {
 // Large bodies that nobody has signed are few in memory at a time, however many come at once.
 func TestJunkIsBounded(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github"), a.newHook(h, "github")}
 	var held, maximum, busy atomic.Int64
 	var wg sync.WaitGroup
@@ -103,15 +103,15 @@ func TestJunkIsBounded(t *testing.T) {
 // unverified sender: medium ones at once, and large ones once the strangers' bodies have proved slow. It cuts those bodies and counts them.
 func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newRunEnv(t)
 	quick := *hook.LargeDeliveries
 	quick.Patience = 200 * time.Millisecond
 	a.api.hooks.Large.Policy = &quick
-	home := a.newHouse("home")
+	home := a.newTestOrg("home")
 	stop := make(chan struct{})
 	var strangers sync.WaitGroup
 	for n := range 4 {
-		hookID := a.newHook(a.newHouse("stranger"+strconv.Itoa(n)), "github")
+		hookID := a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 		strangers.Go(func() {
 			for again := true; again; {
 				body := &trickle{pace: 320 << 10, left: hook.MaxDelivery, stop: stop}
@@ -148,8 +148,8 @@ func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 // A sender stays verified when the ingress restarts, and on other ingresses, until the hook is deleted.
 func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	home := a.newHouse("home")
+	a := newRunEnv(t)
+	home := a.newTestOrg("home")
 	hookID := a.newHook(home, "github")
 	large := `{"a":1,"b":"` + strings.Repeat("x", 2<<20) + `"}`
 	send := func(client, body string) answer {
@@ -175,9 +175,9 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 
 // The body of a delivery enters the ingress once there is room for it.
 func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
-	a := newWaitingArena(t, unlimited)
+	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 900 << 10, 3
-	h := a.newHouse("home")
+	h := a.newTestOrg("home")
 	a.newAgent(h)
 	hookID, large := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`), strings.Repeat("x", size)
 	if got := a.deliver(hookID, "hmac", "d1", "", `{"a":"`+large+`"}`); got.status/100 != 2 {

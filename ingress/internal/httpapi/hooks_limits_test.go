@@ -15,8 +15,8 @@ import (
 // Deliveries that nothing is run for count, too, and over the limit they leave nothing behind.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
-	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
-	h := a.newHouse("home")
+	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", `"filter":[{"path":"a","op":"eq","value":1}]`)
 	for range 120 {
 		got := a.deliver(hookID, "github", a.fresh(), "push", `{"a":2}`).want(t, "filtered", 202, "")
@@ -38,16 +38,16 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 // So do those that are refused when their runs are to begin, whose lines would be all that they leave.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
-	a := arenaOf(t, newWorld(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
-	for code, change := range map[string]func(h *house, agentID string){
-		"not_found": func(h *house, agentID string) { a.ok("DELETE", "/api/agents?id="+agentID, "", h.key) },
-		"caller_not_allowed": func(h *house, agentID string) {
+	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
+	for code, change := range map[string]func(h *testOrg, agentID string){
+		"not_found": func(h *testOrg, agentID string) { a.ok("DELETE", "/api/agents?id="+agentID, "", h.key) },
+		"caller_not_allowed": func(h *testOrg, agentID string) {
 			a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user"]}`, h.key)
 		},
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			h := a.newHouse(code)
+			h := a.newTestOrg(code)
 			agentID := a.newAgent(h)
 			hookID := a.ok("POST", "/api/hooks", hookBody(agentID, "github"), h.key).text(t, "id")
 			change(h, agentID)
@@ -73,8 +73,8 @@ func TestRefusedDeliveriesCount(t *testing.T) {
 // A budget that has room when it is asked and none when the run is accepted refuses the delivery, and the source is not told to stop.
 func TestABudgetIsUsedUpMeanwhile(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github", `"coalesce":{"key":"{{a}}","windowSeconds":60,"maxWaitSeconds":60}`)}
 	for _, hookID := range hookIDs { // now this ingress knows for a while that there are no budgets
 		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "before", 202, "")
@@ -107,7 +107,7 @@ func (m *meanwhile) Read(p []byte) (int, error) {
 }
 
 // arrives sends a delivery of GitHub's while whose body comes something is done, and gives the status of the answer.
-func (a *arena) arrives(hookID, body string, do func(room int)) int {
+func (a *runEnv) arrives(hookID, body string, do func(room int)) int {
 	req := a.delivery(hookID, "github", a.fresh(), "push", body)
 	req.Body, req.ContentLength = io.NopCloser(&meanwhile{strings.NewReader(body), do}), int64(len(body))
 	rec := httptest.NewRecorder()
@@ -118,8 +118,8 @@ func (a *arena) arrives(hookID, body string, do func(room int)) int {
 // What ends while a body comes takes it no more.
 func TestAHookEndsWhileADeliveryComes(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	for what, change := range map[string]func(hookID string){
 		"disabled": func(hookID string) { a.ok("PUT", "/api/hooks?id="+hookID, `{"enabled":false}`, h.key) },
 		"deleted":  func(hookID string) { a.ok("DELETE", "/api/hooks?id="+hookID, "", h.key) },
@@ -144,8 +144,8 @@ func TestAHookEndsWhileADeliveryComes(t *testing.T) {
 // A body takes memory as it comes, and a place when it is large, whatever it says of its length.
 func TestMemoryComesWithTheBody(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github")
 	for _, size := range []int{transfer.SmallBody - 20, transfer.SmallBody + 1} {
 		room, places := 0, 0
@@ -162,8 +162,8 @@ func TestMemoryComesWithTheBody(t *testing.T) {
 
 func TestHooksGoOnWithTheirKeysFollower(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	_, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	hookID := a.newHook(h, "github", `"keyId":"`+keyID+`"`)
 	rotated := a.ok("POST", "/api/keys?action=rotate&id="+keyID, `{"overlapSeconds":0}`, h.owner.auth, h.header)

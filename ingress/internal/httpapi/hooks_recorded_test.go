@@ -45,8 +45,8 @@ var recordings = []recorded{
 // What sources publish goes the whole way: one run, of what the template says, by the filter; a changed byte, an old time, a replay run nothing.
 func TestRecordedDeliveries(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	for _, r := range recordings {
 		t.Run(r.source, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestRecordedDeliveries(t *testing.T) {
 	}
 }
 
-func (a *arena) recordedRuns(t *testing.T, h *house, r *recorded, body string) {
+func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recorded, body string) {
 	t.Helper()
 	template := `"messageTemplate":"` + r.template + `"`
 	hookID := a.newHook(h, r.source, template, `"filter":`+r.passes)

@@ -15,8 +15,8 @@ var whenUpdated = regexp.MustCompile(`"updatedAt":"[^"]*"`)
 
 func TestHooks(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	made := a.ok("POST", "/api/hooks", `{"name":"issues","agentId":"`+agentID+`","source":"github","messageTemplate":"{{action}}"}`, h.key)
 	hookID, secret := made.text(t, "id"), made.text(t, "secret")
@@ -64,8 +64,8 @@ func TestHooks(t *testing.T) {
 
 func TestHooksThatAreWrong(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	agentID := a.newAgent(h)
 	key := `"keyId":"` + h.keyID + `"`
 	_, users := a.newKey(h, h.owner, domain.KeyScopeUser)
@@ -144,11 +144,11 @@ func TestHooksThatAreWrong(t *testing.T) {
 // An operation that takes no body refuses one that is no JSON.
 func TestBodiesThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	runID, hookID := a.newChat(h, a.newAgent(h), "s", h.key), a.newHook(h, "github")
 	a.deliver(hookID, "github", "one", "push", `{}`).want(t, "a delivery", 202, "")
-	away := a.newHouse("away")
+	away := a.newTestOrg("away")
 	invited := a.ok("POST", "/api/organizations/members", `{"email":"`+h.owner.email+`","role":"member"}`, away.owner.auth, away.header).text(t, "id")
 	for target, credential := range map[string]string{
 		"/api/runs?action=cancel&id=" + runID:                            h.key,
@@ -162,8 +162,8 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 // An organization has so many hooks.
 func TestHooksAreLimited(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	a.api.hooks.MaxHooks = 1
 	a.newHook(h, "github")
 	a.from("POST", "/api/hooks", hookBody(a.newAgent(h), "github"), h.key).want(t, "one more", 409, "conflict")
@@ -172,8 +172,8 @@ func TestHooksAreLimited(t *testing.T) {
 // While two secrets hold, deliveries signed with either are taken.
 func TestHookSecretsRotate(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github")
 	send := func(what string, status int) {
 		t.Helper()

@@ -7,7 +7,7 @@ import (
 )
 
 // triggered is run-automation under an idempotency key; the message tells requests apart. It gives the run's id.
-func (a *arena) triggered(agentID, key, message string, headers ...string) string {
+func (a *runEnv) triggered(agentID, key, message string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/internal/run-automation",
 		`{"target":"`+agentID+`","input":{"message":"`+message+`"},"idempotencyKey":"`+key+`"}`, append(headers, "Prefer: respond-async")...).text(a.t, "id")
@@ -16,8 +16,8 @@ func (a *arena) triggered(agentID, key, message string, headers ...string) strin
 // An automation's idempotency key belongs to all keys of the organization together, or to one user.
 func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	second, _ := a.newKey(h, h.admin, domain.KeyScopeOrganization)
 	memberSecond, _ := a.newKey(h, h.member, domain.KeyScopeUser)
@@ -62,8 +62,8 @@ func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
 // Whatever a member's key triggers, the member reads, lists and cancels with each of their credentials. Nobody else's key does.
 func TestMembersShareTheirAutomations(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	second, _ := a.newKey(h, h.member, domain.KeyScopeUser)
 	another := a.person("another")
@@ -102,8 +102,8 @@ func TestMembersShareTheirAutomations(t *testing.T) {
 // Who may not read a run any more is not given it by its key, either.
 func TestReplaysGoToThoseWhoMayRead(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	promoted := a.person("promoted")
 	a.enter(promoted, h.org, domain.RoleAdmin)
@@ -120,8 +120,8 @@ func TestReplaysGoToThoseWhoMayRead(t *testing.T) {
 // A rotated key's sessions and idempotency keys go on with its successors.
 func TestRotatedKeysStayOnePrincipal(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	for scope, owner := range map[domain.KeyScope]person{domain.KeyScopeOrganization: h.owner, domain.KeyScopeUser: h.member} {
 		first, keyID := a.newKey(h, owner, scope)

@@ -39,7 +39,7 @@ paths:
 `
 
 // importInto sends an import's body.
-func (w *world) importInto(agentID, body string, headers ...string) answer {
+func (w *testEnv) importInto(agentID, body string, headers ...string) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
 }
@@ -47,7 +47,7 @@ func (w *world) importInto(agentID, body string, headers ...string) answer {
 // An import checks the shape of its body, then the version, then what the body means: as a PUT does.
 func TestImportChecksInTheOrderOfPut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, smallAgent)
 	const (
@@ -106,7 +106,7 @@ func (a answer) names(tb testing.TB, path string) string {
 
 func TestImportOpenAPI(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	w.importInto(w.agent(ada, smallAgent), `{"document":`+petsJSON+`}`, ada.auth, `If-Match: "9"`).want(t, "another version", 412, "precondition_failed")
 	agentID := w.agent(ada, smallAgent)
@@ -149,7 +149,7 @@ func TestImportOpenAPI(t *testing.T) {
 
 func TestImportingAgainReplacesByName(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, `{"name":"x","systemPrompt":"p","tools":{"httpRequest":{"enabled":false,"approval":"always","endpoints":[
 		{"name":"getPet","method":"POST","url":"https://pets.example.com/old","headers":{"X-Old":"one"},"signingSecret":"`+signingSecret+`"},
@@ -193,7 +193,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 // Headers are secrets for one server: a document must not send them to others that it names.
 func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, smallAgent)
 	operation := func(name, server string) string {
@@ -247,7 +247,7 @@ func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 
 func TestImportsAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	w.join(bea, ada.org, domain.RoleMember)
 	agentID := w.agent(ada, smallAgent)
@@ -303,7 +303,7 @@ func TestImportsAreRefused(t *testing.T) {
 // A document may be large, other bodies may not; and an agent that can be read can be sent back.
 func TestLargeImports(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, smallAgent)
 	sized := func(n int) string {

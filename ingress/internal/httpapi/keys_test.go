@@ -11,7 +11,7 @@ import (
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea, cleo := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com")
 	w.join(bea, ada.org, domain.RoleMember)
 	at := "X-Organization-Id: " + ada.org
@@ -89,7 +89,7 @@ func TestKeys(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for range 5 {
 		w.key(ada, domain.KeyScopeUser)

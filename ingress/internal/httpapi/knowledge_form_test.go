@@ -14,15 +14,15 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-func knowledgeWorld(t *testing.T) (*arena, *house) {
+func knowledgeEnv(t *testing.T) (*runEnv, *testOrg) {
 	t.Helper()
-	a := newArena(t)
-	return a, a.newHouse("home")
+	a := newRunEnv(t)
+	return a, a.newTestOrg("home")
 }
 
 func TestAFileBecomesADocument(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	content := string(numbers(3<<20 + 7))
 	sum := sha256.Sum256([]byte(content))
 	got := a.form("POST", "/api/knowledge", []filePart{
@@ -61,7 +61,7 @@ func TestAFileBecomesADocument(t *testing.T) {
 
 func TestAFormHoldsSeveralFiles(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	parts := []filePart{{name: "metadata", content: `{"a":"b"}`}}
 	for n := range 20 {
 		parts = append(parts, filePart{name: "file", file: fmt.Sprint(n, ".txt"), content: fmt.Sprint("content ", n%19)})
@@ -86,7 +86,7 @@ func TestAFormHoldsSeveralFiles(t *testing.T) {
 
 func TestBoundaries(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	for contentType, want := range map[string]int{
 		`multipart/form-data; boundary=b`:                            202,
 		`Multipart/Form-Data; boundary="b"; charset=utf-8`:           202,
@@ -136,7 +136,7 @@ func (e *endless) Read(p []byte) (int, error) {
 // A form that is refused is not read to its end.
 func TestFormsEndEarly(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	small := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n"
 	for name, tc := range map[string]struct {
 		body           endless
@@ -170,7 +170,7 @@ func TestFormsEndEarly(t *testing.T) {
 
 func TestDocumentsHaveAMostSize(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	content := string(numbers(knowledge.MaxDocument + 1))
 	a.form("POST", "/api/knowledge", []filePart{{name: "file", content: "small"}, {name: "file", content: content}}, h.key).
 		want(t, "one byte more", 413, "payload_too_large file[1]:too_long")
@@ -189,7 +189,7 @@ func TestDocumentsHaveAMostSize(t *testing.T) {
 
 func TestQuotasOfDocuments(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	full := func(what string, got answer) {
 		t.Helper()
 		got.want(t, what, 429, "budget_exceeded")
@@ -216,7 +216,7 @@ func TestQuotasOfDocuments(t *testing.T) {
 // A page of another origin cannot send files with somebody's cookie: browsers ask nobody before they send a form.
 func TestFormsOfOtherPages(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	for _, target := range []string{"/api/knowledge", "/api/knowledge?id=" + a.document(h)} {
 		file := []filePart{{name: "file", content: target}}
 		method := map[bool]string{true: "PUT", false: "POST"}[strings.Contains(target, "id=")]

@@ -40,8 +40,8 @@ func (s *searched) Call(_ context.Context, kind, capability string, body []byte,
 
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
-	away := a.newHouse("away")
+	a, h := knowledgeEnv(t)
+	away := a.newTestOrg("away")
 	mine, theirs := a.document(h), a.document(away)
 	for _, caller := range [][]string{{h.key}, {h.member.cookie, h.header}} {
 		got := a.ok("GET", "/api/knowledge?query=first", "", caller...)
@@ -59,7 +59,7 @@ func TestSearch(t *testing.T) {
 
 func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	s := &searched{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
 	a.rebuild(func(d *Deps) { d.Searches = s })
 	one, two := a.document(h), a.ok("POST", "/api/knowledge", `{"name":"o","content":"another"}`, h.key).text(t, "id")
@@ -82,7 +82,7 @@ func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 
 func TestSearchThatCannotBe(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	for name, s := range map[string]*searched{
 		"no worker":     {err: bus.ErrNoToolWorker},
 		"lost":          {err: bus.ErrToolLost},
@@ -105,9 +105,9 @@ func TestSearchThatCannotBe(t *testing.T) {
 // Without a worker the bus itself says so, at once.
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
-	a := arenaOf(t, w)
-	h := a.newHouse("home")
+	w := newTestEnv(t, manyRequests)
+	a := runEnvOf(t, w)
+	h := a.newTestOrg("home")
 	a.stopSearches()
 	began := time.Now()
 	a.from("GET", "/api/knowledge?query=a", "", h.key).want(t, "no worker", 503, "unavailable")
@@ -119,7 +119,7 @@ func TestSearchWithoutWorkers(t *testing.T) {
 // What a document had said to runs goes with it.
 func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	documentID, agentID := a.document(h), a.newAgent(h)
 	before := a.newChat(h, agentID, "s", h.member.auth, h.header)
 	a.finish("before", before)

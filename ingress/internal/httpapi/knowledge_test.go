@@ -20,7 +20,7 @@ import (
 
 func TestDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	for body, want := range map[string][2]string{ // name and type, or what is wrong
 		`{"name":"a.md","content":"# ä\u2028\n\ttext"}`:                             {"a.md", "text/markdown"},
 		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=UTF-8; x=y"}`: {"b", "text/html"},
@@ -74,7 +74,7 @@ func TestDocumentsAsJSON(t *testing.T) {
 
 func TestLargeDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	content := numbers(knowledge.MaxDocument + 1)
 	body := func(n int) string {
 		return `{"name":"a.bin","contentBase64":"` + base64.StdEncoding.EncodeToString(content[:n]) + `"}`
@@ -104,7 +104,7 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 }
 
 // callerFor is who acts with the house's key.
-func callerFor(t *testing.T, a *arena, h *house) domain.Caller {
+func callerFor(t *testing.T, a *runEnv, h *testOrg) domain.Caller {
 	t.Helper()
 	name, value, _ := strings.Cut(h.key, ": ")
 	req := request("GET", "/api/knowledge", "", "").WithContext(t.Context())
@@ -116,7 +116,7 @@ func callerFor(t *testing.T, a *arena, h *house) domain.Caller {
 
 func TestDocumentsChange(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	documentID := a.document(h)
 	target := "/api/knowledge?id=" + documentID
 	put := func(body string) answer { t.Helper(); return a.from("PUT", target, body, h.key) }
@@ -180,7 +180,7 @@ func TestDocumentsChange(t *testing.T) {
 
 func TestDocumentsAreReadAgain(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	documentID := a.document(h)
 	again := func(rung int) answer {
 		t.Helper()
@@ -205,7 +205,7 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 
 func TestListOfDocuments(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	if got := a.ok("GET", "/api/knowledge", "", h.key); string(got.body) != `{"data":[],"hasMore":false,"nextCursor":null}` {
 		t.Errorf("none: %s", got.body)
 	}
@@ -244,7 +244,7 @@ func TestListOfDocuments(t *testing.T) {
 // Each question has its own parameters; another's beside it are refused.
 func TestQuestionsAboutDocuments(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	at := "id=" + a.document(h)
 	for query, problems := range map[string]string{
 		"limit=0": "limit:invalid_value", "limit=101&cursor=x&status=open&q=" + strings.Repeat("a", 121): "limit:invalid_value cursor:invalid_value q:too_long status:invalid_value",
@@ -285,7 +285,7 @@ func TestQuestionsAboutDocuments(t *testing.T) {
 
 func TestPlacesInDocuments(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.pdf","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID
 	for _, query := range []string{"&page=1", "&chunk=0"} {
@@ -333,7 +333,7 @@ func TestPlacesInDocuments(t *testing.T) {
 	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
 	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages: ask for one of its 4 passages by chunk")
 	// Of another organization's document nobody learns how far it goes.
-	other := a.newHouse("other")
+	other := a.newTestOrg("other")
 	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document)+"&page=1", "", other.key).shown()
 	for _, query := range []string{"&page=1", "&page=4", "&chunk=4"} {
 		if got := a.from("GET", target+query, "", other.key); got.shown() != missing {
@@ -345,7 +345,7 @@ func TestPlacesInDocuments(t *testing.T) {
 // A sheet may have all of a document's text on one page: of a long one the beginning is shown, to few at once.
 func TestLongPages(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.xlsx","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID + "&page=1"
 	for _, passages := range []int{knowledge.MaxPagePassages, knowledge.MaxPagePassages + 1} {
@@ -380,7 +380,7 @@ func TestLongPages(t *testing.T) {
 
 func TestOriginalsOfDocuments(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	content := string(numbers(2<<20 + 100))
 	sent := a.form("POST", "/api/knowledge", []filePart{{name: "file", file: "größe.pdf", content: content}}, h.key)
 	target, etag := "/api/knowledge?content=1&id="+sent.text(t, "id"), `"`+sent.text(t, "sha256")+`"`
@@ -427,7 +427,7 @@ func TestOriginalsOfDocuments(t *testing.T) {
 
 func TestMetadataOfKnowledge(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for tool, problems := range map[string]string{
 		`{"enabled":true,"metadata":[]}`:                                       "tools.knowledge.metadata:invalid_type",

@@ -37,8 +37,8 @@ type unknownLength struct{ io.Reader }
 // A message may be as long as its body, which may have 2 MiB wherever a message is sent. It arrives whole, and leaves no slot taken.
 func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	stored := func(runID string) (message string) {
 		must(t, a.sql.QueryRowContext(t.Context(), `SELECT input->>'message' FROM runs WHERE id = $1`, runID).Scan(&message))
@@ -89,8 +89,8 @@ func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 // Visitors of widgets and of the demo need no account, and others pay for their runs: their messages are bounded by a body of 256 KiB.
 func TestVisitorsSendShortMessages(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	agentID := a.embedded(a.newHouse("home"), widgetPage)
+	a := newRunEnv(t)
+	agentID := a.embedded(a.newTestOrg("home"), widgetPage)
 	for target, headers := range map[string][]string{
 		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
 	} {
@@ -107,8 +107,8 @@ func TestVisitorsSendShortMessages(t *testing.T) {
 // its request still waits.
 func TestLargeBodiesTakeSlots(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	h, other := a.newHouse("home"), a.newHouse("other")
+	a := newWaitingRunEnv(t, unlimited)
+	h, other := a.newTestOrg("home"), a.newTestOrg("other")
 	agentID, otherAgent := a.newAgent(h), a.newAgent(other)
 	const small = `{"sessionId":"s","message":"m"}`
 	large, _ := lengthened(`{"sessionId":"s","message":"$message"}`, httpx.MaxBody+1)
@@ -136,7 +136,7 @@ func TestLargeBodiesTakeSlots(t *testing.T) {
 	a.from("POST", chat+otherAgent, large, other.key, "Prefer: respond-async").want(t, "another organization", 202, "")
 }
 
-func (a *arena) openBodies() int {
+func (a *runEnv) openBodies() int {
 	a.api.bodies.Mu.Lock()
 	defer a.api.bodies.Mu.Unlock()
 	return len(a.api.bodies.Open)

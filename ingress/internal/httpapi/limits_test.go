@@ -77,8 +77,8 @@ func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaini
 // TestLimitsShowOnEveryAnswer sends requests in order, and looks at what each cost.
 func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 8, User: 500, System: 1000}
 	counts := &tally{used: map[string]int{}}
@@ -156,7 +156,7 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 }
 
 // wantMember: what a role forbids counts all the same.
-func (a *arena) wantMember(t *testing.T, h *house, settings ratelimit.Settings) {
+func (a *runEnv) wantMember(t *testing.T, h *testOrg, settings ratelimit.Settings) {
 	t.Helper()
 	for n := range 2 {
 		got := a.do("POST", "/api/agents", smallAgent, h.member.auth, h.header).want(t, "what a role forbids", 403, "permission_denied")
@@ -168,8 +168,8 @@ func (a *arena) wantMember(t *testing.T, h *house, settings ratelimit.Settings) 
 
 func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 1, User: 2, System: 3}
 	limits, err := ratelimit.New(&tally{used: map[string]int{}}, settings)
@@ -199,8 +199,8 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 // TestReplaysAtAnotherIngress asks one that has seen none of the keys, so that it takes them for new.
 func TestReplaysAtAnotherIngress(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID, gone := a.newAgent(h), a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // enough that tokens are at hand for keys to be taken for new
 	body := func(agent, key, message string) string {
@@ -248,7 +248,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 }
 
 // running is a dispatcher that has seen no key.
-func running(t *testing.T, a *arena) *dispatch.Dispatcher {
+func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	t.Helper()
 	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	done := make(chan error, 1)

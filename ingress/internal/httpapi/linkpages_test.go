@@ -12,7 +12,7 @@ import (
 )
 
 // form sends a form as a browser does from a page of the service's own; headers may say otherwise.
-func (w *world) form(path string, fields url.Values, headers ...string) answer {
+func (w *testEnv) form(path string, fields url.Values, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", path, strings.NewReader(fields.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -49,7 +49,7 @@ func (a answer) entered(t *testing.T, what string) string {
 
 func TestLoginForm(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	right := url.Values{"email": {ada.email}, "password": {password}}
 	w.do("GET", "/login", "").shows(t, "page", 200, `action="/login"`, `method="post"`)
@@ -81,7 +81,7 @@ func TestLoginForm(t *testing.T) {
 
 func TestAcceptPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	invite := func(email string, role domain.Role) string {
 		return w.add(ada, ada.org, email, role).want(t, "inviting", 201, "").token(t)
@@ -130,7 +130,7 @@ func TestAcceptPage(t *testing.T) {
 
 func TestResetPage(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	bea := w.invited(ada, ada.org, "bea@example.com", domain.RoleMember)
 	token := w.do("POST", "/api/organizations/members?action=reset&id="+bea.id, "", ada.auth).want(t, "a link", 201, "").token(t)

@@ -22,7 +22,7 @@ const (
 
 func TestInvitationsOfNewPeople(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	stale := w.add(ada, ada.org, "new@example.com", domain.RoleMember).token(t)
 	token := w.add(ada, ada.org, "New@example.com", domain.RoleAdmin).want(t, "inviting again", 201, "").token(t)
@@ -69,7 +69,7 @@ func TestInvitationsOfNewPeople(t *testing.T) {
 
 func TestInvitationsOfKnownPeople(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	invite := func(email string) string {
 		return w.add(ada, ada.org, email, domain.RoleMember).want(t, "inviting", 201, "").token(t)
@@ -120,7 +120,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 }
 
 // only puts a person into one organization alone, as its history would.
-func (w *world) only(p person, org string) {
+func (w *testEnv) only(p person, org string) {
 	w.t.Helper()
 	w.exec(`DELETE FROM memberships WHERE user_id = $1 AND org_id <> $2`, p.id, org)
 	w.api.Auth.ForgetUser(p.id)
@@ -129,7 +129,7 @@ func (w *world) only(p person, org string) {
 const agentBody = `{"name":"a","systemPrompt":"p"}`
 
 // invited gives somebody whose account an invitation made; their org is their own one.
-func (w *world) invited(by person, org, email string, role domain.Role) person {
+func (w *testEnv) invited(by person, org, email string, role domain.Role) person {
 	w.t.Helper()
 	token := w.add(by, org, email, role).want(w.t, "inviting", 201, "").token(w.t)
 	a := w.do("POST", "/api/auth/accept", accepting(token, withPassword)).want(w.t, "accepting", 201, "")
@@ -141,7 +141,7 @@ func (w *world) invited(by person, org, email string, role domain.Role) person {
 
 func TestWhoMayReset(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, eve, gus := w.signUp("ada@example.com"), w.signUp("eve@example.com"), w.signUp("gus@example.com")
 	invited := func(name string, role domain.Role) person { return w.invited(ada, ada.org, name+"@example.com", role) }
 	bea, cleo, dan, fay := invited("bea", domain.RoleAdmin), invited("cleo", domain.RoleMember), invited("dan", domain.RoleMember),
@@ -185,7 +185,7 @@ func TestWhoMayReset(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	bea := w.invited(ada, ada.org, "bea@example.com", domain.RoleAdmin)
 	reset := func() string {
@@ -229,28 +229,28 @@ func TestReset(t *testing.T) {
 // TestResetLinksOutliveNoRight: what an admin's link may do is judged when it is used.
 func TestResetLinksOutliveNoRight(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(w *world, ada, bea, cleo person){
-		"the person became an owner": func(w *world, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },
-		"the person uses what is their own": func(w *world, _, _, cleo person) {
+	for name, change := range map[string]func(w *testEnv, ada, bea, cleo person){
+		"the person became an owner": func(w *testEnv, ada, _, cleo person) { w.add(ada, ada.org, cleo.email, domain.RoleOwner) },
+		"the person uses what is their own": func(w *testEnv, _, _, cleo person) {
 			w.do("POST", "/api/agents", agentBody, cleo.auth, "X-Organization-Id: "+cleo.org).want(w.t, "an agent", 201, "")
 		},
-		"the person belongs elsewhere, too": func(w *world, _, bea, cleo person) { w.admit(bea, bea.org, cleo, domain.RoleMember) },
-		"the account is said to be no invited one": func(w *world, _, _, cleo person) {
+		"the person belongs elsewhere, too": func(w *testEnv, _, bea, cleo person) { w.admit(bea, bea.org, cleo, domain.RoleMember) },
+		"the account is said to be no invited one": func(w *testEnv, _, _, cleo person) {
 			w.exec(`UPDATE users SET invited_to = NULL WHERE id = $1`, cleo.id)
 		},
-		"the person was moved": func(w *world, _, bea, cleo person) {
+		"the person was moved": func(w *testEnv, _, bea, cleo person) {
 			w.admit(bea, bea.org, cleo, domain.RoleMember)
 			w.only(cleo, bea.org)
 		},
-		"whoever made it is no admin any more": func(w *world, ada, bea, _ person) { w.add(ada, ada.org, bea.email, domain.RoleMember) },
-		"whoever made it was removed": func(w *world, ada, bea, _ person) {
+		"whoever made it is no admin any more": func(w *testEnv, ada, bea, _ person) { w.add(ada, ada.org, bea.email, domain.RoleMember) },
+		"whoever made it was removed": func(w *testEnv, ada, bea, _ person) {
 			w.do("DELETE", "/api/organizations/members?id="+bea.id, "", ada.auth).want(w.t, "removing", 200, "")
 		},
 		"nothing": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, manyRequests)
+			w := newTestEnv(t, manyRequests)
 			ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 			w.admit(ada, ada.org, bea, domain.RoleAdmin)
 			cleo := w.invited(ada, ada.org, "cleo@example.com", domain.RoleMember)

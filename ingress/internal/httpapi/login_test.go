@@ -13,7 +13,7 @@ import (
 
 func TestSignup(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	a := w.do("POST", "/api/auth/signup", `{"email":"Ada@example.com","password":"`+password+`","name":"Ada"}`).want(t, "signing up", 201, "")
 	if a.text(t, "user.email") != "Ada@example.com" || a.text(t, "user.name") != "Ada" ||
 		!strings.HasPrefix(a.text(t, "user.id"), "usr_") || !strings.HasPrefix(a.text(t, "organization.id"), "org_") ||
@@ -57,7 +57,7 @@ func TestSignup(t *testing.T) {
 
 func TestLoginAndLogout(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for name, c := range map[string]struct {
 		body, problems string
@@ -90,7 +90,7 @@ func TestLoginAndLogout(t *testing.T) {
 
 func TestSession(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	w.join(ada, bea.org, domain.RoleMember)
 	orgKey, keyID := w.key(ada, domain.KeyScopeOrganization)
@@ -121,7 +121,7 @@ func TestSession(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	link := func(life time.Duration) string {
 		token := secrets.NewLinkToken()
@@ -166,7 +166,7 @@ func TestPages(t *testing.T) {
 
 func TestCookiesAreSecureBehindTLS(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/auth/signup", strings.NewReader(`{"email":"a@b.c","password":"`+password+`"}`))
 	req.RemoteAddr = "10.0.0.1:99"
 	req.Header.Set("X-Forwarded-Proto", "https")

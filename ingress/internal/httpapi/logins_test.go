@@ -16,7 +16,7 @@ import (
 )
 
 // logInFrom logs in with a browser's name, from an address behind a proxy, and gives the header of the session.
-func (w *world) logInFrom(email, agent, address string) string {
+func (w *testEnv) logInFrom(email, agent, address string) string {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", "/api/auth/login", strings.NewReader(`{"email":"`+email+`","password":"`+password+`"}`))
 	req.RemoteAddr = "10.0.0.1:99"
@@ -28,7 +28,7 @@ func (w *world) logInFrom(email, agent, address string) string {
 
 func TestLoginSessions(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	key, _ := w.key(ada, domain.KeyScopeUser)
 	at := "X-Organization-Id: " + ada.org
@@ -76,7 +76,7 @@ func TestLoginSessions(t *testing.T) {
 
 func TestLoggingOutEverywhere(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	phone := w.logInFrom(ada.email, "Phone", "198.51.100.7")
 	for _, value := range []string{"0", "", "yes", "1&everywhere=1"} {
@@ -94,7 +94,7 @@ func TestLoggingOutEverywhere(t *testing.T) {
 
 func TestUseOfLoginsIsNoted(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	began := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -118,7 +118,7 @@ func TestUseOfLoginsIsNoted(t *testing.T) {
 // to come back, and none is lost or waits for all others.
 func TestAFloodOfLogins(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	w.api.account.Passwords = auth.NewPasswords(1, auth.PasswordCost)
 	const callers = 200
 	answers := make(chan answer, callers)

@@ -8,19 +8,19 @@ import (
 // own is an id of a kind that belongs to c. Rows that only read share one for each caller, because none of them changes it;
 // each other row gets an id of its own.
 func (m *matrix) own(r *accessRow, name string, c *credential) string {
-	if r.changes() || c.house == nil {
-		return idKinds[name].own(m.stage, c)
+	if r.changes() || c.testOrg == nil {
+		return idKinds[name].own(m.orgPair, c)
 	}
-	caller := c.who.id + " " + c.house.word + " " + c.via + " " + strings.Join(c.plain(), " ")
-	return m.once(name+" of "+caller, func() string { return idKinds[name].own(m.stage, c) })
+	caller := c.who.id + " " + c.testOrg.word + " " + c.via + " " + strings.Join(c.plain(), " ")
+	return m.once(name+" of "+caller, func() string { return idKinds[name].own(m.orgPair, c) })
 }
 
 // others is an id of a kind that belongs to another member of home, shared like own.
 func (m *matrix) others(r *accessRow, name string) string {
 	if r.changes() {
-		return idKinds[name].others(m.stage)
+		return idKinds[name].others(m.orgPair)
 	}
-	return m.once(name+" of another member", func() string { return idKinds[name].others(m.stage) })
+	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
 }
 
 // once gives what create returned at the first call with the key.

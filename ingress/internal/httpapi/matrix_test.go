@@ -63,18 +63,18 @@ type target struct{ name, id, outcome string }
 // idKind says of a kind of id which there are.
 type idKind struct {
 	prefix string
-	own    func(s *stage, c *credential) string // a fresh one of the caller's
-	others func(s *stage) string                // one of another member of home
-	open   domain.Role                          // the least role that may use others'; "" is nobody
-	gone   func(s *stage, h *house) string      // one that was deleted
-	bearer bool                                 // a token: whoever has it may use it
+	own    func(s *orgPair, c *credential) string // a fresh one of the caller's
+	others func(s *orgPair) string                // one of another member of home
+	open   domain.Role                            // the least role that may use others'; "" is nobody
+	gone   func(s *orgPair, h *testOrg) string    // one that was deleted
+	bearer bool                                   // a token: whoever has it may use it
 }
 
 var idKinds = map[string]idKind{
 	"ag": {
 		prefix: id.Agent,
-		own:    func(s *stage, c *credential) string { return s.newAgent(c.house) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.newAgent(c.testOrg) },
+		gone: func(s *orgPair, h *testOrg) string {
 			agentID := s.newAgent(h)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
@@ -83,8 +83,8 @@ var idKinds = map[string]idKind{
 	// One whose widget is enabled.
 	"wag": {
 		prefix: id.Agent,
-		own:    func(s *stage, c *credential) string { return s.embedded(c.houseOr(s.home), widgetPage) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.embedded(c.testOrgOr(s.home), widgetPage) },
+		gone: func(s *orgPair, h *testOrg) string {
 			agentID := s.embedded(h, widgetPage)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
@@ -93,8 +93,8 @@ var idKinds = map[string]idKind{
 	// One to talk with.
 	"vag": {
 		prefix: id.Agent,
-		own:    func(s *stage, c *credential) string { return s.talking(c.house) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.talking(c.testOrg) },
+		gone: func(s *orgPair, h *testOrg) string {
 			agentID := s.talking(h)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
@@ -102,55 +102,57 @@ var idKinds = map[string]idKind{
 	},
 	"run": {
 		prefix: id.Run,
-		own: func(s *stage, c *credential) string {
-			return s.newChat(c.house, s.newAgent(c.house), "s", c.plain()...)
+		own: func(s *orgPair, c *credential) string {
+			return s.newChat(c.testOrg, s.newAgent(c.testOrg), "s", c.plain()...)
 		},
-		others: func(s *stage) string { return s.newChat(s.home, s.newAgent(s.home), "s", s.other.auth, s.home.header) },
-		open:   domain.RoleAdmin,
+		others: func(s *orgPair) string {
+			return s.newChat(s.home, s.newAgent(s.home), "s", s.other.auth, s.home.header)
+		},
+		open: domain.RoleAdmin,
 	},
 	// The same run to clients of OpenAI's.
 	"resp": {
 		prefix: openaiapi.ResponsePrefix,
-		own: func(s *stage, c *credential) string {
-			return openaiapi.ResponseID(s.newChat(c.house, s.newAgent(c.house), "s", c.plain()...))
+		own: func(s *orgPair, c *credential) string {
+			return openaiapi.ResponseID(s.newChat(c.testOrg, s.newAgent(c.testOrg), "s", c.plain()...))
 		},
-		others: func(s *stage) string {
+		others: func(s *orgPair) string {
 			return openaiapi.ResponseID(s.newChat(s.home, s.newAgent(s.home), "s", s.other.auth, s.home.header))
 		},
 		open: domain.RoleAdmin,
 	},
 	"key": {
 		prefix: id.Key,
-		own: func(s *stage, c *credential) string {
+		own: func(s *orgPair, c *credential) string {
 			scope := "user"
 			if c.via == "org key" {
 				scope = "organization"
 			}
 			return s.ok("POST", "/api/keys", `{"name":"k","scope":"`+scope+`"}`, c.plain()...).text(s.t, "id")
 		},
-		others: func(s *stage) string { _, keyID := s.newKey(s.home, s.other, domain.KeyScopeUser); return keyID },
-		gone: func(s *stage, h *house) string {
+		others: func(s *orgPair) string { _, keyID := s.newKey(s.home, s.other, domain.KeyScopeUser); return keyID },
+		gone: func(s *orgPair, h *testOrg) string {
 			_, keyID := s.newKey(h, h.owner, domain.KeyScopeOrganization)
 			s.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth)
 			return keyID
 		},
 	},
-	"tpl": {prefix: id.Template, own: func(*stage, *credential) string { return "tpl_support" }},
-	"org": {prefix: id.Organization, own: func(_ *stage, c *credential) string { return c.house.org }},
+	"tpl": {prefix: id.Template, own: func(*orgPair, *credential) string { return "tpl_support" }},
+	"org": {prefix: id.Organization, own: func(_ *orgPair, c *credential) string { return c.testOrg.org }},
 	"usr": {
 		prefix: id.User,
-		own:    func(s *stage, c *credential) string { return s.belonging(c.house) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.belonging(c.testOrg) },
+		gone: func(s *orgPair, h *testOrg) string {
 			userID := s.belonging(h)
 			s.ok("DELETE", "/api/organizations/members?id="+userID, "", h.owner.auth, h.header)
 			return userID
 		},
 	},
-	"lone": {prefix: id.User, own: func(s *stage, c *credential) string { return s.lone(c.house) }},
+	"lone": {prefix: id.User, own: func(s *orgPair, c *credential) string { return s.lone(c.testOrg) }},
 	"inv": {
 		prefix: id.Invitation,
-		own:    func(s *stage, c *credential) string { invitationID, _ := s.invite(c.house); return invitationID },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { invitationID, _ := s.invite(c.testOrg); return invitationID },
+		gone: func(s *orgPair, h *testOrg) string {
 			invitationID, _ := s.invite(h)
 			s.ok("DELETE", "/api/organizations/members?id="+invitationID, "", h.owner.auth, h.header)
 			return invitationID
@@ -159,9 +161,9 @@ var idKinds = map[string]idKind{
 	// An invitation to the caller's address.
 	"mine": {
 		prefix: id.Invitation,
-		own:    func(s *stage, c *credential) string { return s.inviteTo(c.who, c.house.word) },
-		others: func(s *stage) string { return s.inviteTo(s.other, s.home.word) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.inviteTo(c.who, c.testOrg.word) },
+		others: func(s *orgPair) string { return s.inviteTo(s.other, s.home.word) },
+		gone: func(s *orgPair, h *testOrg) string {
 			invitationID := s.inviteTo(h.owner, h.word)
 			s.ok("POST", "/api/auth/invitations?action=decline&id="+invitationID, "", h.owner.auth, h.header)
 			return invitationID
@@ -169,9 +171,9 @@ var idKinds = map[string]idKind{
 	},
 	"ls": {
 		prefix: id.Login,
-		own:    func(s *stage, c *credential) string { return s.newLogin(c.who) },
-		others: func(s *stage) string { return s.newLogin(s.other) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.newLogin(c.who) },
+		others: func(s *orgPair) string { return s.newLogin(s.other) },
+		gone: func(s *orgPair, h *testOrg) string {
 			loginID := s.newLogin(h.owner)
 			s.ok("DELETE", "/api/auth/sessions?id="+loginID, "", h.owner.auth)
 			return loginID
@@ -179,8 +181,8 @@ var idKinds = map[string]idKind{
 	},
 	"pi": {
 		prefix: "pi", bearer: true,
-		own: func(s *stage, c *credential) string { _, token := s.invite(c.houseOr(s.home)); return token },
-		gone: func(s *stage, h *house) string {
+		own: func(s *orgPair, c *credential) string { _, token := s.invite(c.testOrgOr(s.home)); return token },
+		gone: func(s *orgPair, h *testOrg) string {
 			_, token := s.invite(h)
 			s.ok("POST", "/api/auth/accept", `{"token":"`+token+`","password":"long enough"}`)
 			return token
@@ -188,8 +190,8 @@ var idKinds = map[string]idKind{
 	},
 	"pr": {
 		prefix: "pr", bearer: true,
-		own: func(s *stage, c *credential) string { return s.resetToken(c.houseOr(s.home)) },
-		gone: func(s *stage, h *house) string {
+		own: func(s *orgPair, c *credential) string { return s.resetToken(c.testOrgOr(s.home)) },
+		gone: func(s *orgPair, h *testOrg) string {
 			token := s.resetToken(h)
 			s.ok("POST", "/api/auth/reset", `{"token":"`+token+`","password":"long enough"}`)
 			return token
@@ -198,9 +200,9 @@ var idKinds = map[string]idKind{
 	// An agent with which there is a session "s".
 	"at": {
 		prefix: id.Agent,
-		own:    func(s *stage, c *credential) string { return s.chatted(c.house, c.plain()...) },
-		others: func(s *stage) string { return s.chatted(s.home, s.other.auth, s.home.header) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.chatted(c.testOrg, c.plain()...) },
+		others: func(s *orgPair) string { return s.chatted(s.home, s.other.auth, s.home.header) },
+		gone: func(s *orgPair, h *testOrg) string {
 			agentID := s.chatted(h, h.owner.auth)
 			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
 			return agentID
@@ -209,28 +211,28 @@ var idKinds = map[string]idKind{
 	// A session with a template.
 	"named": {
 		prefix: "session",
-		own:    func(s *stage, c *credential) string { return s.named(c.plain()...) },
-		others: func(s *stage) string { return s.named(s.other.auth, s.home.header) },
-		gone:   (*stage).endedSession,
+		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
+		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
+		gone:   (*orgPair).endedSession,
 	},
 	// The same by its id alone, by which admins also read others'.
 	"alone": {
 		prefix: "session",
-		own:    func(s *stage, c *credential) string { return s.named(c.plain()...) },
-		others: func(s *stage) string { return s.named(s.other.auth, s.home.header) },
+		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
+		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
-		gone:   (*stage).endedSession,
+		gone:   (*orgPair).endedSession,
 	},
 	// The name of an automation that was triggered.
 	"auto": {
 		prefix: "automation",
-		own:    func(s *stage, c *credential) string { return s.triggered(c.house) },
+		own:    func(s *orgPair, c *credential) string { return s.triggered(c.testOrg) },
 	},
 	// A delivery to a hook.
 	"dlv": {
 		prefix: "delivery",
-		own:    func(s *stage, c *credential) string { _, deliveryID := s.delivered(c.house); return deliveryID },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { _, deliveryID := s.delivered(c.testOrg); return deliveryID },
+		gone: func(s *orgPair, h *testOrg) string {
 			hookID, deliveryID := s.delivered(h)
 			s.ok("DELETE", "/api/hooks?id="+hookID, "", h.owner.auth, h.header)
 			return deliveryID
@@ -242,10 +244,10 @@ var idKinds = map[string]idKind{
 	// A text that a run has read. Whoever belongs to the organization may read it.
 	"src": {
 		prefix: "src",
-		own:    func(s *stage, c *credential) string { return s.read(c.house, c.plain()...) },
-		others: func(s *stage) string { return s.read(s.home, s.other.auth, s.home.header) },
+		own:    func(s *orgPair, c *credential) string { return s.read(c.testOrg, c.plain()...) },
+		others: func(s *orgPair) string { return s.read(s.home, s.other.auth, s.home.header) },
 		open:   domain.RoleMember,
-		gone: func(s *stage, h *house) string {
+		gone: func(s *orgPair, h *testOrg) string {
 			agentID, text := s.newAgent(h), h.word+s.fresh()
 			sourceID := s.keep(s.newChat(h, agentID, "s", h.owner.auth), h.word, text)
 			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
@@ -255,10 +257,10 @@ var idKinds = map[string]idKind{
 	// A file that a run has made. Whoever may read the run may read it.
 	"file": {
 		prefix: id.File,
-		own:    func(s *stage, c *credential) string { return s.made(c.house, c.plain()...) },
-		others: func(s *stage) string { return s.made(s.home, s.other.auth, s.home.header) },
+		own:    func(s *orgPair, c *credential) string { return s.made(c.testOrg, c.plain()...) },
+		others: func(s *orgPair) string { return s.made(s.home, s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
-		gone: func(s *stage, h *house) string {
+		gone: func(s *orgPair, h *testOrg) string {
 			agentID := s.newAgent(h)
 			fileID := s.file(s.newChat(h, agentID, "s", h.owner.auth), h.word)
 			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
@@ -268,8 +270,8 @@ var idKinds = map[string]idKind{
 	// A document that was read.
 	"doc": {
 		prefix: id.Document,
-		own:    func(s *stage, c *credential) string { return s.document(c.house) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.document(c.testOrg) },
+		gone: func(s *orgPair, h *testOrg) string {
 			documentID := s.document(h)
 			s.ok("DELETE", "/api/knowledge?id="+documentID, "", h.owner.auth, h.header)
 			return documentID
@@ -277,8 +279,8 @@ var idKinds = map[string]idKind{
 	},
 	"bud": {
 		prefix: id.Budget,
-		own:    func(s *stage, c *credential) string { return s.budget(c.house) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.budget(c.testOrg) },
+		gone: func(s *orgPair, h *testOrg) string {
 			budgetID := s.budget(h)
 			s.ok("DELETE", "/api/budgets?id="+budgetID, "", h.owner.auth, h.header)
 			return budgetID
@@ -287,8 +289,8 @@ var idKinds = map[string]idKind{
 	// A hook that has taken the delivery d1.
 	"hook": {
 		prefix: id.Hook,
-		own:    func(s *stage, c *credential) string { return s.hooked(c.house) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.hooked(c.testOrg) },
+		gone: func(s *orgPair, h *testOrg) string {
 			hookID := s.hooked(h)
 			s.ok("DELETE", "/api/hooks?id="+hookID, "", h.owner.auth, h.header)
 			return hookID
@@ -297,8 +299,8 @@ var idKinds = map[string]idKind{
 	// An endpoint of notifications.
 	"ntf": {
 		prefix: id.Endpoint,
-		own:    func(s *stage, c *credential) string { return s.endpoint(c.house) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.endpoint(c.testOrg) },
+		gone: func(s *orgPair, h *testOrg) string {
 			endpointID := s.endpoint(h)
 			s.ok("DELETE", "/api/notifications?id="+endpointID, "", h.owner.auth, h.header)
 			return endpointID
@@ -307,8 +309,8 @@ var idKinds = map[string]idKind{
 	// What one is told.
 	"evt": {
 		prefix: id.Notification,
-		own:    func(s *stage, c *credential) string { return s.ping(c.house, s.endpoint(c.house)) },
-		gone: func(s *stage, h *house) string {
+		own:    func(s *orgPair, c *credential) string { return s.ping(c.testOrg, s.endpoint(c.testOrg)) },
+		gone: func(s *orgPair, h *testOrg) string {
 			endpointID := s.endpoint(h)
 			messageID := s.ping(h, endpointID)
 			s.ok("DELETE", "/api/notifications?id="+endpointID, "", h.owner.auth, h.header)
@@ -318,56 +320,56 @@ var idKinds = map[string]idKind{
 	// A run that has ended.
 	"ended": {
 		prefix: id.Run,
-		own:    func(s *stage, c *credential) string { return s.ended(c.house, c.plain()...) },
-		others: func(s *stage) string { return s.ended(s.home, s.other.auth, s.home.header) },
+		own:    func(s *orgPair, c *credential) string { return s.ended(c.testOrg, c.plain()...) },
+		others: func(s *orgPair) string { return s.ended(s.home, s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
 	},
 }
 
 func parkedKind(kind domain.ActionKind) idKind {
-	parked := func(s *stage, h *house, headers ...string) string {
+	parked := func(s *orgPair, h *testOrg, headers ...string) string {
 		runID := s.newChat(h, s.newAgent(h), "s", headers...)
 		s.park(runID, h.word, kind)
 		return runID
 	}
 	return idKind{
 		prefix: id.Run,
-		own:    func(s *stage, c *credential) string { return parked(s, c.house, c.plain()...) },
-		others: func(s *stage) string { return parked(s, s.home, s.other.auth, s.home.header) },
+		own:    func(s *orgPair, c *credential) string { return parked(s, c.testOrg, c.plain()...) },
+		others: func(s *orgPair) string { return parked(s, s.home, s.other.auth, s.home.header) },
 		open:   domain.RoleAdmin,
 	}
 }
 
 // delivered gives a hook and a delivery to it whose id no other hook has.
-func (s *stage) delivered(h *house) (hookID, deliveryID string) {
+func (s *orgPair) delivered(h *testOrg) (hookID, deliveryID string) {
 	hookID, deliveryID = s.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`), s.fresh()
 	s.deliver(hookID, "hmac", deliveryID, "", `{"a":"`+h.word+`"}`).want(s.t, "delivering", 202, "")
 	return hookID, deliveryID
 }
 
 // endpoint is one of notifications.
-func (s *stage) endpoint(h *house) string {
+func (s *orgPair) endpoint(h *testOrg) string {
 	body := `{"url":"https://` + h.word + `.example.com/","description":"` + h.word + `","events":["run.failed"]}`
 	return s.ok("POST", "/api/notifications", body, h.owner.auth, h.header).text(s.t, "id")
 }
 
 // ping is a test that an endpoint is told.
-func (s *stage) ping(h *house, endpointID string) string {
+func (s *orgPair) ping(h *testOrg, endpointID string) string {
 	return s.ok("POST", "/api/notifications?action=test&id="+endpointID, "", h.owner.auth, h.header).text(s.t, "id")
 }
 
 // read is a text that a run has read.
-func (s *stage) read(h *house, headers ...string) string {
+func (s *orgPair) read(h *testOrg, headers ...string) string {
 	return s.keep(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
 }
 
 // made is a file that a run has made.
-func (s *stage) made(h *house, headers ...string) string {
+func (s *orgPair) made(h *testOrg, headers ...string) string {
 	return s.file(s.newChat(h, s.newAgent(h), "s", headers...), h.word)
 }
 
 // newLogin is another login session of p, by its id. What is listed newest may be another cell's by then.
-func (s *stage) newLogin(p person) (loginID string) {
+func (s *orgPair) newLogin(p person) (loginID string) {
 	s.t.Helper()
 	hash := secrets.Hash(s.loginAgain(p).token)
 	must(s.t, s.sql.QueryRowContext(s.t.Context(), `SELECT id FROM login_sessions WHERE token_hash = $1`, hash).Scan(&loginID))
@@ -375,46 +377,46 @@ func (s *stage) newLogin(p person) (loginID string) {
 }
 
 // chatted is an agent of h that somebody has talked with, in session "s".
-func (s *stage) chatted(h *house, headers ...string) string {
+func (s *orgPair) chatted(h *testOrg, headers ...string) string {
 	agentID := s.newAgent(h)
 	s.newChat(h, agentID, "s", headers...)
 	return agentID
 }
 
 // named is a fresh session with a template.
-func (s *stage) named(headers ...string) string {
+func (s *orgPair) named(headers ...string) string {
 	name := s.fresh()
 	s.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"`+name+`","message":"m"}`, append(headers, "Prefer: respond-async")...)
 	return name
 }
 
 // endedSession is a session with a template that its owner has deleted.
-func (s *stage) endedSession(h *house) string {
+func (s *orgPair) endedSession(h *testOrg) string {
 	name := s.named(h.owner.auth)
 	s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
 	return name
 }
 
 // triggered is the name of an automation that h has triggered once.
-func (s *stage) triggered(h *house) string {
+func (s *orgPair) triggered(h *testOrg) string {
 	name := "nightly-" + s.fresh()
 	s.ok("POST", "/api/internal/run-automation", `{"target":"`+s.newAgent(h)+`","input":{"message":"m"}}`, h.key,
 		"Prefer: respond-async", "X-Automation-Id: "+name)
 	return name
 }
 
-func (s *stage) ended(h *house, headers ...string) string {
+func (s *orgPair) ended(h *testOrg, headers ...string) string {
 	runID := s.newChat(h, s.newAgent(h), "s", headers...)
 	s.finish("answer", runID)
 	return runID
 }
 
-// houseOr is where a credential acts, other when it acts nowhere.
-func (c *credential) houseOr(other *house) *house {
-	if c.house == nil {
+// testOrgOr is where a credential acts, other when it acts nowhere.
+func (c *credential) testOrgOr(other *testOrg) *testOrg {
+	if c.testOrg == nil {
 		return other
 	}
-	return c.house
+	return c.testOrg
 }
 
 // placeholder finds the kind of id that a row names.
@@ -437,7 +439,7 @@ func (r *accessRow) kind() string {
 
 // matrix runs all cells of the access table.
 type matrix struct {
-	*stage
+	*orgPair
 	credentials []credential
 	people      map[string]person   // by login token
 	missing     map[string][]target // per kind: what nobody finds, whoever asks
@@ -449,11 +451,11 @@ type matrix struct {
 	notFound map[string]string // per method and path: the 404 that was seen first
 }
 
-func newMatrix(t *testing.T, a *arena) *matrix {
+func newMatrix(t *testing.T, a *runEnv) *matrix {
 	t.Helper()
-	m := &matrix{stage: newStage(t, a), people: map[string]person{}, missing: map[string][]target{}, notFound: map[string]string{}}
-	m.credentials = m.stage.credentials()
-	for _, h := range []*house{m.home, m.away} {
+	m := &matrix{orgPair: newOrgPair(t, a), people: map[string]person{}, missing: map[string][]target{}, notFound: map[string]string{}}
+	m.credentials = m.orgPair.credentials()
+	for _, h := range []*testOrg{m.home, m.away} {
 		for _, p := range []person{h.owner, h.admin, h.member} {
 			m.people[p.token] = p
 		}
@@ -484,12 +486,12 @@ func (m *matrix) missingFor(name string, kind idKind) []target {
 	owner := login("owner", m.home.owner, m.home, domain.RoleOwner, m.home.owner.auth)
 	for other, of := range idKinds {
 		if other != name && !of.bearer && of.prefix != kind.prefix && (!members[of.prefix] || !members[kind.prefix]) {
-			list = append(list, target{"id of " + other, of.own(m.stage, &owner), ""})
+			list = append(list, target{"id of " + other, of.own(m.orgPair, &owner), ""})
 		}
 	}
-	for _, h := range []*house{m.home, m.away} {
+	for _, h := range []*testOrg{m.home, m.away} {
 		if kind.gone != nil {
-			list = append(list, target{"deleted, " + h.word, kind.gone(m.stage, h), ""})
+			list = append(list, target{"deleted, " + h.word, kind.gone(m.orgPair, h), ""})
 		}
 	}
 	for i := range list {
@@ -553,14 +555,14 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		list[0].outcome = "403 permission_denied"
 	}
 	away, foreign := m.away, credential{}
-	if c.house == m.away {
+	if c.testOrg == m.away {
 		away = m.home
 	}
 	foreign = login("foreign", away.owner, away, domain.RoleOwner, away.owner.auth)
 	list = append(list, target{"foreign", m.own(r, name, &foreign), "404 not_found"})
 	if kind.others != nil {
 		outcome := "404 not_found"
-		if kind.open != "" && c.house == m.home && c.role.AtLeast(kind.open) {
+		if kind.open != "" && c.testOrg == m.home && c.role.AtLeast(kind.open) {
 			outcome = "ok"
 		}
 		list = append(list, target{"another member's", m.others(r, name), outcome})
@@ -587,11 +589,11 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	if who.email == "" {
 		who = m.home.owner
 	}
-	if c.house != nil {
-		word = c.house.word
+	if c.testOrg != nil {
+		word = c.testOrg.word
 	}
 	fill := func(s string, escape func(string) string) string {
-		s = strings.NewReplacer("$word", word, "$okey", c.houseOr(m.home).keyID, "$fresh", m.fresh(), "$email", who.email).Replace(s)
+		s = strings.NewReplacer("$word", word, "$okey", c.testOrgOr(m.home).keyID, "$fresh", m.fresh(), "$email", who.email).Replace(s)
 		return placeholder.ReplaceAllLiteralString(s, escape(at.id))
 	}
 	escape := url.QueryEscape
@@ -708,7 +710,7 @@ func (m *matrix) row(t *testing.T, r *accessRow) {
 // The access table, row by row: every route, with every credential, for every kind of id.
 func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the one direct subtest is a group to be waited for
 	t.Parallel()
-	m := newMatrix(t, newArena(t))
+	m := newMatrix(t, newRunEnv(t))
 	t.Run("rows", func(t *testing.T) {
 		for i := range accessTable {
 			r := &accessTable[i]
@@ -735,7 +737,7 @@ func TestForeignIDsOverASabotagedStore(t *testing.T) {
 		r := &accessTable[i]
 		for j := range m.credentials {
 			c := &m.credentials[j]
-			if c.page != "" || c.house == nil || r.outcome(c) != "ok" {
+			if c.page != "" || c.testOrg == nil || r.outcome(c) != "ok" {
 				continue
 			}
 			for _, at := range m.targets(r, c) {

@@ -29,7 +29,7 @@ import (
 
 // direct carries requests to the service without a network, and holds each answer against the contract.
 type direct struct {
-	*arena
+	*runEnv
 	headers []string
 }
 
@@ -47,10 +47,10 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return openapitest.Serve(d.t, d.handler, req).Result(), nil
 }
 
-// newWaitingArena is an arena in which requests wait for runs and their events, as those of a service that does not stop.
-func newWaitingArena(tb testing.TB, limits ratelimit.Settings) *arena {
+// newWaitingRunEnv is an arena in which requests wait for runs and their events, as those of a service that does not stop.
+func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
-	a := arenaOf(tb, newWorld(tb, limits))
+	a := runEnvOf(tb, newTestEnv(tb, limits))
 	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
 	hub := stream.New(a.store.Executions, a.bus.NewWatch(), zerolog.Nop())
 	var wg sync.WaitGroup
@@ -67,7 +67,7 @@ func newWaitingArena(tb testing.TB, limits ratelimit.Settings) *arena {
 }
 
 // toolClient is the protocol's own client, connected with these headers.
-func (a *arena) toolClient(headers ...string) *mcp.ClientSession {
+func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	a.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(a.t.Context(), &mcp.StreamableClientTransport{
@@ -80,7 +80,7 @@ func (a *arena) toolClient(headers ...string) *mcp.ClientSession {
 }
 
 // works carries out runs as they come, each as do says, until the test is over.
-func (a *arena) works(do func(runID, message string)) {
+func (a *runEnv) works(do func(runID, message string)) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
 	var wg sync.WaitGroup
@@ -105,7 +105,7 @@ func (a *arena) works(do func(runID, message string)) {
 	})
 }
 
-func (a *arena) queued(ctx context.Context) map[string]string {
+func (a *runEnv) queued(ctx context.Context) map[string]string {
 	rows, err := a.sql.QueryContext(ctx, `SELECT r.id, r.input->>'message' FROM runs r JOIN open_runs o ON o.run_id = r.id WHERE o.status = 'queued'`)
 	if err != nil {
 		return nil // the test is over
@@ -125,10 +125,10 @@ func (a *arena) queued(ctx context.Context) map[string]string {
 }
 
 // end ends an accepted run as a worker does that has told nothing but the answer.
-func (a *arena) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
+func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
 // endAfter is end for a worker that has told events, as the lines of a chunk that begins with the number 2.
-func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
+func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
 		a.t.Errorf("run %s cannot be claimed: %+v", runID, claim)
@@ -160,7 +160,7 @@ func (a *arena) endAfter(runID, told string, change func(*domain.Run)) {
 }
 
 // asks lets an accepted run wait for leave to publish, and tells of it.
-func (a *arena) asks(runID string) {
+func (a *runEnv) asks(runID string) {
 	ctx, held := a.t.Context(), a.hold(runID)
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}
 	_, _, err := a.store.Executions.PrepareEffect(ctx, held, effect, true)
@@ -218,8 +218,8 @@ func call(t *testing.T, session *mcp.ClientSession, params *mcp.CallToolParams) 
 
 func TestToolsAreTheAgentsOfTheOrganization(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	home, other := a.newHouse("home"), a.newHouse("other")
+	a := newRunEnv(t)
+	home, other := a.newTestOrg("home"), a.newTestOrg("other")
 	agentID := a.newAgent(home)
 	a.newAgent(other)
 	a.ok("POST", "/api/agents", `{"name":"Ünïcode & Co. (v2)","systemPrompt":"p","allowedCallers":["user"]}`, home.key)
@@ -248,8 +248,8 @@ func TestToolsAreTheAgentsOfTheOrganization(t *testing.T) {
 
 func TestToolsAreCalledAndAnswer(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	home := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
 	agentID := a.newAgent(home)
 	page, document := 7, "doc_1"
 	a.works(func(runID, message string) {
@@ -291,8 +291,8 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 // A large answer counts as one over this protocol too. Without room for it the caller learns which run has it.
 func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	home := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
 	a.newAgent(home)
 	long := strings.Repeat("x", 300<<10)
 	a.works(func(runID, _ string) { a.end(runID, answers(long)) })
@@ -318,8 +318,8 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 // An idempotency key is its caller's: another's request under the same one is another request.
 func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	home := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
 	a.newAgent(home)
 	a.works(func(runID, message string) { a.end(runID, answers("re: "+message)) })
 	second, _ := a.newKey(home, home.owner, domain.KeyScopeOrganization)
@@ -350,8 +350,8 @@ func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 
 func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	home := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
 	a.newAgent(home)
 	a.works(func(runID, message string) {
 		if message == "park" {
@@ -381,8 +381,8 @@ func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 
 func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	home, other := a.newHouse("home"), a.newHouse("other")
+	a := newRunEnv(t)
+	home, other := a.newTestOrg("home"), a.newTestOrg("other")
 	a.newAgent(home)
 	a.newAgent(other)
 	foreign := toolFor(t, a.toolClient(other.key), "other agent").Name
@@ -427,8 +427,8 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 // A client hears what happens, and its going away ends nothing but its wait.
 func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	home := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
 	a.newAgent(home)
 	runs, over := make(chan string, 2), make(chan struct{})
 	a.works(func(runID, message string) {
@@ -495,8 +495,8 @@ func (k keyed) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	home := a.newHouse("home")
+	a := newRunEnv(t)
+	home := a.newTestOrg("home")
 	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	newer := []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: prompts/get"}
 	const inMessage = `{"jsonrpc":"2.0","id":1,"method":"burn/all","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
@@ -595,9 +595,9 @@ func protocolError(t *testing.T, a answer) string {
 // Every request counts once, whatever it asks for; a call does not count again.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
+	a := newWaitingRunEnv(t, unlimited)
 	a.tallied(14)
-	h := &house{word: "home", owner: a.person("owner")}
+	h := &testOrg{word: "home", owner: a.person("owner")}
 	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
 	key, _ := a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	agentID := a.newAgent(h)
@@ -620,8 +620,8 @@ func TestMessagesAreCounted(t *testing.T) {
 
 func TestMessagesAreAnsweredForKeysOnly(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	home := a.newHouse("home")
+	a := newRunEnv(t)
+	home := a.newTestOrg("home")
 	revoked, keyID := a.newKey(home, home.owner, domain.KeyScopeOrganization)
 	a.ok("DELETE", "/api/keys?id="+keyID, "", home.owner.auth)
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
@@ -640,7 +640,7 @@ func TestMessagesAreAnsweredForKeysOnly(t *testing.T) {
 		"a revoked key":        {[]string{revoked}, 401, "unauthenticated"},
 		"two keys":             {[]string{home.key, home.key}, 400, "invalid_request x-api-key:duplicate"},
 		"no organization":      {[]string{home.ownerKey}, 400, "organization_required"},
-		"a foreign one":        {[]string{home.key, "X-Organization-Id: " + a.newHouse("other").org}, 403, "organization_mismatch"},
+		"a foreign one":        {[]string{home.key, "X-Organization-Id: " + a.newTestOrg("other").org}, 403, "organization_mismatch"},
 		"an application":       {[]string{home.key, "Origin: app://client"}, 200, ""},
 	} {
 		a.from("POST", "/mcp", string(body), tc.headers...).want(t, name, tc.status, tc.problems)

@@ -11,13 +11,13 @@ import (
 )
 
 // add invites an address to an organization, or changes a member's role, and gives the answer.
-func (w *world) add(p person, org, email string, role domain.Role) answer {
+func (w *testEnv) add(p person, org, email string, role domain.Role) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/organizations/members", `{"email":"`+email+`","role":"`+string(role)+`"}`, p.auth, "X-Organization-Id: "+org)
 }
 
 // admit makes a person a member: they accept an invitation in their session.
-func (w *world) admit(by person, org string, p person, role domain.Role) {
+func (w *testEnv) admit(by person, org string, p person, role domain.Role) {
 	w.t.Helper()
 	token := w.add(by, org, p.email, role).want(w.t, "inviting", 201, "").token(w.t)
 	w.do("POST", "/api/auth/accept", accepting(token, ""), p.auth).want(w.t, "accepting", 201, "")
@@ -32,7 +32,7 @@ func (a answer) token(tb testing.TB) string {
 
 func TestMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea, cleo, dan := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com"), w.signUp("dan@example.com")
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
 	at := "X-Organization-Id: " + ada.org
@@ -88,7 +88,7 @@ func TestMembers(t *testing.T) {
 
 func TestRemovingMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea, cleo, dan := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com"), w.signUp("dan@example.com")
 	at := "X-Organization-Id: " + ada.org
 	w.admit(ada, ada.org, bea, domain.RoleAdmin)
@@ -139,7 +139,7 @@ func TestRemovingMembers(t *testing.T) {
 // TestOwnersAndOrganizationsAreNeverUsedUp has everybody step down, or leave, at once.
 func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	const owners = 6
 	people := make([]person, owners)
 	for n := range people {

@@ -27,7 +27,7 @@ func at(req *http.Request, client string) *http.Request {
 // One client address has at most half of the slots, whatever organizations and credentials it brings.
 func TestTransfersAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	const attacker, victim = "198.51.100.1", "203.0.113.1"
 	var places []*transfer.Slot
 	for n := range transfer.UploadsAtOnce / transfer.AddressShare {
@@ -52,7 +52,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 }
 
 // sendForm sends a form from a client address, with its length or in chunks.
-func (a *arena) sendForm(client, key string, chunked bool, form ...filePart) answer {
+func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) answer {
 	a.t.Helper()
 	body, contentType := formFor(a.t, form...)
 	req := httptest.NewRequestWithContext(a.t.Context(), "POST", "/api/knowledge", strings.NewReader(string(body)))
@@ -66,8 +66,8 @@ func (a *arena) sendForm(client, key string, chunked bool, form ...filePart) ans
 // taken. When newcomers have taken the last slots, small forms are taken still. None of it ends an upload.
 func TestNewcomersEndNobodysUpload(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
-	newcomers := []*house{a.newHouse("one"), a.newHouse("two"), a.newHouse("three")}
+	a, h := knowledgeEnv(t)
+	newcomers := []*testOrg{a.newTestOrg("one"), a.newTestOrg("two"), a.newTestOrg("three")}
 	a.api.knowledge.Uploads.Policy = tireless(transfer.Documents)
 	uploads := &a.api.knowledge.Uploads
 	body, contentType := formFor(t, filePart{name: "file", file: "a", content: string(numbers(3 << 19))})
@@ -107,10 +107,10 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 // ended with an error that says so, and the metrics count it.
 func TestTrickledUploadsGiveWay(t *testing.T) {
 	t.Parallel()
-	a, h := knowledgeWorld(t)
+	a, h := knowledgeEnv(t)
 	server := httptest.NewServer(a.handler)
 	t.Cleanup(server.Close)
-	attacker := a.newHouse("attacker")
+	attacker := a.newTestOrg("attacker")
 	quick := *transfer.Documents
 	quick.Patience = 200 * time.Millisecond
 	a.api.knowledge.Uploads.Policy = &quick
@@ -172,7 +172,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 }
 
 // metric reads a value of /metrics, as a program on this machine does; 0 if it is not there.
-func (a *arena) metric(t *testing.T, name string) float64 {
+func (a *runEnv) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
 	req.RemoteAddr = "127.0.0.1:1"
@@ -188,14 +188,14 @@ func (a *arena) metric(t *testing.T, name string) float64 {
 // large signed deliveries is refused, though each waits until all of the strangers have come again.
 func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newRunEnv(t)
 	const strangers = 14
-	home := a.newHook(a.newHouse("home"), "github")
+	home := a.newHook(a.newTestOrg("home"), "github")
 	var came atomic.Int64
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for n := range strangers {
-		hookID := a.newHook(a.newHouse("stranger"+strconv.Itoa(n)), "github")
+		hookID := a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 		wg.Go(func() {
 			for sent := 0; ; sent++ {
 				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // too few of each to be refused for what it has sent
@@ -237,8 +237,8 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 // A delivery without a good header of its source is refused before its body comes, and counts.
 func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	for source, change := range map[string]func(http.Header){
 		"github": func(header http.Header) { header.Del("X-Hub-Signature-256") },
 		"token":  func(header http.Header) { header.Set("X-Token", "wrong") },

@@ -18,7 +18,7 @@ const newEndpoint = `{"url":"https://example.com/hook?a=b","events":["run.failed
 
 func TestNotificationEndpoints(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	agentID := w.do("POST", "/api/agents", smallAgent, ada.auth).want(t, "agent", 201, "").text(t, "id")
 	a := w.do("POST", "/api/notifications", `{"url":"https://example.com/hook","description":"d","events":["run.failed"],"agentId":"`+agentID+`"}`, ada.auth).
@@ -61,7 +61,7 @@ func TestNotificationEndpoints(t *testing.T) {
 
 func TestNotificationEndpointsAreChecked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	agentID := w.do("POST", "/api/agents", smallAgent, bea.auth).want(t, "agent", 201, "").text(t, "id")
 	for name, c := range map[string]struct{ body, problems string }{
@@ -103,7 +103,7 @@ func TestNotificationEndpointsAreChecked(t *testing.T) {
 
 func TestNotificationMessages(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	var endpoints, messages []string
 	for range 2 {

@@ -21,7 +21,7 @@ import (
 
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	for given, kept := range map[string]bool{
 		"a": true, "0af7651916cd43dd8448eb211c80319c": true, "~!{}\"": true, strings.Repeat("x", 128): true,
 		strings.Repeat("x", 129): false, "a b": false, "ä": false, "a\tb": false, "\x7f": false,
@@ -145,7 +145,7 @@ func TestClientsThatGoAwayAreNoErrors(t *testing.T) {
 
 func TestLogLine(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
 	agentID := w.agent(ada, `{"name":"canary name","systemPrompt":"canary prompt"}`)
@@ -172,7 +172,7 @@ func TestLogLine(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	w.do("GET", "/api/agents?id=x", "")
 	w.do("GET", "/api/agents?id=y", "")
 	w.do("MADEUP", "/some/path", "")
@@ -192,7 +192,7 @@ func TestMetrics(t *testing.T) {
 }
 
 // metrics asks for them from an address.
-func (w *world) metrics(from string, headers ...string) answer {
+func (w *testEnv) metrics(from string, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "GET", "/metrics", nil)
 	req.RemoteAddr = from
@@ -206,7 +206,7 @@ func (w *world) metrics(from string, headers ...string) answer {
 func TestMetricsAreForOperators(t *testing.T) {
 	t.Parallel()
 	const token, here, proxy, elsewhere = "a token for Prometheus", "127.0.0.1:1", "10.0.0.1:1", "192.0.2.1:1"
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	w.api.Proxies = append(w.api.Proxies, netip.MustParsePrefix("127.0.0.9/32"))
 	ada := w.signUp("ada@example.com")
 	for name, c := range map[string]struct {

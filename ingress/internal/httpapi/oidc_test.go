@@ -18,7 +18,7 @@ import (
 
 // browser follows a login at the provider by hand: its cookies, and what it may be made to do wrong.
 type browser struct {
-	w *world
+	w *testEnv
 	p *openIDProvider
 
 	headers  []string // of its requests to the service
@@ -26,7 +26,7 @@ type browser struct {
 	takeOver bool     // asked for when it begins
 }
 
-func (w *world) useProvider(p *openIDProvider) {
+func (w *testEnv) useProvider(p *openIDProvider) {
 	w.rebuild(func(d *Deps) {
 		d.OpenID = openid.Settings{Issuer: p.URL, ClientID: "parley", ClientSecret: clientSecret}
 	})
@@ -34,7 +34,7 @@ func (w *world) useProvider(p *openIDProvider) {
 
 func newBrowser(t *testing.T, email string) *browser {
 	t.Helper()
-	b := &browser{w: newWorld(t, manyRequests), p: newOpenIDProvider(t)}
+	b := &browser{w: newTestEnv(t, manyRequests), p: newOpenIDProvider(t)}
 	b.w.useProvider(b.p)
 	b.is("sub-1", email)
 	return b
@@ -116,7 +116,7 @@ func (a answer) session() string {
 }
 
 // page sends a request as a browser that follows a link does: problems come back as a page.
-func (w *world) page(t *testing.T, target string, headers ...string) answer {
+func (w *testEnv) page(t *testing.T, target string, headers ...string) answer {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	req.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
@@ -390,7 +390,7 @@ func TestOpenIDAsksForTheAddress(t *testing.T) {
 
 func TestOpenIDProviderMayBeAway(t *testing.T) {
 	t.Parallel()
-	w, p := newWorld(t, manyRequests), newOpenIDProvider(t)
+	w, p := newTestEnv(t, manyRequests), newOpenIDProvider(t)
 	w.do("GET", account.OIDCPath, "").want(t, "not set up", 404, "not_found")
 	w.do("GET", account.OIDCPath+"/callback?code=x&state=y", "").want(t, "not set up, callback", 404, "not_found")
 	p.set(func() { p.down = true })

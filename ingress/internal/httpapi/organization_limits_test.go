@@ -41,7 +41,7 @@ type limitsShown struct {
 
 func TestAnOrganizationSeesItsLimits(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newRunEnv(t)
 	a.rebuild(func(d *Deps) {
 		d.StreamLimits.StreamsPerCredential, d.StreamLimits.StreamsPerOrganization = 7, 70
 		d.RunDeadline, d.VoicePerOrganization = 90*time.Second, 17

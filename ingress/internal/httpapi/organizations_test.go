@@ -10,7 +10,7 @@ import (
 
 func TestOrganizations(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
 	userKey, _ := w.key(ada, domain.KeyScopeUser)
@@ -67,7 +67,7 @@ func TestOrganizations(t *testing.T) {
 
 func TestRenamingOrganizations(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
 	w.join(bea, ada.org, domain.RoleAdmin)

@@ -13,7 +13,7 @@ import (
 )
 
 // loginFrom tries a password from a client address.
-func (w *world) loginFrom(email, password, address string) answer {
+func (w *testEnv) loginFrom(email, password, address string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", "/api/auth/login", strings.NewReader(`{"email":"`+email+`","password":"`+password+`"}`))
 	req.RemoteAddr = "10.0.0.1:99"
@@ -29,7 +29,7 @@ const (
 
 func TestWrongPasswordsAreLimited(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 	for range 30 {
 		w.loginFrom("Ada@example.com", "wrong", elsewhere).want(t, "wrong password", 401, "unauthenticated")
@@ -45,7 +45,7 @@ func TestWrongPasswordsAreLimited(t *testing.T) {
 
 func TestAnAccountIsLimitedOverAllAddresses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	w.loginFrom(ada.email, password, home).want(t, "logging in", 200, "")
 	for range 1000 {
@@ -58,7 +58,7 @@ func TestAnAccountIsLimitedOverAllAddresses(t *testing.T) {
 // TestAddressesAreLimitedOverAllAccounts: one address cannot try a password on every account.
 func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for range 300 {
 		w.api.account.Logins.Address.Begin(elsewhere)
@@ -70,7 +70,7 @@ func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
 // TestPasswordsAreNormalized: the same password from two keyboards is the same.
 func TestPasswordsAreNormalized(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	const composed, decomposed = "caf\u00e9 au lait", "cafe\u0301\u00a0au lait" // the second also has a no-break space
 	signUp := func(email, password string) answer {
 		return w.do("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`"}`)
@@ -95,7 +95,7 @@ func TestPasswordsAreNormalized(t *testing.T) {
 // TestPasswordsHaveTheirFullCost: the cheap hashes of the other tests are not the service's.
 func TestPasswordsHaveTheirFullCost(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	var err error
 	w.handler, err = New(w.deps)
 	must(t, err)
@@ -107,7 +107,7 @@ func TestPasswordsHaveTheirFullCost(t *testing.T) {
 
 func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	hidden := map[string]string{
 		"zero-width space": `A\u200bda`, "right-to-left override": `Ada\u202eadm`, "isolate": `A\u2066da`, "escape": `A\u001b[31mda`,
@@ -149,7 +149,7 @@ func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 // A name of nothing but white space is refused wherever there is a name.
 func TestNoNameIsBlank(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	key, keyID := w.key(ada, domain.KeyScopeOrganization)
 	agentID := w.agent(ada, smallAgent)
@@ -190,8 +190,8 @@ func TestNoNameIsBlank(t *testing.T) {
 // Session ids and idempotency keys have no hidden characters, and are not blank, whatever door they come through.
 func TestSessionsAndKeysShowWhatTheyAre(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	const automation, chat = "/api/internal/run-automation", "/api/agents?action=chat&id="
 	target, completion := `{"target":"`+agentID+`","input":{"message":"m"}`, `{"model":"`+agentID+`","messages":[{"role":"user","content":"m"}]`

@@ -59,7 +59,7 @@ type tapped struct {
 	seen []*nats.Msg
 }
 
-func (a *arena) tap() *tapped {
+func (a *runEnv) tap() *tapped {
 	a.t.Helper()
 	nc, err := nats.Connect(a.nats, nats.Timeout(20*time.Second))
 	must(a.t, err)
@@ -157,10 +157,10 @@ func (k *attending) turn() (runID string) {
 // the same worker at the same time, not by who reads the log, and on the bus on its own lines alone.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
-	b := newBoothOf(t, manyRequests, recite)
+	b := newVoiceEnvOf(t, manyRequests, recite)
 	b.works(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
 	tap := b.tap()
-	houses := []*house{b.newHouse(canary("a")), b.newHouse(canary("b"))}
+	houses := []*testOrg{b.newTestOrg(canary("a")), b.newTestOrg(canary("b"))}
 	agents, talks, runs := make([]string, 2), make([]*attending, 2), make([][]string, 2)
 	for n, h := range houses {
 		agents[n] = b.talking(h)
@@ -207,7 +207,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 }
 
 // keptFor reads what was kept of a house's turns, once what was heard of the last is.
-func (b *booth) keptFor(h *house, agent string, runs []string) string {
+func (b *voiceEnv) keptFor(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
 	eventually(b.t, "what was heard is kept", func() bool {
@@ -221,7 +221,7 @@ func (b *booth) keptFor(h *house, agent string, runs []string) string {
 }
 
 // tried is all that a house is answered which asks for another's turns.
-func (b *booth) tried(h *house, agent string, runs []string) string {
+func (b *voiceEnv) tried(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	var shown strings.Builder
 	try := func(method, path, body string, headers ...string) {

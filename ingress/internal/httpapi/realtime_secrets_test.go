@@ -16,7 +16,7 @@ import (
 const secretsPath = voice.RealtimePath + "/client_secrets"
 
 // secretFor makes a client secret for an agent, and gives it.
-func (a *arena) secretFor(agentID, query, settings string, headers ...string) (secret, sessionID string) {
+func (a *runEnv) secretFor(agentID, query, settings string, headers ...string) (secret, sessionID string) {
 	a.t.Helper()
 	got := a.ok("POST", secretsPath+query, `{"session":{"type":"realtime","model":"`+agentID+`"`+settings+`}}`, headers...)
 	return got.text(a.t, "value"), got.text(a.t, "session.id")
@@ -30,7 +30,7 @@ func asProtocol(credential string) string {
 // A page talks with its agent by a client secret: as who made it, in the secret's session, with its settings.
 func TestAPageTalksByAClientSecret(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	b.ok("PUT", "/api/agents?id="+b.agent, `{"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}}`, b.owner.auth)
 	secret, sessionID := b.secretFor(b.agent, "", `,"output_modalities":["text"],"instructions":"Be brief."`,
@@ -68,8 +68,8 @@ func TestAPageTalksByAClientSecret(t *testing.T) {
 // A client secret opens what it was made for and nothing else, wherever it is tried.
 func TestAClientSecretOpensOneDoor(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	agent, another, theirs := a.talking(h), a.talking(h), a.talking(away)
 	secret, sessionID := a.secretFor(agent, "", "", h.owner.auth)
 	bearing := "Authorization: Bearer " + secret
@@ -121,8 +121,8 @@ func TestAClientSecretOpensOneDoor(t *testing.T) {
 // What is wrong with a wish for a client secret is told at once.
 func TestClientSecretsAreRefused(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	agent, silent, theirs := a.talking(h), a.newAgent(h), a.talking(away)
 	system := a.talking(h, `,"allowedCallers":["system"]`)
 	for name, c := range map[string]struct {
@@ -174,8 +174,8 @@ func TestClientSecretsAreRefused(t *testing.T) {
 // Connections outlive the client secret's time, and end soon after what it was made with.
 func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
-	key, keyID := b.newKey(b.house, b.owner, domain.KeyScopeUser)
+	b := newVoiceEnv(t, manyRequests)
+	key, keyID := b.newKey(b.testOrg, b.owner, domain.KeyScopeUser)
 	login := b.loginAgain(b.admin)
 	leaver := b.person("leaver")
 	b.enter(leaver, b.org, domain.RoleMember)
@@ -212,7 +212,7 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 // Whoever is less than before goes on with their own session.
 func TestAConnectionOutlivesAChangeOfRole(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent, b.adminKey, b.header)
 	k.send(inWriting)

@@ -22,7 +22,7 @@ import (
 // every other.
 func TestAVoiceConnectionIsAChat(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent+"&session_id=s", b.owner.auth, offered+"realtime")
 	if k.id != "s" || k.socket.Subprotocol() != "realtime" {
@@ -63,7 +63,7 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 // Without a name the session is the connection's own, and its runs are kept for a time.
 func TestAnUnnamedVoiceSession(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k, other := b.open(t, "?model="+b.agent, b.key), b.open(t, "?model="+b.agent, b.key)
 	if !strings.HasPrefix(k.id, "rt_") || k.id == other.id {
@@ -82,7 +82,7 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 // Sessions are their principals': one of the same name with the same agent is another one.
 func TestVoiceSessionsNeverMeet(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	query := "?session_id=s&model=" + b.agent
 	refs := map[int64]string{}
@@ -101,7 +101,7 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 		}
 		refs[ref] = name
 	}
-	away := b.newHouse("away")
+	away := b.newTestOrg("away")
 	for _, headers := range [][]string{{away.key}, {away.owner.auth}} {
 		if k, got := b.dial(t, query, headers...); k != nil || got.status != 404 {
 			t.Errorf("another organization is answered with %d", got.status)
@@ -112,7 +112,7 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 // What a connection heard of a run that it cut short is what the session goes on from. Other runs are none of its business.
 func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	ctx := t.Context()
 	k := b.open(t, "?session_id=s&model="+b.agent, b.owner.auth)
 	k.send(inWriting)
@@ -141,7 +141,7 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 }
 
 // becomes waits until a run has that status.
-func (b *booth) becomes(runID string, want domain.RunStatus) {
+func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	b.t.Helper()
 	eventually(b.t, "run "+runID+" is "+string(want), func() bool {
 		run, err := b.store.Runs.RunByID(b.t.Context(), b.org, "", runID)
@@ -153,7 +153,7 @@ func (b *booth) becomes(runID string, want domain.RunStatus) {
 // Each turn is a request of its caller as they stand then.
 func TestTurnsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.tallied(14)
 	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent, b.memberKey, b.header)
@@ -185,8 +185,8 @@ func TestTurnsAreRefusedOneByOne(t *testing.T) {
 // Whoever asks for a connection in the wrong way is told before it is one.
 func TestVoiceConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	agent, silent, theirs := a.talking(h), a.newAgent(h), a.talking(away, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
 	system := a.talking(h, `,"allowedCallers":["system"]`)
 	embedded := a.talking(h, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
@@ -246,8 +246,8 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 // Whatever page asks, another organization's agent is as missing as one that never was: neither its widget nor its settings show.
 func TestVoiceOfOthersIsMissing(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	embedded := `,"widget":{"enabled":true,"allowedOrigins":["` + widgetPage + `"]}`
 	models := []string{
 		id.New(id.Agent), a.talking(away), a.talking(away, embedded), a.newAgent(away), a.talking(away, embedded+`,"allowedCallers":["system"]`),
@@ -273,7 +273,7 @@ func upgrading(headers ...string) []string { return slices.Concat(upgrades, head
 // The dashboard alone may listen, and ask for voice connections: to its scripts "self" is this host's WebSockets, too.
 func TestTheDashboardMayListen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	for path, want := range map[string]string{
 		account.DashboardPath: account.OwnMicrophone, account.DashboardPath + "/agents": account.OwnMicrophone, "/login": account.NoMicrophone, "/signup": account.NoMicrophone,
@@ -296,7 +296,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 // Connections take seats, and give them back.
 func TestVoiceConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.api.voice.VoicePerOrganization = 2
 	query := "?model=" + b.agent
 	first, second := b.open(t, query, b.key), b.open(t, query, b.owner.auth)
@@ -305,7 +305,7 @@ func TestVoiceConnectionsAreCounted(t *testing.T) {
 		t.Errorf("no Retry-After: %v", full.header)
 	}
 	b.from("GET", voice.RealtimePath+query, "", b.key).want(t, "no upgrade takes no seat", 426, "upgrade_required")
-	away := b.newHouse("away")
+	away := b.newTestOrg("away")
 	b.open(t, "?model="+b.talking(away), away.key)
 	must(t, first.socket.Close(websocket.StatusNormalClosure, ""))
 	eventually(t, "the seat is given back", func() bool {

@@ -14,12 +14,12 @@ import (
 )
 
 // upgradeHead is a request for a WebSocket as it is written, without the empty line behind it.
-func (b *booth) upgradeHead(proto string, headers ...string) string {
+func (b *voiceEnv) upgradeHead(proto string, headers ...string) string {
 	return "GET " + voice.RealtimePath + "?model=" + b.agent + " " + proto + "\r\nHost: parley.test\r\n" + strings.Join(headers, "\r\n")
 }
 
 // raw sends a request as it is written, and gives the answer to it, which must come at once, and whether it is the connection's last.
-func (b *booth) raw(t *testing.T, name, request string) (got answer, last bool) {
+func (b *voiceEnv) raw(t *testing.T, name, request string) (got answer, last bool) {
 	t.Helper()
 	conn := b.wire(t)
 	began := time.Now()
@@ -46,7 +46,7 @@ func (b *booth) raw(t *testing.T, name, request string) (got answer, last bool) 
 // A request for a WebSocket has no body: nobody waits for one that was announced, and none is taken for frames.
 func TestUpgradesHaveNoBody(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	b.api.voice.VoicePerOrganization = 1
 	b.open(t, "?model="+b.agent, b.key) // whoever takes a seat before looking is told of that instead
 	frame := "\x81\x82\x00\x00\x00\x00{}"
@@ -72,7 +72,7 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 // What is no handshake of RFC 6455 is told so as every other refusal of /v1.
 func TestHandshakesThatAreNone(t *testing.T) {
 	t.Parallel()
-	b := newBooth(t, manyRequests)
+	b := newVoiceEnv(t, manyRequests)
 	const (
 		key     = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
 		version = "Sec-WebSocket-Version: 13"

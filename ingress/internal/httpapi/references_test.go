@@ -13,8 +13,8 @@ import (
 // What a body or a filter refers to must be the organization's: else the answer is 400 with the field.
 func TestReferencesAreNamed(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("home"), a.newTestOrg("away")
 	agent, hook := a.newAgent(h), a.newHook(h, "github")
 	foreign := map[string]string{
 		id.Agent: a.newAgent(other), id.Hook: a.newHook(other, "github"), id.Key: other.keyID, id.Document: a.document(other),
@@ -52,8 +52,8 @@ func TestReferencesAreNamed(t *testing.T) {
 // null removes what an agent need not have; what it must have is not removed.
 func TestNullRemovesOptionalParts(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.ok("POST", "/api/agents", `{"name":"n","systemPrompt":"p","description":"d","model":"offline/echo","fallbackModels":["offline"],
 		"tools":{"webSearch":{"enabled":true,"approval":"always"},"codeExecution":{"enabled":true}},"allowedCallers":["system"],
 		"widget":{"enabled":true,"allowedOrigins":["https://example.com"]}}`, h.key).text(t, "id")
@@ -87,16 +87,16 @@ func TestNullRemovesOptionalParts(t *testing.T) {
 // A PUT beside a DELETE finds the thing, or it is gone or going: never is the service away.
 func TestPutBesideDelete(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
-	m := &matrix{stage: &stage{arena: a, home: h, away: a.newHouse("away"), other: h.member}}
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
+	m := &matrix{orgPair: &orgPair{runEnv: a, home: h, away: a.newTestOrg("away"), other: h.member}}
 	caller := login("owner", h.owner, h, domain.RoleOwner, h.owner.auth)
 	for path, c := range map[string]struct{ kind, body string }{
 		"/api/agents": {"ag", `{"name":"n"}`}, "/api/budgets": {"bud", `{"limit":5}`}, "/api/hooks": {"hook", `{"name":"n"}`},
 		"/api/notifications": {"ntf", `{"description":"d"}`}, "/api/knowledge": {"doc", `{"content":"other"}`},
 	} {
 		for range 5 {
-			thing := idKinds[c.kind].own(m.stage, &caller)
+			thing := idKinds[c.kind].own(m.orgPair, &caller)
 			var wg sync.WaitGroup
 			for range 4 {
 				wg.Go(func() {
@@ -119,8 +119,8 @@ func TestPutBesideDelete(t *testing.T) {
 // A document that is being deleted is not changed: 409, not 503.
 func TestDocumentsThatAreBeingDeletedConflict(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	documentID := a.document(h)
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'deleting', error_message = 'm' WHERE id = $1`, documentID)
 	target := "/api/knowledge?id=" + documentID

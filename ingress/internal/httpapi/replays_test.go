@@ -22,7 +22,7 @@ type replayOver struct {
 }
 
 // replays returns requests to an agent over each protocol that has idempotency keys. Those of one endpoint are about one run.
-func (a *arena) replays(t *testing.T, h *house, agentID string) []replayOver {
+func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver {
 	t.Helper()
 	var all []replayOver
 	post := func(name, path, body string, more ...string) {
@@ -65,9 +65,9 @@ func (a *arena) replays(t *testing.T, h *house, agentID string) []replayOver {
 // Over each protocol the result of a replay enters the ingress once there is room for it. Without room a replay is refused as reading the run is,
 // names its run, costs no memory, begins no run, and may be repeated.
 func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
-	a := newWaitingArena(t, unlimited)
+	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 1 << 20, 3 // a run object has its answer twice: a replay that is read costs more than twice the size
-	h := a.newHouse("home")
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	large := strings.Repeat("x", size)
 	a.works(func(runID, _ string) { a.end(runID, answers(large)) })
@@ -132,8 +132,8 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 // A request that waits for the run of its key is refused the large result that it waited for, and gets it when it comes again.
 func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	h := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	h := a.newTestOrg("home")
 	chat := "/api/agents?action=chat&id=" + a.newAgent(h)
 	ask := func(more ...string) answer {
 		return a.from("POST", chat, `{"message":"m","sessionId":"s"}`, append(more, h.key, "Idempotency-Key: k")...)
@@ -158,8 +158,8 @@ func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 // A tool call whose run expires reports that the run has expired, not that it was erased.
 func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	home := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	home := a.newTestOrg("home")
 	a.newAgent(home)
 	a.works(func(runID, message string) {
 		if message == "erase" {
@@ -182,8 +182,8 @@ func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 // Agents that are more than a page are read page by page, and none twice.
 func TestPagesOfAgentsAreBounded(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	const agents = 70 // of 128,000 bytes
 	for range agents {
 		a.newAgent(h)
@@ -221,8 +221,8 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 // A tool call that attaches to an open run with a large log reads the log and then waits. Meanwhile it keeps no other answer from being made.
 func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	attacker, victim := a.newHouse("attacker"), a.newHouse("victim")
+	a := newWaitingRunEnv(t, unlimited)
+	attacker, victim := a.newTestOrg("attacker"), a.newTestOrg("victim")
 	a.newAgent(attacker)
 	begun := make(chan struct{}, 1)
 	a.works(func(runID, message string) {

@@ -17,7 +17,7 @@ import (
 
 func TestRotatingKeys(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, bea, cleo := w.signUp("ada@example.com"), w.signUp("bea@example.com"), w.signUp("cleo@example.com")
 	w.join(bea, ada.org, domain.RoleMember)
 	at := "X-Organization-Id: " + ada.org
@@ -75,7 +75,7 @@ func TestRotatingKeys(t *testing.T) {
 }
 
 // keyEnd reads from the list when a key ends.
-func (w *world) keyEnd(t *testing.T, p person, keyID string) time.Time {
+func (w *testEnv) keyEnd(t *testing.T, p person, keyID string) time.Time {
 	t.Helper()
 	all := w.do("GET", "/api/keys?limit=100", "", p.auth).want(t, "listing", 200, "")
 	entries, _ := all.json(t, "data").([]any)
@@ -93,7 +93,7 @@ func (w *world) keyEnd(t *testing.T, p person, keyID string) time.Time {
 // TestRevocationOnAnotherIngress asks a second resolver over the same database, which nobody tells anything.
 func TestRevocationOnAnotherIngress(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	key, keyID := w.key(ada, domain.KeyScopeOrganization)
 	ctx, stop := context.WithCancel(t.Context())

@@ -31,8 +31,8 @@ func fullRun(answer string, bytes int) func(*domain.Run) {
 // and the run object has, too, is the same.
 func TestListedRunsAreInShort(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	chat := func() string { return a.newChat(h, agentID, a.fresh(), h.owner.auth, h.header) }
 	for name, tt := range map[string]struct {
@@ -80,8 +80,8 @@ func TestListedRunsAreInShort(t *testing.T) {
 // A list of runs with large results is small, and what erased them erases what the list showed of them.
 func TestListsOfLargeRunsAreSmall(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	var runs []string
 	for range 12 {
@@ -104,8 +104,8 @@ func TestListsOfLargeRunsAreSmall(t *testing.T) {
 // A page has at most 8 MiB. Its cursor goes on behind its last run, so that the pages together hold all runs, each once.
 func TestPagesOfRunsAreBounded(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	name := strings.Repeat("<", 160) // six bytes each
 	calls := make([]domain.ToolCall, 140)

@@ -14,17 +14,17 @@ import (
 )
 
 // withKeys is an arena over a database, with a setting of SECRETS_KEY and encrypted contents.
-func withKeys(t *testing.T, dsn, setting string) *arena {
+func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	t.Helper()
 	s, err := store.Open(dsn, 8)
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	s.Seals.SealContents(sealedtest.Box(t, setting))
-	return arenaOf(t, newWorldWithKeys(t, dsn, s, unlimited, setting))
+	return runEnvOf(t, newTestEnvWithKeys(t, dsn, s, unlimited, setting))
 }
 
 // unopened reads how many values of a kind could not be opened.
-func (w *world) unopened(t *testing.T, kind sealdb.Kind) float64 {
+func (w *testEnv) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	t.Helper()
 	families, err := w.sealed.Gather()
 	must(t, err)
@@ -40,7 +40,7 @@ func (w *world) unopened(t *testing.T, kind sealdb.Kind) float64 {
 }
 
 // errorLines are those of the log that say that a value of a kind cannot be opened.
-func (w *world) errorLines(kind sealdb.Kind, words ...string) int {
+func (w *testEnv) errorLines(kind sealdb.Kind, words ...string) int {
 	n := 0
 next:
 	for line := range strings.Lines(w.log.String()) {
@@ -59,16 +59,16 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	t.Parallel()
 	dsn, both := testkit.Postgres(t), sealedtest.KeyB+","+sealedtest.KeyA
 	a := withKeys(t, dsn, sealedtest.KeyA)
-	h := a.newHouse("red")
+	h := a.newTestOrg("red")
 	hookID := a.hooked(h)
 	widgetID := a.embedded(h, widgetPage)
 	kept := a.visit(widgetID, signed(widgetID, "4711"), widgetPage).want(t, "signed", 201, "").text(t, "visitor")
 	anonymous := a.visit(widgetID, "", widgetPage).want(t, "anonymous", 201, "").text(t, "visitor")
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.txt","content":"red content"}`, h.key).text(t, "id")
-	download := func(a *arena) answer {
+	download := func(a *runEnv) answer {
 		return a.from("GET", "/api/knowledge?content=1&id="+documentID, "", h.key)
 	}
-	body := func(a *arena) answer {
+	body := func(a *runEnv) answer {
 		return a.from("GET", "/api/hooks/deliveries?id=d1&hookId="+hookID, "", h.key)
 	}
 	download(a).want(t, "downloading at first", 200, "")
@@ -142,7 +142,7 @@ func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	a := withKeys(t, dsn, sealedtest.KeyA)
-	hookID := a.hooked(a.newHouse("red"))
+	hookID := a.hooked(a.newTestOrg("red"))
 	a.exec(`UPDATE hooks SET previous_secret = 'v1.0c0c0c0c.abc', previous_until = now() + interval '1 hour' WHERE id = $1`, hookID)
 	a.api.hooks.Hooks.Forget(hookID)
 	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery", 202, "")

@@ -16,8 +16,8 @@ import (
 // of more than 8 MiB is cut, and says so.
 func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	const turns, huge, turnMax = 12, 5, 8 << 20
 	var runs []string
@@ -73,8 +73,8 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 // A timeline of large steps says what one of small steps says.
 func TestTimelinesOfLargeSteps(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	var told []string
 	for _, bytes := range []int{10, 100_000} {

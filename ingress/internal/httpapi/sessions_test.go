@@ -11,7 +11,7 @@ import (
 
 func TestSessionsQueries(t *testing.T) {
 	t.Parallel()
-	w := newArena(t)
+	w := newRunEnv(t)
 	ada := w.signUp("ada@example.com")
 	agentID := id.New(id.Agent)
 	named := "&agentId=" + agentID
@@ -56,8 +56,8 @@ func TestSessionsQueries(t *testing.T) {
 // A session is read by its id alone where that is enough to name it: the caller's own, and if there is none, another's that the caller may read.
 func TestSessionsAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("red"), a.newHouse("blue")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
 	first, second, foreign := a.newAgent(h), a.newAgent(h), a.newAgent(other)
 	owner, member := []string{h.owner.auth, h.header}, []string{h.member.auth, h.header}
 	for session, with := range map[string]string{"once": first, "twice": first, "both": first} {
@@ -102,8 +102,8 @@ func TestSessionsAreReadByIDAlone(t *testing.T) {
 
 func TestSessionsOfMembersAndAdmins(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("red"), a.newHouse("blue")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
 	agentID := a.newAgent(h)
 	say := func(session, answer string, headers ...string) {
 		t.Helper()
@@ -198,8 +198,8 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 
 func TestCitationsComeWithTheAnswer(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	runID := a.newChat(h, agentID, "s", h.owner.auth, h.header)
 	a.finish("x", runID)
@@ -220,8 +220,8 @@ func TestCitationsComeWithTheAnswer(t *testing.T) {
 
 func TestSessionsOfAgentsAndTemplatesNeverMeet(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	me := []string{h.owner.auth, h.header}
 	a.finish("agent's", a.newChat(h, agentID, "s", me...))

@@ -45,12 +45,12 @@ func readHeader(t *testing.T, address string, headers ...string) (*http.Response
 // Dozens of slow readers of several organizations hold no more than the bound. A victim of another organization gets its answers, whole.
 func TestSlowReadersHoldUpNobody(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newRunEnv(t)
 	const size = 16 << 20 // more than the buffers of a connection take
 	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
-	runFor := func(h *house) string {
+	runFor := func(h *testOrg) string {
 		runID := a.newChat(h, a.newAgent(h), a.fresh(), h.owner.auth, h.header)
 		a.end(runID, func(r *domain.Run) {
 			answer := "done"
@@ -59,11 +59,11 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 		})
 		return server.URL + "/api/runs?id=" + runID
 	}
-	victim := a.newHouse("victim")
+	victim := a.newTestOrg("victim")
 	wanted := runFor(victim)
 	refused := 0
 	for _, word := range []string{"red", "green", "black"} {
-		h := a.newHouse(word)
+		h := a.newTestOrg(word)
 		address := runFor(h)
 		for range 8 {
 			res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
@@ -116,12 +116,12 @@ func allocated(f func()) uint64 {
 // A large run, response, turn of a session, timeline, source, or page of agents, hooks or documents enters the ingress once there is room for
 // it. Readers for whom there is none cost no memory.
 func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
-	a := newArena(t)
+	a := newRunEnv(t)
 	const size, refusals, together = 8 << 20, 6, 12 // a run object has its answer twice
 	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
-	victim, h := a.newHouse("victim"), a.newHouse("red")
+	victim, h := a.newTestOrg("victim"), a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	large, twice := strings.Repeat("x", size), strings.Repeat("y", 2*size)
 	ended, open := a.newChat(h, agentID, "large", h.owner.auth, h.header), a.newChat(h, agentID, "open", h.owner.auth, h.header)
@@ -214,12 +214,12 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 
 // Slow readers of one run whose log grows hold no more than their organization's share. A reader of another organization is served.
 func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
-	a := newWaitingArena(t, unlimited)
+	a := newWaitingRunEnv(t, unlimited)
 	const size, readers, share = 12 << 20, 12, 20 << 20
 	a.api.large = httpx.LargeAnswers{PerOrganization: share, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
-	h, victim := a.newHouse("red"), a.newHouse("victim")
+	h, victim := a.newTestOrg("red"), a.newTestOrg("victim")
 	runID := a.newChat(h, a.newAgent(h), "s", h.owner.auth, h.header)
 	a.hold(runID)
 	chat := a.newChat(victim, a.newAgent(victim), "s", victim.owner.auth, victim.header)

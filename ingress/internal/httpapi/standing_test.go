@@ -11,31 +11,31 @@ import (
 // TestLinksEndWithTheirMaker: neither a reset link nor an invitation outlives the right to make it.
 func TestLinksEndWithTheirMaker(t *testing.T) {
 	t.Parallel()
-	rotate := func(w *world, p person, keyID string) {
+	rotate := func(w *testEnv, p person, keyID string) {
 		w.do("POST", "/api/keys?action=rotate&id="+keyID, `{"overlapSeconds":0}`, p.auth).want(w.t, "rotating", 201, "")
 	}
 	for name, c := range map[string]struct {
 		byKey domain.KeyScope // how bea makes the links; "": in her session
-		end   func(w *world, ada, bea person, keyID string)
+		end   func(w *testEnv, ada, bea person, keyID string)
 	}{
-		"demoted": {"", func(w *world, ada, bea person, _ string) {
+		"demoted": {"", func(w *testEnv, ada, bea person, _ string) {
 			w.add(ada, ada.org, bea.email, domain.RoleMember).want(w.t, "demoting", 200, "")
 		}},
-		"removed": {"", func(w *world, ada, bea person, _ string) {
+		"removed": {"", func(w *testEnv, ada, bea person, _ string) {
 			w.do("DELETE", "/api/organizations/members?id="+bea.id, "", ada.auth).want(w.t, "removing", 200, "")
 		}},
-		"demoted, by key": {domain.KeyScopeUser, func(w *world, ada, bea person, _ string) {
+		"demoted, by key": {domain.KeyScopeUser, func(w *testEnv, ada, bea person, _ string) {
 			w.add(ada, ada.org, bea.email, domain.RoleMember).want(w.t, "demoting", 200, "")
 		}},
-		"key revoked": {domain.KeyScopeUser, func(w *world, _, bea person, keyID string) {
+		"key revoked": {domain.KeyScopeUser, func(w *testEnv, _, bea person, keyID string) {
 			w.do("DELETE", "/api/keys?id="+keyID, "", bea.auth).want(w.t, "revoking", 200, "")
 		}},
-		"key expired": {domain.KeyScopeUser, func(w *world, _, _ person, keyID string) {
+		"key expired": {domain.KeyScopeUser, func(w *testEnv, _, _ person, keyID string) {
 			w.exec(`UPDATE api_keys SET expires_at = clock_timestamp() WHERE id = $1`, keyID)
 		}},
-		"key rotated":                {domain.KeyScopeUser, func(w *world, _, bea person, keyID string) { rotate(w, bea, keyID) }},
-		"organization's key rotated": {domain.KeyScopeOrganization, func(w *world, ada, _ person, keyID string) { rotate(w, ada, keyID) }},
-		"organization's key revoked": {domain.KeyScopeOrganization, func(w *world, ada, _ person, keyID string) {
+		"key rotated":                {domain.KeyScopeUser, func(w *testEnv, _, bea person, keyID string) { rotate(w, bea, keyID) }},
+		"organization's key rotated": {domain.KeyScopeOrganization, func(w *testEnv, ada, _ person, keyID string) { rotate(w, ada, keyID) }},
+		"organization's key revoked": {domain.KeyScopeOrganization, func(w *testEnv, ada, _ person, keyID string) {
 			w.do("DELETE", "/api/keys?id="+keyID, "", ada.auth).want(w.t, "revoking", 200, "")
 		}},
 		"nothing":         {"", nil},
@@ -43,7 +43,7 @@ func TestLinksEndWithTheirMaker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, manyRequests)
+			w := newTestEnv(t, manyRequests)
 			ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 			w.admit(ada, ada.org, bea, domain.RoleOwner)
 			cleo := w.invited(ada, ada.org, "cleo@example.com", domain.RoleMember)
@@ -105,7 +105,7 @@ func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, manyRequests)
+			w := newTestEnv(t, manyRequests)
 			ada, bea := w.signUp("ada@example.com"), w.signUp("bea@example.com")
 			w.admit(ada, ada.org, bea, domain.RoleOwner)
 			w.exec(`UPDATE memberships SET created_at = '2001-01-01' WHERE org_id = $1`, bea.org)
@@ -145,7 +145,7 @@ func usedKey(_ person, keyID string) string { return keyID }
 // TestOldPasswordsOpenNothing changes a password between the moment it was found right and the login.
 func TestOldPasswordsOpenNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	invitation := w.add(ada, ada.org, "bea@example.com", domain.RoleMember).token(t)
 	bea := w.signUp("bea@example.com")
@@ -167,7 +167,7 @@ func TestOldPasswordsOpenNothing(t *testing.T) {
 }
 
 // passwordFor sets the hash of somebody's password, unless it is empty, and gives it.
-func (w *world) passwordFor(p person, hash string) string {
+func (w *testEnv) passwordFor(p person, hash string) string {
 	w.t.Helper()
 	if hash != "" {
 		w.exec(`UPDATE users SET password_hash = $2 WHERE id = $1`, p.id, hash)
@@ -178,7 +178,7 @@ func (w *world) passwordFor(p person, hash string) string {
 }
 
 // whileHeld sends a request, and sets another password as soon as it waits for the user's row.
-func (w *world) whileHeld(p person, request func() answer) answer {
+func (w *testEnv) whileHeld(p person, request func() answer) answer {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)
 	must(w.t, err)

@@ -28,10 +28,10 @@ const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 const formatAnswer = "Let me \n\ndata: [DONE] done [1]"
 
 // chatters is an arena whose runs all have that log.
-func chatters(t *testing.T) (a *arena, h *house, agentID string) {
+func chatters(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	t.Helper()
-	a = newWaitingArena(t, unlimited)
-	h = a.newHouse("home")
+	a = newWaitingRunEnv(t, unlimited)
+	h = a.newTestOrg("home")
 	a.works(func(runID, message string) {
 		if message == "fail" {
 			a.endAfter(runID, "message.delta {\"text\":\"a\"}\n", func(run *domain.Run) {
@@ -198,8 +198,8 @@ func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
 
 func TestFormatsAreAskedForWell(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	runID := a.newChat(h, agentID, "s", h.key)
 	chat, read := "/api/agents?action=chat&id="+agentID, "/api/runs?id="+runID
@@ -251,8 +251,8 @@ func TestFormatsAreAskedForWell(t *testing.T) {
 // Whole conversations are taken from callers with an account; anybody may visit the demo or a page with a widget.
 func TestVisitorsSendShortDialogs(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	agentID := a.embedded(a.newHouse("home"), widgetPage)
+	a := newRunEnv(t)
+	agentID := a.embedded(a.newTestOrg("home"), widgetPage)
 	for target, headers := range map[string][]string{
 		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
 	} {

@@ -20,7 +20,7 @@ import (
 // Every path answers every method that it does not have with 405 and those that it has.
 func TestEveryOtherMethodIsRefused(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
+	a := newRunEnv(t)
 	m, err := newMetrics(nil)
 	must(t, err)
 	have := map[string][]string{}
@@ -65,7 +65,7 @@ type bodyRow struct {
 // bodyRows are all rows with bodies.
 func bodyRows(t *testing.T) []bodyRow {
 	t.Helper()
-	m := newMatrix(t, newArena(t))
+	m := newMatrix(t, newRunEnv(t))
 	var rows []bodyRow
 	for _, r := range accessTable {
 		if r.body == "" {
@@ -378,8 +378,8 @@ func TestNoMassAssignment(t *testing.T) {
 // What an agent's PUT takes back as it was read changes nothing.
 func TestReadFieldsChangeNothing(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("home"), a.newTestOrg("away")
 	agentID, foreign := a.newAgent(h), a.newAgent(other)
 	before := a.ok("GET", "/api/agents?id="+agentID, "", h.key)
 	a.from("PUT", "/api/agents?id="+agentID, `{"createdAt":"1999-01-01T00:00:00.000Z","updatedAt":"1999-01-01T00:00:00.000Z","version":1}`, h.key).
@@ -407,9 +407,9 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 // The same names in two organizations, or of two principals, never meet.
 func TestSameNamesNeverMeet(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("home"), a.newHouse("away")
-	agents := map[*house]string{h: a.newAgent(h), other: a.newAgent(other)}
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("home"), a.newTestOrg("away")
+	agents := map[*testOrg]string{h: a.newAgent(h), other: a.newAgent(other)}
 	runs := map[string]string{}
 	noted := func(what string, got answer) {
 		t.Helper()
@@ -423,17 +423,17 @@ func TestSameNamesNeverMeet(t *testing.T) {
 		runs[runID] = what
 	}
 	const same, async = "Idempotency-Key: same", "Prefer: respond-async"
-	for _, house := range []*house{h, other} {
+	for _, testOrg := range []*testOrg{h, other} {
 		for name, caller := range map[string][]string{
-			"owner": {house.owner.auth}, "member": {house.member.auth, house.header}, "key": {house.key}, "owner's key": {house.ownerKey, house.header},
+			"owner": {testOrg.owner.auth}, "member": {testOrg.member.auth, testOrg.header}, "key": {testOrg.key}, "owner's key": {testOrg.ownerKey, testOrg.header},
 		} {
-			for _, target := range []string{"template=tpl_support", "id=" + agents[house]} {
-				noted(house.word+" "+name+" "+target, a.from("POST", "/api/agents?action=chat&"+target,
-					`{"sessionId":"same","message":"`+house.word+name+target+`"}`, append(caller, same, async)...))
+			for _, target := range []string{"template=tpl_support", "id=" + agents[testOrg]} {
+				noted(testOrg.word+" "+name+" "+target, a.from("POST", "/api/agents?action=chat&"+target,
+					`{"sessionId":"same","message":"`+testOrg.word+name+target+`"}`, append(caller, same, async)...))
 			}
 		}
-		noted(house.word+" automation", a.from("POST", "/api/internal/run-automation",
-			`{"target":"`+agents[house]+`","sessionId":"same","idempotencyKey":"same","input":{"message":"`+house.word+`"}}`, house.key, async))
+		noted(testOrg.word+" automation", a.from("POST", "/api/internal/run-automation",
+			`{"target":"`+agents[testOrg]+`","sessionId":"same","idempotencyKey":"same","input":{"message":"`+testOrg.word+`"}}`, testOrg.key, async))
 	}
 	for n := range 2 { // demo visitors
 		noted("visitor "+string(rune('1'+n)), a.from("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"same","message":"m"}`, sayDemo, same, async))
@@ -469,7 +469,7 @@ func logHolds(log string, texts ...string) (found []string) {
 }
 
 // logsClean fails the test if the log holds secrets or texts of users.
-func (a *arena) logsClean(texts ...string) {
+func (a *runEnv) logsClean(texts ...string) {
 	a.t.Helper()
 	log := a.log.String()
 	for i, line := range logHolds(log, append(texts, password)...) {

@@ -13,7 +13,7 @@ import (
 )
 
 // keeps fails the test unless a displaced account has its session and password still.
-func (w *world) keeps(p person) {
+func (w *testEnv) keeps(p person) {
 	w.t.Helper()
 	w.do("GET", "/api/agents", "", p.auth, "X-Organization-Id: "+p.org).want(w.t, "the session of a displaced account", 200, "")
 	if a := w.loginFrom(p.email, password, home).want(w.t, "the password of a displaced account", 200, ""); a.text(w.t, "user.id") != p.id {
@@ -32,7 +32,7 @@ func (a answer) signedIn(t *testing.T) person {
 // TestAddingNeverMakesMembers: an account of an invited address is no member until its holder accepts.
 func TestAddingNeverMakesMembers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	owner, squatter := w.signUp("owner@example.com"), w.signUp("cfo@example.com")
 	at := "X-Organization-Id: " + owner.org
 	known := w.add(owner, owner.org, "CFO@example.com", domain.RoleAdmin).want(t, "an address with an account", 201, "")
@@ -61,7 +61,7 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 // what they had.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	owner, squatter := w.signUp("owner@example.com"), w.signUp("cfo@example.com")
 	login := secrets.NewLinkToken()
 	must(t, w.store.Accounts.CreateLoginLink(t.Context(), squatter.id, secrets.Hash(login), time.Now().Add(time.Hour)))
@@ -86,7 +86,7 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 // TestLinksHurtNobody: a stranger makes an organization, invites an address whose account is in use, and holds the link.
 func TestLinksHurtNobody(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, stranger := w.signUp("ada@example.com"), w.signUp("stranger@example.com")
 	agent := w.do("POST", "/api/agents", agentBody, ada.auth).want(t, "an agent", 201, "").text(t, "id")
 	key, _ := w.key(ada, domain.KeyScopeUser)
@@ -118,7 +118,7 @@ func TestLinksHurtNobody(t *testing.T) {
 // TestLinksProveNothingToOthers: a squatter who invites themselves proves nothing to another organization.
 func TestLinksProveNothingToOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	owner, accomplice := w.signUp("owner@example.com"), w.signUp("accomplice@example.com")
 	squatter := w.invited(accomplice, accomplice.org, "cfo@example.com", domain.RoleMember)
 	reset := w.do("POST", "/api/organizations/members?action=reset&id="+squatter.id, "", accomplice.auth).want(t, "the accomplice's link", 201, "").token(t)
@@ -137,7 +137,7 @@ func TestLinksProveNothingToOthers(t *testing.T) {
 // all the while, costs one computation, and takes the address back for good by a link of the operator.
 func TestSquattersKeepNobodyOut(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	cfo, stranger := w.signUp("cfo@example.com"), w.signUp("stranger@example.com")
 	squat := func(organization, n int) answer {
 		org := stranger.org
@@ -174,7 +174,7 @@ func TestSquattersKeepNobodyOut(t *testing.T) {
 // TestSquattersGuessWithinLimits: a client address with a session of a squatter's account is a stranger to the real person's.
 func TestSquattersGuessWithinLimits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	cfo, stranger := w.signUp("cfo@example.com"), w.signUp("stranger@example.com")
 	token := w.add(stranger, stranger.org, cfo.email, domain.RoleMember).token(t)
 	w.do("POST", "/api/auth/accept", accepting(token, `,"password":"`+newPassword+`"`)).want(t, "squatting", 201, "")
@@ -195,7 +195,7 @@ func TestSquattersGuessWithinLimits(t *testing.T) {
 // the address.
 func TestAdminsOpenNoProvenAccount(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	stranger := w.signUp("stranger@example.com")
 	squatter := w.invited(stranger, stranger.org, "cfo@example.com", domain.RoleMember)
 	early := w.do("POST", "/api/organizations/members?action=reset&id="+squatter.id, "", stranger.auth).want(t, "before", 201, "").token(t)
@@ -209,7 +209,7 @@ func TestAdminsOpenNoProvenAccount(t *testing.T) {
 // TestOwnInvitations: a person whose address is proven answers invitations without their link.
 func TestOwnInvitations(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	owner, other, bea := w.signUp("owner@example.com"), w.signUp("other@example.com"), w.signUp("bea@example.com")
 	userKey, _ := w.key(bea, domain.KeyScopeUser)
 	orgKey, _ := w.key(bea, domain.KeyScopeOrganization)
@@ -265,7 +265,7 @@ func TestOwnInvitations(t *testing.T) {
 // TestProvenAddressesAreNotTakenOver: a link is no way into, or around, an account that has proven its address.
 func TestProvenAddressesAreNotTakenOver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, manyRequests)
+	w := newTestEnv(t, manyRequests)
 	ada, stranger := w.signUp("ada@example.com"), w.signUp("stranger@example.com")
 	key, _ := w.key(ada, domain.KeyScopeUser)
 	reset := secrets.NewResetToken()

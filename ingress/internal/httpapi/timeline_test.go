@@ -10,8 +10,8 @@ import (
 
 func TestTimelinesAreAsOpenAsTheirRuns(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	agentID := a.newAgent(h)
 	runID := a.newChat(h, agentID, "s", h.member.auth, h.header)
 	path := "/api/runs?timeline=1&id=" + runID
@@ -46,8 +46,8 @@ func TestTimelinesAreAsOpenAsTheirRuns(t *testing.T) {
 
 func TestTimelinesAreOfTheMoment(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	runID := a.newChat(h, a.newAgent(h), "s", h.key)
 	for query, problems := range map[string]string{
 		"timeline=1&wait=1":               "wait:invalid_value",

@@ -6,8 +6,8 @@ import (
 
 func TestUsageIsTheOrganizations(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, away := a.newHouse("home"), a.newHouse("away")
+	a := newRunEnv(t)
+	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	one, other := a.newAgent(h), a.newAgent(h)
 	a.finish("answer", a.newChat(h, one, "s", h.member.auth, h.header))
 	a.newChat(h, other, "s", h.key)

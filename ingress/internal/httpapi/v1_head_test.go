@@ -13,8 +13,8 @@ import (
 // HEAD of every route under /v1 that answers GET has the status and the headers of GET, and no body, streams excepted.
 func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("home"), a.newHouse("other")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("home"), a.newTestOrg("other")
 	agentID := a.newAgent(h)
 	responseID := a.respond(`{"model":"`+agentID+`","input":"m","background":true}`, h.key)
 	a.finish("answer", runFor(responseID))

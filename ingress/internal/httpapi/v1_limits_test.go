@@ -28,7 +28,7 @@ func v1Asks(agentID, more string) map[string]string {
 }
 
 // tallied gives an arena limits that regain no room.
-func (a *arena) tallied(user int) ratelimit.Settings {
+func (a *runEnv) tallied(user int) ratelimit.Settings {
 	a.t.Helper()
 	limits := ratelimit.Settings{Demo: 2, User: user, System: user + 1}
 	counted, err := ratelimit.New(&tally{used: map[string]int{}}, limits)
@@ -40,8 +40,8 @@ func (a *arena) tallied(user int) ratelimit.Settings {
 // Whoever is refused for what a body says has had it read, and pays for that.
 func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	for path, body := range v1Asks(a.newAgent(h), `,"n":2,"prompt":{}`) {
 		limits := a.tallied(4)
 		for left := range 4 {
@@ -70,8 +70,8 @@ func (d *dialed) Driver() driver.Driver { return nil }
 // An earlier response is looked up for who has paid, and a replay is free all the same.
 func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	first := a.respond(`{"background":true,"input":"m","model":"`+agentID+`"}`, h.memberKey, h.header)
 	after := func(responseID string) string {
@@ -104,8 +104,8 @@ func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 // A request that waits takes a seat and leaves it; one that waits for nothing takes none.
 func TestWaitingForARunTakesSeats(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	for path, body := range v1Asks(agentID, "") {
 		a.api.StreamsPerCredential = 1
@@ -126,8 +126,8 @@ func TestWaitingForARunTakesSeats(t *testing.T) {
 // A key that is revoked gives no answers any more, and what it has begun goes on.
 func TestARevokedKeyWaitsInVain(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	h := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	h := a.newTestOrg("home")
 	begun := make(chan string, 2)
 	a.works(func(runID, _ string) { begun <- runID })
 	asks := v1Asks(a.newAgent(h), "")
@@ -164,8 +164,8 @@ func TestARevokedKeyWaitsInVain(t *testing.T) {
 // An idempotency key is its caller's: two of one organization that use the same one get a run each.
 func TestKeysOfTwoCallersAreTwoRuns(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	for path, body := range v1Asks(a.newAgent(h), `,"stream":true`) {
 		runs := map[string]bool{}
 		for _, key := range []string{h.key, h.memberKey, h.adminKey} {

@@ -17,13 +17,13 @@ import (
 )
 
 // respond asks for a response in the background, and gives its id.
-func (a *arena) respond(body string, headers ...string) string {
+func (a *runEnv) respond(body string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/v1/responses", body, headers...).text(a.t, "id")
 }
 
 // fails ends an accepted run without an answer, as a worker does.
-func (a *arena) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
+func (a *runEnv) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
 	must(a.t, err)
@@ -39,8 +39,8 @@ func runFor(responseID string) string { return "run_" + strings.TrimPrefix(respo
 
 func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	body := `{"model":"` + agentID + `","input":"m","metadata":{"a":"b"}`
 	begun := a.ok("POST", "/v1/responses", body+`,"background":true}`, h.key, "Idempotency-Key: k")
@@ -68,8 +68,8 @@ func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
 
 func TestAReplayedResponseIsTheSameInEveryForm(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	body := `{"model":"` + agentID + `","input":"m"`
 	responseID := a.respond(body+`,"background":true}`, h.key, "Idempotency-Key: k")
@@ -97,15 +97,15 @@ func TestAReplayedResponseIsTheSameInEveryForm(t *testing.T) {
 	a.from("GET", "/v1/responses/"+responseID, "", h.key).want(t, "erased, read", 410, "erased")
 }
 
-func streamedSession(t *testing.T, a *arena, h *house, responseID string) string {
+func streamedSession(t *testing.T, a *runEnv, h *testOrg, responseID string) string {
 	t.Helper()
 	return a.ok("GET", "/v1/responses/"+responseID, "", h.key).text(t, "parley.sessionId")
 }
 
 func TestResponsesGoOnFromOneAnother(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID, another := a.newAgent(h), a.newAgent(h)
 	ask := func(model, more string) string {
 		return `{"background":true,"model":"` + model + `","input":"m"` + more + `}`
@@ -132,7 +132,7 @@ func TestResponsesGoOnFromOneAnother(t *testing.T) {
 	}
 	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user","system"]}`, h.key)
 	triggered := a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key, "Prefer: respond-async").text(t, "id")
-	foreign := a.newHouse("away")
+	foreign := a.newTestOrg("away")
 	for name, tc := range map[string]struct{ previous, model, who string }{
 		"another model's":        {first, another, h.key},
 		"another caller's":       {first, agentID, h.owner.auth},
@@ -153,8 +153,8 @@ func TestResponsesGoOnFromOneAnother(t *testing.T) {
 
 func TestRunsWithoutAnAnswerAreResponsesThatSaySo(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	body := `{"model":"` + a.newAgent(h) + `","input":"m"`
 	for name, tc := range map[string]struct {
 		status domain.RunStatus
@@ -183,8 +183,8 @@ func TestRunsWithoutAnAnswerAreResponsesThatSaySo(t *testing.T) {
 
 func TestAResponseThatWaitsForAPerson(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	body := `{"model":"` + a.newAgent(h) + `","input":"m"`
 	responseID := a.respond(body+`,"background":true}`, h.key, "Idempotency-Key: k")
 	a.park(runFor(responseID), "publish", domain.ActionApproval)
@@ -205,8 +205,8 @@ func TestAResponseThatWaitsForAPerson(t *testing.T) {
 
 func TestResponsesThatAreNoneAreNotFound(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["user","system"]}`, h.key)
 	triggered := a.ok("POST", "/api/internal/run-automation", `{"target":"`+agentID+`","input":{"message":"m"}}`, h.key, "Prefer: respond-async").text(t, "id")
@@ -224,8 +224,8 @@ func TestResponsesThatAreNoneAreNotFound(t *testing.T) {
 // and begins another run.
 func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	t.Parallel()
-	a := newWaitingArena(t, unlimited)
-	h := a.newHouse("home")
+	a := newWaitingRunEnv(t, unlimited)
+	h := a.newTestOrg("home")
 	body := `{"model":"` + a.newAgent(h) + `","input":"m","background":true}`
 	ask := func() answer { return a.from("POST", "/v1/responses", body, h.key, "Idempotency-Key: k") }
 	responseID := ask().want(t, "the first", 200, "").text(t, "id")
@@ -251,8 +251,8 @@ func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 
 func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	for body, want := range map[string]string{
 		`{"input":"m"}`:                                "invalid_request model",
@@ -282,8 +282,8 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 // What the protocol has and agents do without changes nothing.
 func TestWhatAResponseDoesNotNeedIsPassedOver(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	const more = `"temperature":0.1,"top_p":1,"max_output_tokens":5,"reasoning":{"effort":"low"},"store":false,"service_tier":"auto","truncation":"auto",` +
 		`"include":["web_search_call.action.sources"],"parallel_tool_calls":false,"prompt_cache_key":"k","safety_identifier":"s","verbosity":"low","max_tool_calls":3,` +

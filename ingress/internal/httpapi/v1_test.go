@@ -79,8 +79,8 @@ func TestOpenBodies(t *testing.T) {
 // Requests of OpenAI's protocol are limited as chats are, and replays of a key are free.
 func TestCompletionsAreLimited(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("home")
+	a := newRunEnv(t)
+	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	limits := a.tallied(4)
 	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"m"}]}`, agentID)

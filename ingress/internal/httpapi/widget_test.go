@@ -27,8 +27,8 @@ func (a answer) sharedWith() string {
 
 func TestAVisitorChats(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.embedded(h, widgetPage)
 	got := a.visit(agentID, "", widgetPage).want(t, "token", 201, "")
 	expires, err := time.Parse(time.RFC3339, got.text(t, "expiresAt"))
@@ -68,8 +68,8 @@ func TestAVisitorChats(t *testing.T) {
 
 func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	g := a.guest(a.embedded(h, widgetPage), "")
 	runID := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "message", 202, "").text(t, "id")
 	a.park(runID, "publish", domain.ActionApproval)
@@ -88,8 +88,8 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 // Public is what visitors may see, too.
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	g := a.guest(a.embedded(a.newHouse("red"), widgetPage), "")
+	a := newRunEnv(t)
+	g := a.guest(a.embedded(a.newTestOrg("red"), widgetPage), "")
 	got := a.from("GET", "/api/agents/templates?limit=1", "", g.headers...).want(t, "templates", 200, "")
 	if !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) || got.sharedWith() != "" {
 		t.Errorf("answered %v", got.header)
@@ -121,10 +121,10 @@ func TestOrigins(t *testing.T) {
 // Nobody learns why there is no widget for a page, and the page not even that there is none.
 func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	listed, off, gone, plain := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.newAgent(h)
-	a.embedded(a.newHouse("blue"), otherPage)
+	a.embedded(a.newTestOrg("blue"), otherPage)
 	a.ok("PUT", "/api/agents?id="+off, `{"widget":{"enabled":false}}`, h.owner.auth)
 	a.ok("DELETE", "/api/agents?id="+gone, "", h.owner.auth)
 	first := ""
@@ -160,8 +160,8 @@ func TestRefusedPagesLearnNothing(t *testing.T) {
 
 func TestVisitorsNames(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID, another := a.embedded(h, widgetPage), a.embedded(h, widgetPage)
 	runFor := func(visitor string) (runID, name string) {
 		t.Helper()
@@ -213,7 +213,7 @@ func TestVisitorsNames(t *testing.T) {
 }
 
 // identities changes the secret that visitors are signed with.
-func (a *arena) identities(t *testing.T, h *house, agentID, name, knownName string) {
+func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName string) {
 	t.Helper()
 	put := func(secret string) answer {
 		return a.from("PUT", "/api/agents?id="+agentID, `{"widget":{"identitySecret":`+secret+`}}`, h.owner.auth)
@@ -248,8 +248,8 @@ func (a *arena) identities(t *testing.T, h *house, agentID, name, knownName stri
 // A token is good for one agent, one origin and one thing.
 func TestWidgetTokensAreBound(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("red"), a.newHouse("blue")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
 	agentID, sibling, foreign := a.embedded(h, widgetPage, otherPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
 	g := a.guest(agentID, "")
 	bearer, origin := g.headers[0], g.headers[1]
@@ -307,8 +307,8 @@ func TestWidgetTokensAreBound(t *testing.T) {
 // Of visitors nobody gets at what another said, whatever they call it.
 func TestVisitorsNeverMeet(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h, other := a.newHouse("red"), a.newHouse("blue")
+	a := newRunEnv(t)
+	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
 	one, two, foreign := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
 	runs, principals := map[string]string{}, map[string]bool{}
 	for name, g := range map[string]guest{
@@ -347,21 +347,23 @@ func TestVisitorsNeverMeet(t *testing.T) {
 // What changes about a widget holds here at once, and elsewhere within 5 s: another ingress remembers for 4.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(a *arena, h *house, agentID string){
-		"switched off": func(a *arena, h *house, agentID string) {
+	for name, change := range map[string]func(a *runEnv, h *testOrg, agentID string){
+		"switched off": func(a *runEnv, h *testOrg, agentID string) {
 			a.ok("PUT", "/api/agents?id="+agentID, `{"widget":{"enabled":false}}`, h.owner.auth)
 		},
-		"not listed any more": func(a *arena, h *house, agentID string) {
+		"not listed any more": func(a *runEnv, h *testOrg, agentID string) {
 			a.ok("PUT", "/api/agents?id="+agentID, `{"widget":{"allowedOrigins":["`+otherPage+`"]}}`, h.owner.auth)
 		},
-		"deleted": func(a *arena, h *house, agentID string) { a.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth) },
-		"with its organization": func(a *arena, h *house, agentID string) {
+		"deleted": func(a *runEnv, h *testOrg, agentID string) {
+			a.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
+		},
+		"with its organization": func(a *runEnv, h *testOrg, agentID string) {
 			a.exec(`DELETE FROM organizations WHERE id = $1`, h.org)
 			a.forgetWidgets(agentID)
 		},
 	} {
-		a := newArena(t)
-		h := a.newHouse("red")
+		a := newRunEnv(t)
+		h := a.newTestOrg("red")
 		agentID := a.embedded(h, widgetPage)
 		g := a.guest(agentID, "")
 		a.says(g, "s", "before").want(t, name+": before", 202, "")
@@ -376,8 +378,8 @@ func TestWidgetsAreSwitchedOff(t *testing.T) {
 
 func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.embedded(h, widgetPage)
 	g := a.guest(agentID, "")
 	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["system"]}`, h.owner.auth)
@@ -388,7 +390,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 
 // crowd are visitors of one agent's widget at addresses of their own.
 type crowd struct {
-	*arena
+	*runEnv
 	agentID string
 }
 
@@ -426,8 +428,8 @@ func (cr crowd) set(w ratelimit.Widget) {
 
 func newCrowd(t *testing.T) crowd {
 	t.Helper()
-	a := newArena(t)
-	return crowd{a, a.embedded(a.newHouse("red"), widgetPage)}
+	a := newRunEnv(t)
+	return crowd{a, a.embedded(a.newTestOrg("red"), widgetPage)}
 }
 
 func TestWidgetLimitsOverHTTP(t *testing.T) {
@@ -513,8 +515,8 @@ func TestTokensOfAnAgentHaveTheirOwnLimit(t *testing.T) {
 
 func TestWidgetsWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	agentID := a.embedded(a.newHouse("red"), widgetPage)
+	a := newRunEnv(t)
+	agentID := a.embedded(a.newTestOrg("red"), widgetPage)
 	g := a.guest(agentID, "")
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
@@ -536,8 +538,8 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 // widget is not allowed any more.
 func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()
-	a := newArena(t)
-	h := a.newHouse("red")
+	a := newRunEnv(t)
+	h := a.newTestOrg("red")
 	agentID := a.embedded(h, widgetPage)
 	begun := func(life time.Duration) httpx.Permit {
 		g := newGuest(agentID, a.token(agentID, life), widgetPage, "")

@@ -64,7 +64,7 @@ func FuzzQuickAppend(f *testing.F) {
 
 // An append costs one small allocation, and a tenth of a block that is kept.
 func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of others too
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	raw := appended(20)
 	got := testing.AllocsPerRun(500, func() {
 		if e := r.c.Client(r.now, raw); len(e.Audio) != 1 {
@@ -80,7 +80,7 @@ func TestAppendsAreCheap(t *testing.T) { //nolint:paralleltest // testing.Allocs
 func BenchmarkAppend(b *testing.B) {
 	for name, ms := range map[string]int{"20ms": 20, "100ms": 100} {
 		b.Run(name, func(b *testing.B) {
-			r := newRig(b, "")
+			r := newTestEnv(b, "")
 			raw := appended(ms)
 			b.ReportAllocs()
 			b.SetBytes(int64(len(raw)))
@@ -96,7 +96,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkAudio(b *testing.B) {
-	r := newRig(b, "")
+	r := newTestEnv(b, "")
 	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
 	r.do("begun item_1 run_01")
 	r.do(`delta item_1 "Something to say."`)

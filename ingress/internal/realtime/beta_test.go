@@ -14,7 +14,7 @@ func TestASessionMayBeSentBack(t *testing.T) {
 		`{"output_modalities":["text"],"instructions":"Be kind.","audio":{"input":{"turn_detection":null}}}`,
 		`{"audio":{"input":{"turn_detection":{"type":"semantic_vad"},"transcription":{"language":"en"}},"output":{"voice":"echo","speed":1.5}}}`,
 	} {
-		r := newRig(t, given)
+		r := newTestEnv(t, given)
 		told := r.told(r.c.Open(), "session.created")
 		sent, err := json.Marshal(map[string]any{"type": "session.update", "session": told})
 		must(t, err)
@@ -23,7 +23,7 @@ func TestASessionMayBeSentBack(t *testing.T) {
 			t.Errorf("%s became %s", told, again)
 		}
 	}
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	r.told(r.c.Client(r.now, []byte(`{"type":"session.update","session":{"type":"realtime","object":"realtime.session","id":"sess_1",
 		"expires_at":1,"include":null,"instructions":"x","max_output_tokens":"inf","model":"ag_1","output_modalities":["audio"],
 		"prompt":null,"tool_choice":"auto","tools":[],"tracing":null,"truncation":"auto","audio":{
@@ -34,7 +34,7 @@ func TestASessionMayBeSentBack(t *testing.T) {
 }
 
 // told gives the session of the only event that came.
-func (r *rig) told(e Effects, kind string) json.RawMessage {
+func (r *testEnv) told(e Effects, kind string) json.RawMessage {
 	r.tb.Helper()
 	var event struct {
 		Type    string          `json:"type"`
@@ -51,7 +51,7 @@ func TestFieldsOfTheBetaAreRefused(t *testing.T) {
 	t.Parallel()
 	for at, fields := range map[string][]moved{"session": betaSession, "response": betaResponse} {
 		for _, f := range fields {
-			r := newRig(t, "")
+			r := newTestEnv(t, "")
 			kind := map[string]string{"session": "session.update", "response": "response.create"}[at]
 			r.do(`client {"type":"` + kind + `","` + at + `":{"` + f.from + `":"x"}}`)
 			line := r.lastLine()

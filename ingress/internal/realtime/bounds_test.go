@@ -19,11 +19,11 @@ func appended(ms int) []byte {
 }
 
 // lastLine gives the newest line that says something of what was asked.
-func (r *rig) lastLine() string { return r.lines[len(r.lines)-1] }
+func (r *testEnv) lastLine() string { return r.lines[len(r.lines)-1] }
 
 func TestTheBufferIsBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, `{"audio":{"input":{"turn_detection":null}}}`)
+	r := newTestEnv(t, `{"audio":{"input":{"turn_detection":null}}}`)
 	for range 120 {
 		r.take(r.c.Client(r.now, appended(1000)))
 	}
@@ -58,7 +58,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 
 func TestUnheardIsWhatTheWorkerHasToListenTo(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	want := func(ms int64) {
 		t.Helper()
 		if got := r.c.Unheard(); got != ms*perMS {
@@ -81,7 +81,7 @@ func TestUnheardIsWhatTheWorkerHasToListenTo(t *testing.T) {
 
 func TestItemsAreBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	for i := range maxItems + 20 {
 		r.do(fmt.Sprintf(`client {"type":"conversation.item.create","item":`+
 			`{"id":"i%d","type":"message","role":"user","content":[{"type":"input_text","text":"t%d"}]}}`, i, i))
@@ -132,7 +132,7 @@ func TestTextsAreBounded(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, "")
+			r := newTestEnv(t, "")
 			for _, line := range tc.lines {
 				r.do(line)
 			}
@@ -179,7 +179,7 @@ func TestSessionsOfClientSecrets(t *testing.T) {
 	t.Parallel()
 	given := `{"type":"realtime","model":"ag_1","unknown":"` + strings.Repeat("x", 5000) + `","audio":{"output":{"voice":"echo","speed":1.5},` +
 		`"input":{"turn_detection":{"type":"semantic_vad","eagerness":"low"},"transcription":{"language":"en","model":"whisper-1"}}}}`
-	r := newRig(t, given)
+	r := newTestEnv(t, given)
 	r.do("open")
 	for _, want := range []string{`"eagerness":"low"`, `"voice":"echo"`, `"speed":1.5`, `"language":"en"`} {
 		if !strings.Contains(r.lastLine(), want) {
@@ -241,7 +241,7 @@ func TestPlayheads(t *testing.T) {
 // An answer's audio plays behind that of the answer before.
 func TestAnswersPlayOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	for _, line := range []string{
 		"resume",
 		`client {"type":"response.create","response":{"instructions":"x"}}`, "begun item_1 run_01", `completed item_1 "One word."`,
@@ -292,7 +292,7 @@ func TestWhatWasHeard(t *testing.T) {
 // What a worker says of an answer is never taken beyond its text, and cuts no letter.
 func TestSegmentsAreKeptInTheText(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	for _, line := range []string{
 		`client {"type":"response.create","response":{"instructions":"x"}}`, "begun item_1 run_01", `delta item_1 "ä ö ü"`,
 		"speech item_1 0 1 10", "speech item_1 0 3 10", "segment item_1 0 3", "segment item_1 0 2", "speech item_1 99 -5 10", "segment item_1 3 999",
@@ -311,7 +311,7 @@ func TestSegmentsAreKeptInTheText(t *testing.T) {
 // An answer of more than a minute, by segments of ten seconds, is heard as far as the client says.
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
 	r.do("begun item_1 run_01")
 	sentence := "And so it went on and on. "
@@ -337,7 +337,7 @@ func TestLongAnswers(t *testing.T) {
 
 func TestTheGatesOwnErrors(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	line := r.event(r.c.Error("session_expired", "the session has lasted 30 minutes"))
 	if want := `error error.type="server_error" error.code="session_expired" error.message="the session has lasted 30 minutes"`; line != want {
 		t.Errorf("%s", line)
@@ -347,7 +347,7 @@ func TestTheGatesOwnErrors(t *testing.T) {
 // Idle is since the last thing that the user or the agent did; audio that comes in is none.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	want := func(since time.Time, busy bool) {
 		t.Helper()
 		if s, b := r.c.Idle(r.now); !s.Equal(since) || b != busy {
@@ -375,7 +375,7 @@ func TestIdle(t *testing.T) {
 // However long the agent's own items are, they are not kept without end.
 func TestTextsOfItemsAreBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	for range 100 {
 		r.do(`client {"type":"conversation.item.create","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"` +
 			strings.Repeat("x", 32_000) + `"}]}}`)
@@ -387,7 +387,7 @@ func TestTextsOfItemsAreBounded(t *testing.T) {
 
 func TestWhatWaitsForTranscriptsIsBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, `{"audio":{"input":{"turn_detection":null}}}`)
+	r := newTestEnv(t, `{"audio":{"input":{"turn_detection":null}}}`)
 	audio := base64.StdEncoding.EncodeToString(make([]byte, commitLeast*bytesOf))
 	item := `client {"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_audio","audio":"` + audio + `"}]}}`
 	for range maxWaits {

@@ -24,7 +24,7 @@ func deletion(id string) string {
 func TestWhatIsDeletedIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{100, 16_000} {
-		r := newRig(t, manual)
+		r := newTestEnv(t, manual)
 		refused := 0
 		for range 300 {
 			r.take(r.c.Client(r.now, appended(ms)))
@@ -63,7 +63,7 @@ func TestWhatIsDeletedIsBounded(t *testing.T) {
 
 func TestDeletedAudioHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, manual)
+	r := newTestEnv(t, manual)
 	for _, line := range []string{audioItem("mine", 200), deletion("mine"), audioItem("mine", 200)} {
 		r.do(line)
 	}
@@ -96,7 +96,7 @@ func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 		"much was committed": {[]string{"hear 16000", `client {"type":"input_audio_buffer.commit"}`}, "commit mine 16000 to 16100"},
 		"much was cleared":   {[]string{"hear 16000", `client {"type":"input_audio_buffer.clear"}`}, "commit mine 16000 to 16100"},
 	} {
-		r := newRig(t, manual)
+		r := newTestEnv(t, manual)
 		for _, line := range c.before {
 			r.do(line)
 		}
@@ -105,7 +105,7 @@ func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 			t.Errorf("%s: %s, not %s", name, r.lastLine(), c.want)
 		}
 	}
-	r := newRig(t, manual)
+	r := newTestEnv(t, manual)
 	r.do("hear 3000")
 	r.do(`client {"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]}}`)
 	if !strings.HasPrefix(r.lastLine(), "conversation.item.done") {
@@ -116,7 +116,7 @@ func TestAnItemDoesNotRepeatTheBuffer(t *testing.T) {
 // While the worker listens, items wait until it has heard nearly all; those that waited repeat the rest once, together.
 func TestItemsWaitForTheWorker(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	r.do("hear 9000")
 	for i := range 3 {
 		r.do(audioItem(fmt.Sprint("i", i), 100))

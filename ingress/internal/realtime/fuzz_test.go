@@ -29,7 +29,7 @@ func FuzzClient(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
-		r := newRig(t, "")
+		r := newTestEnv(t, "")
 		for raw := range bytes.SplitSeq(script, []byte("\n")) {
 			e := r.c.Client(r.now, raw)
 			silent := len(e.Events)+len(e.Audio)+len(e.Commands)+len(e.Begin) == 0

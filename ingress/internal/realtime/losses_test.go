@@ -281,7 +281,7 @@ func TestWhatIsHeardIsWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		dice := rand.New(rand.NewPCG(seed, 7))
-		r := newRig(t, "")
+		r := newTestEnv(t, "")
 		r.do(`client {"type":"response.create","response":{"instructions":"x"}}`)
 		r.do("begun item_1 run_01")
 		var names int

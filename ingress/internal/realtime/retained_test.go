@@ -11,7 +11,7 @@ import (
 )
 
 // answered has a response be made from its request to its end.
-func (r *rig) answered(said string, ended domain.Event) {
+func (r *testEnv) answered(said string, ended domain.Event) {
 	r.tb.Helper()
 	r.c.Client(r.now, []byte(`{"type":"response.create","response":{"instructions":"x","metadata":{"k":"`+strings.Repeat("v", 500)+`"}}}`))
 	if r.c.now == nil {
@@ -52,7 +52,7 @@ func heap() int64 {
 //nolint:paralleltest // others would be measured along with it
 func TestWhatRunsDidIsNotKept(t *testing.T) {
 	for _, session := range []string{`{"output_modalities":["text"]}`, ""} {
-		r := newRig(t, session)
+		r := newTestEnv(t, session)
 		said := "ok"
 		ended := completed(t, domain.Run{Message: &said, ToolCalls: []domain.ToolCall{
 			{ID: "c", Name: "codeExecution", Output: json.RawMessage(`"` + strings.Repeat("x", 100<<10) + `"`)},
@@ -75,7 +75,7 @@ func TestWhatRunsDidIsNotKept(t *testing.T) {
 func TestWhatWasSpokenIsBounded(t *testing.T) {
 	t.Parallel()
 	said := strings.Repeat("word ", 6_000)
-	r := newRig(t, "")
+	r := newTestEnv(t, "")
 	ended := completed(t, domain.Run{Message: &said})
 	for range 30 {
 		r.answered(said, ended)
@@ -83,7 +83,7 @@ func TestWhatWasSpokenIsBounded(t *testing.T) {
 	if n, limit := len(r.c.items), maxTexts/(2*len(said))+1; n > limit || n < limit-1 {
 		t.Errorf("%d answers are kept, want %d", n, limit)
 	}
-	r = newRig(t, `{"output_modalities":["text"]}`)
+	r = newTestEnv(t, `{"output_modalities":["text"]}`)
 	said = "[1]"
 	cited := completed(t, domain.Run{Message: &said, Citations: []domain.Citation{
 		{ID: 1, Type: "web", Title: strings.Repeat("t", 8_000), URL: "https://example.com/" + strings.Repeat("u", 8_000), EndIndex: 3},

@@ -42,7 +42,7 @@ func TestScenes(t *testing.T) {
 func play(tb testing.TB, scene string) (string, map[string]string) {
 	tb.Helper()
 	session, _, _ := strings.Cut(scene, "\n")
-	r := newRig(tb, session)
+	r := newTestEnv(tb, session)
 	r.lines = append(r.lines, session)
 	for line := range strings.Lines(scene) {
 		if input, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "> "); is {

@@ -177,15 +177,15 @@ func (r *fakeRun) set(f func()) {
 	f()
 }
 
-// scene is a hub over a fake run, in fake time.
-type scene struct {
+// testEnv is a hub over a fake run, in fake time.
+type testEnv struct {
 	t   *testing.T
 	run *fakeRun
 	hub *Hub
 }
 
 // inBubble runs a test in a scene.
-func inBubble(t *testing.T, f func(scene)) {
+func inBubble(t *testing.T, f func(testEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		run := newRun()
@@ -194,7 +194,7 @@ func inBubble(t *testing.T, f func(scene)) {
 		ended := make(chan error)
 		go func() { ended <- h.Run(ctx) }()
 		synctest.Wait()
-		f(scene{t, run, h})
+		f(testEnv{t, run, h})
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("the hub ended with %v", err)
@@ -248,7 +248,7 @@ func want(t *testing.T, what, got, want string) {
 
 func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		r := open(t, h, "0.0")
 		defer r.Close()
@@ -284,7 +284,7 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 
 func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.begin()
 		r := open(t, h, "0.0")
@@ -316,7 +316,7 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 
 func TestAnAttemptThatBeginsAnewVoidsTheOneBefore(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.begin()
 		r := open(t, h, "0.0")
@@ -337,7 +337,7 @@ func TestAnAttemptThatBeginsAnewVoidsTheOneBefore(t *testing.T) {
 
 func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.begin()
 		slow := open(t, h, "1.1")
@@ -362,7 +362,7 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 
 func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.begin()
 		r := open(t, h, "1.1")
@@ -394,7 +394,7 @@ func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
 
 func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.begin()
 		r := open(t, h, "1.1")
@@ -415,7 +415,7 @@ func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
 
 func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		accepted := rundb.StoredRun{OrganizationID: "org_1", Run: run.log.Run.Run}
 		run.set(func() { run.err = errors.New("down") })
@@ -440,7 +440,7 @@ func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
 
 func TestARunThatCouldNotBeSubscribedToIsFollowedByTheNextReader(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		run.set(func() { run.mute = true })
 		first := open(t, h, "0.0")
@@ -456,7 +456,7 @@ func TestARunThatCouldNotBeSubscribedToIsFollowedByTheNextReader(t *testing.T) {
 
 func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 	t.Parallel()
-	inBubble(t, func(s scene) {
+	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
 		ctx := t.Context()
 		run.begin()
@@ -501,7 +501,7 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		inBubble(t, func(s scene) {
+		inBubble(t, func(s testEnv) {
 			t, run, h := s.t, s.run, s.hub
 			rng := rand.New(rand.NewPCG(seed, 1))
 			r := open(t, h, "0.0")

@@ -55,7 +55,7 @@ func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, Config{}, nil)
+			r := newTestEnv(t, Config{}, nil)
 			r.work()
 			c := r.open()
 			go tc.send(c)
@@ -68,7 +68,7 @@ func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
 // Frames that are no messages are read no faster than others, and a connection that sends them can be closed.
 func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{MaxDuration: 2 * time.Second}, func(may *times) { may.end = 500 * time.Millisecond })
+	r := newTestEnv(t, Config{MaxDuration: 2 * time.Second}, func(may *times) { may.end = 500 * time.Millisecond })
 	r.work()
 	conn := r.raw()
 	sent := 0
@@ -92,7 +92,7 @@ func TestAFloodOfEmptyFramesIsReadSlowly(t *testing.T) {
 // A client that has announced more than it sends holds the connection's end up for a moment only.
 func TestAnAnnouncedMessageIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.end = 300 * time.Millisecond })
+	r := newTestEnv(t, Config{}, func(may *times) { may.end = 300 * time.Millisecond })
 	r.work()
 	conn := r.raw()
 	_, err := conn.Write(append([]byte{0x81, 0xff, 0, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 2*maxMessage)...))
@@ -117,7 +117,7 @@ func TestWhatIsNoFrameClosesTheConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, Config{}, nil)
+			r := newTestEnv(t, Config{}, nil)
 			r.work()
 			conn := r.raw()
 			if _, err := conn.Write(frame); err != nil {
@@ -133,7 +133,7 @@ func TestWhatIsNoFrameClosesTheConnection(t *testing.T) {
 }
 
 // raw opens a connection by hand.
-func (r *rig) raw() net.Conn {
+func (r *testEnv) raw() net.Conn {
 	r.Helper()
 	conn, err := new(net.Dialer).DialContext(r.Context(), "tcp", strings.TrimPrefix(r.address, "http://"))
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *rig) raw() net.Conn {
 
 func TestAMessageMayHaveAMebibyte(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	const frame = `{"type":"input_audio_buffer.clear","event_id":"e","x":""}`
@@ -164,7 +164,7 @@ func TestAMessageMayHaveAMebibyte(t *testing.T) {
 // A client that does not read is closed once its queue is full: what the gate holds for it is bounded.
 func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.end = 500 * time.Millisecond })
+	r := newTestEnv(t, Config{}, func(may *times) { may.end = 500 * time.Millisecond })
 	r.work()
 	c := r.connect()
 	l := r.line()
@@ -194,7 +194,7 @@ func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 // A client that begins to read again in time is told why it is closed.
 func TestASlowClientIsToldWhy(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.connect()
 	l := r.line()
@@ -213,7 +213,7 @@ func TestASlowClientIsToldWhy(t *testing.T) {
 // A worker that does not listen makes the client wait: it is not read from, and goes on where it was.
 func TestAClientWaitsForTheWorker(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.ping, may.pong = 50*time.Millisecond, testkit.Within(400*time.Millisecond) })
+	r := newTestEnv(t, Config{}, func(may *times) { may.ping, may.pong = 50*time.Millisecond, testkit.Within(400*time.Millisecond) })
 	r.work()
 	c := r.open()
 	l := r.line()
@@ -249,7 +249,7 @@ func TestAClientWaitsForTheWorker(t *testing.T) {
 // Audio in more messages than anybody needs is slowed down, and nothing of it is lost.
 func TestAFloodOfAudioHasToWait(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	l := r.line()
@@ -265,7 +265,7 @@ func TestAFloodOfAudioHasToWait(t *testing.T) {
 
 func TestAClientThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) {
+	r := newTestEnv(t, Config{}, func(may *times) {
 		may.ping, may.pong, may.end = 50*time.Millisecond, 200*time.Millisecond, 300*time.Millisecond
 	})
 	r.work()
@@ -276,7 +276,7 @@ func TestAClientThatDoesNotAnswerPingsIsClosed(t *testing.T) {
 
 func TestPingsOfTheClientAreAnswered(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.ping, may.pong = 20*time.Millisecond, 5*time.Second })
+	r := newTestEnv(t, Config{}, func(may *times) { may.ping, may.pong = 20*time.Millisecond, 5*time.Second })
 	r.work()
 	c := r.open()
 	for range 10 {
@@ -290,7 +290,7 @@ func TestPingsOfTheClientAreAnswered(t *testing.T) {
 
 func TestAPermitThatIsGoneEndsTheConnection(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.permit = 50 * time.Millisecond })
+	r := newTestEnv(t, Config{}, func(may *times) { may.permit = 50 * time.Millisecond })
 	r.work()
 	c := r.open()
 	<-time.After(200 * time.Millisecond)
@@ -301,7 +301,7 @@ func TestAPermitThatIsGoneEndsTheConnection(t *testing.T) {
 
 func TestAConnectionLastsSoLong(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{MaxDuration: 2 * time.Second, IdleTimeout: time.Minute}, nil)
+	r := newTestEnv(t, Config{MaxDuration: 2 * time.Second, IdleTimeout: time.Minute}, nil)
 	r.work()
 	began := time.Now() // it is opened within it
 	c := r.open()
@@ -314,7 +314,7 @@ func TestAConnectionLastsSoLong(t *testing.T) {
 
 func TestASilentConnectionIsClosed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{MaxDuration: time.Hour, IdleTimeout: 2 * time.Second}, nil)
+	r := newTestEnv(t, Config{MaxDuration: time.Hour, IdleTimeout: 2 * time.Second}, nil)
 	r.work()
 	c := r.open()
 	r.line()
@@ -337,7 +337,7 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 
 func TestDrainingWaitsForWhatIsBeingSaid(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	idle := r.open()
 	r.line()
@@ -377,7 +377,7 @@ func TestDrainingWaitsForWhatIsBeingSaid(t *testing.T) {
 
 func TestDrainingHasAnEnd(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	c.ask("tell me")

@@ -15,7 +15,7 @@ import (
 // A client that does not wait for the session loses nothing: what it sends before a worker is there is worked on then, and not before.
 func TestWhatComesBeforeAWorkerIsKept(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.open = patience })
+	r := newTestEnv(t, Config{}, func(may *times) { may.open = patience })
 	c := r.connect()
 	go c.read()
 	spoken := make([]byte, 2*contract.VoiceRate)
@@ -47,7 +47,7 @@ func TestWhatComesBeforeAWorkerIsKept(t *testing.T) {
 // Of a client that sends on and on no more is taken than the system holds, until there is a worker.
 func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) {
+	r := newTestEnv(t, Config{}, func(may *times) {
 		may.open, may.ping, may.pong, may.end = 2*time.Second, 50*time.Millisecond, 200*time.Millisecond, 500*time.Millisecond
 	})
 	conn := r.raw()
@@ -68,7 +68,7 @@ func TestAClientIsNotReadBeforeAWorker(t *testing.T) {
 // The session is told of as soon as a worker has it, and once: not again when another one takes it over.
 func TestTheSessionIsToldOfOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	began := time.Now()
 	c := r.open()

@@ -31,7 +31,7 @@ func (c *client) answered(l *wire, text string) string {
 // A client that has more to be done for its turns than can be done is not read from, until some of it is.
 func TestAClientWaitsForWhatItHasBegun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.runs.saving = make(chan error)
 	r.work()
 	c := r.open()
@@ -74,7 +74,7 @@ func TestAWorkerIsGivenTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, Config{}, nil)
+			r := newTestEnv(t, Config{}, nil)
 			first := r.work()
 			c := r.open()
 			r.line()
@@ -123,7 +123,7 @@ func (c *client) appendAll(pieces, samples int) {
 // Pings cost an answer each: beyond some they have none.
 func TestPingsBeyondSomeAreNotAnswered(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	conn := r.raw()
 	began := time.Now()
@@ -179,7 +179,7 @@ func serverFrame(t *testing.T, in *bufio.Reader) (kind byte, body string) {
 // A client that takes nothing for too long is closed, though its queue is not full.
 func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.write = 500 * time.Millisecond })
+	r := newTestEnv(t, Config{}, func(may *times) { may.write = 500 * time.Millisecond })
 	r.work()
 	c := r.connect()
 	l := r.line()
@@ -198,7 +198,7 @@ func TestAClientThatTakesNothingIsClosed(t *testing.T) {
 // Whoever hangs up behind response.done has all of the answer, and may play it later.
 func TestHangingUpBehindTheEndKeepsTheWholeAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	text := strings.Repeat("and so on ", 15) // 3 s
@@ -225,7 +225,7 @@ func TestWhatWasHeardIsKeptInTheEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, Config{}, nil)
+			r := newTestEnv(t, Config{}, nil)
 			r.runs.saving = make(chan error, 10)
 			for _, err := range tc.comes {
 				r.runs.saving <- err

@@ -20,7 +20,7 @@ import (
 
 func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{MaxDuration: time.Hour}, nil)
+	r := newTestEnv(t, Config{MaxDuration: time.Hour}, nil)
 	r.work()
 	c := r.open()
 	if l := r.line(); l.open.Line == "" || l.open.Position != 0 || l.open.Config.Detection == nil {
@@ -48,7 +48,7 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 
 func TestWhatIsNoUpgradeIsNotServed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestWhatIsNoUpgradeIsNotServed(t *testing.T) {
 
 func TestSpeechIsCarriedBothWays(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	l := r.line()
@@ -144,7 +144,7 @@ func (c *client) heardUntilDone() []byte {
 // Whoever speaks while the agent does interrupts it at once: 3.9 s of its speech are queued, and no more leaves.
 func TestBargeInStopsTheAnswerAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	l := r.line()
@@ -188,7 +188,7 @@ func TestBargeInStopsTheAnswerAtOnce(t *testing.T) {
 // What was queued for a client that reads slowly does not leave any more, either.
 func TestSpeechThatWasInterruptedIsNotSent(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.connect()
 	l := r.line()
@@ -212,7 +212,7 @@ func TestSpeechThatWasInterruptedIsNotSent(t *testing.T) {
 
 func TestTurnsAreCarriedOutInOrder(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	r.runs.wait = make(chan struct{})
 	c := r.open()
@@ -250,7 +250,7 @@ func TestTurnsAreCarriedOutInOrder(t *testing.T) {
 // A client that is gone cancels nothing; what it heard is kept.
 func TestARunOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	l := r.line()
@@ -276,7 +276,7 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 // Of an answer of which nothing was heard, nothing is kept: the session has all of it.
 func TestAnAnswerThatNobodyHeardStaysWhole(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	c.ask("a long story")
@@ -292,7 +292,7 @@ func TestAnAnswerThatNobodyHeardStaysWhole(t *testing.T) {
 // A worker that dies in the middle of an answer is replaced: not a sample is missing or doubled, neither of what is said nor of what is heard.
 func TestAnotherWorkerGoesOnWhereOneDied(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	first := r.work()
 	c := r.open()
 	l := r.line()
@@ -343,7 +343,7 @@ func TestAnotherWorkerGoesOnWhereOneDied(t *testing.T) {
 
 func TestALeavingWorkerIsReplaced(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	first := r.work()
 	c := r.open()
 	r.line()
@@ -366,7 +366,7 @@ func TestALeavingWorkerIsReplaced(t *testing.T) {
 
 func TestWithoutAWorkerThereIsNoVoice(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, func(may *times) { may.open, may.reopen = 2*time.Second, time.Second })
+	r := newTestEnv(t, Config{}, func(may *times) { may.open, may.reopen = 2*time.Second, time.Second })
 	c := r.connect()
 	go c.read()
 	if first := c.next(); first.Type != "error" || first.Error.Code != "voice_unavailable" {
@@ -385,7 +385,7 @@ func TestWithoutAWorkerThereIsNoVoice(t *testing.T) {
 // What loses one worker after the other is not given to all that there are.
 func TestALineThatIsLostAgainAndAgainIsGivenUp(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, Config{}, nil)
+	r := newTestEnv(t, Config{}, nil)
 	r.work()
 	c := r.open()
 	for range maxLosses {

@@ -13,7 +13,7 @@ import (
 
 // looking reads a document whenever it is told that its organization's have changed, as people's pages do.
 type looking struct {
-	*rig
+	*testEnv
 	Bus
 	documentID string
 	mu         sync.Mutex
@@ -56,9 +56,9 @@ func TestWhatBecomesOfADocumentIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
+			r := newTestEnv(t)
 			sent := r.send(r.org, "a.txt", pages(300))
-			l := &looking{rig: r, Bus: r.bus, documentID: sent.Document.ID}
+			l := &looking{testEnv: r, Bus: r.bus, documentID: sent.Document.ID}
 			stop := r.start(c.read, func(_ *Config, deps *Deps) { deps.Bus = l })
 			r.await(r.org, sent.Document.ID, "told of", func(d domain.Document) bool {
 				seen := l.states()

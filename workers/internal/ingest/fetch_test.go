@@ -31,14 +31,14 @@ func library(t *testing.T, books map[string]http.HandlerFunc) (base string, allo
 	return server.URL, func(_ *Config, d *Deps) { d.Client = client.HTTP(FetchOptions) }
 }
 
-func (r *rig) link(address, name string) string {
+func (r *testEnv) link(address, name string) string {
 	r.Helper()
 	return r.add(r.org, knowledgedb.NewDocument{ID: id.New(id.Document), Name: name, MIMEType: "", URL: address, CreatedBy: "usr_a"}).Document.ID
 }
 
 func TestDocumentsAreFetched(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	var busy atomic.Int32
 	base, allow := library(t, map[string]http.HandlerFunc{
 		"/terms": func(w http.ResponseWriter, _ *http.Request) {
@@ -78,7 +78,7 @@ func TestDocumentsAreFetched(t *testing.T) {
 
 func TestWhatCannotBeFetched(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	base, allow := library(t, map[string]http.HandlerFunc{
 		"/private": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
 		"/strange": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) },

@@ -35,7 +35,7 @@ func bomb(n int) string {
 }
 
 // bounded reads documents in sandboxes, with less processor time than they have in production.
-func (r *rig) bounded(limits extract.Limits) reading {
+func (r *testEnv) bounded(limits extract.Limits) reading {
 	r.Helper()
 	backend, err := bubblewrap.Open(bubblewrap.Config{})
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *rig) bounded(limits extract.Limits) reading {
 }
 
 // ready sends short documents one after another and returns how long each took until it was ready, sorted.
-func (r *rig) ready(what string, documents int) (took []time.Duration) {
+func (r *testEnv) ready(what string, documents int) (took []time.Duration) {
 	r.Helper()
 	for n := range documents {
 		began := time.Now()
@@ -73,7 +73,7 @@ func (r *rig) ready(what string, documents int) (took []time.Duration) {
 // TestBombsOfManyOrganizations has five organizations send documents that take all the processor time there is, while another one
 // sends short ones.
 func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it measures time
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.start(r.bounded(extract.Limits{CPU: 4 * time.Second}), func(c *Config, _ *Deps) { c.Concurrency, c.Short = 3, ShortLane })
 	const documents = 40
 	alone := r.ready("alone", documents)
@@ -107,7 +107,7 @@ func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it me
 	}
 }
 
-func (r *rig) organizationFor(documentID string) (org string) {
+func (r *testEnv) organizationFor(documentID string) (org string) {
 	r.Helper()
 	if err := r.db.QueryRowContext(r.Context(), `SELECT org_id FROM documents WHERE id = $1`, documentID).Scan(&org); err != nil {
 		r.Fatal(err)

@@ -24,7 +24,7 @@ import (
 
 func TestADocumentBecomesReady(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	sent := r.send(r.org, "keepers-log.txt", pages(300))
 	r.bus.Ring(*sent.Job)
 	r.start(plain)
@@ -59,7 +59,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 
 func TestALostDoorbellIsNoMatter(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.start(plain)
 	first := r.send(r.org, "first.txt", "The first one.")
 	r.awaitStatus(first.Document.ID, domain.DocumentReady)
@@ -71,7 +71,7 @@ func TestALostDoorbellIsNoMatter(t *testing.T) {
 // and what the first does when it goes on is nothing.
 func TestAnotherAttemptAfterALostLease(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.ofAnOldServer()
 	sent := r.send(r.org, "log.txt", pages(20))
 	frozen, thaw, thawed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -110,7 +110,7 @@ func TestAnotherAttemptAfterALostLease(t *testing.T) {
 // TestPoison has a document that every worker is lost with.
 func TestPoison(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.ofAnOldServer()
 	sent := r.send(r.org, "poison.txt", "Whoever reads this dies.")
 	began := make(chan struct{}, 16)
@@ -139,7 +139,7 @@ func TestPoison(t *testing.T) {
 
 func TestACauseThatMayPassPostpones(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	sent := r.send(r.org, "later.txt", "Better late than never.")
 	late := r.send(r.org, "never.txt", "Never.")
 	r.exec(`UPDATE documents SET deadline = clock_timestamp() + interval '10 milliseconds' WHERE id = $1`, late.Document.ID)
@@ -166,7 +166,7 @@ func TestACauseThatMayPassPostpones(t *testing.T) {
 
 func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	sent := r.send(r.org, "half.txt", pages(3))
 	began := make(chan struct{})
 	stop := r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
@@ -192,7 +192,7 @@ func TestAWorkerThatStopsGivesItsDocumentsBack(t *testing.T) {
 // TestOneOrganizationsFloodDelaysNoOther sends many documents of one organization, then a few of another.
 func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	other := r.organization()
 	for n := range 80 {
 		r.send(r.org, fmt.Sprintf("flood-%d.txt", n), fmt.Sprint("flood ", n))
@@ -232,7 +232,7 @@ func TestOneOrganizationsFloodDelaysNoOther(t *testing.T) {
 func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int{2, 3} {
-		r := newRig(t)
+		r := newTestEnv(t)
 		other := r.organization()
 		for n := range 6 {
 			r.send(r.org, fmt.Sprintf("slow-%d.txt", n), fmt.Sprint("slow ", n))
@@ -267,7 +267,7 @@ func TestOneOrganizationsSlowDocumentsLeaveRoom(t *testing.T) {
 // ones.
 func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	for org := range 5 {
 		slow := r.organization()
 		for n := range 3 {
@@ -299,7 +299,7 @@ func TestSlowDocumentsOfManyOrganizationsLeaveRoom(t *testing.T) {
 // TestAnOrganizationAtItsShareDoesNotRest has documents of one organization alone: as soon as one is done, the next one begins.
 func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	var last string
 	for n := range 40 {
 		last = r.send(r.org, fmt.Sprintf("%d.txt", n), fmt.Sprint("number ", n)).Document.ID
@@ -310,7 +310,7 @@ func TestAnOrganizationAtItsShareDoesNotRest(t *testing.T) {
 
 func TestFailuresAreKept(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	failures := map[string]*document.Failure{}
 	for _, f := range []*document.Failure{
 		{Code: document.Encrypted, Message: "It needs a password."},
@@ -352,7 +352,7 @@ func TestFailuresAreKept(t *testing.T) {
 // TestAKeyThatIsGone has a document whose content was encrypted with a key that workers do not have any more.
 func TestAKeyThatIsGone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	opened := func(key string) *store.Store {
 		box, err := secrets.NewBox(strings.Repeat(key, 32))
 		if err != nil {
@@ -410,7 +410,7 @@ func (e *embedding) Embed(_ context.Context, texts []string) ([][]float32, error
 
 func TestEmbeddings(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	service := &embedding{err: llm.NewError(llm.KindUnavailable, nil)}
 	service.failures.Store(1)
 	sent := r.send(r.org, "log.txt", pages(450))

@@ -14,7 +14,7 @@ import (
 // none of those who owe. One that is at the limits of the short lane waits for a slot.
 func TestTheShortLane(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	release, inHand := make(chan struct{}), make(chan struct{}, 8)
 	r.start(func(ctx context.Context, from Source, each func(document.Event) error) (document.Info, error) {
 		switch from.Name {

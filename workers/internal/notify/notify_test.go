@@ -40,8 +40,8 @@ type received struct {
 	body   []byte
 }
 
-// rig is an organization, and a server that its endpoints are at.
-type rig struct {
+// testEnv is an organization, and a server that its endpoints are at.
+type testEnv struct {
 	*testing.T
 	store  *store.Store
 	db     *sql.DB // as a superuser
@@ -55,7 +55,7 @@ type rig struct {
 	log    bytes.Buffer // of secrets that cannot be opened; read it when the notifier has stopped
 }
 
-func newRig(t *testing.T) *rig {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, err := store.Open(dsn, 8)
@@ -68,7 +68,7 @@ func newRig(t *testing.T) *rig {
 	must(t, err)
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	must(t, err)
-	r := &rig{T: t, store: st, db: testkit.SQL(t, dsn), box: box, org: org, agent: agent.ID, got: make(chan received, 1000)}
+	r := &testEnv{T: t, store: st, db: testkit.SQL(t, dsn), box: box, org: org, agent: agent.ID, got: make(chan received, 1000)}
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
@@ -94,7 +94,7 @@ func must(t *testing.T, err error) {
 }
 
 // answers has the server answer so from now on.
-func (r *rig) answers(f http.HandlerFunc) { r.answer.Store(&f) }
+func (r *testEnv) answers(f http.HandlerFunc) { r.answer.Store(&f) }
 
 func status(code int, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -105,7 +105,7 @@ func status(code int, headers ...string) http.HandlerFunc {
 	}
 }
 
-func (r *rig) sealed(endpointID, secret string) string {
+func (r *testEnv) sealed(endpointID, secret string) string {
 	return r.box.Seal(secret, secrets.NotificationEndpoint(r.org, endpointID))
 }
 
@@ -114,7 +114,7 @@ const (
 	newer  = "whsec_T25seSBhIHNhbXBsZSBvZiBhIHNlY3JldCAhISE="
 )
 
-func (r *rig) endpoint(path string) string {
+func (r *testEnv) endpoint(path string) string {
 	r.Helper()
 	made := id.New(id.Endpoint)
 	_, err := r.store.Notifications.CreateEndpoint(r.Context(), notificationdb.NewEndpoint{
@@ -125,7 +125,7 @@ func (r *rig) endpoint(path string) string {
 }
 
 // fail ends a run.
-func (r *rig) fail() (runID string) {
+func (r *testEnv) fail() (runID string) {
 	r.Helper()
 	run := queuedb.NewRun{
 		ID: id.New(id.Run), OrganizationID: r.org, AgentID: r.agent, CallerKind: domain.CallerSystem, Principal: "system",
@@ -157,7 +157,7 @@ func (h heard) Changed(kind domain.ChangeKind, org string) {
 }
 
 // notifier runs one over a store until the test ends or stop is called.
-func (r *rig) notifier(st Store) (changed heard, stop func()) {
+func (r *testEnv) notifier(st Store) (changed heard, stop func()) {
 	r.Helper()
 	outside, err := outbound.New(outbound.Config{Allow: r.allow})
 	must(r.T, err)
@@ -178,7 +178,7 @@ func (r *rig) notifier(st Store) (changed heard, stop func()) {
 	return changed, stop
 }
 
-func (r *rig) next() received {
+func (r *testEnv) next() received {
 	r.Helper()
 	select {
 	case got := <-r.got:
@@ -190,7 +190,7 @@ func (r *rig) next() received {
 }
 
 // until waits for a notification to be as wanted.
-func (r *rig) until(notificationID string, want func(domain.Notification) bool) domain.Notification {
+func (r *testEnv) until(notificationID string, want func(domain.Notification) bool) domain.Notification {
 	r.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		n, err := r.store.Notifications.Notification(r.Context(), r.org, notificationID)
@@ -208,19 +208,19 @@ func (r *rig) until(notificationID string, want func(domain.Notification) bool) 
 	}
 }
 
-func (r *rig) exec(query string) {
+func (r *testEnv) exec(query string) {
 	r.Helper()
 	_, err := r.db.ExecContext(r.Context(), query)
 	must(r.T, err)
 }
 
 // due lets everything that waits be sent now.
-func (r *rig) due() {
+func (r *testEnv) due() {
 	r.Helper()
 	r.exec(`UPDATE notifications SET next_attempt_at = clock_timestamp(), lease_until = NULL WHERE status = 'pending'`)
 }
 
-func (r *rig) holds(got received, secret string) bool {
+func (r *testEnv) holds(got received, secret string) bool {
 	r.Helper()
 	webhook, err := standardwebhooks.NewWebhook(secret)
 	must(r.T, err)
@@ -229,7 +229,7 @@ func (r *rig) holds(got received, secret string) bool {
 
 func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	endpointID := r.endpoint("/a?b=c")
 	changed, _ := r.notifier(r.store.Notifications)
 	runID := r.fail()
@@ -273,7 +273,7 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 // What failed is sent again later, the same under the same id: no sooner than the endpoint asks for, and not for ever.
 func TestFailuresAreRepeated(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	endpointID := r.endpoint("/")
 	r.answers(status(http.StatusInternalServerError))
 	r.notifier(r.store.Notifications)
@@ -325,7 +325,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 
 func TestAnEndpointThatIsGoneIsDisabledAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	endpointID := r.endpoint("/")
 	r.answers(status(http.StatusGone))
 	r.notifier(r.store.Notifications)
@@ -367,7 +367,7 @@ func (d *dying) SettleNotification(context.Context, notificationdb.HeldNotificat
 // A worker that dies between sending and writing that down has another one send again, under the same id.
 func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.endpoint("/")
 	one := &dying{r.store.Notifications, make(chan struct{})}
 	_, stop := r.notifier(one)
@@ -392,7 +392,7 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 func TestWhatThereIsNothingToTellOfIsNotSent(t *testing.T) {
 	t.Parallel()
 	for event, left := range map[string]string{domain.NotifyRunFailed: "failed", "other": ""} {
-		r := newRig(t)
+		r := newTestEnv(t)
 		r.endpoint("/")
 		r.fail()
 		r.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 hour'`)
@@ -423,7 +423,7 @@ func (o *overtaken) Render(ctx context.Context, n *notificationdb.ClaimedNotific
 
 func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.endpoint("/")
 	r.fail()
 	r.exec(`UPDATE notifications SET event = 'run.requires_action', data = NULL, source = '{}'`)
@@ -444,7 +444,7 @@ func TestWhatAnotherWorkerHasInHandIsNotSent(t *testing.T) {
 // An endpoint that does not answer has at most a few notifications under way, and others are told meanwhile.
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.endpoint("/slow")
 	r.endpoint("/quick")
 	release := make(chan struct{})
@@ -478,7 +478,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 // Where an address leads is judged again when it is used, and what it was is told nobody.
 func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.endpoint("/")
 	r.allow = nil
 	r.notifier(r.store.Notifications)
@@ -493,7 +493,7 @@ func TestAddressesAreJudgedWhenTheyAreUsed(t *testing.T) {
 
 func TestASecretThatCannotBeOpenedIsSaid(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.endpoint("/")
 	r.exec(`UPDATE notification_endpoints SET secret = 'v1.x.y'`)
 	r.notifier(r.store.Notifications)

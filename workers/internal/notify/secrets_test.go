@@ -15,7 +15,7 @@ import (
 // resealed what waited is sent, signed.
 func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newTestEnv(t)
 	r.box = sealedtest.Box(t, sealedtest.KeyA)
 	endpointID := r.endpoint("/")
 	r.box = sealedtest.Box(t, sealedtest.KeyB)

@@ -27,8 +27,8 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// stage is everything around an attempt, and keeps what the attempt did to it.
-type stage struct {
+// testEnv is everything around an attempt, and keeps what the attempt did to it.
+type testEnv struct {
 	model *scripted.Model
 	tools []tool.Tool
 	park  executiondb.Parked
@@ -50,15 +50,15 @@ type stage struct {
 	refuses error // to note them
 }
 
-func (s *stage) lock() func() { s.mu.Lock(); return s.mu.Unlock }
+func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
 
-func (s *stage) Claim(context.Context, []string) ([]executiondb.Claim, error) { return nil, nil }
+func (s *testEnv) Claim(context.Context, []string) ([]executiondb.Claim, error) { return nil, nil }
 
-func (s *stage) Extend(context.Context, []lease.Held) (executiondb.Leases, error) {
+func (s *testEnv) Extend(context.Context, []lease.Held) (executiondb.Leases, error) {
 	return executiondb.Leases{}, nil
 }
 
-func (s *stage) Finish(_ context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
+func (s *testEnv) Finish(_ context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	defer s.lock()()
 	s.endings = append(s.endings, endings...)
 	saved := map[string]bool{}
@@ -68,35 +68,35 @@ func (s *stage) Finish(_ context.Context, endings []executiondb.Ending) (executi
 	return executiondb.Finished{Saved: saved}, nil
 }
 
-func (s *stage) HandOver(context.Context, map[queuedb.Lane]int, int) ([]domain.Job, error) {
+func (s *testEnv) HandOver(context.Context, map[queuedb.Lane]int, int) ([]domain.Job, error) {
 	return nil, nil
 }
 
-func (s *stage) PutBack(_ context.Context, _ lease.Held, wait time.Duration, _ *domain.RunError) (map[queuedb.Lane]int, error) {
+func (s *testEnv) PutBack(_ context.Context, _ lease.Held, wait time.Duration, _ *domain.RunError) (map[queuedb.Lane]int, error) {
 	defer s.lock()()
 	s.back = append(s.back, wait)
 	return map[queuedb.Lane]int{{OrganizationID: "org_1", Lane: domain.LaneChat}: 1}, nil
 }
 
-func (s *stage) Config(context.Context, string, string, int) (domain.Config, error) {
+func (s *testEnv) Config(context.Context, string, string, int) (domain.Config, error) {
 	return s.cfg, nil
 }
 
-func (s *stage) RunInput(context.Context, string, string) ([]byte, error) { return s.input, nil }
+func (s *testEnv) RunInput(context.Context, string, string) ([]byte, error) { return s.input, nil }
 
-func (s *stage) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {
+func (s *testEnv) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {
 	return s.turns, 0, nil
 }
 
-func (s *stage) History(context.Context, string, int64, int, int) ([]sessiondb.Turn, error) {
+func (s *testEnv) History(context.Context, string, int64, int, int) ([]sessiondb.Turn, error) {
 	return s.turns, nil
 }
 
-func (s *stage) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
+func (s *testEnv) Steps(context.Context, string, string) ([][]byte, error) { return s.steps, nil }
 
-func (s *stage) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) { return true, nil }
+func (s *testEnv) Journal(context.Context, lease.Held, int, [][]byte) (bool, error) { return true, nil }
 
-func (s *stage) SaveEvents(_ context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error) {
+func (s *testEnv) SaveEvents(_ context.Context, checkpoints []executiondb.Checkpoint) (executiondb.SavedEvents, error) {
 	saved := map[string]bool{}
 	for _, c := range checkpoints {
 		saved[c.RunID] = true
@@ -104,52 +104,52 @@ func (s *stage) SaveEvents(_ context.Context, checkpoints []executiondb.Checkpoi
 	return executiondb.SavedEvents{Saved: saved}, nil
 }
 
-func (s *stage) Park(_ context.Context, _ lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error) {
+func (s *testEnv) Park(_ context.Context, _ lease.Held, action domain.RequiredAction, events executiondb.Chunk) (executiondb.Parked, error) {
 	defer s.lock()()
 	s.actions, s.written = append(s.actions, action), append(s.written, events)
 	return s.park, nil
 }
 
-func (s *stage) NoteAttempt(_ context.Context, claim executiondb.Claimed) error {
+func (s *testEnv) NoteAttempt(_ context.Context, claim executiondb.Claimed) error {
 	defer s.lock()()
 	s.noted = append(s.noted, claim.Attempts)
 	return s.refuses
 }
 
-func (s *stage) Progress(context.Context, string, string) (rundb.Progress, error) {
+func (s *testEnv) Progress(context.Context, string, string) (rundb.Progress, error) {
 	return rundb.Progress{Usage: domain.Usage{InputTokens: 5}, ToolCalls: []domain.ToolCall{{Name: "earlier"}}}, nil
 }
 
-func (s *stage) For(context.Context, toolset.Run, domain.Tools) (toolset.Set, error) {
+func (s *testEnv) For(context.Context, toolset.Run, domain.Tools) (toolset.Set, error) {
 	registry, err := tool.NewRegistry(s.tools...)
 	return toolset.Set{Registry: registry}, err
 }
 
-func (s *stage) Lane(domain.Lane) *bus.Lane { return nil }
+func (s *testEnv) Lane(domain.Lane) *bus.Lane { return nil }
 
-func (s *stage) Ring(...domain.Job) {}
+func (s *testEnv) Ring(...domain.Job) {}
 
-func (s *stage) Events(_ string, chunk domain.EventChunk) {
+func (s *testEnv) Events(_ string, chunk domain.EventChunk) {
 	defer s.lock()()
 	s.told = append(s.told, string(chunk.Lines))
 }
 
-func (s *stage) Done(runID, replyTo string, result []byte) {
+func (s *testEnv) Done(runID, replyTo string, result []byte) {
 	defer s.lock()()
 	s.done = append(s.done, runID+" "+replyTo+" "+string(result))
 }
 
-func (s *stage) Changed(kind domain.ChangeKind, org string) {
+func (s *testEnv) Changed(kind domain.ChangeKind, org string) {
 	defer s.lock()()
 	if kind == domain.ChangedRuns && org == "org_1" {
 		s.changes++
 	}
 }
 
-func (s *stage) OnCancelled(func(string)) (func(), error) { return func() {}, nil }
+func (s *testEnv) OnCancelled(func(string)) (func(), error) { return func() {}, nil }
 
 // Model makes the stage the provider of its one model, whatever its name.
-func (s *stage) Model(name string) (llm.Model, error) {
+func (s *testEnv) Model(name string) (llm.Model, error) {
 	defer s.lock()()
 	s.asked = append(s.asked, name)
 	return s.model, nil
@@ -161,7 +161,7 @@ type unbudgeted struct{ Budgets }
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 
 // newRunnerOn makes a runner of the stage, whose runs are in other hands.
-func newRunnerOn(t *testing.T, s *stage, runs Runs) *Runner {
+func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})
 	if err != nil {
@@ -191,7 +191,7 @@ func claimedAttempt(runID string) *attempt {
 }
 
 // attempt carries one claimed run out on the stage.
-func (s *stage) attempt(t *testing.T, claim executiondb.Claimed) {
+func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	t.Helper()
 	r := newRunnerOn(t, s, s)
 	s.asked = nil
@@ -235,7 +235,7 @@ func asksToPay() scripted.Call {
 
 func TestARunSaysWhatItUsed(t *testing.T) {
 	t.Parallel()
-	s := &stage{tools: []tool.Tool{pays{}}, model: scripted.New("stage/first", asksToPay(), scripted.Call{
+	s := &testEnv{tools: []tool.Tool{pays{}}, model: scripted.New("stage/first", asksToPay(), scripted.Call{
 		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
 	})}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
@@ -256,7 +256,7 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 
 func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
 	t.Parallel()
-	s := &stage{model: scripted.New("stage/first")}
+	s := &testEnv{model: scripted.New("stage/first")}
 	s.attempt(t, executiondb.Claimed{Attempts: lease.MaxDeaths + 1, Deaths: lease.MaxDeaths})
 	if len(s.endings) != 1 || s.endings[0].Run.Usage.InputTokens != 5 || len(s.endings[0].Run.ToolCalls) != 1 {
 		t.Errorf("%+v", s.endings)
@@ -274,7 +274,7 @@ func TestAttemptsBehindOthersAreNoted(t *testing.T) {
 		"the second":                       {2, nil, []int{2}},
 		"the second, which cannot be told": {2, errors.New("away"), []int{2}},
 	} {
-		s := &stage{refuses: c.refuses, model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+		s := &testEnv{refuses: c.refuses, model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
 		s.attempt(t, executiondb.Claimed{Attempts: c.attempts})
 		if !slices.Equal(s.noted, c.noted) || len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
 			t.Errorf("%s: noted %v, ended %+v", name, s.noted, s.endings)
@@ -296,7 +296,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		"was taken over":       {executiondb.Parked{}, 0, 0, "", 0},
 		"is one too many":      {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {
-		s := &stage{
+		s := &testEnv{
 			park: c.park, model: scripted.New("stage/first", asksToPay()),
 			tools: []tool.Tool{pays{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
 		}
@@ -342,7 +342,7 @@ func TestAnAttemptBehindAModelsFailureBeginsWithTheNextModel(t *testing.T) {
 		"behind a failed model": {executiondb.Claimed{Attempts: 2, LastError: failed("model_truncated")}, "b c a"},
 		"once around":           {executiondb.Claimed{Attempts: 4, LastError: failed("model_timeout")}, "a b c"},
 	} {
-		s := &stage{cfg: domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c"}}, model: scripted.New("stage/x", scripted.Call{Deltas: []string{"ok"}})}
+		s := &testEnv{cfg: domain.Config{Model: "stage/a", FallbackModels: []string{"stage/b", "stage/c"}}, model: scripted.New("stage/x", scripted.Call{Deltas: []string{"ok"}})}
 		s.attempt(t, c.claim)
 		if got := strings.Join(s.asked, " "); got != c.want {
 			t.Errorf("%s: %s", name, got)

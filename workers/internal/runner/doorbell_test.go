@@ -19,7 +19,7 @@ import (
 
 // granted is a stage whose claim is granted, and that calls look before an end is written.
 type granted struct {
-	*stage
+	*testEnv
 	claim executiondb.Claimed
 	look  func()
 }
@@ -30,7 +30,7 @@ func (g granted) Claim(context.Context, []string) ([]executiondb.Claim, error) {
 
 func (g granted) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	g.look()
-	return g.stage.Finish(ctx, endings)
+	return g.testEnv.Finish(ctx, endings)
 }
 
 // First the end is written, then whoever waits is told, then the doorbell goes: a worker that dies in between loses none of them.
@@ -59,8 +59,8 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 	}
 
 	agent, now := "ag_1", time.Now()
-	s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-	g := granted{stage: s, claim: executiondb.Claimed{
+	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+	g := granted{testEnv: s, claim: executiondb.Claimed{
 		RunID: "run_1", OrganizationID: "org_1", AgentID: &agent, RawInput: []byte(`{"message":"hi"}`), Now: now, Deadline: now.Add(time.Minute),
 		CallerAllowed: true, Attempts: 1, Fence: 1, Seq: 1,
 	}}

@@ -44,7 +44,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	const runs = 12
 	synctest.Test(t, func(t *testing.T) {
 		model := scripted.Forever("stage/first", scripted.Call{Deltas: []string{"ok"}})
-		s := &stage{model: model}
+		s := &testEnv{model: model}
 		r := newRunnerOn(t, s, s)
 		h := &largeHistories{release: make(chan struct{}), reading: map[string]int{}}
 		r.sessions = h

@@ -46,7 +46,7 @@ func TestWhatARequestBringsAlong(t *testing.T) {
 		},
 	} {
 		model := scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})
-		s := &stage{model: model, turns: tt.turns, cfg: domain.Config{SystemPrompt: "Own."}}
+		s := &testEnv{model: model, turns: tt.turns, cfg: domain.Config{SystemPrompt: "Own."}}
 		raw, err := json.Marshal(tt.in)
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestWhatARequestBringsAlong(t *testing.T) {
 			t.Errorf("%s: prompt %.200q, said %.200q, %d omitted", name, requests[0].System, got, s.endings[0].Run.OmittedTurns)
 		}
 	}
-	s := &stage{model: scripted.New("stage/first"), turns: []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: []byte("{")}}}
+	s := &testEnv{model: scripted.New("stage/first"), turns: []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t", Earlier: []byte("{")}}}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
 	if len(s.endings) == 1 && s.endings[0].Run.Status == domain.RunCompleted {
 		t.Error("a history that cannot be read was passed over")

@@ -130,7 +130,7 @@ func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
 // A run that is claimed without its input reads it, and gives its room back.
 func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	t.Parallel()
-	s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}
+	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}
 	s.attempt(t, executiondb.Claimed{Attempts: 1, LargeInput: 300 << 10, RawInput: []byte{}})
 	if len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
 		t.Fatalf("the run ended as %+v", s.endings)

@@ -24,7 +24,7 @@ import (
 
 // locking is a stage on which another transaction has locked runs until some time.
 type locking struct {
-	*stage
+	*testEnv
 	locked map[string]time.Time // by run
 	asked  []time.Duration      // when leases were to be extended
 
@@ -66,7 +66,7 @@ func (l *locking) Finish(ctx context.Context, endings []executiondb.Ending) (exe
 		failed[e.Run.ID] = pg.ErrLocked
 		return true
 	})
-	out, err := l.stage.Finish(ctx, free)
+	out, err := l.testEnv.Finish(ctx, free)
 	out.Failed = failed
 	return out, err
 }
@@ -92,7 +92,7 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := &locking{stage: &stage{}, began: time.Now(), locked: map[string]time.Time{"run_1": time.Now().Add(c.lasts)}}
+				l := &locking{testEnv: &testEnv{}, began: time.Now(), locked: map[string]time.Time{"run_1": time.Now().Add(c.lasts)}}
 				r := &Runner{runs: l, held: &held{runs: map[string]*holding{}}, log: zerolog.Nop()}
 				ctx, stop := context.WithCancel(t.Context())
 				var causes [2]func() error
@@ -122,8 +122,8 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-		l := &locking{stage: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
+		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+		l := &locking{testEnv: s, locked: map[string]time.Time{"run_1": time.Now().Add(5 * time.Second)}}
 		r := &Runner{runs: l, bus: s, places: &places{wake: make(chan struct{}, 1)}}
 		endingOf := func(id string) ended { return ended{Ending: executiondb.Ending{Run: domain.Run{ID: id}}} }
 		out, err := r.saveAll(t.Context(), []ended{endingOf("run_1"), endingOf("run_2")})
@@ -152,8 +152,8 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-		l := &locking{stage: s, fails: errors.New("statement timeout")}
+		s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+		l := &locking{testEnv: s, fails: errors.New("statement timeout")}
 		r := newRunnerOn(t, s, l)
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -183,7 +183,7 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 func TestALockedStepIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &locking{stage: &stage{}}
+		l := &locking{testEnv: &testEnv{}}
 		j := journal{l, claimedAttempt("run_1")}
 		if err := j.Record(t.Context(), agentloop.Step{Seq: 1}); err != nil || l.tries != 4 {
 			t.Errorf("%d tries, %v", l.tries, err)
@@ -217,8 +217,8 @@ func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Ring(domain.Job{RunID: "run_1", OrganizationID: "org_1", Lane: domain.LaneChat, Dedupe: "d", DispatchNo: 1, ReplyTo: "inbox"})
-	s := &stage{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-	c := &claimsLocked{granted: granted{stage: s, claim: claimedAttempt("run_1").claim, look: func() {}}, locked: 2}
+	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
+	c := &claimsLocked{granted: granted{testEnv: s, claim: claimedAttempt("run_1").claim, look: func() {}}, locked: 2}
 	r := newRunnerOn(t, s, c)
 	ctx, stop := context.WithCancel(t.Context())
 	var groups sync.WaitGroup

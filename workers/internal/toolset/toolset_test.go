@@ -19,8 +19,8 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// backstage is everything behind a tool set: the bus, the ledger, the journal.
-type backstage struct {
+// testEnv is everything behind a tool set: the bus, the ledger, the journal.
+type testEnv struct {
 	answer  contract.ToolReply
 	err     error
 	state   domain.Effect
@@ -34,9 +34,9 @@ type backstage struct {
 	voided  int
 }
 
-func (b *backstage) Sign(claims, _ []byte) string { return string(claims) }
+func (b *testEnv) Sign(claims, _ []byte) string { return string(claims) }
 
-func (b *backstage) Call(_ context.Context, _, capability string, body []byte, deadline time.Time) ([]byte, error) {
+func (b *testEnv) Call(_ context.Context, _, capability string, body []byte, deadline time.Time) ([]byte, error) {
 	b.within = append(b.within, time.Until(deadline).Round(time.Second))
 	var request contract.ToolRequest
 	var claim contract.Capability
@@ -50,20 +50,20 @@ func (b *backstage) Call(_ context.Context, _, capability string, body []byte, d
 	return json.Marshal(b.answer)
 }
 
-func (b *backstage) PrepareEffect(_ context.Context, _ lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
+func (b *testEnv) PrepareEffect(_ context.Context, _ lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
 	b.prepare = append(b.prepare, ask)
 	e.State, e.Sent, e.Outcome = b.state.State, b.state.Sent, b.state.Outcome
 	return e, !b.lost, nil
 }
 
-func (b *backstage) VoidEffect(context.Context, lease.Held, string) (bool, error) {
+func (b *testEnv) VoidEffect(context.Context, lease.Held, string) (bool, error) {
 	b.voided++
 	return !b.taken, nil
 }
 
-func (b *backstage) ToolSet(context.Context, string, string) ([]byte, error) { return b.kept, nil }
+func (b *testEnv) ToolSet(context.Context, string, string) ([]byte, error) { return b.kept, nil }
 
-func (b *backstage) Journal(_ context.Context, _ lease.Held, _ int, steps [][]byte) (bool, error) {
+func (b *testEnv) Journal(_ context.Context, _ lease.Held, _ int, steps [][]byte) (bool, error) {
 	b.kept = steps[0]
 	return !b.lost, nil
 }
@@ -85,7 +85,7 @@ func run() toolset.Run {
 	}
 }
 
-func call(t *testing.T, b *backstage, tools domain.Tools, name, arguments string) (tool.Result, error) {
+func call(t *testing.T, b *testEnv, tools domain.Tools, name, arguments string) (tool.Result, error) {
 	t.Helper()
 	set, err := toolset.New(b, b, b, b, toolset.Code{}).For(t.Context(), run(), tools)
 	if err != nil {
@@ -127,41 +127,41 @@ func TestCalls(t *testing.T) {
 	unknown := contract.ToolReply{Failure: &contract.ToolFailure{Unknown: true}}
 	for name, c := range map[string]struct {
 		tool     string
-		behind   backstage
+		behind   testEnv
 		approval domain.Approval
 		want     string
 		asked    int // tool workers
 	}{
-		"read":                          {"read", backstage{answer: answered}, "", `"ok"`, 1},
-		"read, nobody there":            {"read", backstage{err: bus.ErrNoToolWorker}, "", "tells: The tool read is not available at the moment.", 1},
-		"read, the bus away":            {"read", backstage{err: bus.ErrToolsAway}, "", "ends the attempt", 1},
-		"put, the bus away":             {"put", backstage{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
-		"pay, the bus away":             {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
-		"read, lost":                    {"read", backstage{err: bus.ErrToolLost}, "", "ends the attempt", 1},
-		"read, refused":                 {"read", backstage{err: bus.ErrToolRefused}, "", "tells: The tool read refused the call.", 1},
-		"read, failed":                  {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no."}}}, "", "tells: no.", 1},
-		"read, stale":                   {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Stale: true}}}, "", "ends the attempt", 1},
-		"read, interrupted":             {"read", backstage{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no.", Retryable: true}}}, "", "ends the attempt", 1},
-		"put, refused":                  {"put", backstage{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolRefused}, "", "tells: The tool put refused the call.", 1},
-		"put, too large":                {"put", backstage{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolTooLarge}, "", "tells: The arguments are too large.", 1},
-		"read, always asked":            {"read", backstage{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalAlways, "asks approval", 0},
-		"read, approved":                {"read", backstage{state: in(domain.EffectReady), answer: answered}, domain.ApprovalAlways, `"ok"`, 1},
-		"put":                           {"put", backstage{state: in(domain.EffectReady), answer: answered}, "", `"ok"`, 1},
-		"put, unsafe ones asked":        {"put", backstage{state: in(domain.EffectReady), answer: answered}, domain.ApprovalUnsafe, `"ok"`, 1},
-		"put, lost":                     {"put", backstage{state: in(domain.EffectReady), err: bus.ErrToolLost}, "", "ends the attempt", 1},
-		"put, unknown":                  {"put", backstage{state: in(domain.EffectReady), answer: unknown}, "", "ends the attempt", 1},
-		"pay":                           {"pay", backstage{state: in(domain.EffectReady), answer: answered}, "", `"ok"`, 1},
-		"pay, lost":                     {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrToolLost}, "", "asks unknown_outcome", 1},
-		"pay, unknown":                  {"pay", backstage{state: in(domain.EffectReady), answer: unknown}, "", "asks unknown_outcome", 1},
-		"pay, nobody there":             {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrNoToolWorker}, "", "tells: The tool pay is not available at the moment.", 1},
-		"pay, taken late":               {"pay", backstage{state: in(domain.EffectReady), err: bus.ErrNoToolWorker, taken: true}, "", "asks unknown_outcome", 1},
-		"pay, asked":                    {"pay", backstage{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalUnsafe, "asks approval", 0},
-		"pay, done before":              {"pay", backstage{state: in(domain.EffectDone)}, "", `"kept"`, 0},
-		"pay, begun before":             {"pay", backstage{state: domain.Effect{State: domain.EffectAwaiting, Sent: true}}, "", "asks unknown_outcome", 0},
-		"pay, denied":                   {"pay", backstage{state: in(domain.EffectDenied)}, domain.ApprovalUnsafe, "tells: A person refused this call; it was not made.", 0},
-		"pay, happened":                 {"pay", backstage{state: in(domain.EffectHappened)}, "", `{"note":"A person confirmed that this call was carried out. Its answer is not known."}`, 0},
-		"pay, taken over":               {"pay", backstage{state: in(domain.EffectReady), lost: true}, "", "ends the attempt", 0},
-		"pay, what the ledger withheld": {"pay", backstage{state: in(domain.EffectSending)}, "", "ends the attempt", 0},
+		"read":                          {"read", testEnv{answer: answered}, "", `"ok"`, 1},
+		"read, nobody there":            {"read", testEnv{err: bus.ErrNoToolWorker}, "", "tells: The tool read is not available at the moment.", 1},
+		"read, the bus away":            {"read", testEnv{err: bus.ErrToolsAway}, "", "ends the attempt", 1},
+		"put, the bus away":             {"put", testEnv{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
+		"pay, the bus away":             {"pay", testEnv{state: in(domain.EffectReady), err: bus.ErrToolsAway}, "", "ends the attempt", 1},
+		"read, lost":                    {"read", testEnv{err: bus.ErrToolLost}, "", "ends the attempt", 1},
+		"read, refused":                 {"read", testEnv{err: bus.ErrToolRefused}, "", "tells: The tool read refused the call.", 1},
+		"read, failed":                  {"read", testEnv{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no."}}}, "", "tells: no.", 1},
+		"read, stale":                   {"read", testEnv{answer: contract.ToolReply{Failure: &contract.ToolFailure{Stale: true}}}, "", "ends the attempt", 1},
+		"read, interrupted":             {"read", testEnv{answer: contract.ToolReply{Failure: &contract.ToolFailure{Message: "no.", Retryable: true}}}, "", "ends the attempt", 1},
+		"put, refused":                  {"put", testEnv{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolRefused}, "", "tells: The tool put refused the call.", 1},
+		"put, too large":                {"put", testEnv{state: domain.Effect{State: domain.EffectReady}, err: bus.ErrToolTooLarge}, "", "tells: The arguments are too large.", 1},
+		"read, always asked":            {"read", testEnv{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalAlways, "asks approval", 0},
+		"read, approved":                {"read", testEnv{state: in(domain.EffectReady), answer: answered}, domain.ApprovalAlways, `"ok"`, 1},
+		"put":                           {"put", testEnv{state: in(domain.EffectReady), answer: answered}, "", `"ok"`, 1},
+		"put, unsafe ones asked":        {"put", testEnv{state: in(domain.EffectReady), answer: answered}, domain.ApprovalUnsafe, `"ok"`, 1},
+		"put, lost":                     {"put", testEnv{state: in(domain.EffectReady), err: bus.ErrToolLost}, "", "ends the attempt", 1},
+		"put, unknown":                  {"put", testEnv{state: in(domain.EffectReady), answer: unknown}, "", "ends the attempt", 1},
+		"pay":                           {"pay", testEnv{state: in(domain.EffectReady), answer: answered}, "", `"ok"`, 1},
+		"pay, lost":                     {"pay", testEnv{state: in(domain.EffectReady), err: bus.ErrToolLost}, "", "asks unknown_outcome", 1},
+		"pay, unknown":                  {"pay", testEnv{state: in(domain.EffectReady), answer: unknown}, "", "asks unknown_outcome", 1},
+		"pay, nobody there":             {"pay", testEnv{state: in(domain.EffectReady), err: bus.ErrNoToolWorker}, "", "tells: The tool pay is not available at the moment.", 1},
+		"pay, taken late":               {"pay", testEnv{state: in(domain.EffectReady), err: bus.ErrNoToolWorker, taken: true}, "", "asks unknown_outcome", 1},
+		"pay, asked":                    {"pay", testEnv{state: domain.Effect{State: domain.EffectAwaiting}}, domain.ApprovalUnsafe, "asks approval", 0},
+		"pay, done before":              {"pay", testEnv{state: in(domain.EffectDone)}, "", `"kept"`, 0},
+		"pay, begun before":             {"pay", testEnv{state: domain.Effect{State: domain.EffectAwaiting, Sent: true}}, "", "asks unknown_outcome", 0},
+		"pay, denied":                   {"pay", testEnv{state: in(domain.EffectDenied)}, domain.ApprovalUnsafe, "tells: A person refused this call; it was not made.", 0},
+		"pay, happened":                 {"pay", testEnv{state: in(domain.EffectHappened)}, "", `{"note":"A person confirmed that this call was carried out. Its answer is not known."}`, 0},
+		"pay, taken over":               {"pay", testEnv{state: in(domain.EffectReady), lost: true}, "", "ends the attempt", 0},
+		"pay, what the ledger withheld": {"pay", testEnv{state: in(domain.EffectSending)}, "", "ends the attempt", 0},
 	} {
 		b := c.behind
 		if got := said(call(t, &b, endpoints(c.approval), c.tool, `{"n":1}`)); got != c.want || len(b.asked) != c.asked {
@@ -184,7 +184,7 @@ func TestCalls(t *testing.T) {
 func TestArgumentsAreCheckedBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range []string{`{}`, `{"n":"x"}`, `[]`} {
-		b := backstage{}
+		b := testEnv{}
 		got := said(call(t, &b, endpoints(domain.ApprovalAlways), "pay", arguments))
 		if !strings.HasPrefix(got, "tells: The arguments do not fit the tool") || len(b.prepare)+len(b.asked) != 0 {
 			t.Errorf("%s: %s", arguments, got)
@@ -197,7 +197,7 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 	tools := domain.Tools{MCP: &domain.MCPTool{Enabled: true, Servers: []domain.MCPServer{{Name: "a"}, {Name: "b"}}}}
 	spec := contract.ToolSpec{Name: "a_x", Schema: json.RawMessage(`{"type":"object"}`), SideEffect: domain.SideEffectNone}
 	foreign := contract.ToolSpec{Name: "elsewhere_x", Schema: spec.Schema}
-	b := &backstage{answer: contract.ToolReply{Tools: []contract.ToolSpec{spec, foreign, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}}}}
+	b := &testEnv{answer: contract.ToolReply{Tools: []contract.ToolSpec{spec, foreign, spec, {Name: "a_broken", Schema: json.RawMessage(`{"type":7}`)}}}}
 	sets := toolset.New(b, b, b, b, toolset.Code{})
 	set, err := sets.For(t.Context(), run(), tools)
 	if err != nil || len(set.Registry.Specs()) != 1 || strings.Join(set.Absent, " ") != "b" {
@@ -212,11 +212,11 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 	if set, err = sets.For(t.Context(), later, tools); err != nil || len(set.Registry.Specs()) != 1 || len(b.asked) != 1 {
 		t.Fatalf("%+v, %v after %d requests", set, err, len(b.asked))
 	}
-	nobody := &backstage{err: bus.ErrNoToolWorker}
+	nobody := &testEnv{err: bus.ErrNoToolWorker}
 	if set, err = toolset.New(nobody, nobody, nobody, nobody, toolset.Code{}).For(t.Context(), run(), tools); err != nil || set.Registry != nil || len(set.Absent) != 2 {
 		t.Fatalf("%+v, %v", set, err)
 	}
-	gone := &backstage{lost: true}
+	gone := &testEnv{lost: true}
 	if _, err = toolset.New(gone, gone, gone, gone, toolset.Code{}).For(t.Context(), run(), tools); !errors.Is(err, tool.ErrStale) {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 func TestAgentsWithoutToolsHaveNone(t *testing.T) {
 	t.Parallel()
 	for _, tools := range []domain.Tools{{}, {WebSearch: &domain.Switch{}}, {HTTPRequest: &domain.HTTPRequestTool{Enabled: true}}, {MCP: &domain.MCPTool{Enabled: true}}} {
-		b := &backstage{}
+		b := &testEnv{}
 		set, err := toolset.New(b, b, b, b, toolset.Code{}).For(t.Context(), run(), tools)
 		if err != nil || len(set.Registry.Specs()) != 0 || len(b.asked) != 0 {
 			t.Errorf("%+v: %+v, %v", tools, set, err)
@@ -252,7 +252,7 @@ func TestCode(t *testing.T) {
 		"if unsafe":  {domain.CodeTool{Enabled: true, Approval: domain.ApprovalUnsafe}, toolset.Code{Limits: limits}, false, 2 * time.Minute, false},
 	} {
 		failure := json.RawMessage(`{"error":"no.","stdout":"1"}`)
-		b := &backstage{
+		b := &testEnv{
 			state: domain.Effect{State: domain.EffectReady}, answer: contract.ToolReply{Output: failure, Failure: &contract.ToolFailure{Message: "no."}},
 		}
 		set, err := toolset.New(b, b, b, b, c.code).For(t.Context(), late, domain.Tools{CodeExecution: &c.options})
@@ -276,7 +276,7 @@ func TestCode(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	off := &backstage{}
+	off := &testEnv{}
 	if set, err := toolset.New(off, off, off, off, toolset.Code{}).For(t.Context(), run(), domain.Tools{CodeExecution: &domain.CodeTool{}}); err != nil || set.Registry != nil {
 		t.Errorf("%+v, %v", set, err)
 	}
@@ -286,7 +286,7 @@ func TestKnowledge(t *testing.T) {
 	t.Parallel()
 	late := run()
 	late.Deadline = time.Now().Add(time.Hour)
-	b := &backstage{answer: contract.ToolReply{Output: json.RawMessage(`"ok"`)}}
+	b := &testEnv{answer: contract.ToolReply{Output: json.RawMessage(`"ok"`)}}
 	set, err := toolset.New(b, b, b, b, toolset.Code{}).For(t.Context(), late, domain.Tools{
 		Knowledge: &domain.KnowledgeTool{Enabled: true, DocumentIDs: []string{"doc_a"}}, CodeExecution: &domain.CodeTool{Enabled: true},
 	})
@@ -314,7 +314,7 @@ func TestKnowledge(t *testing.T) {
 			t.Errorf("%+v, %v", set, err)
 		}
 	}
-	asked := &backstage{state: domain.Effect{State: domain.EffectAwaiting}}
+	asked := &testEnv{state: domain.Effect{State: domain.EffectAwaiting}}
 	set, err = toolset.New(asked, asked, asked, asked, toolset.Code{}).For(t.Context(), late, domain.Tools{
 		Knowledge: &domain.KnowledgeTool{Enabled: true, Approval: domain.ApprovalAlways},
 	})
@@ -332,7 +332,7 @@ func TestKnowledge(t *testing.T) {
 func TestAKeptFailureShowsWhatItShowed(t *testing.T) {
 	t.Parallel()
 	kept := json.RawMessage(`{"output":{"error":"no.","stdout":"1"},"failure":{"message":"no."}}`)
-	b := &backstage{state: domain.Effect{State: domain.EffectDone, Outcome: kept}}
+	b := &testEnv{state: domain.Effect{State: domain.EffectDone, Outcome: kept}}
 	_, err := call(t, b, endpoints(""), "pay", `{"n":1}`)
 	if told, ok := errors.AsType[*tool.Error](err); !ok || told.Message != "no." || string(told.Output) != `{"error":"no.","stdout":"1"}` {
 		t.Errorf("%+v", err)

@@ -69,7 +69,7 @@ func (nobody) Call(context.Context, string, string, []byte, time.Time) ([]byte, 
 
 // answerSearches serves searches as workers do: of the documents that the claims allow, those are found whose passages hold
 // the words that are looked for.
-func (a *arena) answerSearches() {
+func (a *runEnv) answerSearches() {
 	a.t.Helper()
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
 	must(a.t, err)
@@ -117,7 +117,7 @@ func (a *arena) answerSearches() {
 }
 
 // document is one of h that was read: two passages on its one page. Its name, content and passages hold the house's word.
-func (a *arena) document(h *house) string {
+func (a *runEnv) document(h *testOrg) string {
 	a.t.Helper()
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"`+h.word+`.txt","content":"`+h.word+" "+a.fresh()+`","metadata":{"team":"`+h.word+`"}}`,
 		h.owner.auth, h.header).text(a.t, "id")
@@ -126,7 +126,7 @@ func (a *arena) document(h *house) string {
 }
 
 // reads puts a document as a worker leaves it: with so many pages, all passages on the first one.
-func (a *arena) reads(documentID string, pages int, passages ...string) {
+func (a *runEnv) reads(documentID string, pages int, passages ...string) {
 	a.t.Helper()
 	at := 0
 	for n, text := range passages {
@@ -177,13 +177,13 @@ func (a answer) says(t *testing.T, words string) {
 }
 
 // form sends a form.
-func (a *arena) form(method, target string, parts []filePart, headers ...string) answer {
+func (a *runEnv) form(method, target string, parts []filePart, headers ...string) answer {
 	a.t.Helper()
 	body, contentType := formFor(a.t, parts...)
 	return a.raw(method, target, contentType, body, headers...)
 }
 
-func (a *arena) raw(method, target, contentType string, body []byte, headers ...string) answer {
+func (a *runEnv) raw(method, target, contentType string, body []byte, headers ...string) answer {
 	a.t.Helper()
 	req := httptest.NewRequestWithContext(a.t.Context(), method, target, bytes.NewReader(body))
 	req.Header.Set("Content-Type", contentType)
@@ -191,14 +191,14 @@ func (a *arena) raw(method, target, contentType string, body []byte, headers ...
 }
 
 // contents gives how many contents of an organization are stored, linked to or not.
-func (a *arena) contents(org string) (n int) {
+func (a *runEnv) contents(org string) (n int) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT count(*) FROM (SELECT hash FROM blobs WHERE org_id = $1
 		UNION SELECT hash FROM blob_chunks WHERE org_id = $1) t`, org).Scan(&n))
 	return n
 }
 
-func (a *arena) documents(org string) (n int) {
+func (a *runEnv) documents(org string) (n int) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT count(*) FROM documents WHERE org_id = $1`, org).Scan(&n))
 	return n

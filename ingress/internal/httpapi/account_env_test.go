@@ -3,7 +3,7 @@ package httpapi
 import "database/sql"
 
 // exec runs a statement as a superuser, to whom no row-level security applies.
-func (w *world) exec(query string, args ...any) {
+func (w *testEnv) exec(query string, args ...any) {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)
 	must(w.t, err)

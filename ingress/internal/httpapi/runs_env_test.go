@@ -30,10 +30,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// arena is a world in which runs are accepted and finished. No request waits in it: whatever is not over is
+// runEnv is a world in which runs are accepted and finished. No request waits in it: whatever is not over is
 // answered with 202.
-type arena struct {
-	*world
+type runEnv struct {
+	*testEnv
 	sql  *sql.DB // as a superuser: no row-level security
 	bus  *bus.Bus
 	nats string // where its bus is
@@ -48,14 +48,14 @@ var unlimited = ratelimit.Settings{
 	Widget: ratelimit.Widget{Visitor: 100_000_000, Address: 100_000_000, Agent: 100_000_000},
 }
 
-func newArena(tb testing.TB) *arena {
+func newRunEnv(tb testing.TB) *runEnv {
 	tb.Helper()
-	return arenaOf(tb, newWorld(tb, unlimited))
+	return runEnvOf(tb, newTestEnv(tb, unlimited))
 }
 
 // newSabotaged is an arena over a store whose statements, and those of the database's own functions, lack their
 // conditions on organizations.
-func newSabotaged(tb testing.TB) (*arena, *testkit.Sabotage) {
+func newSabotaged(tb testing.TB) (*runEnv, *testkit.Sabotage) {
 	tb.Helper()
 	dsn := testkit.Postgres(tb)
 	super, err := sql.Open("postgres", dsn)
@@ -67,11 +67,11 @@ func newSabotaged(tb testing.TB) (*arena, *testkit.Sabotage) {
 	by := testkit.Sabotaged(connector)
 	s := store.On(by, 8)
 	tb.Cleanup(func() { _ = s.Close() })
-	return arenaOf(tb, newWorldOver(tb, dsn, s, unlimited)), by
+	return runEnvOf(tb, newTestEnvOver(tb, dsn, s, unlimited)), by
 }
 
-// arenaOf gives a world its dispatcher.
-func arenaOf(tb testing.TB, w *world) *arena {
+// runEnvOf gives a world its dispatcher.
+func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	tb.Helper()
 	nats := testkit.NATS(tb)
 	b, err := bus.Dial(nats, "test", zerolog.Nop())
@@ -107,16 +107,16 @@ func arenaOf(tb testing.TB, w *world) *arena {
 	must(tb, err)
 	super.SetMaxIdleConns(2)
 	tb.Cleanup(func() { _ = super.Close() })
-	a := &arena{world: w, sql: super, bus: b, nats: nats}
+	a := &runEnv{testEnv: w, sql: super, bus: b, nats: nats}
 	a.answerSearches()
 	return a
 }
 
 // fresh gives a word that no other call gives.
-func (a *arena) fresh() string { return "n" + strconv.FormatInt(a.next.Add(1), 10) }
+func (a *runEnv) fresh() string { return "n" + strconv.FormatInt(a.next.Add(1), 10) }
 
 // exec runs a statement as a superuser.
-func (a *arena) exec(query string, args ...any) {
+func (a *runEnv) exec(query string, args ...any) {
 	a.t.Helper()
 	_, err := a.sql.ExecContext(a.t.Context(), query, args...)
 	must(a.t, err)
@@ -124,7 +124,7 @@ func (a *arena) exec(query string, args ...any) {
 
 // from sends a request as a client of an address of its own, so that no test of many requests meets
 // limits that are counted by address.
-func (a *arena) from(method, target, body string, headers ...string) answer {
+func (a *runEnv) from(method, target, body string, headers ...string) answer {
 	a.t.Helper()
 	n := a.next.Add(1)
 	headers = append(headers, "X-Forwarded-For: 198."+strconv.Itoa(int(n>>16&255))+"."+strconv.Itoa(int(n>>8&255))+"."+strconv.Itoa(int(n&255)))
@@ -143,7 +143,7 @@ func (a *arena) from(method, target, body string, headers ...string) answer {
 }
 
 // ok is from for requests that must succeed.
-func (a *arena) ok(method, target, body string, headers ...string) answer {
+func (a *runEnv) ok(method, target, body string, headers ...string) answer {
 	a.t.Helper()
 	got := a.from(method, target, body, headers...)
 	if got.status/100 != 2 {
@@ -153,7 +153,7 @@ func (a *arena) ok(method, target, body string, headers ...string) answer {
 }
 
 // finish ends accepted runs with answers, as a worker does.
-func (a *arena) finish(answerText string, runIDs ...string) {
+func (a *runEnv) finish(answerText string, runIDs ...string) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), runIDs)
 	must(a.t, err)
@@ -173,7 +173,7 @@ func (a *arena) finish(answerText string, runIDs ...string) {
 }
 
 // claim claims a run, once no other transaction has locked it.
-func (a *arena) claim(tb testing.TB, runID string) executiondb.Claim {
+func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	tb.Helper()
 	for {
 		claims, err := a.store.Executions.Claim(tb.Context(), []string{runID})
@@ -185,7 +185,7 @@ func (a *arena) claim(tb testing.TB, runID string) executiondb.Claim {
 }
 
 // hold claims an accepted run, as a worker does.
-func (a *arena) hold(runID string) lease.Held {
+func (a *runEnv) hold(runID string) lease.Held {
 	a.t.Helper()
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -196,7 +196,7 @@ func (a *arena) hold(runID string) lease.Held {
 
 // park lets an accepted run wait for a person, as a worker does: for leave to make its call call_1, or for word of
 // what became of that. Everything about the call holds word.
-func (a *arena) park(runID, word string, kind domain.ActionKind) {
+func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	a.t.Helper()
 	ctx, held := a.t.Context(), a.hold(runID)
 	effect := domain.Effect{
@@ -216,7 +216,7 @@ func (a *arena) park(runID, word string, kind domain.ActionKind) {
 }
 
 // keep begins an accepted run that reads a text, and gives the text's id.
-func (a *arena) keep(runID, word, text string) string {
+func (a *runEnv) keep(runID, word, text string) string {
 	a.t.Helper()
 	held := a.hold(runID)
 	sourceID, kept, err := a.store.Blobs.KeepSource(a.t.Context(), held,
@@ -228,8 +228,8 @@ func (a *arena) keep(runID, word, text string) string {
 	return sourceID
 }
 
-// house is an organization, its people and its keys.
-type house struct {
+// testOrg is an organization, its people and its keys.
+type testOrg struct {
 	org, word            string // word is in every text that the house's people write
 	owner, admin, member person
 	key                  string // headers of API keys
@@ -240,10 +240,10 @@ type house struct {
 	header               string // names the organization
 }
 
-// newHouse makes an organization whose texts all hold word.
-func (a *arena) newHouse(word string) *house {
+// newTestOrg makes an organization whose texts all hold word.
+func (a *runEnv) newTestOrg(word string) *testOrg {
 	a.t.Helper()
-	h := &house{word: word, owner: a.person(word + "-owner")}
+	h := &testOrg{word: word, owner: a.person(word + "-owner")}
 	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
 	a.exec(`UPDATE organizations SET name = $2 WHERE id = $1`, h.org, word+" organization")
 	h.admin, h.member = a.person(word+"-admin"), a.person(word+"-member")
@@ -257,7 +257,7 @@ func (a *arena) newHouse(word string) *house {
 }
 
 // person signs somebody up whose address is proven.
-func (a *arena) person(name string) person {
+func (a *runEnv) person(name string) person {
 	a.t.Helper()
 	email := name + "-" + a.fresh() + "@example.com"
 	got := a.ok("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`","name":"`+name+`"}`)
@@ -272,14 +272,14 @@ func (p *person) carry(token string) {
 }
 
 // enter makes p a member of an organization, and that the one p acts in unless a header says otherwise.
-func (a *arena) enter(p person, org string, role domain.Role) {
+func (a *runEnv) enter(p person, org string, role domain.Role) {
 	a.t.Helper()
 	a.exec(`INSERT INTO memberships (org_id, user_id, role, created_at) VALUES ($1, $2, $3, '2001-01-01')`, org, p.id, role)
 	a.api.Auth.ForgetToken(p.token)
 }
 
 // loginAgain is another login session of p, without the time that it takes to check a password.
-func (a *arena) loginAgain(p person) person {
+func (a *runEnv) loginAgain(p person) person {
 	a.t.Helper()
 	p.carry(secrets.NewSessionToken())
 	a.exec(`INSERT INTO login_sessions (id, token_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)`,
@@ -287,13 +287,13 @@ func (a *arena) loginAgain(p person) person {
 	return p
 }
 
-func (a *arena) newKey(h *house, p person, scope domain.KeyScope) (header, keyID string) {
+func (a *runEnv) newKey(h *testOrg, p person, scope domain.KeyScope) (header, keyID string) {
 	a.t.Helper()
 	got := a.ok("POST", "/api/keys", `{"name":"`+h.word+` key","scope":"`+string(scope)+`"}`, p.auth, h.header)
 	return "X-Api-Key: " + got.text(a.t, "key"), got.text(a.t, "id")
 }
 
-func (a *arena) newAgent(h *house) string {
+func (a *runEnv) newAgent(h *testOrg) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","description":"`+h.word+`","systemPrompt":"`+h.word+` prompt",`+
 		`"allowedCallers":["user","system"],"tools":{"httpRequest":{"enabled":true,"endpoints":[{"name":"call","method":"GET",`+
@@ -301,14 +301,14 @@ func (a *arena) newAgent(h *house) string {
 }
 
 // newChat is a run that a caller's chat with an agent made; nobody has carried it out yet.
-func (a *arena) newChat(h *house, agentID, sessionID string, headers ...string) string {
+func (a *runEnv) newChat(h *testOrg, agentID, sessionID string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"`+sessionID+`","message":"`+h.word+` message"}`,
 		append(headers, "Prefer: respond-async", "Idempotency-Key: "+h.word+a.fresh())...).text(a.t, "id")
 }
 
 // lone is a person who belongs to one organization, whose invitation made their account, and has never logged in.
-func (a *arena) lone(h *house) string {
+func (a *runEnv) lone(h *testOrg) string {
 	a.t.Helper()
 	userID := id.New(id.User)
 	a.exec(`INSERT INTO users (id, email, name, invited_to) VALUES ($1, $2, 'lone', $3)`, userID, a.fresh()+"@lone.example.com", h.org)
@@ -317,7 +317,7 @@ func (a *arena) lone(h *house) string {
 }
 
 // belonging is a person who belongs to h and to an organization of their own.
-func (a *arena) belonging(h *house) string {
+func (a *runEnv) belonging(h *testOrg) string {
 	a.t.Helper()
 	userID, org := a.lone(h), id.New(id.Organization)
 	a.exec(`INSERT INTO organizations (id, name) VALUES ($1, 'own')`, org)
@@ -326,14 +326,14 @@ func (a *arena) belonging(h *house) string {
 }
 
 // invite makes an invitation, and gives its id and its link's token.
-func (a *arena) invite(h *house) (invitationID, token string) {
+func (a *runEnv) invite(h *testOrg) (invitationID, token string) {
 	a.t.Helper()
 	got := a.ok("POST", "/api/organizations/members", `{"email":"`+a.fresh()+`@invited.example.com","role":"member"}`, h.owner.auth, h.header)
 	return got.text(a.t, "id"), tokenFor(got.text(a.t, "url"))
 }
 
 // inviteTo invites a person to an organization that is named word, and gives the invitation's id.
-func (a *arena) inviteTo(p person, word string) string {
+func (a *runEnv) inviteTo(p person, word string) string {
 	a.t.Helper()
 	org, invitationID := id.New(id.Organization), id.New(id.Invitation)
 	a.exec(`INSERT INTO organizations (id, name) VALUES ($1, $2)`, org, word)
@@ -343,7 +343,7 @@ func (a *arena) inviteTo(p person, word string) string {
 }
 
 // resetToken makes a link that sets a new password.
-func (a *arena) resetToken(h *house) string {
+func (a *runEnv) resetToken(h *testOrg) string {
 	a.t.Helper()
 	return tokenFor(a.ok("POST", "/api/organizations/members?action=reset&id="+a.lone(h), "", h.owner.auth, h.header).text(a.t, "url"))
 }

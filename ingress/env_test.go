@@ -24,9 +24,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// rig is a real ingress on loopback, with a database and a bus, and an organization that calls it. Where a
+// testEnv is a real ingress on loopback, with a database and a bus, and an organization that calls it. Where a
 // test wants answers, echo stands in for the workers, on the real bus and the real tables.
-type rig struct {
+type testEnv struct {
 	*testing.T
 	dsn   string // of the database, as its owner
 	url   string
@@ -52,13 +52,13 @@ func defaults() ingress.Config {
 	}
 }
 
-func newRig(t *testing.T, cfg ingress.Config) *rig {
+func newTestEnv(t *testing.T, cfg ingress.Config) *testEnv {
 	t.Helper()
-	return newRigOn(t, cfg, testkit.NATS(t))
+	return newTestEnvOn(t, cfg, testkit.NATS(t))
 }
 
-// newRigOn makes a rig on the NATS server of this address.
-func newRigOn(t *testing.T, cfg ingress.Config, natsURL string) *rig {
+// newTestEnvOn makes a rig on the NATS server of this address.
+func newTestEnvOn(t *testing.T, cfg ingress.Config, natsURL string) *testEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, err := store.Open(dsn, 16)
@@ -72,14 +72,14 @@ func newRigOn(t *testing.T, cfg ingress.Config, natsURL string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	r := &rig{T: t, dsn: dsn, store: st, bus: b}
+	r := &testEnv{T: t, dsn: dsn, store: st, bus: b}
 	r.url, _ = r.serve(cfg, log)
 	r.signUp()
 	return r
 }
 
 // serve runs an ingress until the test or the returned function ends it.
-func (r *rig) serve(cfg ingress.Config, log zerolog.Logger) (url string, stop func()) {
+func (r *testEnv) serve(cfg ingress.Config, log zerolog.Logger) (url string, stop func()) {
 	r.Helper()
 	listener, err := new(net.ListenConfig).Listen(r.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *rig) serve(cfg ingress.Config, log zerolog.Logger) (url string, stop fu
 	return "http://" + listener.Addr().String(), stop
 }
 
-func (r *rig) signUp() {
+func (r *testEnv) signUp() {
 	r.Helper()
 	var account struct {
 		Token        string
@@ -122,7 +122,7 @@ func (r *rig) signUp() {
 	r.agent = r.newAgent(`"user","system"`)
 }
 
-func (r *rig) newAgent(callers string) string {
+func (r *testEnv) newAgent(callers string) string {
 	r.Helper()
 	var agent struct{ ID string }
 	r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p","allowedCallers":[`+callers+`]}`).into(&agent, 201)
@@ -131,7 +131,7 @@ func (r *rig) newAgent(callers string) string {
 
 type head map[string]string
 
-func (r *rig) asKey(more ...string) head {
+func (r *testEnv) asKey(more ...string) head {
 	h := head{"x-api-key": r.key}
 	for i := 0; i+1 < len(more); i += 2 {
 		h[more[i]] = more[i+1]
@@ -147,7 +147,7 @@ type answer struct {
 	body   string
 }
 
-func (r *rig) call(method, path string, headers head, body string) answer {
+func (r *testEnv) call(method, path string, headers head, body string) answer {
 	r.Helper()
 	return r.callAt(r.url, method, path, headers, body)
 }
@@ -155,7 +155,7 @@ func (r *rig) call(method, path string, headers head, body string) answer {
 // loopback calls ingresses of this process.
 var loopback = &http.Client{Transport: &http.Transport{}}
 
-func (r *rig) callAt(base, method, path string, headers head, body string) answer {
+func (r *testEnv) callAt(base, method, path string, headers head, body string) answer {
 	r.Helper()
 	req, err := http.NewRequestWithContext(r.Context(), method, base+path, bytes.NewBufferString(body))
 	if err != nil {
@@ -220,7 +220,7 @@ func (a answer) problem(status int) problem {
 }
 
 // echo answers runs as workers do, until the test ends: claim, finish, reply, ack.
-func (r *rig) echo() {
+func (r *testEnv) echo() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{}, len(domain.Lanes))
 	for _, lane := range domain.Lanes {
@@ -241,7 +241,7 @@ func (r *rig) echo() {
 	})
 }
 
-func (r *rig) answer(ctx context.Context, d *bus.Doorbell) {
+func (r *testEnv) answer(ctx context.Context, d *bus.Doorbell) {
 	claims, err := r.store.Executions.Claim(ctx, []string{d.RunID})
 	if err != nil || claims[0].Run == nil {
 		d.Ack()

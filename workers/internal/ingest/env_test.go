@@ -64,8 +64,8 @@ func plain(_ context.Context, from Source, each func(document.Event) error) (doc
 	return info, nil
 }
 
-// rig is a database, a bus, and an organization with documents.
-type rig struct {
+// testEnv is a database, a bus, and an organization with documents.
+type testEnv struct {
 	*testing.T
 	dsn   string
 	db    *sql.DB
@@ -75,7 +75,7 @@ type rig struct {
 	log   zerolog.Logger
 }
 
-func newRig(t *testing.T) *rig {
+func newTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, err := store.Open(dsn, 16)
@@ -89,12 +89,12 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	r := &rig{T: t, dsn: dsn, db: testkit.SQL(t, dsn), store: st, bus: b, log: log}
+	r := &testEnv{T: t, dsn: dsn, db: testkit.SQL(t, dsn), store: st, bus: b, log: log}
 	r.org = r.organization()
 	return r
 }
 
-func (r *rig) organization() string {
+func (r *testEnv) organization() string {
 	r.Helper()
 	account, err := r.store.Accounts.SignUp(r.Context(), accountdb.NewUser{Email: rand.Text() + "@example.com", Name: "a"},
 		accountdb.NewLogin{TokenHash: []byte(rand.Text()), ExpiresAt: time.Now().Add(time.Hour)})
@@ -105,7 +105,7 @@ func (r *rig) organization() string {
 }
 
 // send has an organization send a document; it is not rung for.
-func (r *rig) send(org, name, text string) knowledgedb.QueuedDocument {
+func (r *testEnv) send(org, name, text string) knowledgedb.QueuedDocument {
 	r.Helper()
 	content, err := r.store.Blobs.Upload(r.Context(), org, strings.NewReader(text), MostBytes)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *rig) send(org, name, text string) knowledgedb.QueuedDocument {
 	return r.add(org, knowledgedb.NewDocument{ID: id.New(id.Document), Name: name, MIMEType: "text/plain", Content: &content, CreatedBy: "usr_a"})
 }
 
-func (r *rig) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedDocument {
+func (r *testEnv) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedDocument {
 	r.Helper()
 	queued, err := r.store.Knowledge.AddDocuments(r.Context(), org, []knowledgedb.NewDocument{d}, knowledgedb.DocumentLimits{})
 	if err != nil || len(queued) != 1 || queued[0].Job == nil {
@@ -124,7 +124,7 @@ func (r *rig) add(org string, d knowledgedb.NewDocument) knowledgedb.QueuedDocum
 }
 
 // start starts an ingester; the function stops it and waits for its end, which the end of the test does else.
-func (r *rig) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
+func (r *testEnv) start(read reading, change ...func(*Config, *Deps)) (stop func()) {
 	r.Helper()
 	client, err := outbound.New(outbound.Config{})
 	if err != nil {
@@ -156,7 +156,7 @@ func (r *rig) start(read reading, change ...func(*Config, *Deps)) (stop func()) 
 }
 
 // await waits until a document is as it should be.
-func (r *rig) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
+func (r *testEnv) await(org, documentID, what string, is func(domain.Document) bool) domain.Document {
 	r.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -177,13 +177,13 @@ func (r *rig) await(org, documentID, what string, is func(domain.Document) bool)
 	}
 }
 
-func (r *rig) awaitStatus(documentID string, status domain.DocumentStatus) domain.Document {
+func (r *testEnv) awaitStatus(documentID string, status domain.DocumentStatus) domain.Document {
 	r.Helper()
 	return r.await(r.org, documentID, string(status), func(d domain.Document) bool { return d.Status == status })
 }
 
 // exec runs a statement as the database's owner, who sees all.
-func (r *rig) exec(query string, args ...any) {
+func (r *testEnv) exec(query string, args ...any) {
 	r.Helper()
 	if _, err := r.db.ExecContext(r.Context(), query, args...); err != nil {
 		r.Fatal(err)
@@ -191,7 +191,7 @@ func (r *rig) exec(query string, args ...any) {
 }
 
 // ofAnOldServer has leases run out although the server was started only just now: for one lease after that none does else.
-func (r *rig) ofAnOldServer() {
+func (r *testEnv) ofAnOldServer() {
 	r.Helper()
 	for _, f := range []string{"claim_documents", "hopeless_documents"} {
 		var text string
@@ -206,20 +206,20 @@ func (r *rig) ofAnOldServer() {
 }
 
 // loseLease has the lease of a document be over.
-func (r *rig) loseLease(documentID string) {
+func (r *testEnv) loseLease(documentID string) {
 	r.Helper()
 	r.exec(`UPDATE documents SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1`, documentID)
 }
 
 // awaitPostponed waits until a document was put back for a cause.
-func (r *rig) awaitPostponed(documentID string, code document.Code) {
+func (r *testEnv) awaitPostponed(documentID string, code document.Code) {
 	r.Helper()
 	r.await(r.org, documentID, "postponed", func(domain.Document) bool {
 		return r.count(`SELECT count(*) FROM documents WHERE id = $1 AND status = 'queued' AND error_code = $2`, documentID, string(code)) == 1
 	})
 }
 
-func (r *rig) count(query string, args ...any) (n int) {
+func (r *testEnv) count(query string, args ...any) (n int) {
 	r.Helper()
 	if err := r.db.QueryRowContext(r.Context(), query, args...).Scan(&n); err != nil {
 		r.Fatal(err)

@@ -24,8 +24,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// stage is what all tests of the package share.
-type stage struct {
+// testEnv is what all tests of the package share.
+type testEnv struct {
 	mu      sync.Mutex
 	up      bool
 	dir     string
@@ -41,16 +41,16 @@ type stage struct {
 	addresses atomic.Int64
 }
 
-var theStage stage
+var theEnv testEnv
 
-// onStage gives the running service and browser, and starts them for the first test that asks.
-func onStage(t *testing.T) *stage {
+// withTestEnv gives the running service and browser, and starts them for the first test that asks.
+func withTestEnv(t *testing.T) *testEnv {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skipf("NOT TESTED: pages in a browser: %v (install the package chromium)", err)
 	}
-	s := &theStage
+	s := &theEnv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up {
@@ -73,7 +73,7 @@ func onStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) startOutside() {
+func (s *testEnv) startOutside() {
 	s.model, s.outside = openaistub.New(), &outside{}
 	model, others := httptest.NewServer(paused(s.model)), httptest.NewServer(s.outside)
 	s.servers = append(s.servers, model, others)
@@ -81,7 +81,7 @@ func (s *stage) startOutside() {
 	s.outside.host = strings.TrimPrefix(others.URL, "http://")
 }
 
-func (s *stage) startParley(t *testing.T, program string) error {
+func (s *testEnv) startParley(t *testing.T, program string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *stage) startParley(t *testing.T, program string) error {
 	return nil
 }
 
-func (s *stage) startBrowser(program string) error {
+func (s *testEnv) startBrowser(program string) error {
 	log, err := os.Create(filepath.Join(s.dir, "browser"))
 	if err != nil {
 		return fmt.Errorf("making log of the browser: %w", err)
@@ -154,7 +154,7 @@ func roomInMemory() bool {
 }
 
 // output is all that parley has written.
-func (s *stage) output() []byte {
+func (s *testEnv) output() []byte {
 	raw, err := os.ReadFile(filepath.Join(s.dir, "output"))
 	if err != nil {
 		return []byte(err.Error())
@@ -163,13 +163,13 @@ func (s *stage) output() []byte {
 }
 
 // address is a client address that nobody had before: limits are counted for each.
-func (s *stage) address() string {
+func (s *testEnv) address() string {
 	n := s.addresses.Add(1)
 	return fmt.Sprintf("198.51.%d.%d", 100+n/250, 1+n%250)
 }
 
 // end stops everything; of a failed package it shows what parley complained of.
-func (s *stage) end(failed bool) error {
+func (s *testEnv) end(failed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.close != nil {
@@ -192,7 +192,7 @@ func (s *stage) end(failed bool) error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-func (s *stage) endParley() error {
+func (s *testEnv) endParley() error {
 	if s.parley == nil {
 		return nil
 	}

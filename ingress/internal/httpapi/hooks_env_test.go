@@ -33,25 +33,25 @@ func hookBody(agentID, source string, more ...string) string {
 }
 
 // hooked is a hook of h, by its key, that has taken the delivery d1.
-func (a *arena) hooked(h *house) string {
+func (a *runEnv) hooked(h *testOrg) string {
 	a.t.Helper()
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
 	a.deliver(hookID, "hmac", "d1", "", `{"a":"`+h.word+`"}`).want(a.t, "delivering", 202, "")
 	return hookID
 }
 
-func (a *arena) newHook(h *house, source string, more ...string) string {
+func (a *runEnv) newHook(h *testOrg, source string, more ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/hooks", hookBody(a.newAgent(h), source, more...), h.key).text(a.t, "id")
 }
 
 // deliver sends a delivery as a source does that signs with hookSecret.
-func (a *arena) deliver(hookID, source, deliveryID, event, body string, headers ...string) answer {
+func (a *runEnv) deliver(hookID, source, deliveryID, event, body string, headers ...string) answer {
 	a.t.Helper()
 	return a.send(a.delivery(hookID, source, deliveryID, event, body, headers...))
 }
 
-func (a *arena) delivery(hookID, source, deliveryID, event, body string, headers ...string) *http.Request {
+func (a *runEnv) delivery(hookID, source, deliveryID, event, body string, headers ...string) *http.Request {
 	req := httptest.NewRequestWithContext(a.t.Context(), "POST", hook.ReceivePath+hookID, bytes.NewReader([]byte(body)))
 	req.Header.Set("Content-Type", "application/json")
 	signAs(req.Header, source, deliveryID, event, body, time.Now())
@@ -96,7 +96,7 @@ func signAs(header http.Header, source, deliveryID, event, body string, now time
 }
 
 // input is what a run was asked, as its worker reads it.
-func (a *arena) input(tb testing.TB, runID string) (message string, data map[string]any) {
+func (a *runEnv) input(tb testing.TB, runID string) (message string, data map[string]any) {
 	tb.Helper()
 	claim := a.claim(tb, runID)
 	if claim.Run == nil {

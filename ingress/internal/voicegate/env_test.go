@@ -35,8 +35,8 @@ import (
 // patience is how long a test waits for what has to come.
 const patience = 10 * time.Second
 
-// rig is a gate behind a real HTTP server, on a real bus. Workers and runs are the test's.
-type rig struct {
+// testEnv is a gate behind a real HTTP server, on a real bus. Workers and runs are the test's.
+type testEnv struct {
 	*testing.T
 	gate    *Gate
 	runs    *scriptedRuns
@@ -68,9 +68,9 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-func newRig(t *testing.T, cfg Config, change func(*times)) *rig {
+func newTestEnv(t *testing.T, cfg Config, change func(*times)) *testEnv {
 	t.Helper()
-	r := &rig{
+	r := &testEnv{
 		T: t, runs: newScriptedRuns(), nats: testkit.NATS(t), log: &syncBuffer{}, metrics: prometheus.NewRegistry(),
 		served: make(chan error, 100), lines: make(chan *wire, 100),
 	}
@@ -95,7 +95,7 @@ func newRig(t *testing.T, cfg Config, change func(*times)) *rig {
 	return r
 }
 
-func (r *rig) dial() *bus.Bus {
+func (r *testEnv) dial() *bus.Bus {
 	r.Helper()
 	b, err := bus.Dial(r.nats, "test", zerolog.New(r.log))
 	if err != nil {
@@ -106,7 +106,7 @@ func (r *rig) dial() *bus.Bus {
 }
 
 // listen serves the gate by gin, as the ingress does, with timeouts that a connection outlives.
-func (r *rig) listen() {
+func (r *testEnv) listen() {
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
 	engine.GET("/", func(c *gin.Context) {
@@ -130,7 +130,7 @@ func newID() func(string) string {
 }
 
 // ended waits for the end of a connection, and gives the line that was logged of it.
-func (r *rig) ended() string {
+func (r *testEnv) ended() string {
 	r.Helper()
 	select {
 	case err := <-r.served:
@@ -143,7 +143,7 @@ func (r *rig) ended() string {
 	return r.log.String()
 }
 
-func (r *rig) wantReason(reason string) {
+func (r *testEnv) wantReason(reason string) {
 	r.Helper()
 	if log := r.ended(); !strings.Contains(log, `"reason":"`+reason+`"`) {
 		r.Errorf("it did not end as %q:\n%s", reason, log)
@@ -152,7 +152,7 @@ func (r *rig) wantReason(reason string) {
 
 // client is a client.
 type client struct {
-	*rig
+	*testEnv
 	socket *websocket.Conn
 	events chan event
 	closed chan websocket.CloseError
@@ -193,7 +193,7 @@ func (e event) pcm(t *testing.T) []byte {
 }
 
 // connect opens a connection that is not read.
-func (r *rig) connect() *client {
+func (r *testEnv) connect() *client {
 	r.Helper()
 	offered := &websocket.DialOptions{Subprotocols: []string{"openai-insecure-api-key.x", "realtime"}}
 	socket, _, err := websocket.Dial(r.Context(), r.address, offered) //nolint:bodyclose // an upgrade has none
@@ -209,7 +209,7 @@ func (r *rig) connect() *client {
 }
 
 // open opens a connection, and reads what comes.
-func (r *rig) open() *client {
+func (r *testEnv) open() *client {
 	r.Helper()
 	c := r.connect()
 	go c.read()
@@ -322,15 +322,15 @@ func (c *client) wantClosed(status websocket.StatusCode) {
 
 // worker is a voice worker whose lines the test has.
 type worker struct {
-	*rig
+	*testEnv
 	bus  *bus.Bus
 	stop func(context.Context)
 }
 
 // work has a voice worker take lines.
-func (r *rig) work() *worker {
+func (r *testEnv) work() *worker {
 	r.Helper()
-	w := &worker{rig: r, bus: r.dial()}
+	w := &worker{testEnv: r, bus: r.dial()}
 	stop, err := w.bus.ServeVoice(bus.VoiceServing{
 		Places: 10,
 		Admit: func(capability string, body []byte) (string, bool) {
@@ -359,7 +359,7 @@ func (w *worker) kill() { w.bus.Close() }
 
 // wire is a worker's end of a line.
 type wire struct {
-	*rig
+	*testEnv
 	open     contract.VoiceOpen
 	end      *bus.VoiceEnd
 	commands chan contract.VoiceCommand
@@ -372,12 +372,12 @@ type wire struct {
 }
 
 func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
-	l := &wire{rig: w.rig, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
+	l := &wire{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
 	if err := json.Unmarshal(body, &l.open); err != nil {
 		w.Error(err)
 		return
 	}
-	l.deaf.Store(w.rig.deaf.Load())
+	l.deaf.Store(w.testEnv.deaf.Load())
 	w.lines <- l
 	alive := time.NewTicker(100 * time.Millisecond)
 	defer alive.Stop()
@@ -441,7 +441,7 @@ func (l *wire) wantHeard(samples int) []byte {
 }
 
 // line gives the next line that a worker was asked to serve.
-func (r *rig) line() *wire {
+func (r *testEnv) line() *wire {
 	r.Helper()
 	select {
 	case l := <-r.lines:
@@ -616,7 +616,7 @@ func (r *scriptedRun) Next(ctx context.Context, until time.Time) ([]domain.Event
 }
 
 // begun gives the next run that was begun.
-func (r *rig) begun() *scriptedRun {
+func (r *testEnv) begun() *scriptedRun {
 	r.Helper()
 	select {
 	case run := <-r.runs.begun:
@@ -651,7 +651,7 @@ func (r *scriptedRun) completes(t *testing.T, answer string) {
 	close(r.feed)
 }
 
-func (r *rig) wantCancelled() string {
+func (r *testEnv) wantCancelled() string {
 	r.Helper()
 	select {
 	case runID := <-r.runs.cancelled:
@@ -662,7 +662,7 @@ func (r *rig) wantCancelled() string {
 	}
 }
 
-func (r *rig) wantHeardText() domain.Heard {
+func (r *testEnv) wantHeardText() domain.Heard {
 	r.Helper()
 	select {
 	case h := <-r.runs.heard:
@@ -673,20 +673,20 @@ func (r *rig) wantHeardText() domain.Heard {
 	}
 }
 
-func (r *rig) refuse(code apierr.Code) {
+func (r *testEnv) refuse(code apierr.Code) {
 	r.runs.mu.Lock()
 	defer r.runs.mu.Unlock()
 	r.runs.refusal = apierr.New(code, "refused")
 }
 
-func (r *rig) panics() {
+func (r *testEnv) panics() {
 	r.runs.mu.Lock()
 	defer r.runs.mu.Unlock()
 	r.runs.broken = true
 }
 
 // counted gives a metric's value.
-func (r *rig) counted(name, label string) float64 {
+func (r *testEnv) counted(name, label string) float64 {
 	r.Helper()
 	families, err := r.metrics.Gather()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// rig has a conversation with ids that are counted, and writes what it wants done as lines.
-type rig struct {
+// testEnv has a conversation with ids that are counted, and writes what it wants done as lines.
+type testEnv struct {
 	tb    testing.TB
 	c     *Conversation
 	now   time.Time
@@ -27,9 +27,9 @@ type rig struct {
 	seen  map[string]string // an event of each type, as it was sent first
 }
 
-func newRig(tb testing.TB, session string) *rig {
+func newTestEnv(tb testing.TB, session string) *testEnv {
 	tb.Helper()
-	r := &rig{tb: tb, now: start, seen: map[string]string{}}
+	r := &testEnv{tb: tb, now: start, seen: map[string]string{}}
 	c, err := New(Settings{
 		SessionID: "rt_1", Model: "ag_1", Voice: "amber", Session: []byte(session), NewID: r.newID, Expires: start.Add(30 * time.Minute),
 	}, start)
@@ -40,7 +40,7 @@ func newRig(tb testing.TB, session string) *rig {
 	return r
 }
 
-func (r *rig) newID(prefix string) string {
+func (r *testEnv) newID(prefix string) string {
 	if r.ids == nil {
 		r.ids = map[string]int{}
 	}
@@ -49,7 +49,7 @@ func (r *rig) newID(prefix string) string {
 }
 
 // do carries out one line of a scene.
-func (r *rig) do(line string) {
+func (r *testEnv) do(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "client":
@@ -76,7 +76,7 @@ func (r *rig) do(line string) {
 	}
 }
 
-func (r *rig) report(word string, args []string, rest string) {
+func (r *testEnv) report(word string, args []string, rest string) {
 	var report contract.VoiceReport
 	arg := func(i int) int64 { return int64(number(r.tb, args[i])) }
 	after := func(i int) string { return strings.TrimSpace(strings.Join(strings.SplitN(rest, " ", i+1)[i:], "")) }
@@ -103,7 +103,7 @@ func (r *rig) report(word string, args []string, rest string) {
 	r.take(r.c.Report(r.now, report))
 }
 
-func (r *rig) run(word string, args []string, rest string) {
+func (r *testEnv) run(word string, args []string, rest string) {
 	after := strings.TrimPrefix(rest, args[0])
 	after = strings.TrimPrefix(after, " ")
 	switch word {
@@ -142,7 +142,7 @@ func (r *rig) run(word string, args []string, rest string) {
 	}
 }
 
-func (r *rig) ended(name string, status domain.RunStatus, message string, cause *domain.RunError) {
+func (r *testEnv) ended(name string, status domain.RunStatus, message string, cause *domain.RunError) {
 	run := domain.Run{ID: "run_x", Status: status, Message: &message, Usage: domain.Usage{InputTokens: 7, OutputTokens: 3}, Error: cause}
 	if strings.Contains(message, "[1]") {
 		run.Citations = []domain.Citation{{ID: 1, Type: "web", Title: "Page", URL: "https://example.com/", StartIndex: 0, EndIndex: 3}}
@@ -152,7 +152,7 @@ func (r *rig) ended(name string, status domain.RunStatus, message string, cause 
 	r.take(r.c.Run(r.now, name, domain.EndedEvent(domain.EventID{Fence: 1, N: 9}, status, result)))
 }
 
-func (r *rig) resume() {
+func (r *testEnv) resume() {
 	out := r.c.Resume()
 	line := fmt.Sprintf("opens at %d listening %v", out.Open.Position/perMS, out.Open.Config.Detection != nil)
 	if s := out.Open.Speech; s != nil {
@@ -163,7 +163,7 @@ func (r *rig) resume() {
 }
 
 // take writes effects as lines, and checks every event.
-func (r *rig) take(e Effects) {
+func (r *testEnv) take(e Effects) {
 	for _, name := range e.Drop {
 		r.lines = append(r.lines, "drop "+name)
 	}
@@ -232,7 +232,7 @@ func commandLine(command contract.VoiceCommand) string {
 }
 
 // event writes an event as a line: its type, and what of it scenes look at.
-func (r *rig) event(e Event) string {
+func (r *testEnv) event(e Event) string {
 	var fields map[string]any
 	if err := json.Unmarshal(e.Body, &fields); err != nil {
 		r.tb.Fatalf("%v: %s", err, e.Body)

@@ -23,8 +23,8 @@ import (
 	"parley/shared/testkit/openaistub"
 )
 
-// stage is what all tests of the package share.
-type stage struct {
+// testEnv is what all tests of the package share.
+type testEnv struct {
 	mu      sync.Mutex
 	up      bool
 	dir     string
@@ -37,12 +37,12 @@ type stage struct {
 	owner  string // session token of whom the organizations of tests belong to; empty until one is asked for
 }
 
-var theStage stage
+var theEnv testEnv
 
-// onStage gives the running service, and starts it for the first test that asks.
-func onStage(t *testing.T) *stage {
+// withTestEnv gives the running service, and starts it for the first test that asks.
+func withTestEnv(t *testing.T) *testEnv {
 	t.Helper()
-	s := &theStage
+	s := &theEnv
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up {
@@ -62,7 +62,7 @@ func onStage(t *testing.T) *stage {
 }
 
 // place makes the directory of the stage, which outlives the test that asks first; s.mu is held.
-func (s *stage) place(t *testing.T) {
+func (s *testEnv) place(t *testing.T) {
 	t.Helper()
 	if s.dir != "" {
 		return
@@ -74,7 +74,7 @@ func (s *stage) place(t *testing.T) {
 	s.dir = dir
 }
 
-func (s *stage) startParley(t *testing.T, program, model string) error {
+func (s *testEnv) startParley(t *testing.T, program, model string) error {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "output"))
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *stage) startParley(t *testing.T, program, model string) error {
 
 // env is the environment of a client's script: where the service is, a key that works, and an agent that has every tool. What comes
 // later in it wins, so that extra replaces and adds: s.env("PARLEY_BASE_URL=" + door.URL).
-func (s *stage) env(extra ...string) []string {
+func (s *testEnv) env(extra ...string) []string {
 	return append([]string{
 		"PARLEY_BASE_URL=" + s.creds.BaseURL, "PARLEY_API_KEY=" + s.creds.APIKey,
 		"AGENT_ID=" + s.creds.AgentID, "ORGANIZATION_ID=" + s.creds.OrganizationID,
@@ -111,13 +111,13 @@ func (s *stage) env(extra ...string) []string {
 }
 
 // faults puts a proxy in front of the service whose connections break as a test wants: s.faults(t).DropFirst().URL is a base URL.
-func (s *stage) faults(t *testing.T) *faultproxy.Proxy {
+func (s *testEnv) faults(t *testing.T) *faultproxy.Proxy {
 	t.Helper()
 	return faultproxy.Start(t, s.creds.BaseURL)
 }
 
 // output is all that parley has written.
-func (s *stage) output() []byte {
+func (s *testEnv) output() []byte {
 	raw, err := os.ReadFile(filepath.Join(s.dir, "output"))
 	if err != nil {
 		return []byte(err.Error())
@@ -126,7 +126,7 @@ func (s *stage) output() []byte {
 }
 
 // end stops everything; of a failed package it shows what parley complained of.
-func (s *stage) end(failed bool) error {
+func (s *testEnv) end(failed bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.endParley()
@@ -143,7 +143,7 @@ func (s *stage) end(failed bool) error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-func (s *stage) endParley() error {
+func (s *testEnv) endParley() error {
 	if s.parley == nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ var upgrades = []string{
 }
 
 // talking is an agent of h to talk with.
-func (a *arena) talking(h *house, more ...string) string {
+func (a *runEnv) talking(h *testOrg, more ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","tools":{"voice":{"enabled":true,"voice":"`+h.word+`"}}`+
 		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
@@ -54,23 +54,23 @@ func (c *credential) voiceOutcome() string {
 	return "ok"
 }
 
-// booth is an arena on a network, with a voice worker that hears nothing, and an agent to talk with.
-type booth struct {
-	*arena
-	*house
+// voiceEnv is an arena on a network, with a voice worker that hears nothing, and an agent to talk with.
+type voiceEnv struct {
+	*runEnv
+	*testOrg
 	url   string
 	agent string
 }
 
-func newBooth(t *testing.T, limits ratelimit.Settings) *booth {
+func newVoiceEnv(t *testing.T, limits ratelimit.Settings) *voiceEnv {
 	t.Helper()
-	return newBoothOf(t, limits, attend)
+	return newVoiceEnvOf(t, limits, attend)
 }
 
-// newBoothOf is newBooth with a worker that serves lines that way.
-func newBoothOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.VoiceEnd)) *booth {
+// newVoiceEnvOf is newVoiceEnv with a worker that serves lines that way.
+func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.VoiceEnd)) *voiceEnv {
 	t.Helper()
-	a := newWaitingArena(t, limits)
+	a := newWaitingRunEnv(t, limits)
 	lines, err := a.bus.NewVoiceCaller()
 	must(t, err)
 	t.Cleanup(lines.Close)
@@ -89,8 +89,8 @@ func newBoothOf(t *testing.T, limits ratelimit.Settings, serve func(context.Cont
 	a.rebuild(func(d *Deps) { d.Voice = gate })
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
-	h := a.newHouse("home")
-	return &booth{arena: a, house: h, url: server.URL + voice.RealtimePath, agent: a.talking(h)}
+	h := a.newTestOrg("home")
+	return &voiceEnv{runEnv: a, testOrg: h, url: server.URL + voice.RealtimePath, agent: a.talking(h)}
 }
 
 // attend keeps a line until it ends, and says that it is there.
@@ -132,7 +132,7 @@ type talk struct {
 }
 
 // dial asks for a voice connection; what it gets instead is an answer.
-func (b *booth) dial(t *testing.T, query string, headers ...string) (*talk, answer) {
+func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*talk, answer) {
 	t.Helper()
 	options := &websocket.DialOptions{HTTPHeader: http.Header{}}
 	for _, h := range headers {
@@ -162,7 +162,7 @@ func (b *booth) dial(t *testing.T, query string, headers ...string) (*talk, answ
 }
 
 // open is dial for what must be let in.
-func (b *booth) open(t *testing.T, query string, headers ...string) *talk {
+func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *talk {
 	t.Helper()
 	k, got := b.dial(t, query, headers...)
 	if k == nil {

@@ -40,8 +40,8 @@ const (
 // readyLines are what workers write when they are ready.
 var readyLines = map[role]string{agent: "agent worker ready", tool: "tool worker ready", sweep: "sweeper ready"}
 
-// bed is a service of one process for each role, and what lies around it.
-type bed struct {
+// testEnv is a service of one process for each role, and what lies around it.
+type testEnv struct {
 	*testing.T
 
 	dsn      string
@@ -62,16 +62,16 @@ type bed struct {
 
 // options say how a bed differs from others.
 type options struct {
-	store    string          // JetStream's directory; one of the bed's own when empty
-	dsn      string          // of a database that is there; one on the server that all tests share when empty
-	settings []string        // of all processes
-	armed    map[role]string // PARLEY_FAILPOINTS
-	extra    func(b *bed)    // called before anything of the service starts
+	store    string           // JetStream's directory; one of the bed's own when empty
+	dsn      string           // of a database that is there; one on the server that all tests share when empty
+	settings []string         // of all processes
+	armed    map[role]string  // PARLEY_FAILPOINTS
+	extra    func(b *testEnv) // called before anything of the service starts
 }
 
-func newBed(t *testing.T, o options) *bed {
+func newTestEnv(t *testing.T, o options) *testEnv {
 	t.Helper()
-	b := &bed{
+	b := &testEnv{
 		T: t, dsn: o.dsn, store: cmp.Or(o.store, t.TempDir()), till: newTill(t), model: newModel(t), port: strconv.Itoa(testkit.FreePort(t)),
 		settings: map[role][]string{}, parts: map[role]*testkit.Process{},
 	}
@@ -104,20 +104,20 @@ func newBed(t *testing.T, o options) *bed {
 }
 
 // start starts the process of a role, armed as PARLEY_FAILPOINTS says, and returns when it is ready.
-func (b *bed) start(r role, armed string) {
+func (b *testEnv) start(r role, armed string) {
 	b.Helper()
 	b.parts[r] = testkit.StartProcess(b, b.command(r, armed))
 }
 
 // launch is start for a process that a run waits for: it may die before it is ready.
-func (b *bed) launch(r role, armed string) {
+func (b *testEnv) launch(r role, armed string) {
 	b.Helper()
 	command := b.command(r, armed)
 	command.ReadyURL, command.ReadyLine = "", ""
 	b.parts[r] = testkit.StartProcess(b, command)
 }
 
-func (b *bed) command(r role, armed string) testkit.Command {
+func (b *testEnv) command(r role, armed string) testkit.Command {
 	b.Helper()
 	command := testkit.Command{Name: string(r), Env: append(slices.Clone(b.settings[r]), "PARLEY_FAILPOINTS="+armed)}
 	if r == ingress {
@@ -132,10 +132,10 @@ func (b *bed) command(r role, armed string) testkit.Command {
 	return command
 }
 
-func (b *bed) url() string { return "http://127.0.0.1:" + b.port }
+func (b *testEnv) url() string { return "http://127.0.0.1:" + b.port }
 
 // signUp makes an organization of its own, with an agent that pays.
-func (b *bed) signUp() {
+func (b *testEnv) signUp() {
 	b.Helper()
 	var made struct{ Token, Key, ID string }
 	user := map[string]any{"email": rand.Text() + "@example.test", "password": rand.Text()}
@@ -155,13 +155,13 @@ func reached(p *testkit.Process, at failpoint.Point) bool {
 }
 
 // awaitReached waits until the process of a role has come by an armed point.
-func (b *bed) awaitReached(r role, at failpoint.Point) {
+func (b *testEnv) awaitReached(r role, at failpoint.Point) {
 	b.Helper()
 	b.eventually(fmt.Sprintf("%s comes by %s", r, at), func() bool { return reached(b.parts[r], at) })
 }
 
 // awaitDeath waits until the process of a role has died.
-func (b *bed) awaitDeath(r role) {
+func (b *testEnv) awaitDeath(r role) {
 	b.Helper()
 	if err := b.parts[r].Wait(patience); err == nil {
 		b.Fatalf("%s ended by itself", r)
@@ -169,7 +169,7 @@ func (b *bed) awaitDeath(r role) {
 }
 
 // loseLeases ends the leases of all runs, as waiting for half a minute would.
-func (b *bed) loseLeases() {
+func (b *testEnv) loseLeases() {
 	b.Helper()
 	if _, err := b.db.ExecContext(b.Context(), `UPDATE open_runs SET lease_until = clock_timestamp() WHERE status = 'running'`); err != nil {
 		b.Fatal(err)
@@ -177,7 +177,7 @@ func (b *bed) loseLeases() {
 }
 
 // behind puts a proxy between a role's process, which is not started yet, and PostgreSQL or the bus: whichever its setting names.
-func (b *bed) behind(r role, setting string) *testkit.FaultProxy {
+func (b *testEnv) behind(r role, setting string) *testkit.FaultProxy {
 	b.Helper()
 	at := slices.IndexFunc(b.settings[r], func(s string) bool { return strings.HasPrefix(s, setting+"=") })
 	_, address, _ := strings.Cut(b.settings[r][at], "=")
@@ -192,7 +192,7 @@ func (b *bed) behind(r role, setting string) *testkit.FaultProxy {
 }
 
 // number gives the one number that a query selects.
-func (b *bed) number(query string) (n int) {
+func (b *testEnv) number(query string) (n int) {
 	b.Helper()
 	if err := b.db.QueryRowContext(b.Context(), query).Scan(&n); err != nil {
 		b.Fatalf("%s: %v", query, err)
@@ -201,7 +201,7 @@ func (b *bed) number(query string) (n int) {
 }
 
 // row names the version of a run's row and what is in it.
-func (b *bed) row(id string) (text string) {
+func (b *testEnv) row(id string) (text string) {
 	b.Helper()
 	if err := b.db.QueryRowContext(b.Context(), `SELECT xmin::text || ' ' || r::text FROM runs r WHERE id = $1`, id).Scan(&text); err != nil {
 		b.Fatal(err)
@@ -210,7 +210,7 @@ func (b *bed) row(id string) (text string) {
 }
 
 // eventually polls until done says yes, and fails the test when that takes longer than patience.
-func (b *bed) eventually(what string, done func() bool) {
+func (b *testEnv) eventually(what string, done func() bool) {
 	b.Helper()
 	over := time.NewTimer(patience)
 	defer over.Stop()

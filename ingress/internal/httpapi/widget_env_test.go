@@ -24,7 +24,7 @@ const (
 const identityKey = "an identity secret"
 
 // embedded is an agent of h whose widget lists origins.
-func (a *arena) embedded(h *house, origins ...string) string {
+func (a *runEnv) embedded(h *testOrg, origins ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","widget":{"enabled":true,`+
 		`"allowedOrigins":["`+strings.Join(origins, `","`)+`"],"identitySecret":"`+identityKey+`"}}`, h.owner.auth, h.header).text(a.t, "id")
@@ -38,7 +38,7 @@ func signed(agentID, visitor string) string {
 }
 
 // visit asks for a token; visitor is JSON, "" for none.
-func (a *arena) visit(agentID, visitor, origin string) answer {
+func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	a.t.Helper()
 	body := `{"agentId":"` + agentID + `"}`
 	if visitor != "" {
@@ -53,7 +53,7 @@ type guest struct {
 	headers            []string
 }
 
-func (a *arena) guest(agentID, visitor string) guest {
+func (a *runEnv) guest(agentID, visitor string) guest {
 	a.t.Helper()
 	got := a.visit(agentID, visitor, widgetPage).want(a.t, "a visitor's token", 201, "")
 	return newGuest(agentID, got.text(a.t, "token"), widgetPage, got.text(a.t, "visitor"))
@@ -64,25 +64,25 @@ func newGuest(agentID, token, origin, name string) guest {
 }
 
 // says sends a message to the guest's agent, and waits for nothing.
-func (a *arena) says(g guest, session, message string, more ...string) answer {
+func (a *runEnv) says(g guest, session, message string, more ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/agents?action=chat&id="+g.agent, `{"sessionId":"`+session+`","message":"`+message+`"}`,
 		slices.Concat(g.headers, []string{"Prefer: respond-async"}, more)...)
 }
 
 // token makes a token without a request; it is over after life.
-func (a *arena) token(agentID string, life time.Duration) string {
+func (a *runEnv) token(agentID string, life time.Duration) string {
 	a.t.Helper()
 	over := strconv.FormatInt(time.Now().Add(life).Unix(), 10)
 	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + widgetPage + `","v":"` + domain.VisitorAnonymous + `x","x":` + over + `}`))
 }
 
 // visiting are credentials of widgets: of one agent, which the table's requests do not name.
-func (s *stage) visiting() []credential {
+func (s *orgPair) visiting() []credential {
 	agentID := s.embedded(s.home, widgetPage)
 	visitor := func(name, token, origin, refused string) credential {
 		return credential{
-			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", house: s.home, role: domain.RoleMember,
+			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", testOrg: s.home, role: domain.RoleMember,
 		}
 	}
 	good := s.token(agentID, time.Hour) // on a busy machine the matrix takes longer than a token of the service lasts
@@ -124,7 +124,7 @@ func (c *credential) pagesOutcome() string {
 // is the same refusal.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
-	list := []target{{"own", kind.own(m.stage, c), "ok"}, {"foreign", m.embedded(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.embedded(m.home, otherPage), ""}}
+	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.embedded(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.embedded(m.home, otherPage), ""}}
 	list = append(list, m.missing[name]...)
 	for i := range list[2:] {
 		list[2+i].outcome = "403 permission_denied"
@@ -133,11 +133,11 @@ func (m *matrix) pageTargets(name string, c *credential) []target {
 }
 
 // forgetWidgets has every change hold at once, however it was made.
-func (a *arena) forgetWidgets(agentID string, origins ...string) {
+func (a *runEnv) forgetWidgets(agentID string, origins ...string) {
 	a.widgets().Forget(agentID, origins...)
 }
 
-func (a *arena) widgets() *auth.Widgets { return a.api.Auth.Widgets() }
+func (a *runEnv) widgets() *auth.Widgets { return a.api.Auth.Widgets() }
 
 // foreignToken is a token that another service has sealed.
 func foreignToken(agentID string) string {

@@ -47,8 +47,8 @@ func (c *cancels) CancelQueued(_ context.Context, org, agentID string) error {
 	return c.err
 }
 
-// world is the whole HTTP face over a real database, without a network.
-type world struct {
+// testEnv is the whole HTTP face over a real database, without a network.
+type testEnv struct {
 	t       testing.TB
 	dsn     string // of the database, as a superuser
 	deps    Deps
@@ -82,23 +82,23 @@ var manyRequests = ratelimit.Settings{
 	Demo: 100, User: 1_000_000, System: 2_000_000, Widget: ratelimit.Widget{Visitor: 100, Address: 1000, Agent: 10_000},
 }
 
-func newWorld(tb testing.TB, limits ratelimit.Settings) *world {
+func newTestEnv(tb testing.TB, limits ratelimit.Settings) *testEnv {
 	tb.Helper()
 	dsn := testkit.Postgres(tb)
 	s, err := store.Open(dsn, 8)
 	must(tb, err)
 	tb.Cleanup(func() { _ = s.Close() })
-	return newWorldOver(tb, dsn, s, limits)
+	return newTestEnvOver(tb, dsn, s, limits)
 }
 
-// newWorldOver is newWorld over a store that the test has made.
-func newWorldOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *world {
+// newTestEnvOver is newTestEnv over a store that the test has made.
+func newTestEnvOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *testEnv {
 	tb.Helper()
-	return newWorldWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
+	return newTestEnvWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
 }
 
-// newWorldWithKeys is newWorldOver with a setting of SECRETS_KEY.
-func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *world {
+// newTestEnvWithKeys is newTestEnvOver with a setting of SECRETS_KEY.
+func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *testEnv {
 	tb.Helper()
 	owner, err := store.OpenOwner(dsn, 1)
 	must(tb, err)
@@ -112,7 +112,7 @@ func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimi
 	outside, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.1:8080"}})
 	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
-	w := &world{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
+	w := &testEnv{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
 	watch, err := sealed.NewWatch(box, w.sealed, zerolog.New(w.log))
 	must(tb, err)
 	s.Seals.ReportUnopened(watch.UnopenedBytes)
@@ -131,7 +131,7 @@ func newWorldWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimi
 }
 
 // rebuild replaces the HTTP face by one with changed dependencies. Its counters in memory start at zero.
-func (w *world) rebuild(change func(*Deps)) {
+func (w *testEnv) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
 	var err error
@@ -143,7 +143,7 @@ func (w *world) rebuild(change func(*Deps)) {
 }
 
 // serving hands requests to the HTTP face as it stands when they come.
-func (w *world) serving() http.Handler {
+func (w *testEnv) serving() http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { w.handler.ServeHTTP(rw, req) })
 }
 
@@ -233,7 +233,7 @@ func (a answer) problems(tb testing.TB) string {
 }
 
 // do sends a request. Headers are "name: value"; a body is JSON unless a header says otherwise.
-func (w *world) do(method, target, body string, headers ...string) answer {
+func (w *testEnv) do(method, target, body string, headers ...string) answer {
 	w.t.Helper()
 	var reader io.Reader
 	if body != "" {
@@ -253,7 +253,7 @@ func (w *world) do(method, target, body string, headers ...string) answer {
 	return w.send(req)
 }
 
-func (w *world) send(req *http.Request) answer {
+func (w *testEnv) send(req *http.Request) answer {
 	w.t.Helper()
 	rec := openapitest.Serve(w.t, w.handler, req)
 	return answer{rec.Code, rec.Header(), rec.Body.Bytes()}
@@ -276,7 +276,7 @@ type person struct {
 
 const password = "correct horse battery"
 
-func (w *world) signUp(email string) person {
+func (w *testEnv) signUp(email string) person {
 	w.t.Helper()
 	a := w.do("POST", "/api/auth/signup", `{"email":"`+email+`","password":"`+password+`"}`).want(w.t, "signing up", 201, "")
 	p := person{id: a.text(w.t, "user.id"), org: a.text(w.t, "organization.id"), email: email, token: a.text(w.t, "token")}
@@ -285,14 +285,14 @@ func (w *world) signUp(email string) person {
 }
 
 // join makes p a member of another organization.
-func (w *world) join(p person, org string, role domain.Role) {
+func (w *testEnv) join(p person, org string, role domain.Role) {
 	w.t.Helper()
 	w.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, $3)`, org, p.id, role)
 	w.api.Auth.ForgetToken(p.token)
 }
 
 // key makes an API key of that scope and gives its header and id.
-func (w *world) key(p person, scope domain.KeyScope) (header, keyID string) {
+func (w *testEnv) key(p person, scope domain.KeyScope) (header, keyID string) {
 	w.t.Helper()
 	a := w.do("POST", "/api/keys", `{"name":"test","scope":"`+string(scope)+`"}`, p.auth).want(w.t, "making a key", 201, "")
 	return "X-Api-Key: " + a.text(w.t, "key"), a.text(w.t, "id")
