@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// A text is a piece of English that people read.
+type text struct {
+	kind    kind
+	file    string
+	line    int // of its first line
+	content string
+}
+
+// A kind says where people read a text.
+type kind string
+
+const (
+	document kind = "document"
+	message  kind = "message"          // errors and log messages of Go code
+	ui       kind = "interface string" // of the dashboard, the widget and the pages
+	comment  kind = "comment"
+)
+
+// excluded are files whose words are other people's, generated, or data.
+var excluded = regexp.MustCompile(`(^|/)(third_party|dist|testdata|node_modules|shop)/|\.pb\.go$|_generated\.|` +
+	`^docs/parley\.postman_collection\.json$|^sdk/.*/types\.(ts|py)$|^scripts/words/|^workers/internal/(llm/offline|analysis|voice/sentence)/`)
+
+// collect returns the texts of the files that git tracks below root.
+func collect(root string) ([]text, error) {
+	list := exec.Command("git", "-C", root, "ls-files", "-z") //nolint:noctx // ends by itself
+	names, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing files: %w", err)
+	}
+
+	var texts []text
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		if excluded.MatchString(name) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if os.IsNotExist(err) || bytes.IndexByte(content, 0) >= 0 {
+			continue // deleted but not committed, or binary
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a file: %w", err)
+		}
+		of, err := read(name, string(content))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		texts = append(texts, of...)
+	}
+	return texts, nil
+}
+
+// read returns the texts of a file.
+func read(name, content string) ([]text, error) {
+	switch base := path.Base(name); path.Ext(name) {
+	case ".go":
+		return readGo(name, content)
+	case ".md":
+		return readMarkdown(name, content), nil
+	case ".ts", ".tsx", ".mjs", ".js":
+		return readScript(name, content), nil
+	case ".html", ".tmpl", ".txt":
+		if strings.HasPrefix(name, "ingress/web/") {
+			return []text{{ui, name, 1, content}}, nil
+		}
+	case ".css":
+		return readComments(name, content, cssComment), nil
+	case ".sql":
+		return readComments(name, content, sqlComment), nil
+	case ".sh", ".yaml", ".yml", ".py", ".toml", ".conf", ".cfg":
+		if strings.HasSuffix(name, "openapi/openapi.yaml") {
+			return []text{{document, name, 1, content}}, nil
+		}
+		return readComments(name, content, hashComment), nil
+	default:
+		if base == "Makefile" || base == "Dockerfile" || base == "setup" || strings.HasPrefix(name, ".ci/") {
+			return readComments(name, content, hashComment), nil
+		}
+	}
+	return nil, nil
+}
+
+var (
+	cssComment  = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	sqlComment  = regexp.MustCompile(`(?m)(?:^|[ \t])--[^\n]*(?:\n[ \t]*--[^\n]*)*`)
+	hashComment = regexp.MustCompile(`(?m)(?:^|[ \t])#[^\n]*(?:\n[ \t]*#[^\n]*)*`)
+)
+
+// readComments returns the matches of a pattern as comments.
+func readComments(name, content string, pattern *regexp.Regexp) []text {
+	var texts []text
+	for _, at := range pattern.FindAllStringIndex(content, -1) {
+		texts = append(texts, text{comment, name, 1 + strings.Count(content[:at[0]], "\n"), content[at[0]:at[1]]})
+	}
+	return texts
+}
+
+var (
+	fence  = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	inline = regexp.MustCompile("`[^`\n]+`")
+)
+
+// readMarkdown returns a document without its code.
+func readMarkdown(name, content string) []text {
+	blank := func(code string) string { return strings.Repeat("\n", strings.Count(code, "\n")) }
+	content = fence.ReplaceAllStringFunc(content, blank)
+	return []text{{document, name, 1, inline.ReplaceAllString(content, "`code`")}}
+}

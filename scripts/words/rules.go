@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// A rule bans what its pattern matches, in favour of an alternative.
+type rule struct {
+	pattern *regexp.Regexp
+	instead string
+}
+
+// The rules follow the section "Words" of CONTRIBUTING.md.
+var rules = []rule{
+	{word(`tells?|told|telling`), `"reports", "notifies", "publishes" or "says"`},
+	{word(`anew`), `"again"`},
+	{word(`but for`), `"except"`},
+	{word(`so long`), `"meanwhile" or "until then"`},
+	{word(`mend(s|ed|ing)?`), `"fix" or "repair"`},
+	{word(`who(m|so)?ever`), `the noun: "the caller", "the worker"`},
+	{word(`nobody`), `"no client", "no worker" or "no user"`},
+	{word(`to be had`), `"available"`},
+	{word(`for want of`), `"without"`},
+	{word(`vouch(es|ed)?`), `"guarantees" or "proves"`},
+	{word(`be that as it may|such as it is`), `nothing`},
+	{word(`a doorbell message|rung for|rings for`), `"job message" or "notifies"`},
+	{word(`hands? (it )?over its place|gives its place`), `"dispatches the next run"`},
+	{
+		regexp.MustCompile(`(?:^|[.:;!?] )(?:What|Whatever|Of what|Where) (?:\w+ ){1,4}(?:is|are|was|were|has|have) (?:\w+ed|told|read|kept|given|made|said|had)\b`),
+		`a sentence whose subject is a thing`,
+	},
+}
+
+// word matches one of the alternatives as whole words, in any case.
+func word(alternatives string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(?:` + alternatives + `)\b`)
+}
+
+// check returns a line for each banned word of t, with its place and the alternative.
+func check(t text) []string {
+	var lines []string
+	for _, r := range rules {
+		for _, at := range r.pattern.FindAllStringIndex(t.content, -1) {
+			found := strings.Join(strings.Fields(t.content[at[0]:at[1]]), " ")
+			line := t.line + strings.Count(t.content[:at[0]], "\n")
+			lines = append(lines, fmt.Sprintf("%s:%d: %q: write %s", t.file, line, found, r.instead))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// printSample prints what a reader judges: 30 comment blocks, 10 documents, and 40 interface strings and messages. The same
+// seed draws the same sample of the same commit.
+func printSample(out io.Writer, texts []text, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a sample, not a secret
+	for _, group := range []struct {
+		title string
+		size  int
+		fits  func(text) bool
+	}{
+		{"comment blocks", 30, func(t text) bool { return t.kind == comment && words(t) >= 8 }},
+		{"documents", 10, func(t text) bool { return strings.HasSuffix(t.file, ".md") && words(t) >= 100 }},
+		{"interface strings and messages", 40, func(t text) bool {
+			return (t.kind == ui || t.kind == message) && words(t) >= 4 && !code.MatchString(t.content)
+		}},
+	} {
+		candidates := slices.DeleteFunc(slices.Clone(texts), func(t text) bool { return !group.fits(t) })
+		random.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+		fmt.Fprintf(out, "# %s\n\n", group.title)
+		for i, t := range candidates[:min(group.size, len(candidates))] {
+			if t.kind == document {
+				fmt.Fprintf(out, "%d. %s\n", i+1, t.file) // to be read as a whole
+				continue
+			}
+			fmt.Fprintf(out, "%d. (%s:%d)\n%s\n\n", i+1, t.file, t.line, strings.TrimSpace(t.content))
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// code matches strings that are not sentences.
+var code = regexp.MustCompile(`[{}=<>;$\\|]|\w\(`)
+
+// words counts the words of a text.
+func words(t text) int { return len(strings.Fields(t.content)) }
