@@ -135,6 +135,12 @@ web: ## Bundle the dashboard, the widget and their style sheets
 	@$(MAKE) -s bin/esbuild
 	@scripts/web.sh
 
+.PHONY: screenshots
+screenshots: ## Take the screenshots of README.md (docs/images)
+	@scripts/setup test
+	@$(MAKE) -s bin/nats-server
+	@go test -count=1 ./scripts/browser -run 'TestTour$$' -update
+
 .PHONY: types
 types: ## Check the types of the dashboard and the widget
 	@$(MAKE) -s bin/tsgo

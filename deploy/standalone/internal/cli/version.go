@@ -9,7 +9,7 @@ import (
 )
 
 // Release is this release: info.version of the interface that it serves, which a test compares.
-const Release = "0.2.0"
+const Release = "0.3.0"
 
 // Version says which release this is.
 type Version struct {

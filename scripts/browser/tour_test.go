@@ -1,0 +1,80 @@
+package browser
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	cdppage "github.com/chromedp/cdproto/page"
+
+	"parley/scripts/internal/quickstart"
+	"parley/shared/testkit"
+)
+
+var update = flag.Bool("update", false, "write the screenshots of docs/images")
+
+// TestTour does what README.md says under "Start": it opens the login link of `parley up`, asks the lamp question, opens the source of
+// the answer and looks at the timeline of the run. With -update it writes the screenshots that README.md shows.
+func TestTour(t *testing.T) {
+	t.Parallel()
+	p := open(t)
+	p.s.outside.publish("/returns", "Return periods", "In the European Union a buyer may return most goods that were bought online within 14 days.")
+	creds, err := quickstart.ReadCredentials(filepath.Join(p.s.dir, "data"))
+	p.must(err, "reading credentials")
+
+	size := emulation.SetDeviceMetricsOverrideParams{Width: 1120, Height: 860, DeviceScaleFactor: 1.5}
+	call(p, emulation.SetDeviceMetricsOverride, size)
+	p.visitURL(creds.LoginURL)
+	p.arrives("/dashboard")
+	p.click("link", "Demo agent")
+	p.is("heading", "Demo agent")
+
+	p.fill("Message", "How long do I have to return a lamp?")
+	p.press("Enter")
+	turn := p.in("article", "Message: How long do I have…")
+	turn.sees("You may return any lamp within 45 days of its delivery")
+	turn.is("link", "Run details")
+	p.js(nil, `() => scrollTo(0, 0)`)
+	p.screenshot("chat")
+
+	turn.in("list", "").click("button", "Source 1: returns-and-refunds.md…")
+	p.in("dialog", "returns-and-refunds.md").sees("within 45 days")
+	p.press("Escape")
+	p.isNot("dialog", "returns-and-refunds.md")
+
+	turn.click("link", "Run details")
+	p.is("heading", "Timeline…")
+	p.sees("waiting for a worker")
+	p.js(nil, `() => [...document.querySelectorAll("h2")].find((h) => h.textContent.startsWith("Tool calls")).scrollIntoView({ block: "end" })`)
+	p.screenshot("timeline")
+}
+
+// screenshot writes what the window shows to docs/images, in light and in dark, if the flag -update is set. Without it, it checks that
+// the files exist.
+func (p *page) screenshot(name string) {
+	p.t.Helper()
+	dir := filepath.Join(testkit.Root(p.t), "docs", "images")
+	for _, scheme := range []string{"light", "dark"} {
+		file := filepath.Join(dir, name+"-"+scheme+".webp")
+		if !*update {
+			_, err := os.Stat(file)
+			p.must(err, "looking for the screenshot")
+			continue
+		}
+
+		p.scheme(scheme)
+		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved})
+		p.settled()
+
+		quality := int64(80)
+		shot := call(p, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{
+			Format: cdppage.CaptureScreenshotFormatWebp, Quality: &quality,
+		})
+		p.must(os.MkdirAll(dir, 0o755), "making "+dir)
+		p.must(os.WriteFile(file, shot.Data, 0o644), "writing the screenshot")
+	}
+	p.scheme("light")
+}
