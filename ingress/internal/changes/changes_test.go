@@ -91,11 +91,11 @@ func (w *Watcher) log(t bubble, d time.Duration) string {
 	var out []string
 	began := time.Now()
 	for until := began.Add(d); time.Now().Before(until); {
-		told, err := w.Next(t.Context(), until)
+		due, err := w.Next(t.Context(), until)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range told {
+		for _, kind := range due {
 			out = append(out, fmt.Sprintf("%d %s", time.Since(began).Milliseconds(), kind))
 		}
 	}
@@ -107,15 +107,15 @@ func TestAWatcherIsToldTwiceASecondAtMostAndOfTheLastChangeAlways(t *testing.T) 
 	watching(t, func(t bubble) {
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
-		told := make(chan string)
-		go func() { told <- w.log(t, 10*time.Second) }()
+		due := make(chan string)
+		go func() { due <- w.log(t, 10*time.Second) }()
 		for range 13 { // for 1.3 s, and one kind once among them
 			t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 			<-time.After(100 * time.Millisecond)
 		}
 		t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedDocuments})
 		want := "0 runs, 500 runs, 1000 runs, 1300 documents, 1500 runs"
-		if got := <-told; got != want {
+		if got := <-due; got != want {
 			t.Errorf("told %s, want %s", got, want)
 		}
 	})
@@ -162,36 +162,36 @@ func TestADeafWatcherIsToldEverythingNowAndThen(t *testing.T) {
 		t.set(false, errors.New("no answer"))
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
-		var told []string
+		var due []string
 		step := func() {
 			if got := w.log(t, 2*time.Second); got != "" {
-				told = append(told, got)
+				due = append(due, got)
 			}
 		}
 		for range 3 { // 6 s without a subscription that is sure
 			step()
 		}
-		if got := strings.Join(told, "; "); got != "2000 runs, 2000 documents, 2000 notifications" {
+		if got := strings.Join(due, "; "); got != "2000 runs, 2000 documents, 2000 notifications" {
 			t.Errorf("unsure, it was told %s", got)
 		}
 		t.set(false, nil)
 		for range 3 {
 			step()
 		}
-		if len(told) != 2 || !w.sure {
-			t.Errorf("once it was sure, it was told %s", told)
+		if len(due) != 2 || !w.sure {
+			t.Errorf("once it was sure, it was told %s", due)
 		}
 		for range 10 {
 			step()
 		}
-		if len(told) != 2 {
-			t.Errorf("hearing, it was told %s", told)
+		if len(due) != 2 {
+			t.Errorf("hearing, it was told %s", due)
 		}
 		t.set(true, nil)
 		for range 10 {
 			step()
 		}
-		if n := len(told) - 2; n < 3 || n > 5 {
+		if n := len(due) - 2; n < 3 || n > 5 {
 			t.Errorf("deaf for 20 s, it was told %d times", n)
 		}
 	})

@@ -10,7 +10,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Bus is where changes are heard. An organization may be followed again while it is; one Unfollow ends it.
+// Bus delivers the changes of organizations. Following a followed organization again retries; one
+// Unfollow ends it.
 type Bus interface {
 	Follow(org string) error
 	Unfollow(org string)
@@ -19,7 +20,7 @@ type Bus interface {
 	Run(ctx context.Context, f func(bus.Change))
 }
 
-// Hub hands what is heard to those who watch. It is safe for concurrent use once Run was started.
+// Hub delivers changes to watchers. It is safe for concurrent use while Run runs.
 type Hub struct {
 	bus     Bus
 	log     zerolog.Logger
@@ -30,23 +31,24 @@ type Hub struct {
 	watchers map[string]map[*Watcher]struct{} // by organization
 }
 
-// New makes a hub; nothing is heard before Run.
+// New returns a hub. It receives nothing before Run.
 func New(b Bus, log zerolog.Logger) *Hub {
 	h := &Hub{bus: b, log: log, drained: make(chan struct{}), watchers: map[string]map[*Watcher]struct{}{}}
 	h.drain = sync.OnceFunc(func() { close(h.drained) })
 	return h
 }
 
-// Run hears until ctx ends.
+// Run receives changes until ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
-	h.bus.Run(ctx, h.heard)
+	h.bus.Run(ctx, h.receive)
 	return nil
 }
 
-// Drain ends all watchers, those to come too.
+// Drain ends all watchers, and all later ones.
 func (h *Hub) Drain() { h.drain() }
 
-// Watch makes a watcher of an organization: what changes from when it returns on is told. Close must be called on it.
+// Watch returns a watcher of an organization. It reports every change made after Watch returns. The
+// caller must close it.
 func (h *Hub) Watch(ctx context.Context, org string) *Watcher {
 	w := &Watcher{hub: h, org: org, wake: make(chan struct{}, 1)}
 	h.enter(w)
@@ -80,8 +82,8 @@ func (h *Hub) leave(w *Watcher) {
 	}
 }
 
-// heard is called from one goroutine, with all that the bus says.
-func (h *Hub) heard(c bus.Change) {
+// receive handles a change from the bus. One goroutine calls it.
+func (h *Hub) receive(c bus.Change) {
 	marks := all
 	if c.Kind != "" {
 		marks = markFor(c.Kind)
@@ -106,10 +108,10 @@ func markEach(watchers map[*Watcher]struct{}, marks uint32) {
 // all marks every kind.
 const all uint32 = 1<<kinds - 1
 
-// kinds is how many kinds there are.
+// kinds is the number of kinds.
 const kinds = 3
 
-// markFor is a kind's mark; none of a kind that only later releases tell of.
+// markFor returns the mark of a kind, or 0 for a kind of a later release.
 func markFor(kind domain.ChangeKind) uint32 {
 	for n, known := range domain.ChangeKinds {
 		if known == kind {

@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	pace     = 500 * time.Millisecond // between two of a kind
-	deafPace = 5 * time.Second        // between looks at whether anything can be heard
+	noticePace = 500 * time.Millisecond // between two notices of a kind
+	retryPace  = 5 * time.Second        // between checks of the subscription while it fails
 )
 
-// ErrDrained ends the watchers of a hub that stops; one can watch on elsewhere.
+// ErrDrained ends the watchers of a stopping hub. Another process can watch instead.
 var ErrDrained = errors.New("the service is stopping")
 
-// Watcher is told of an organization's changes. Only one goroutine may use it.
+// Watcher receives notices of an organization's changes. Only one goroutine may use it.
 type Watcher struct {
 	hub    *Hub
 	org    string
 	wake   chan struct{}
-	marks  atomic.Uint32    // of kinds that are to be told; anybody's
-	next   [kinds]time.Time // no kind is told before
-	sure   bool             // the bus has said that changes are heard
+	marks  atomic.Uint32    // kinds to deliver; set by any goroutine
+	next   [kinds]time.Time // no notice of the kind before this time
+	sure   bool             // the bus has confirmed the subscription
 	lookAt time.Time
 	timer  *time.Timer
 }
 
-// Close ends the watcher; it may be called again.
+// Close ends the watcher. It may be called again.
 func (w *Watcher) Close() {
 	w.hub.leave(w)
 	if w.timer != nil {
@@ -41,18 +41,19 @@ func (w *Watcher) mark(marks uint32) {
 	w.marks.Or(marks)
 	select {
 	case w.wake <- struct{}{}:
-	default: // it will look anyhow
+	default: // it will look anyway
 	}
 }
 
-// Next gives the kinds of what has changed since they were given last, waiting for some until that time; none when it has come.
+// Next returns the kinds that have changed since the last call. It waits for a change until the
+// given time, and then returns none.
 func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	for {
 		now := time.Now()
 		w.listens(ctx, now)
-		told, wait := w.take(now, until)
-		if len(told) > 0 {
-			return told, nil
+		due, wait := w.take(now, until)
+		if len(due) > 0 {
+			return due, nil
 		}
 		if !now.Before(until) {
 			return nil, nil
@@ -63,8 +64,8 @@ func (w *Watcher) Next(ctx context.Context, until time.Time) ([]domain.ChangeKin
 	}
 }
 
-// take gives the kinds whose time has come, or else when to look again.
-func (w *Watcher) take(now, until time.Time) (told []domain.ChangeKind, wait time.Time) {
+// take returns the kinds whose time has come, or the time of the next look.
+func (w *Watcher) take(now, until time.Time) (due []domain.ChangeKind, wait time.Time) {
 	marks := w.marks.Load()
 	for n, kind := range domain.ChangeKinds {
 		switch {
@@ -74,40 +75,41 @@ func (w *Watcher) take(now, until time.Time) (told []domain.ChangeKind, wait tim
 				until = w.next[n]
 			}
 		default:
-			w.marks.And(^uint32(1 << n)) // before it is told: what is marked from now on is news
-			w.next[n] = now.Add(pace)
-			told = append(told, kind)
+			w.marks.And(^uint32(1 << n)) // cleared before delivery, so later changes are delivered again
+			w.next[n] = now.Add(noticePace)
+			due = append(due, kind)
 		}
 	}
-	return told, until
+	return due, until
 }
 
-// listens marks everything now and then while nothing can be heard. It wakes nobody for that: callers look every few seconds.
+// listens marks all kinds now and then while the subscription fails. It wakes no watcher, because
+// callers look every few seconds.
 func (w *Watcher) listens(ctx context.Context, now time.Time) {
 	if now.Before(w.lookAt) {
 		return
 	}
-	w.lookAt = now.Add(deafPace)
+	w.lookAt = now.Add(retryPace)
 	switch {
 	case !w.hub.bus.Connected():
-		w.marks.Or(all) // and all is told once more when the connection is back
+		w.marks.Or(all) // all kinds are delivered again once the connection is back
 	case !w.sure:
 		w.flush(ctx)
 		w.marks.Or(all)
 	}
 }
 
-// flush makes sure that changes are heard from now on.
+// flush waits until the bus has confirmed the subscription.
 func (w *Watcher) flush(ctx context.Context) {
 	err := w.hub.bus.Flush(ctx)
 	if err != nil {
 		w.hub.log.Debug().Err(err).Str("org_id", w.org).Msg("changes may not be heard yet; everything is told now and then")
 	}
 	w.sure = err == nil
-	w.lookAt = time.Now().Add(deafPace)
+	w.lookAt = time.Now().Add(retryPace)
 }
 
-// sleep waits for a mark or until that time.
+// sleep waits for a mark, or until the given time.
 func (w *Watcher) sleep(ctx context.Context, until time.Time) error {
 	if w.timer == nil {
 		w.timer = time.NewTimer(time.Until(until))

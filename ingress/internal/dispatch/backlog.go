@@ -10,14 +10,16 @@ import (
 
 const (
 	backlogEvery = time.Second
-	// Once there may be no more room, and while runs are refused, it is counted more often: but for no more than a tenth of the time.
+	// When a count suggests that the backlog may be full, it is counted again sooner, but counting
+	// takes at most a tenth of the time.
 	backlogLeast = 50 * time.Millisecond
 	backlogPart  = 10
 	backlogTime  = 3 * time.Second
 )
 
-// backlog refuses new runs while too many are queued, of all organizations or of their own. It goes by the last count, and counts again as
-// soon as it has admitted so many runs since that there may be no more room. Other ingresses admit as many by counts of their own.
+// backlog refuses new runs while too many runs are queued, in total or by their organization. It
+// decides by the last count and by the runs that this process has admitted since. When those may
+// have filled the backlog, it counts again. Each ingress counts for itself.
 type backlog struct {
 	count   func(ctx context.Context, maximum int) (map[string]int, error)
 	maximum int // queued runs of all organizations
@@ -26,14 +28,14 @@ type backlog struct {
 
 	mu            sync.Mutex
 	total         level
-	organizations map[string]*level // those with queued runs at the last count, and those of which runs were admitted since
+	organizations map[string]*level // organizations with queued runs at the last count or admitted runs since
 }
 
-// level is how many runs are queued: those of the last count, and those admitted since.
+// level is the number of queued runs at the last count, and the number admitted since.
 type level struct{ counted, admitted int }
 
-// over reports whether a new run is one too many by the last count. However long a count takes, no more than twice as many as may be
-// queued come in meanwhile: of those that did, some have been carried out.
+// over reports whether the limit is reached. Runs admitted since the last count are allowed for up
+// to another limit, because workers have executed some of them in the meantime.
 func (l level) over(maximum int) bool {
 	return l.counted >= maximum || l.counted+l.admitted >= 2*maximum
 }
@@ -42,8 +44,9 @@ func newBacklog(count func(context.Context, int) (map[string]int, error), maximu
 	return &backlog{count: count, maximum: maximum, share: share, look: make(chan struct{}, 1), organizations: map[string]*level{}}
 }
 
-// admit returns nil if a new run of the organization may be queued, or else why not. An organization may have at most its share queued,
-// and at most as many as there is room left: so however many organizations fill their shares, another one finds room.
+// admit returns nil if a new run of the organization may be queued, or an error that says which
+// limit is reached. An organization may use its share and at most as many runs as are free in
+// total, so other organizations always find room.
 func (b *backlog) admit(org string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +60,7 @@ func (b *backlog) admit(org string) error {
 	if full || over || b.total.counted+b.total.admitted+1 >= b.maximum || of.counted+of.admitted+1 >= share {
 		select {
 		case b.look <- struct{}{}:
-		default: // it will be counted anyhow
+		default: // a count is due already
 		}
 	}
 	switch {
@@ -73,7 +76,7 @@ func (b *backlog) admit(org string) error {
 	return nil
 }
 
-// watch counts every second, and as soon as it is asked to, until ctx ends.
+// watch counts every second, and earlier on request, until ctx ends.
 func (b *backlog) watch(ctx context.Context) {
 	ticker := time.NewTicker(backlogEvery)
 	defer ticker.Stop()
@@ -96,7 +99,7 @@ func (b *backlog) watch(ctx context.Context) {
 	}
 }
 
-// recount changes nothing when it fails.
+// recount keeps the last count if it fails.
 func (b *backlog) recount(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTime)
 	defer cancel()

@@ -12,20 +12,20 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// deliverWaiting is how many deliveries may wait to be accepted before new ones are refused. Each has its body in memory.
+// deliverWaiting bounds the deliveries that wait to be accepted. Each has its body in memory.
 const deliverWaiting = 1024
 
-// Runs by the hooks of one organization that may wait for a place are a part of the backlog: however many deliveries one has, the others'
-// runs have room.
+// The runs of one organization's hooks may use this part of the backlog, so the deliveries of one
+// organization leave room for the runs of all others.
 const (
-	hookRunsPart    = 10 // 10,000, where nothing else is set
+	hookRunsPart    = 10 // 10,000 by default
 	hookRunsLeast   = 1000
 	hookRunsCounted = time.Second
 	hookRunsTime    = 3 * time.Second
-	hookRunsWait    = 10 * time.Second // that a source is told to
+	hookRunsWait    = 10 * time.Second // the Retry-After sent to the source
 )
 
-// hookRuns remembers for a moment by which organizations' hooks too many runs wait.
+// hookRuns caches which organizations have too many queued runs from hooks.
 type hookRuns struct {
 	count   func(ctx context.Context, org string, maximum int) (int, error)
 	maximum int
@@ -44,14 +44,14 @@ func newHookRuns(count func(context.Context, string, int) (int, error), backlogM
 	return &hookRuns{count: count, maximum: max(backlogMax/hookRunsPart, hookRunsLeast), known: map[string]hookRunsOf{}}
 }
 
-// full reports whether an organization's hooks may begin no more runs. While one request counts, others go by what was known before, as
-// all do when it cannot be counted.
+// full reports whether an organization's hooks may start no more runs. While one request counts,
+// others use the cached value. They also use it if the count fails.
 func (h *hookRuns) full(ctx context.Context, org string) bool {
 	full, fresh := h.recall(org)
 	if fresh {
 		return full
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // it counts for all
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookRunsTime) // other requests share the count
 	defer cancel()
 	n, err := h.count(ctx, org, h.maximum)
 	if err != nil {
@@ -63,7 +63,8 @@ func (h *hookRuns) full(ctx context.Context, org string) bool {
 	return n >= h.maximum
 }
 
-// recall gives what is known of an organization. When that is not fresh, it is by now for whoever asks next.
+// recall returns the cached value of an organization. A stale value is marked fresh for the next
+// caller, so only one caller counts.
 func (h *hookRuns) recall(org string) (full, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,9 +81,12 @@ func (h *hookRuns) recall(org string) (full, fresh bool) {
 	return of.full, false
 }
 
-// Deliver logs a delivery to a hook, accepts the run that it brings and rings for it, or gives the run that the delivery has already: once
-// it returns without an error both are on disk. While too many runs wait, one that was not seen before and brings a run is refused.
-// Nobody waits here for the run's end.
+// Deliver logs a delivery to a hook, accepts its run, and publishes the run's job. If the delivery
+// is a repetition that has a run, Deliver returns that run. When it returns without an error, the
+// delivery and the run are stored.
+//
+// While too many runs are queued, Deliver refuses new deliveries that start a run. It does not wait
+// for the run to finish.
 func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	if delivery.Run != nil {
 		if d.byHooks.full(ctx, delivery.OrganizationID) {
@@ -113,7 +117,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, delivery queuedb.NewDelivery) 
 	return accepted, nil
 }
 
-// delivered gives a delivery that was seen before and has a run; any other is refused.
+// delivered returns the run of a repeated delivery, or full if there is none.
 func (d *Dispatcher) delivered(ctx context.Context, delivery *queuedb.NewDelivery, full error) (queuedb.AcceptedDelivery, error) {
 	seen, err := d.store.Hooks.Delivery(ctx, delivery.OrganizationID, delivery.HookID, delivery.ID)
 	switch {
@@ -133,7 +137,8 @@ func tooManyByHooks() error {
 	return e
 }
 
-// deliver logs a batch and rings for what may start, as accept does. A delivery without a run is a change, too: of its hook's log.
+// deliver logs a batch and publishes the jobs of its runs, as accept does. A delivery without a run
+// is published as a change of the hook's log.
 func (d *Dispatcher) deliver(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()

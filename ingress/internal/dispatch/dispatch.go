@@ -25,19 +25,20 @@ import (
 
 const (
 	batchMax      = 256
-	acceptWaiting = 8192 // requests that may wait to be accepted before new ones are refused
+	acceptWaiting = 8192 // requests that may wait to be accepted; more are refused
 	acceptTimeout = 10 * time.Second
 )
 
-// Config are the limits of accepting runs.
+// Config has the limits for accepting runs.
 type Config struct {
-	Window        int             // dispatched runs of one lane of an organization at a time
-	BacklogMax    int             // queued runs of all organizations before new ones are refused
-	OrgBacklogMax int             // queued runs of one organization before its new ones are refused; 0: a quarter of BacklogMax
-	Tracer        *tracing.Tracer // nil: acceptance is not traced
+	Window        int             // dispatched runs of an organization's lane at a time
+	BacklogMax    int             // queued runs of all organizations; more are refused
+	OrgBacklogMax int             // queued runs of one organization; 0: a quarter of BacklogMax
+	Tracer        *tracing.Tracer // nil: no traces
 }
 
-// Dispatcher accepts runs and awaits their results. It is safe for concurrent use once Run was started.
+// Dispatcher accepts runs and waits for their results. It is safe for concurrent use while Run
+// runs.
 type Dispatcher struct {
 	cfg     Config
 	store   *store.Store
@@ -56,7 +57,7 @@ type Dispatcher struct {
 	drains  atomic.Bool
 }
 
-// New makes a dispatcher; nothing is accepted before Run.
+// New returns a dispatcher. It accepts runs once Run has started.
 func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatcher {
 	d := &Dispatcher{cfg: cfg, store: st, bus: b, log: log, inbox: b.NewInbox(), drained: make(chan struct{}), seen: newSeen()}
 	d.waiting, d.byHooks = newWaiters(st, b, log), newHookRuns(st.Queue.HookRuns, cfg.BacklogMax)
@@ -72,7 +73,7 @@ func New(cfg Config, st *store.Store, b *bus.Bus, log zerolog.Logger) *Dispatche
 	return d
 }
 
-// Run serves until ctx ends; requests that are being accepted by then are answered.
+// Run serves until ctx ends. It answers the requests that are being accepted at that time.
 func (d *Dispatcher) Run(ctx context.Context) error {
 	stop, err := d.bus.OnReplies(d.inbox, d.waiting.reply)
 	if err != nil {
@@ -88,14 +89,15 @@ func (d *Dispatcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends all waits: their requests are answered with the runs as they stand.
+// Drain ends all waits. Their requests are answered with the current state of their runs.
 func (d *Dispatcher) Drain() {
 	if d.drains.CompareAndSwap(false, true) {
 		close(d.drained)
 	}
 }
 
-// ByKey gives the live run of an organization that holds an idempotency hash, or nil.
+// ByKey returns the run of an organization that has this hash of an idempotency key, or nil.
+// Expired runs release their keys.
 func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb.StoredRun, error) {
 	run, err := d.lookups.Do(ctx, rundb.KeyRef{OrganizationID: org, Hash: hash})
 	if run != nil {
@@ -104,8 +106,8 @@ func (d *Dispatcher) ByKey(ctx context.Context, org string, hash []byte) (*rundb
 	return run, refusal(err)
 }
 
-// Seen reports whether an idempotency hash was held when this process last had to do with it, not too long ago. That is a hint:
-// it may be free by now, and of what others have accepted nothing is known.
+// Seen reports whether this process has recently found a run with this hash of an idempotency key.
+// It is a hint: the key may be free again, and keys that other processes have accepted are unknown.
 func (d *Dispatcher) Seen(hash []byte) bool { return d.seen.has(hash) }
 
 func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.StoredRun, error) {
@@ -114,20 +116,21 @@ func (d *Dispatcher) lookup(ctx context.Context, keys []rundb.KeyRef) ([]*rundb.
 	return d.store.Runs.RunsByKey(ctx, keys)
 }
 
-// Submitted is a run that was accepted, or the one that held its key already. The result of such a run may be Deferred.
+// Submitted is an accepted run, or the existing run with the same idempotency key. The result of an
+// existing run may be Deferred.
 type Submitted struct {
 	Run      rundb.StoredRun
 	Existing bool
 	wait     *wait
 }
 
-// Submit accepts a run and rings for it. Release must be called on what it returns.
+// Submit accepts a run and publishes its job. The caller must call Release with the result.
 func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted, error) {
 	if err := d.backlog.admit(run.OrganizationID); err != nil {
 		return nil, err
 	}
 	run.ReplyTo = d.inbox
-	// Before the run exists: its reply may come before this call returns.
+	// The wait begins before the run exists, because the reply may arrive before this call returns.
 	w := d.waiting.add(rundb.RunRef{OrganizationID: run.OrganizationID, RunID: run.ID}, "")
 	ctx, span := tracing.Child(ctx, tracing.Producer, "run.accept", "")
 	defer span.End()
@@ -155,8 +158,8 @@ func (d *Dispatcher) Submit(ctx context.Context, run queuedb.NewRun) (*Submitted
 	return &Submitted{Run: accepted.Run, wait: w}, nil
 }
 
-// accept inserts a batch and rings for what may start. It runs outside of any request: a client that
-// goes away ends nothing.
+// accept inserts a batch of runs and publishes the jobs of those that may start. It does not use a
+// request's context: a client that disconnects does not cancel its run.
 func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queuedb.Accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
 	defer cancel()
@@ -182,22 +185,22 @@ func (d *Dispatcher) accept(ctx context.Context, rows []queuedb.NewRun) ([]queue
 	return accepted, nil
 }
 
-// Release forgets a submitted run's waiter.
+// Release removes the waiter of a submitted run.
 func (d *Dispatcher) Release(s *Submitted) {
 	if s.wait != nil {
 		d.waiting.remove(s.wait)
 	}
 }
 
-// Result is how a wait ended. If the run has ended, Run is that run, of which no more may be known than its result, its size or that it was
-// erased.
+// Result is the outcome of a wait. If Ended is set, Run is the finished run. It may contain only
+// the result, its size, or that the run was erased.
 type Result struct {
 	Ended bool
 	Run   rundb.StoredRun
 }
 
-// Await waits up to limit for the run's end, or until it waits for a person itself, other than it did when it was
-// read; a result that has not Ended is no error.
+// Await waits until the run finishes, comes to wait for a new decision by a person, or the limit is
+// over. It returns a Result without Ended in the last case, and no error.
 func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duration) (Result, error) {
 	if s.Run.Ended() {
 		return Result{Ended: true, Run: s.Run}, nil
@@ -222,39 +225,40 @@ func (d *Dispatcher) Await(ctx context.Context, s *Submitted, limit time.Duratio
 	}
 }
 
-// attach makes a wait for a run that somebody else has accepted.
+// attach begins a wait for a run that another request has accepted.
 func (d *Dispatcher) attach(ctx context.Context, s *Submitted, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	s.wait = d.waiting.attach(ctx, rundb.RunRef{OrganizationID: s.Run.OrganizationID, RunID: s.Run.Run.ID}, waitsFor(s.Run.Run))
 }
 
-// Attach is a Submitted for a run that was read from the store.
+// Attach returns a Submitted for a run read from the store.
 func Attach(run rundb.StoredRun) *Submitted { return &Submitted{Run: run, Existing: true} }
 
-// Cancel ends an open run and tells its worker and whoever waits. A run that has ended is left as it is.
+// Cancel finishes an open run as cancelled, and notifies its worker and its waiters. It does not
+// change a finished run.
 func (d *Dispatcher) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, error) {
 	run, ended, err := d.store.Executions.Cancel(ctx, org, principal, runID)
-	d.tell(ctx, ended)
+	d.notifyFinished(ctx, ended)
 	return run, refusal(err)
 }
 
-// CancelQueued ends all queued runs of an agent.
+// CancelQueued cancels all queued runs of an agent.
 func (d *Dispatcher) CancelQueued(ctx context.Context, org, agentID string) error {
 	for {
 		ended, err := d.store.Executions.CancelQueued(ctx, org, agentID, batchMax)
 		if err != nil {
 			return refusal(err)
 		}
-		d.tell(ctx, ended)
+		d.notifyFinished(ctx, ended)
 		if len(ended) == 0 {
 			return nil
 		}
 	}
 }
 
-// tell says that runs have ended, and gives the places they left to others.
-func (d *Dispatcher) tell(ctx context.Context, ended []executiondb.Ended) {
+// notifyFinished publishes that runs have finished, and dispatches waiting runs to the slots that they had.
+func (d *Dispatcher) notifyFinished(ctx context.Context, ended []executiondb.Ended) {
 	places := map[queuedb.Lane]int{}
 	for _, e := range ended {
 		d.bus.Cancelled(e.RunID)
@@ -264,11 +268,12 @@ func (d *Dispatcher) tell(ctx context.Context, ended []executiondb.Ended) {
 			places[queuedb.Lane{OrganizationID: e.OrganizationID, Lane: e.Lane}]++
 		}
 	}
-	d.handOver(ctx, places)
+	d.dispatchNext(ctx, places)
 }
 
-// handOver dispatches waiting runs of lanes, as many as there are free slots, and rings for them.
-func (d *Dispatcher) handOver(ctx context.Context, places map[queuedb.Lane]int) {
+// dispatchNext dispatches waiting runs of lanes, at most one for each free slot, and publishes their
+// jobs.
+func (d *Dispatcher) dispatchNext(ctx context.Context, places map[queuedb.Lane]int) {
 	next, err := d.store.Queue.HandOver(ctx, places, d.cfg.Window)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
@@ -276,15 +281,16 @@ func (d *Dispatcher) handOver(ctx context.Context, places map[queuedb.Lane]int) 
 	d.bus.Ring(next...)
 }
 
-// How long a request waits for what another transaction has locked, and how often it looks meanwhile. Most locks are held for some
-// milliseconds.
+// A request waits up to lockedTime for rows that another transaction has locked. Most locks last
+// some milliseconds.
 const (
 	lockedTime  = 2 * time.Second
 	lockedFirst = 5 * time.Millisecond
 	maxLocked   = 320 * time.Millisecond
 )
 
-// whileLocked repeats a request as long as another transaction has locked what it needs. Other requests of its batches do not wait for it.
+// whileLocked repeats a request while another transaction has locked its rows. Other requests of
+// the same batch do not wait for it.
 func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	end := time.Now().Add(lockedTime)
 	for wait := lockedFirst; ; wait = min(2*wait, maxLocked) {
@@ -302,7 +308,7 @@ func whileLocked[A any](ctx context.Context, do func() (A, error)) (A, error) {
 	}
 }
 
-// refusal turns the errors of a full or unreachable service into coded ones.
+// refusal returns the coded error for a full or unreachable service.
 func refusal(err error) error {
 	if errors.Is(err, batch.ErrFull) {
 		return overloaded(err)

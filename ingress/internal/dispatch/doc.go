@@ -1,12 +1,14 @@
-// Package dispatch accepts runs, rings for them and awaits their results.
+// Package dispatch accepts runs, publishes their jobs, and waits for their results.
 //
-// A run is accepted by a grouped, committed insert and only then rung for on the bus, so
-// that whatever is lost afterwards the sweeper finds the row. Requests that wait are of two
-// kinds, and both end in the same map of waiters:
+// A run is accepted by a committed insert, which several runs share. The job message is published
+// after the commit. If the message is lost, the sweeper finds the row.
 //
-//	owner     accepted the run here: the worker replies to this process's inbox
-//	attacher  found a run that is open: it watches runs.done.<run_id> and then reads the row
+// A waiting request is an owner or an attacher:
 //
-// Behind both stands one poll per process for all waiters together, for replies that were lost. A wait ends with its
-// run, or when that comes to wait for a person itself; an empty reply and a notice say no more than to look at the row.
+//	owner     accepted the run in this process: the worker replies to the process's inbox
+//	attacher  found an open run: it subscribes to runs.done.<run_id>, then reads the row
+//
+// Both wait in one map. For replies that are lost, one poll per process reads the rows of all
+// waiting requests. A wait ends when the run finishes or comes to wait for a person. An empty
+// reply, or a done notice, only causes the row to be read.
 package dispatch

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// maxSeen is how many keys each half of the memory holds: some 1 MB in all.
+// maxSeen is the number of keys in each half of the memory, about 1 MB in total.
 const maxSeen = 1 << 15
 
-// seen are keys that this process has found held, the newest, by the beginnings of their hashes. It is a hint: whether one is held
-// only its row tells.
+// seen remembers the idempotency keys that this process has found in use most recently, by the
+// first bytes of their hashes. It is a hint: only the row decides whether a key is in use.
 type seen struct {
 	mu           sync.Mutex
 	newer, older map[uint64]struct{}
@@ -17,7 +17,7 @@ type seen struct {
 
 func newSeen() *seen { return &seen{newer: map[uint64]struct{}{}} }
 
-// add notes a key; nil is none.
+// add remembers a key. It ignores nil.
 func (s *seen) add(hash []byte) {
 	if hash == nil {
 		return

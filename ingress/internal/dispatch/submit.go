@@ -18,37 +18,37 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// Submission is a checked request to run an agent or template, however it came in.
+// Submission is a validated request to run an agent or template, from any endpoint.
 type Submission struct {
 	Endpoint     contract.Endpoint
 	Lane         domain.Lane
 	Caller       domain.Caller
 	Principal    string
-	AgentID      string // exactly one of agentID and templateID is set
+	AgentID      string // either AgentID or TemplateID is set
 	TemplateID   string
-	SessionID    string // empty: a session of its own
+	SessionID    string // empty: a new session for this run
 	Message      string
-	Data         json.RawMessage   // further input; nil for none
-	History      []domain.Exchange // what came before the message, when the request brings its conversation along
-	Instructions string            // to the agent, beside its own
-	Key          string            // idempotency key; empty for none
-	KeyScope     string            // what the key is unique in, beside organization and endpoint
+	Data         json.RawMessage   // further input; nil: none
+	History      []domain.Exchange // the messages before this one, when the request contains its conversation
+	Instructions string            // added to the agent's own instructions
+	Key          string            // idempotency key; empty: none
+	KeyScope     string            // the key's scope, in addition to organization and endpoint
 	TriggerType  string
 	AutomationID string
 	Traceparent  string         // of the request
 	Retention    time.Duration  // 0: until the session is erased
-	Last         domain.EventID // follow gives the events after this one
+	Last         domain.EventID // Follow returns the events after this one
 
-	// Before looks up what the run needs besides: once the request is counted, and not at all for one that cannot be
-	// afforded. nil for nothing.
+	// Before prepares what else the run needs. It is called after the rate charge, and not for a
+	// request that exceeds its limit. nil: nothing to prepare.
 	Before    func(context.Context) error
-	beforeErr error // of before, once it was called
+	beforeErr error // the error of Before, once called
 }
 
 // Target returns the id of the agent or template.
 func (s *Submission) Target() string { return s.AgentID + s.TemplateID }
 
-// keyHash is what the database knows the idempotency key by; nil without one.
+// keyHash returns the hash that the database stores for the idempotency key, or nil without a key.
 func (s *Submission) keyHash() []byte {
 	if s.Key == "" {
 		return nil
@@ -56,10 +56,10 @@ func (s *Submission) keyHash() []byte {
 	return contract.Hash(s.Caller.OrganizationID, string(s.Endpoint), s.KeyScope, s.Key)
 }
 
-// fingerprint tells a retry from another request under the same key.
+// fingerprint distinguishes a retry from a different request with the same key.
 func (s *Submission) fingerprint() []byte {
 	asked := []string{s.Target(), s.SessionID, s.Message, string(contract.Canonical(s.Data))}
-	if len(s.History) > 0 || s.Instructions != "" { // others have the fingerprint that they always had
+	if len(s.History) > 0 || s.Instructions != "" { // fields that older releases did not have
 		for _, e := range s.History {
 			asked = append(asked, e.Message, e.Answer)
 		}
@@ -68,7 +68,7 @@ func (s *Submission) fingerprint() []byte {
 	return contract.Hash(asked...)
 }
 
-// NewRun returns the run to store, with a new id and without a fingerprint.
+// NewRun returns the run to store, with a new id and no fingerprint.
 func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 	input, err := s.input()
 	if err != nil {
@@ -94,7 +94,8 @@ func (s *Submission) NewRun(deadline time.Duration) (queuedb.NewRun, error) {
 	return run, nil
 }
 
-// input returns what the run is asked, as JSON that escapes no more than it must: escaped for HTML, a message of 2 MiB may have 12.
+// input returns the run's input as JSON with minimal escapes. Escaped for HTML, a message of 2 MiB
+// could take 12 MiB.
 func (s *Submission) input() ([]byte, error) {
 	var out bytes.Buffer
 	out.Grow(len(s.Message) + len(s.Data) + 64)
@@ -106,54 +107,56 @@ func (s *Submission) input() ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// Charge counts a request that begins a run against its caller's limit. A replay costs nothing.
+// Charge is the rate charge of a request that starts a run. A replay is not charged.
 type Charge interface {
 	Pay() error
-	Refund()       // another request with the key has paid
-	Returns() bool // whether Refund gives back all that Pay took, and nobody misses it meanwhile
+	Refund()       // another request with the same key was charged
+	Returns() bool // whether Refund restores all that Pay took, with no effect on other requests in between
 }
 
-// Consumed is the charge of a request that was counted before.
+// Consumed is the charge of a request that was charged before.
 type Consumed struct{}
 
-// Pay counts nothing.
+// Pay charges nothing.
 func (Consumed) Pay() error { return nil }
 
-// Refund gives nothing back.
+// Refund refunds nothing.
 func (Consumed) Refund() {}
 
-// Returns is always true: nothing was counted.
+// Returns reports true, because nothing was charged.
 func (Consumed) Returns() bool { return true }
 
-// Submitter carries submissions from their key to their run.
+// Submitter turns submissions into runs.
 type Submitter struct {
 	store       *store.Store
 	dispatch    *Dispatcher
 	streams     *stream.Hub
-	runDeadline time.Duration // from acceptance
+	runDeadline time.Duration // counted from acceptance
 }
 
-// NewSubmitter makes a submitter.
+// NewSubmitter returns a Submitter.
 func NewSubmitter(s *store.Store, d *Dispatcher, streams *stream.Hub, runDeadline time.Duration) *Submitter {
 	return &Submitter{s, d, streams, runDeadline}
 }
 
-// Begin is findOrAccept for requests that are answered in other ways. What it gives must be released.
+// Begin accepts a run for the submission, or returns the existing run with its idempotency key. The
+// caller must release the result.
 //
-// The key counts first, but most are new, and accepting tells in any case. So where being counted costs nobody anything, only a key
-// that was seen here before is looked up before all else; another one is when it was refused as if it were new.
+// A replay must not be charged, but most keys are new, and the insert detects a duplicate anyway.
+// So Begin looks a key up first only if the charge cannot be refunded in full, or if this process
+// has seen the key before. Otherwise it looks the key up after a refusal.
 func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, accepting func(runID string)) (*Submitted, error) {
 	hash := s.keyHash()
-	lookedUp := hash == nil
-	if !lookedUp && (!t.Returns() || r.dispatch.Seen(hash)) {
-		lookedUp = true
+	checked := hash == nil
+	if !checked && (!t.Returns() || r.dispatch.Seen(hash)) {
+		checked = true
 		if sub, held, err := r.held(ctx, s, hash); held || err != nil {
 			return sub, err
 		}
 	}
-	unpaid := t.Pay()
-	sub, err := (*Submitted)(nil), unpaid
-	if unpaid == nil {
+	refused := t.Pay()
+	sub, err := (*Submitted)(nil), refused
+	if refused == nil {
 		sub, err = r.beginNew(ctx, s, accepting)
 	}
 	switch {
@@ -162,20 +165,20 @@ func (r *Submitter) Begin(ctx context.Context, s *Submission, t Charge, acceptin
 	case err == nil:
 		t.Refund()
 		return attach(ctx, s, &sub.Run)
-	case lookedUp:
+	case checked:
 		return nil, err
 	}
 	holder, held, holderErr := r.held(ctx, s, hash)
 	if !held && holderErr == nil {
 		return nil, err
 	}
-	if unpaid == nil {
+	if refused == nil {
 		t.Refund()
 	}
 	return holder, holderErr
 }
 
-// held gives the run that holds the submission's key, if one does.
+// held returns the run with the submission's key, if one exists.
 func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *Submitted, held bool, err error) {
 	run, err := r.dispatch.ByKey(ctx, s.Caller.OrganizationID, hash)
 	if err != nil || run == nil {
@@ -185,7 +188,7 @@ func (r *Submitter) held(ctx context.Context, s *Submission, hash []byte) (sub *
 	return sub, true, err
 }
 
-// beginNew accepts a run for the submission, or gives the one that holds its key.
+// beginNew accepts a run for the submission, or returns the existing run with its key.
 func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(runID string)) (*Submitted, error) {
 	err := r.WithinBudget(ctx, s.Caller.OrganizationID, s.AgentID, s.Caller.KeyID, s.AutomationID)
 	if err != nil {
@@ -203,7 +206,7 @@ func (r *Submitter) beginNew(ctx context.Context, s *Submission, accepting func(
 	return r.dispatch.Submit(ctx, run)
 }
 
-// Prepare calls Before once. Later calls return its error.
+// Prepare calls Before on the first call, and returns its error on every call.
 func (s *Submission) Prepare(ctx context.Context) error {
 	if s.Before == nil {
 		return s.beforeErr
@@ -214,8 +217,8 @@ func (s *Submission) Prepare(ctx context.Context) error {
 	return s.beforeErr
 }
 
-// attach gives the run that holds the key, if the caller may read it and asked the same. A user who was an admin when it began may not
-// read it any more.
+// attach returns the existing run with the key if the caller may read it and the request is the
+// same. A user who has lost the admin role since may not read it.
 func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitted, error) {
 	if !s.Caller.MayRead(run.Principal) {
 		return nil, apierr.New(apierr.PermissionDenied, "the run of this idempotency key is not yours to read; use another key")
@@ -229,20 +232,21 @@ func attach(ctx context.Context, s *Submission, run *rundb.StoredRun) (*Submitte
 	return Attach(*run), nil
 }
 
-// ErasedKey is the refusal of a request whose key's run is gone; [ErasedRun] is that of the run by its id.
+// ErasedKey returns the error for a key whose run was erased. For a run named by its id see
+// [ErasedRun].
 func ErasedKey() error {
 	return apierr.New(apierr.Erased, "the run of this idempotency key was erased by its organization")
 }
 
-// ExpiredKey is the refusal of a request whose key's run expired while it was read.
+// ExpiredKey returns the error for a key whose run expired while it was read.
 func ExpiredKey() error {
 	e := apierr.New(apierr.Unavailable, "the run of this idempotency key has just expired; try again")
 	e.RetryAfter = time.Second
 	return e
 }
 
-// ReadResult returns the run object of a run that a submission began or found, once the run has ended. A Deferred one is read once there is
-// room for it. Both fail with ErasedKey if the run was erased.
+// ReadResult returns the run object of a finished run. It waits for memory before it reads a
+// Deferred result. It fails with ErasedKey if the run was erased.
 func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserve stream.Reserve) ([]byte, error) {
 	if run.Deferred > 0 {
 		if err := reserve(run.Deferred); err != nil {
@@ -263,23 +267,23 @@ func (r *Submitter) ReadResult(ctx context.Context, run *rundb.StoredRun, reserv
 	return run.Result()
 }
 
-// Follow gives the events of a submission's run. Those of a run that holds its key are read once there is room for them. The run is given
-// with an error, too, once it is known.
+// Follow returns the events of a submission's run. It waits for memory before it reads the log of
+// an existing run. Once the run is known, Follow returns it even with an error.
 func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve stream.Reserve) (*stream.Reader, *rundb.StoredRun, error) {
-	var reader *stream.Reader // follows the run before it exists: nothing that it tells is missed
+	var reader *stream.Reader // subscribes before the run exists, to miss no event
 	sub, err := r.Begin(ctx, s, t, func(runID string) { reader = r.streams.Follow(runID) })
-	if reader != nil && (err != nil || sub.Existing) { // the run that would have been is none
+	if reader != nil && (err != nil || sub.Existing) { // that run was not accepted
 		reader.Close()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	r.dispatch.Release(sub) // nobody awaits its result
+	r.dispatch.Release(sub) // the caller reads events instead of waiting
 	run := &sub.Run
 	switch {
 	case run.Erased:
 		return nil, run, ErasedKey()
-	case !sub.Existing: // it is accepted: whatever fails from here on, its id is answered
+	case !sub.Existing: // accepted: the response must contain its id, whatever fails later
 		reader.Begin(run, s.Last)
 		return reader, run, nil
 	}
@@ -287,23 +291,24 @@ func (r *Submitter) Follow(ctx context.Context, s *Submission, t Charge, reserve
 	return reader, run, err
 }
 
-// WithinBudget refuses a new run by budget_exceeded when one of the budgets that it would fall under is used up. keyID and
-// automationID are "" for none.
+// WithinBudget returns budget_exceeded if a budget that would count the run is used up. keyID and
+// automationID are empty for none.
 func (r *Submitter) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
-	if org == domain.DemoOrganization { // whose budget is DEMO_DAILY_TOKENS
+	if org == domain.DemoOrganization { // limited by DEMO_DAILY_TOKENS instead
 		return nil
 	}
 	return r.store.Budgets.WithinBudget(ctx, org, agentID, keyID, automationID)
 }
 
-// OrganizationScope is the scope of idempotency keys that all API keys of an organization share.
+// OrganizationScope is the scope of idempotency keys shared by all API keys of an organization.
 const OrganizationScope = ""
 
-// UnnamedRetention is how long a run is kept whose request names no session. Nobody will ask for the session by its name.
+// UnnamedRetention is the retention of runs whose request names no session. Nothing can refer to
+// such a session later.
 const UnnamedRetention = 30 * 24 * time.Hour
 
-// AutomationScope is what an automation's idempotency key is unique in, beside organization and endpoint: all keys of the organization
-// together, or the user whose key calls.
+// AutomationScope returns the scope of an automation's idempotency key, in addition to organization
+// and endpoint: the user whose key calls, or the organization for its own keys.
 func AutomationScope(who domain.Caller) string {
 	if who.UserID == "" {
 		return OrganizationScope
@@ -311,7 +316,7 @@ func AutomationScope(who domain.Caller) string {
 	return "user:" + who.UserID
 }
 
-// NewAutomation is what every system caller submits: by run-automation, or by the deliveries of a hook.
+// NewAutomation returns the submission of a system caller: run-automation, or a hook's delivery.
 func NewAutomation(who domain.Caller, agentID string, retention time.Duration) Submission {
 	return Submission{
 		Endpoint: contract.EndpointAutomation, Lane: domain.LaneAutomation, Caller: who, Principal: domain.SystemPrincipal,
@@ -319,5 +324,5 @@ func NewAutomation(who domain.Caller, agentID string, retention time.Duration) S
 	}
 }
 
-// ErasedRun is the refusal of a run that its organization has erased.
+// ErasedRun returns the error for a run that its organization has erased.
 func ErasedRun() error { return apierr.New(apierr.Erased, "this run was erased by its organization") }

@@ -10,11 +10,12 @@ import (
 
 const (
 	topUpEvery = 50 * time.Millisecond
-	topUpDuty  = 10 // no more than a tenth of the time is spent on counting
+	topUpDuty  = 10 // counting takes at most a tenth of the time
 )
 
-// leftovers are the lanes in which runs were accepted and not dispatched. Each finish dispatches the next run of its lane, but the last
-// one may have come just before: then slots are free and nothing else would look for runs before the sweeper does.
+// leftovers are the lanes with runs that were accepted but not dispatched. Usually the next finish
+// dispatches them. But if the last run of the lane finished just before the acceptance, slots are
+// free and no finish follows.
 type leftovers struct {
 	mu    sync.Mutex
 	lanes map[queuedb.Lane]bool
@@ -31,7 +32,7 @@ func (l *leftovers) add(lane queuedb.Lane) {
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // it is awake already
+	default: // already awake
 	}
 }
 
@@ -46,7 +47,8 @@ func (l *leftovers) take() []queuedb.Lane {
 	return lanes
 }
 
-// dispatchLeftovers dispatches what acceptance has left waiting and has free slots after all, until ctx ends.
+// dispatchLeftovers dispatches accepted runs of lanes that turn out to have free slots, until ctx
+// ends.
 func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	for {
 		select {
@@ -66,14 +68,14 @@ func (d *Dispatcher) dispatchLeftovers(ctx context.Context) {
 	}
 }
 
-// topUp dispatches waiting runs of lanes that have free slots, and rings for them.
+// topUp dispatches waiting runs of lanes that have free slots, and publishes their jobs.
 func (d *Dispatcher) topUp(ctx context.Context, lanes []queuedb.Lane) {
 	next, err := d.store.Queue.TopUp(ctx, lanes, d.cfg.Window, d.cfg.Window)
 	if err != nil {
 		d.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
 	}
 	d.bus.Ring(next...)
-	for _, job := range next { // there may be more
+	for _, job := range next { // more runs may be waiting
 		d.left.add(queuedb.Lane{OrganizationID: job.OrganizationID, Lane: job.Lane})
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	pollEvery = 2 * time.Second
-	pollMax   = 1000 // runs asked for in one statement
+	pollMax   = 1000 // runs read in one statement
 )
 
 // waiters are the requests of this process that wait for runs, by run.
@@ -27,26 +27,26 @@ type waiters struct {
 
 	mu   sync.Mutex
 	runs map[string]*watched
-	due  map[string]bool // runs to be read now
+	due  map[string]bool // runs to read now
 	wake chan struct{}
 }
 
-// watched is a run that at least one request waits for.
+// watched is a run with at least one waiting request.
 type watched struct {
 	org   string
 	since time.Time
 	waits map[*wait]struct{}
-	stop  func() // ends the subscription to its done notice, when there is one
+	stop  func() // ends the subscription to the done notice, if there is one
 }
 
-// wait is one request's wait; result is buffered, so that who answers never blocks.
+// wait is the wait of one request. result is buffered, so senders never block.
 type wait struct {
 	runID  string
-	known  string // what the run waited for when the wait began: no news
+	known  string // the decision that the run waited for when the wait began
 	result chan Result
 }
 
-// waitsFor names what a run waits for a person to decide; "" is nothing.
+// waitsFor names the decision that a run waits for; "" means none.
 func waitsFor(run domain.Run) string {
 	if run.RequiredAction == nil {
 		return ""
@@ -71,8 +71,8 @@ func (ws *waiters) add(of rundb.RunRef, known string) *wait {
 	return w
 }
 
-// attach waits for a run that somebody else accepted: first the subscription, then a look at the row, so
-// that an end between the two is not missed.
+// attach waits for a run that another request has accepted. It subscribes first and then reads the
+// row, so it cannot miss the finish in between.
 func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *wait {
 	w, runID := ws.add(of, known), of.RunID
 	stop, err := ws.bus.OnDone(ctx, runID, func() { ws.look(runID) })
@@ -85,7 +85,7 @@ func (ws *waiters) attach(ctx context.Context, of rundb.RunRef, known string) *w
 	return w
 }
 
-// keepStop keeps one subscription per run and ends the ones that are too many.
+// keepStop keeps one subscription per run and ends duplicates.
 func (ws *waiters) keepStop(runID string, stop func()) {
 	ws.mu.Lock()
 	run := ws.runs[runID]
@@ -115,8 +115,8 @@ func (ws *waiters) remove(w *wait) {
 	}
 }
 
-// reply answers the waits of a run with its rendered object; an empty one did not fit a message, or the run waits
-// for a person: its row tells.
+// reply answers the waits of a run with its rendered object. An empty body means that the object
+// did not fit a message or that the run waits for a person; then the row is read.
 func (ws *waiters) reply(runID string, body []byte) {
 	if len(body) == 0 {
 		ws.look(runID)
@@ -127,7 +127,7 @@ func (ws *waiters) reply(runID string, body []byte) {
 	ws.resolve(ended)
 }
 
-// resolve answers the waits of a run that has ended.
+// resolve answers the waits of a finished run.
 func (ws *waiters) resolve(ended rundb.StoredRun) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -141,12 +141,13 @@ func (ws *waiters) resolve(ended rundb.StoredRun) {
 	for w := range run.waits {
 		select {
 		case w.result <- r:
-		default: // answered before
+		default: // answered already
 		}
 	}
 }
 
-// parked answers the waits of a run that waits for a person: not those that began with that.
+// parked answers the waits of a run that waits for a person, except those that began in the same
+// state.
 func (ws *waiters) parked(run domain.Run) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -161,23 +162,24 @@ func (ws *waiters) parked(run domain.Run) {
 		}
 		select {
 		case w.result <- Result{}:
-		default: // answered before
+		default: // answered already
 		}
 	}
 }
 
-// look asks the poll to read a run now.
+// look makes the poll read a run now.
 func (ws *waiters) look(runID string) {
 	ws.mu.Lock()
 	ws.due[runID] = true
 	ws.mu.Unlock()
 	select {
 	case ws.wake <- struct{}{}:
-	default: // it will look anyhow
+	default: // the poll is awake already
 	}
 }
 
-// poll reads the runs that are due, and every few seconds all that have been waited for a while.
+// poll reads the rows of runs that are due, and every few seconds the rows of all runs with older
+// waits.
 func (ws *waiters) poll(ctx context.Context) {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -219,13 +221,13 @@ func (ws *waiters) read(ctx context.Context, due []rundb.RunRef) {
 		n := min(len(due), pollMax)
 		if err := ws.readSome(ctx, due[:n]); err != nil {
 			ws.log.Warn().Err(err).Msg("reading awaited runs; trying again")
-			return // the next tick asks for all of them again
+			return // the next tick reads all of them again
 		}
 		due = due[n:]
 	}
 }
 
-// readSome answers the waits of the runs that have ended, and of the others those that wait for a person.
+// readSome answers the waits of finished runs, and of runs that wait for a person.
 func (ws *waiters) readSome(ctx context.Context, due []rundb.RunRef) error {
 	ended, err := ws.store.Runs.EndedRuns(ctx, due)
 	if err != nil {

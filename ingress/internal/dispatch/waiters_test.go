@@ -103,7 +103,7 @@ func (d *testEnv) run(session string) queuedb.NewRun {
 }
 
 // park lets a run wait for a person, and tells nobody; it gives what is to be told.
-func (d *testEnv) park(runID, callID string) (tell func()) {
+func (d *testEnv) park(runID, callID string) (notifyFinished func()) {
 	d.Helper()
 	ctx := d.Context()
 	claims, err := d.store.Executions.Claim(ctx, []string{runID})
@@ -187,8 +187,8 @@ func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
 			attached := d.read(runID)
 			first, second := d.wait(own), d.wait(attached)
 			d.still("a wait for a queued run", first, runID)
-			if tell := d.park(runID, "one"); told {
-				tell()
+			if notifyFinished := d.park(runID, "one"); told {
+				notifyFinished()
 			}
 			d.soon("the owner's wait", first, false)
 			d.soon("an attacher's wait", second, false)
@@ -203,8 +203,8 @@ func TestAWaitEndsWhenItsRunWaitsItself(t *testing.T) {
 				t.Errorf("approved the run is %s", decided.Run.Status)
 			}
 			d.still("a wait for a run that goes on", third, runID)
-			if tell := d.park(runID, "two"); told {
-				tell()
+			if notifyFinished := d.park(runID, "two"); told {
+				notifyFinished()
 			}
 			d.soon("a wait for another action", third, false)
 			d.Release(later)

@@ -12,19 +12,19 @@ import (
 
 const (
 	countTime = 3 * time.Second
-	awayTime  = time.Second // what is promised when the database did not answer
+	awayTime  = time.Second // the Retry-After while the database is unreachable
 	deniedMax = 100_000     // refused clients remembered
 	stripes   = 256
 )
 
-// demoTier counts in the database and remembers refusals: until the oldest counted request leaves the
-// window nothing that is asked can change the answer.
+// demoTier counts in the database and remembers refusals. Until the oldest counted request leaves
+// the window, the answer cannot change.
 type demoTier struct {
 	counter Counter
 	limit   int
 	now     func() time.Time
 	seed    maphash.Seed
-	turns   [stripes]chan struct{} // one client's requests are counted one by one, or they would all hold a connection for the same row
+	turns   [stripes]chan struct{} // one client's requests are counted one by one; otherwise each would hold a connection for the same row
 
 	mu     sync.Mutex
 	denied map[string]time.Time // client → until when
@@ -51,7 +51,7 @@ func (d *demoTier) take(ctx context.Context, client string) (Decision, error) {
 	case <-ctx.Done():
 		return d.refusal(awayTime), pg.Unavailable(fmt.Errorf("waiting to count a demo request: %w", ctx.Err()))
 	}
-	if wait := d.remembered(client); wait > 0 { // refused while this one waited
+	if wait := d.remembered(client); wait > 0 { // refused while this request waited
 		return d.refusal(wait), nil
 	}
 	v, err := d.counter.CountDemo(ctx, client, d.limit, Window)
@@ -69,7 +69,7 @@ func (d *demoTier) refusal(wait time.Duration) Decision {
 	return Decision{Tier: "demo", Limit: d.limit, Reset: wait, RetryAfter: wait}
 }
 
-// remembered gives how long a client is still refused for.
+// remembered returns how long a client is still refused.
 func (d *demoTier) remembered(client string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()

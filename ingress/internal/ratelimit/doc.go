@@ -1,4 +1,4 @@
-// Package ratelimit keeps the tiers of request limits.
+// Package ratelimit enforces the request limits of each tier of callers.
 //
 //	demo    per client address   every request counted in PostgreSQL: exact over all
 //	                             ingresses and restarts, at most its limit in any 60 s
@@ -19,18 +19,22 @@
 //	  ▼
 //	refusing, until the bucket has gained tokens again
 //
-// How exact that is: a chunk is a twentieth of the limit, one token at least, and an ingress leases the next one when
-// it holds less than half of one. So it never holds 1.5 chunks or more that nobody has used, apart from refunds, and
+// Accuracy: a chunk is a twentieth of the limit, and at least one token. An ingress leases the
+// next chunk when it holds less than half of one, so apart from refunds it holds fewer than 1.5
+// unused chunks. Therefore:
 //
-//   - in any T seconds N ingresses together let at most limit·(1 + T/60) requests pass, and N·1.5 chunks (7.5 % of
-//     the limit for each) that they held before. At once, from rest, never more than the limit.
-//   - what an ingress holds and does not use, or takes with it when it dies, the others lack for as long as the
-//     bucket takes to gain it again: 4.5 s. Tokens that are a minute old are void: by then the bucket is full again.
+//   - In any T seconds, N ingresses together allow at most limit·(1 + T/60) requests, plus the
+//     N·1.5 chunks that they held before (7.5 % of the limit each). A burst after a pause never
+//     exceeds the limit.
+//   - Tokens that an ingress holds and does not use, or loses in a crash, are missing for the
+//     4.5 s in which the bucket gains them again. Tokens expire after a minute, because the
+//     bucket is full again by then.
 //
-// A refusal is remembered here until the bucket has gained a token, and says so in whole seconds: who waits that long
-// has waited long enough, unless somebody else with the same credential was faster.
+// A refusal is remembered until the bucket has gained a token. Retry-After gives this time in
+// whole seconds: a client that waits for it succeeds, unless another client with the same
+// credential was faster.
 //
-// What costs nothing, such as a replay, is answered with a peek at what this ingress knows.
+// Requests that cost nothing, such as replays, show the state that this ingress knows.
 //
-// Nothing passes while the database is away: what cannot be counted is refused.
+// While the database is unreachable, requests cannot be counted and are refused.
 package ratelimit

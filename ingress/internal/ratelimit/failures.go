@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Failures bounds how often something may go wrong in a time, in this process: guesses at a password
-// by account and by address. It is safe for concurrent use.
+// Failures bounds the failures of a name within a window, in this process: wrong passwords by
+// account and by address. It is safe for concurrent use.
 type Failures struct {
 	limit  int
 	window time.Duration
@@ -28,8 +28,8 @@ func NewFailures(limit int, window time.Duration, now func() time.Time) *Failure
 	return &Failures{limit: limit, window: window, now: now, counts: map[string]failureCount{}}
 }
 
-// Begin counts an attempt as a failure before it is made, so that many at once do not slip through. It
-// gives how long to wait when there were too many, else 0.
+// Begin counts an attempt as a failure in advance, so that concurrent attempts cannot exceed the
+// limit. It returns how long to wait if the limit is reached, and 0 otherwise.
 func (f *Failures) Begin(name string) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +49,7 @@ func (f *Failures) Begin(name string) (wait time.Duration) {
 	return 0
 }
 
-// Wait gives how long a name has to wait for its next attempt, and counts nothing.
+// Wait returns how long a name must wait for its next attempt. It counts nothing.
 func (f *Failures) Wait(name string) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +59,7 @@ func (f *Failures) Wait(name string) time.Duration {
 	return 0
 }
 
-// Undo takes back one Begin: the attempt went well.
+// Undo reverses one Begin, after a successful attempt.
 func (f *Failures) Undo(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +74,7 @@ func (f *Failures) Undo(name string) {
 	f.counts[name] = c
 }
 
-// shrink drops what is over, and a tenth of the rest when that was not enough to go on with.
+// shrink drops expired counts, and a tenth of the rest if too many remain.
 func (f *Failures) shrink(now time.Time) {
 	for name, c := range f.counts {
 		if !now.Before(c.until) {

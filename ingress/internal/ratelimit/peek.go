@@ -7,9 +7,9 @@ import (
 	"parley/shared/domain"
 )
 
-// Peek says where a caller's limit stands, as far as this ingress knows, and counts nothing: what
-// answers show that cost nothing. It asks no database. A bucket that was not used here of late is
-// taken for full. ok is false for callers without a limit.
+// Peek returns the state of a caller's limit as this ingress knows it, without counting and without
+// the database. Responses that cost nothing show it. An unused bucket counts as full. ok is false
+// for callers without a limit.
 func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	switch {
 	case caller.Visitor.ID != "":
@@ -26,7 +26,8 @@ func (l *Limits) Peek(caller domain.Caller) (d Decision, ok bool) {
 	}
 }
 
-// peek knows of a demo client only that it is refused: its requests are counted elsewhere.
+// peek only reports whether a demo client is refused, because its requests are counted in the
+// database.
 func (d *demoTier) peek(client string) (Decision, bool) {
 	wait := d.remembered(client)
 	return d.refusal(wait), wait > 0
@@ -58,12 +59,12 @@ func (t *tier) peek(key string) Decision {
 	}
 }
 
-// full is the decision of an unused bucket.
+// full returns the decision of an unused bucket.
 func (t *tier) full() Decision {
 	return Decision{Allowed: true, Tier: t.name, Limit: t.limit, Remaining: t.limit}
 }
 
-// standing is the decision that lets a request pass and leaves what the bucket holds.
+// standing returns the decision for a request that passes, with what the bucket holds left.
 func (t *tier) standing(b *bucket, now time.Time) Decision {
 	kept := min(float64(t.limit), b.left+t.perSecond*now.Sub(b.leased).Seconds())
 	return Decision{

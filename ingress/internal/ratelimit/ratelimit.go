@@ -10,28 +10,30 @@ import (
 	"parley/shared/store/limitdb"
 )
 
-// Window is what all limits are counted over.
+// Window is the period of all limits.
 const Window = time.Minute
 
-// Counter keeps counts that all ingresses share; the store does.
+// Counter keeps the counts that all ingresses share. The store implements it.
 type Counter interface {
 	CountDemo(ctx context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error)
 	LeaseTokens(ctx context.Context, bucket string, capacity int, perSecond float64, want int) (limitdb.TokenGrant, error)
 }
 
-// Settings are the limits in requests a minute.
+// Settings are the limits in requests per minute.
 type Settings struct {
 	Demo int // per client address
 	User int // per credential
-	// UserTotal bounds all credentials of a user together, and all keys of an organization; 0 stands for twice User.
+	// UserTotal bounds all credentials of a user together, and all keys of an organization. 0 means
+	// twice User.
 	UserTotal int
 	System    int // per organization
 	Widget    Widget
 }
 
-// Decision says whether a request may pass. Where several limits hold, it is that of the tightest: the one that refuses,
-// else the one with the least left. Limit is per Window; Remaining is what is left of it as far as this ingress knows.
-// Reset is the time until Remaining grows by one, whether or not the request passed. RetryAfter is set when it may not pass.
+// Decision says whether a request may pass. With several limits it describes the tightest: the one
+// that refuses, or the one with the least left. Limit is per Window. Remaining is what is left as
+// far as this ingress knows. Reset is the time until Remaining grows by one. RetryAfter is set if
+// the request is refused.
 type Decision struct {
 	Allowed    bool
 	Tier       string
@@ -41,7 +43,7 @@ type Decision struct {
 	RetryAfter time.Duration
 }
 
-// Limits checks requests against their caller's tier. It is safe for concurrent use.
+// Limits checks requests against the tier of their caller. It is safe for concurrent use.
 type Limits struct {
 	demo      *demoTier
 	user      *tier
@@ -50,8 +52,8 @@ type Limits struct {
 	widgets   widgets
 }
 
-// New makes limits that share their counts through c. It refuses settings that do not make each tier
-// larger than the one below; the widgets' limits are apart.
+// New returns limits that share their counts through c. It requires that each tier is larger than
+// the one below. Widget limits are separate.
 func New(c Counter, s Settings) (*Limits, error) {
 	if s.Demo < 1 || s.User <= s.Demo || s.System <= s.User {
 		return nil, fmt.Errorf("limits must be 1 ≤ demo < user < system, not %d, %d, %d", s.Demo, s.User, s.System)
@@ -80,8 +82,8 @@ func over(c Counter, s Settings, now func() time.Time) *Limits {
 	}
 }
 
-// Check counts one request of the caller; of a widget's visitor the run only, for [Limits.Visitor] has counted the request.
-// Its errors mean that the count is not to be had: unavailable.
+// Check counts one request of the caller. For a widget's visitor it counts only the run, because
+// [Limits.Visitor] has counted the request. An error means that the count is unavailable.
 func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, error) {
 	switch {
 	case caller.Visitor.ID != "":
@@ -95,8 +97,8 @@ func (l *Limits) Check(ctx context.Context, caller domain.Caller) (Decision, err
 	}
 }
 
-// takeUser counts a request under its credential and under who the credential belongs to. The credential comes first: a
-// client that is refused by its own limit uses up nothing of what its user's other credentials may send.
+// takeUser counts a request under its credential and then under the credential's owner. A client
+// refused by its own limit therefore uses up nothing of its user's other credentials.
 func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, error) {
 	of, err := l.user.take(ctx, caller.Credential)
 	name := account(caller)
@@ -115,13 +117,14 @@ func (l *Limits) takeUser(ctx context.Context, caller domain.Caller) (Decision, 
 	return of, nil
 }
 
-// account names who a caller's credential belongs to: its user, or, for an organization's key, the organization. It is
-// empty when the caller's organization is unknown, as in a request that names a foreign one and is refused.
+// account returns the owner of a caller's credential: its user or, for an organization's key, the
+// organization. It is empty if the organization is unknown, as in a refused request that names
+// another organization.
 func account(caller domain.Caller) string {
 	return cmp.Or(caller.UserID, caller.OrganizationID)
 }
 
-// userTurns are the limits that a request of a user or of an organization's key counts against.
+// userTurns returns the limits for a request of a user or of an organization's key.
 func (l *Limits) userTurns(caller domain.Caller) []turn {
 	turns := []turn{{l.user, caller.Credential}}
 	if name := account(caller); name != "" {
@@ -130,23 +133,24 @@ func (l *Limits) userTurns(caller domain.Caller) []turn {
 	return turns
 }
 
-// Demo counts one request of the demo client of that name, whatever becomes of it.
+// Demo counts one request of a demo client, whatever its outcome.
 func (l *Limits) Demo(ctx context.Context, client string) (Decision, error) {
 	return l.demo.take(ctx, client)
 }
 
-// Plenty reports whether counting a request of the caller takes a token that this ingress has at hand, with enough left beside it that
-// none has to be fetched, and Refund gives it back: nobody is refused for one that is taken and given back.
+// Plenty reports whether this ingress holds enough tokens to count a request of the caller without
+// a lease, and whether Refund restores the token in full. Taking and refunding one then causes no
+// refusal of another request.
 func (l *Limits) Plenty(caller domain.Caller) bool {
 	return caller.Kind == domain.CallerSystem && caller.Visitor.ID == "" && l.system.plenty(caller.OrganizationID)
 }
 
-// Refund gives back what Check took, for a request that turned out to be a replay. Demo requests
-// and those of widgets' visitors count whatever they turn out to be.
+// Refund returns the token that Check took, after the request turned out to be a replay. Requests
+// of demo clients and widget visitors are not refunded.
 func (l *Limits) Refund(caller domain.Caller) {
 	switch {
 	case caller.Visitor.ID != "":
-		l.widgets.agent.refund(caller.Visitor.AgentID) // no run was begun
+		l.widgets.agent.refund(caller.Visitor.AgentID) // no run was started
 	case caller.Kind == domain.CallerDemo:
 	case caller.Kind == domain.CallerSystem:
 		l.system.refund(caller.OrganizationID)

@@ -1,10 +1,10 @@
 package ratelimit
 
-// Rate is a tier's limit: so many requests in a [Window].
+// Rate is the limit of a tier in requests per [Window].
 type Rate struct {
-	Name     string // as answers name it
+	Name     string // the name in responses
 	Requests int
-	Per      string // what has a count of its own
+	Per      string // what is counted separately
 }
 
 // Rates lists all limits.

@@ -12,9 +12,9 @@ import (
 const (
 	chunks    = 20                     // a lease is this part of the limit
 	leaseTime = 3 * time.Second        // for the database to answer
-	leaseLife = Window                 // after which tokens that nobody used are void: the bucket is full again
-	leasePace = 200 * time.Millisecond // between leases of a bucket that was refused or failed
-	sweepSize = 10_000                 // buckets; from here on idle ones are dropped
+	leaseLife = Window                 // age at which unused tokens expire, because the bucket is full again
+	leasePace = 200 * time.Millisecond // between leases of a bucket after a refusal or failure
+	sweepSize = 10_000                 // number of buckets from which idle ones are dropped
 )
 
 // tier holds the buckets of one tier.
@@ -39,20 +39,20 @@ func newTier(c Counter, name string, limit int, now func() time.Time) *tier {
 	}
 }
 
-// bucket is what this ingress holds of one bucket's tokens.
+// bucket is the part of a bucket that this ingress has leased.
 type bucket struct {
 	mu      sync.Mutex
 	tokens  int
 	left    float64       // what the database kept at the last lease
 	leased  time.Time     // the last lease
-	until   time.Time     // tokens are void from here on
-	paused  time.Time     // no lease before
-	refused bool          // the last lease got nothing
+	until   time.Time     // tokens expire at this time
+	paused  time.Time     // no lease before this time
+	refused bool          // the last lease got no token
 	err     error         // of the last lease
-	leasing chan struct{} // closed when the lease under way is over; nil when there is none
+	leasing chan struct{} // closed when the current lease is done; nil if there is none
 }
 
-// take hands out one token of a bucket, and waits only when this ingress has none at hand.
+// take takes one token of a bucket. It waits only if this ingress holds none.
 func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	if t.limit < 1 {
 		return t.closed(), nil
@@ -92,8 +92,8 @@ func (t *tier) take(ctx context.Context, key string) (Decision, error) {
 	}
 }
 
-// lease fetches tokens apart from its caller, who may go away while others wait for the same ones. It
-// is called under b's lock.
+// lease fetches tokens independently of its caller, which may disconnect while others wait for
+// them. The caller holds b's lock.
 func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	over := make(chan struct{})
 	b.leasing = over
@@ -114,12 +114,12 @@ func (t *tier) lease(ctx context.Context, key string, b *bucket) {
 	}()
 }
 
-// untilToken is how long a bucket with that much left takes to hold a whole token.
+// untilToken returns the time until a bucket holds a whole token.
 func (t *tier) untilToken(left float64) time.Duration {
 	return time.Duration((1 - min(1, left)) / t.perSecond * float64(time.Second))
 }
 
-// closed is the decision of a tier that lets nobody pass.
+// closed returns the decision of a tier with a limit of zero.
 func (t *tier) closed() Decision { return Decision{Tier: t.name, Reset: Window, RetryAfter: Window} }
 
 func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
@@ -129,7 +129,7 @@ func (t *tier) refusal(b *bucket, wait time.Duration) Decision {
 	return Decision{Tier: t.name, Limit: t.limit, Reset: wait, RetryAfter: wait}
 }
 
-// plenty reports whether take would find a token, and lease none.
+// plenty reports whether take would find a token without leasing.
 func (t *tier) plenty(key string) bool {
 	if t.limit < 1 {
 		return false
@@ -169,7 +169,7 @@ func (t *tier) bucket(key string) *bucket {
 	return b
 }
 
-// sweep drops buckets that hold nothing of use, and lets the number double before the next look.
+// sweep drops buckets without useful tokens. The next sweep happens when their number has doubled.
 func (t *tier) sweep() {
 	now := t.now()
 	for key, b := range t.buckets {

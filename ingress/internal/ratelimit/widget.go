@@ -8,45 +8,46 @@ import (
 	"parley/shared/domain"
 )
 
-// Widget are the limits of widgets' visitors in requests a minute; 0 lets nobody pass.
+// Widget has the limits for widget visitors in requests per minute; 0 refuses all.
 type Widget struct {
-	Visitor int // per visitor of an agent: requests
-	Address int // per client address: requests, and those for tokens
-	Agent   int // per agent: new runs, and as many new tokens
+	Visitor int // requests per visitor of an agent
+	Address int // requests per client address, including those for tokens
+	Agent   int // new runs per agent, and as many new tokens
 }
 
-// widgets counts what visitors send under several names: whoever has many visitors has one address, whoever has many
-// addresses meets the agent's limits. Tokens have one of their own: whoever asks for all of them silences nobody who has one.
+// widgets counts each visitor request under several names. A client with many visitor ids meets its
+// address limit; one with many addresses meets the agent's limits. Tokens have a limit of their
+// own, so a client that uses it up silences no visitor who has a token.
 type widgets struct{ visitor, address, agent, tokens *tier }
 
-// turn is one name that a request is counted under.
+// turn is one name under which a request is counted.
 type turn struct {
 	tier *tier
 	key  string
 }
 
-// request is what whatever a visitor sends counts under; the address first, which bounds how many names one client makes up.
+// request returns the names for any request of a visitor. The address comes first, because it
+// bounds the names that one client can make up.
 func (w *widgets) request(v domain.Visitor) []turn {
-	sum := sha256.Sum256([]byte(v.ID)) // for sites name visitors as they like: by their addresses, say
+	sum := sha256.Sum256([]byte(v.ID)) // sites may use addresses as visitor names
 	return []turn{{w.address, v.Client}, {w.visitor, v.AgentID + ":" + hex.EncodeToString(sum[:16])}}
 }
 
-// run counts a run that a visitor begins, whose request was counted before, and decides as the name does that leaves it
-// the least.
+// run counts a run of a visitor whose request was counted before. It returns the tightest decision.
 func (w *widgets) run(ctx context.Context, v domain.Visitor) (Decision, error) {
 	d, err := w.agent.take(ctx, v.AgentID)
 	if err != nil || !d.Allowed {
 		return d, err
 	}
 	if seen := peek(w.request(v)); seen.Remaining < d.Remaining {
-		seen.Allowed, seen.RetryAfter = true, 0 // what that has left none of, this request has had
+		seen.Allowed, seen.RetryAfter = true, 0 // this request was already allowed by that limit
 		return seen, nil
 	}
 	return d, nil
 }
 
-// take counts a request under its names up to one that refuses it, and decides as the name does that leaves it the least.
-// Nothing is given back: who is refused and goes on has used up what they sent.
+// take counts a request under its names, up to the first refusal, and returns the tightest
+// decision. Nothing is refunded: refused requests use up the limits that they passed.
 func take(ctx context.Context, turns []turn) (least Decision, err error) {
 	for i, t := range turns {
 		d, err := t.tier.take(ctx, t.key)
@@ -74,17 +75,19 @@ func peek(turns []turn) (least Decision) {
 	return least
 }
 
-// Visitor counts a request of a widget's visitor, whatever becomes of it; the run that it may begin is Check's matter.
+// Visitor counts a request of a widget's visitor, whatever its outcome. Check counts the run that
+// it starts.
 func (l *Limits) Visitor(ctx context.Context, v domain.Visitor) (Decision, error) {
 	return take(ctx, l.widgets.request(v))
 }
 
-// WidgetAddress counts a request of a widget's page by its client's address, whatever becomes of it.
+// WidgetAddress counts a request of a widget's page under its client's address, whatever its
+// outcome.
 func (l *Limits) WidgetAddress(ctx context.Context, client string) (Decision, error) {
 	return l.widgets.address.take(ctx, client)
 }
 
-// WidgetToken counts a widget token that an agent's visitor is to get.
+// WidgetToken counts a new widget token for an agent's visitor.
 func (l *Limits) WidgetToken(ctx context.Context, agentID string) (Decision, error) {
 	return l.widgets.tokens.take(ctx, agentID)
 }

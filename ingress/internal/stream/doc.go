@@ -1,18 +1,18 @@
-// Package stream follows the event logs of runs for readers that show them while they grow.
+// Package stream follows the event logs of runs as they grow.
 //
-// A log lives in two places: what workers have checkpointed, in PostgreSQL, and what they have told since, on the
-// bus. A reader subscribes first and reads then, so that nothing falls between the two, and puts both together by
-// the events' ids:
+// PostgreSQL stores the events that workers have checkpointed. The bus carries the events
+// published since. A reader subscribes first and reads the log second, so no event falls between
+// the two. It orders the events by their ids:
 //
 //	bus ──► Hub ──► each reader's buffer ──┐
-//	                                       ├─► Next: events in order, none twice, none left out
+//	                                       ├─► Next: each event once, in order
 //	PostgreSQL ──► grouped reads ──────────┘
 //
-// Whatever a reader has heard that does not follow what it has told - a gap, a message that was dropped, a buffer
-// that overflowed, an attempt that began anew - makes it read the log again, and so do a notice of the run's end
-// and a time without news. A reader that nobody reads from fills its own small buffer, and then that is dropped:
-// it delays neither the run nor other readers.
+// A reader reads the log again if events are missing: after a gap, a dropped message, a full
+// buffer, or a new attempt. It also does so when the run finishes, and after a time without
+// events. A reader whose client reads nothing fills its own small buffer, which is then dropped.
+// It delays neither the run nor other readers.
 //
-// An open reader costs its buffer and one timer. Readers of one run share a subscription, all subscriptions
-// share a channel, and reads of many readers share a statement.
+// An open reader costs its buffer and one timer. Readers of one run share a subscription, all
+// subscriptions share a channel, and reads of many readers share a statement.
 package stream

@@ -4,8 +4,8 @@ import (
 	"parley/shared/domain"
 )
 
-// AppendFrame writes an event to b as a server-sent event. Live events and those of a final log go through here,
-// so that both have the same bytes.
+// AppendFrame appends an event to b as a server-sent event. Live events and events of a stored log
+// both use it, so their bytes are the same.
 func AppendFrame(b []byte, runID string, e domain.Event) []byte {
 	b = append(b, "id: "...)
 	b = e.ID.Append(b)

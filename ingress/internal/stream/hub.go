@@ -20,18 +20,18 @@ import (
 
 const (
 	readMax     = 128  // logs read in one statement
-	readWaiting = 8192 // reads that may wait before further ones are refused
+	readWaiting = 8192 // reads that may wait; more are refused
 	readTimeout = 10 * time.Second
 )
 
-// Logs is where logs are read.
+// Logs reads event logs.
 type Logs interface {
 	EventLogs(ctx context.Context, reqs []executiondb.EventLogRequest) ([]*executiondb.EventLog, error)
 	EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error)
 }
 
-// Bus is where news of runs is heard. A run may be followed again while it is: what failed before is tried again,
-// and one Unfollow ends it.
+// Bus delivers the events of runs. Following a followed run again retries a failed subscription;
+// one Unfollow ends it.
 type Bus interface {
 	Follow(runID string) error
 	Unfollow(runID string)
@@ -40,7 +40,7 @@ type Bus interface {
 	Run(ctx context.Context, f func(bus.Heard))
 }
 
-// Hub hands what is heard of runs to their readers. It is safe for concurrent use once Run was started.
+// Hub delivers the events of runs to their readers. It is safe for concurrent use while Run runs.
 type Hub struct {
 	logs    Logs
 	bus     Bus
@@ -52,7 +52,7 @@ type Hub struct {
 	runs map[string][]*Reader
 }
 
-// New makes a hub; its readers see nothing before Run.
+// New returns a hub. Its readers receive nothing before Run.
 func New(logs Logs, b Bus, log zerolog.Logger) *Hub {
 	h := &Hub{logs: logs, bus: b, log: log, runs: map[string][]*Reader{}}
 	h.reads = batch.New(readMax, readWaiting, h.readLogs)
@@ -63,12 +63,12 @@ func New(logs Logs, b Bus, log zerolog.Logger) *Hub {
 func (h *Hub) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.reads.Run(ctx) })
-	h.bus.Run(ctx, h.heard)
+	h.bus.Run(ctx, h.receive)
 	wg.Wait()
 	return nil
 }
 
-// Drain ends all readers but those that outlast it.
+// Drain ends all readers except those that outlast it.
 func (h *Hub) Drain() {
 	h.drained.Store(true)
 	h.mu.Lock()
@@ -84,14 +84,14 @@ func (h *Hub) readLogs(ctx context.Context, reqs []executiondb.EventLogRequest) 
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	logs, err := h.logs.EventLogs(ctx, reqs)
-	if err != nil { // once for all readers of the batch
+	if err != nil { // logged once for all readers of the batch
 		h.log.Warn().Err(err).Int("streams", len(reqs)).Msg("cannot read logs of runs; open streams try again")
 	}
 	return logs, err
 }
 
-// Follow makes a reader of a run, which hears of it from now on. Close must be called on it. The run need not
-// exist yet: whoever is about to accept it misses nothing by following first.
+// Follow returns a reader that receives a run's events from now on. The caller must close it. The
+// run need not exist: a caller that follows before it accepts the run misses no event.
 func (h *Hub) Follow(runID string) *Reader {
 	r := &Reader{hub: h, runID: runID, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -103,8 +103,8 @@ func (h *Hub) Follow(runID string) *Reader {
 	return r
 }
 
-// Open follows a run that may have begun, and stands behind the event last of its log. Its errors are those of
-// [Reader.Start].
+// Open returns a reader of an existing run, positioned after the event last. Its errors are those
+// of [Reader.Start].
 func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, reserve Reserve) (*Reader, error) {
 	r := h.Follow(runID)
 	if err := h.bus.Flush(ctx); err != nil {
@@ -117,8 +117,8 @@ func (h *Hub) Open(ctx context.Context, org, runID string, last domain.EventID, 
 	return r, nil
 }
 
-// heard is called from one goroutine, with all that the bus says.
-func (h *Hub) heard(m bus.Heard) {
+// receive handles a message from the bus. One goroutine calls it.
+func (h *Hub) receive(m bus.Heard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.runs[m.RunID] {
@@ -142,7 +142,7 @@ func (h *Hub) unfollow(r *Reader) {
 	h.bus.Unfollow(r.runID)
 }
 
-// refusal turns the errors of a full, stopping or unreachable service into coded ones.
+// refusal returns the coded error for a full, stopping or unreachable service.
 func refusal(err error) error {
 	switch {
 	case errors.Is(err, batch.ErrFull):

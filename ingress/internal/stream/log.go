@@ -8,8 +8,8 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// eventsFor gives a run's log as far as it is stored: what its row tells, and the chunks of its last attempt that
-// has any. The same row and chunks give the same events at every reading.
+// eventsFor returns the stored part of a run's log: the events implied by its row, and the chunks
+// of its last attempt with chunks. The same row and chunks always give the same events.
 func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	run := log.Run.Run
 	created, err := domain.CreatedEvent(run)
@@ -45,8 +45,9 @@ func eventsFor(log *executiondb.EventLog) ([]domain.Event, error) {
 	return append(events, domain.EndedEvent(end, run.Status, result)), nil
 }
 
-// simpleEnd is where a log ends whose first attempt told nothing but the whole answer in one piece. Such logs
-// are most, and what they tell is in the run's result: no chunk is stored for them.
+// simpleEnd is the id of the last event of a log whose only attempt published its answer in one
+// piece. Most logs are like this. No chunk is stored for them, because the run's result contains
+// the events.
 var simpleEnd = domain.EventID{Fence: 1, N: 3}
 
 func wholeAnswer(result []byte) ([]domain.Event, error) {

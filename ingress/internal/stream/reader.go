@@ -17,43 +17,43 @@ import (
 )
 
 const (
-	bufferMax  = 64 << 10 // bytes heard and not yet taken, or one message; more is dropped, and read from the log
-	perMessage = 64       // bytes that a message costs beside its own
+	bufferMax  = 64 << 10 // bytes received and not yet taken; if more arrive, all are dropped and the log is read instead
+	perMessage = 64       // overhead of a message in bytes
 
-	firstLook   = 300 * time.Millisecond // after opening: by then what was told before is checkpointed
-	idleLook    = 5 * time.Second        // without news the log is read again after this time
-	deafLook    = time.Second            // the same while the bus is away
-	shortestGap = 100 * time.Millisecond // between reads while something is missing; doubles
-	longestGap  = 2 * time.Second
+	firstLook       = 300 * time.Millisecond // after opening, when earlier events have been checkpointed
+	idleLook        = 5 * time.Second        // without events, the log is read again after this time
+	unreachableLook = time.Second            // the same while the bus is unreachable
+	shortestGap     = 100 * time.Millisecond // between reads while events are missing; doubles
+	longestGap      = 2 * time.Second
 )
 
-// ErrDrained ends the readers of a hub that stops; the log can be read on elsewhere.
+// ErrDrained ends the readers of a stopping hub. Another process can continue from the last event.
 var ErrDrained = errors.New("the service is stopping")
 
-// Reader reads one run's log as it grows. Only one goroutine may use it.
+// Reader reads the log of one run as it grows. Only one goroutine may use it.
 type Reader struct {
 	hub   *Hub
 	runID string
 	org   string
 
-	place  place
-	ready  []domain.Event // read by Start and not yet given
-	ended  bool           // the log has no more
-	cut    error          // why the log ended before the run's end; nil if it did not
-	gap    bool           // something is missing before what was heard
-	wait   time.Duration  // between reads, while that is so or reading fails
-	lookAt time.Time      // when to read the log if nothing is heard until then
-	timer  *time.Timer
-	lasts  bool // the hub's drain is not its end
+	position position
+	ready    []domain.Event // read by Start and not yet returned
+	ended    bool           // the log is complete
+	failure  error          // why the log ended before the run; nil if it did not
+	gap      bool           // events are missing before the received ones
+	wait     time.Duration  // between reads, during a gap or failures
+	lookAt   time.Time      // when to read the log if no event arrives
+	timer    *time.Timer
+	lasts    bool // the reader continues when the hub drains
 
-	mu    sync.Mutex
-	heard [][]byte
-	bytes int
-	look  bool // the log must be read
-	wake  chan struct{}
+	mu      sync.Mutex
+	receive [][]byte
+	bytes   int
+	look    bool // the log must be read
+	wake    chan struct{}
 }
 
-// hear buffers a message, or drops all when there are too many; nil says that the log must be read.
+// hear buffers a message. A nil message, or a full buffer, makes the reader read the log.
 func (r *Reader) hear(message []byte) {
 	r.mu.Lock()
 	size := len(message) + perMessage
@@ -61,9 +61,9 @@ func (r *Reader) hear(message []byte) {
 	case message == nil:
 		r.look = true
 	case r.bytes > 0 && r.bytes+size > bufferMax:
-		r.heard, r.bytes, r.look = nil, 0, true
+		r.receive, r.bytes, r.look = nil, 0, true
 	default:
-		r.heard = append(r.heard, message)
+		r.receive = append(r.receive, message)
 		r.bytes += size
 	}
 	r.mu.Unlock()
@@ -73,20 +73,21 @@ func (r *Reader) hear(message []byte) {
 func (r *Reader) rouse() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it will look anyhow
+	default: // it will read the log anyway
 	}
 }
 
-// RunID is the run that is read.
+// RunID returns the id of the run.
 func (r *Reader) RunID() string { return r.runID }
 
-// Reserve makes room for so many bytes of a log before they are read. If it fails, the log is not read.
+// Reserve reserves memory for bytes of a log before they are read. If it fails, the log is not
+// read.
 type Reserve func(bytes int) error
 
-// Start reads the log of an organization's run for the first time, once there is room for it. A run that does not exist gives the coded
-// not_found, one that was erased the coded erased.
+// Start reads the log of an organization's run for the first time, after reserving memory for it.
+// It returns the coded error not_found if the run does not exist, and erased if it was erased.
 func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, reserve Reserve) error {
-	r.org, r.place.last = org, last
+	r.org, r.position.last = org, last
 	bytes, err := r.hub.logs.EventLogBytes(ctx, r.request())
 	if err != nil {
 		return refusal(err)
@@ -105,11 +106,11 @@ func (r *Reader) Start(ctx context.Context, org string, last domain.EventID, res
 	return nil
 }
 
-// Begin takes the place of Start for a run that was accepted just now: its log begins with what the row in hand
-// tells, and the rest is heard, or read as soon as that works. Nothing can fail any more: whoever asked for the run
-// learns its id, however the database is.
+// Begin replaces Start for a run that was just accepted. The log begins with the events implied by
+// run; later events are received, or read when possible. Begin cannot fail, so the caller gets the
+// run's id even while the database is unreachable.
 func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
-	r.org, r.place.last = run.OrganizationID, last
+	r.org, r.position.last = run.OrganizationID, last
 	r.lookAt = time.Now().Add(firstLook)
 	events, err := eventsFor(&executiondb.EventLog{Run: *run})
 	if err != nil {
@@ -117,16 +118,17 @@ func (r *Reader) Begin(run *rundb.StoredRun, last domain.EventID) {
 		r.lookAt = time.Time{}
 		return
 	}
-	r.ready = r.place.logged(events)
+	r.ready = r.position.logged(events)
 }
 
-// AtEnd reports, before the first Next, whether the run has ended and its log has no event after last.
+// AtEnd reports, before the first Next, whether the run has finished and its log has no event after
+// last.
 func (r *Reader) AtEnd(last domain.EventID) bool {
 	n := len(r.ready)
 	return r.ended && (n == 0 || !r.ready[n-1].ID.After(last))
 }
 
-// Close ends the reader; it may be called again.
+// Close ends the reader. It may be called again.
 func (r *Reader) Close() {
 	r.hub.unfollow(r)
 	if r.timer != nil {
@@ -134,19 +136,20 @@ func (r *Reader) Close() {
 	}
 }
 
-// Outlast has the reader go on while its hub is drained, until it is closed: who reads ends by themselves, and soon.
+// Outlast lets the reader continue while its hub drains, until it is closed. It is for readers that
+// finish soon on their own.
 func (r *Reader) Outlast() { r.lasts = true }
 
-// Next gives the events that follow those given before, waiting for some until that time; none when it has come.
-// Behind the log's last event the error is io.EOF. If the log ends before the run does, it is the coded error that says why. The events are
-// valid until the next call.
+// Next returns the events after those already returned. It waits for them until the given time, and
+// then returns none. After the last event it returns io.EOF. If the log ends before the run, it
+// returns the coded error with the reason. The events are valid until the next call.
 func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if events := r.ready; len(events) > 0 {
 		r.ready = nil
 		return events, nil
 	}
 	for !r.ended {
-		if events := r.takeHeard(); len(events) > 0 {
+		if events := r.takeReceived(); len(events) > 0 {
 			r.lookAt = time.Now().Add(r.idle())
 			return events, nil
 		}
@@ -164,28 +167,28 @@ func (r *Reader) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 			return nil, err
 		}
 	}
-	if r.cut != nil {
-		return nil, r.cut
+	if r.failure != nil {
+		return nil, r.failure
 	}
 	return nil, io.EOF
 }
 
-// takeHeard gives the events among what was heard that follow, and keeps what is behind a gap.
-func (r *Reader) takeHeard() []domain.Event {
+// takeReceived returns the received events that follow the position, and keeps those after a gap.
+func (r *Reader) takeReceived() []domain.Event {
 	r.mu.Lock()
-	messages := r.heard
-	r.heard, r.bytes = nil, 0
+	messages := r.receive
+	r.receive, r.bytes = nil, 0
 	r.mu.Unlock()
 	var out []domain.Event
 	for i, message := range messages {
-		events, gap, err := r.place.heard(message)
+		events, gap, err := r.position.receive(message)
 		if err != nil {
 			r.hub.log.Error().Err(err).Str("run_id", r.runID).Msg("a message of events cannot be read; reading the log")
 			r.lookAt = time.Time{}
 		}
 		if gap {
 			r.putBack(messages[i:])
-			if !r.gap { // just found: read at once, and then ever less often
+			if !r.gap { // read immediately after finding the gap, then less and less often
 				r.gap, r.wait, r.lookAt = true, 0, time.Time{}
 			}
 			return out
@@ -200,7 +203,7 @@ func (r *Reader) takeHeard() []domain.Event {
 func (r *Reader) putBack(messages [][]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard = append(slices.Clip(messages), r.heard...)
+	r.receive = append(slices.Clip(messages), r.receive...)
 	for _, m := range messages {
 		r.bytes += len(m) + perMessage
 	}
@@ -214,17 +217,17 @@ func (r *Reader) takeLook() bool {
 	return look
 }
 
-// lookAgain reads the log in the middle of a stream. A failure is no end: it is tried again.
+// lookAgain reads the log during a stream. A failed read is retried.
 func (r *Reader) lookAgain(ctx context.Context) []domain.Event {
-	r.takeLook() // what asks from now on asks for another read
+	r.takeLook() // a request from now on causes another read
 	events, err := r.read(ctx)
 	switch coded := (*apierr.Error)(nil); {
 	case errors.As(err, &coded) && coded.Code != apierr.Unavailable:
-		r.ended, r.cut = true, err // erased or expired meanwhile
+		r.ended, r.failure = true, err // the run was erased or expired
 	case err != nil, len(events) == 0 && r.gap:
 		r.lookLater()
 	default:
-		r.gap, r.wait = false, 0 // if there still is a gap it is found anew, but there was progress
+		r.gap, r.wait = false, 0 // there was progress; a remaining gap is found again
 		r.lookAt = time.Now().Add(r.idle())
 	}
 	return events
@@ -239,19 +242,19 @@ func (r *Reader) idle() time.Duration {
 	if r.hub.bus.Connected() {
 		return idleLook
 	}
-	return deafLook
+	return unreachableLook
 }
 
-// request asks for the log behind the reader's last event.
+// request returns the request for the log after the reader's last event.
 func (r *Reader) request() executiondb.EventLogRequest {
-	last := r.place.last
+	last := r.position.last
 	return executiondb.EventLogRequest{
 		RunID: r.runID, OrganizationID: r.org,
-		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // a caller may name any number
+		AfterFence: last.Fence, AfterN: min(last.N, math.MaxInt32), // a client may send any number
 	}
 }
 
-// read gives the events of the stored log that are new.
+// read returns the new events of the stored log.
 func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 	request := r.request()
 	log, err := r.hub.reads.Do(ctx, request)
@@ -269,10 +272,10 @@ func (r *Reader) read(ctx context.Context) ([]domain.Event, error) {
 		return nil, err
 	}
 	r.ended = log.EndFence != 0
-	return r.place.logged(events), nil
+	return r.position.logged(events), nil
 }
 
-// gone returns why there is no log of the run any more.
+// gone returns the reason why the run's log no longer exists.
 func (r *Reader) gone(ctx context.Context) error {
 	if _, err := r.hub.logs.EventLogBytes(ctx, r.request()); err != nil {
 		return err
@@ -280,10 +283,10 @@ func (r *Reader) gone(ctx context.Context) error {
 	return pg.NotFound()
 }
 
-// sleep waits for news, until the time to look or the caller's. Thousands of goroutines are parked here with the
-// frames of all who called: these are kept small, so that their stacks can be.
+// sleep waits for a message, for the time to read the log, or for the caller's time. Thousands of
+// goroutines wait here, so the functions that lead here have small stack frames.
 func (r *Reader) sleep(ctx context.Context, until time.Time) error {
-	if r.drained() { // before it was opened: nobody rouses it any more
+	if r.drained() { // drained before this reader was opened, so nothing wakes it
 		return ErrDrained
 	}
 	r.arm(until)

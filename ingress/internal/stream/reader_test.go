@@ -348,8 +348,8 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 			run.say(bus.Heard{Events: run.tell(strings.Repeat("x", 1000))})
 			want(t, "another reader", next(t, quick, 0), fmt.Sprintf("1.%d", run.next-1))
 		}
-		if slow.bytes > bufferMax || len(slow.heard) == 100 {
-			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.heard), slow.bytes)
+		if slow.bytes > bufferMax || len(slow.receive) == 100 {
+			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.receive), slow.bytes)
 		}
 		run.end(domain.RunCompleted)
 		run.say(bus.Heard{})
@@ -383,7 +383,7 @@ func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
 		want(t, "bus lost", next(t, r, idleLook+time.Second), "")
 		run.tell("b")
 		run.checkpoint()
-		want(t, "told while the bus was away", next(t, r, deafLook), "1.3")
+		want(t, "told while the bus was away", next(t, r, unreachableLook), "1.3")
 		run.set(func() { run.deaf = false })
 		run.tell("c")
 		run.checkpoint()

@@ -2,20 +2,20 @@ package stream
 
 import "sync"
 
-// Seats counts open streams by whom they are open for. The zero value has none taken.
+// Seats counts open streams by name. The zero value is ready for use.
 type Seats struct {
 	mu    sync.Mutex
 	taken map[string]int
 }
 
-// Seat is one who may have so many streams open.
+// Seat is a name and the number of streams that it may have open.
 type Seat struct {
 	Name string
 	Max  int
 }
 
-// Take takes a seat of each, or of none: then it gives the one who has as many open as they may. Leave must be
-// called with the same seats once the stream has ended.
+// Take counts a stream for each seat, or for none if a seat is full, which it returns. The caller
+// passes the same seats to Leave when the stream has ended.
 func (s *Seats) Take(seats ...Seat) (full *Seat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,13 +33,13 @@ func (s *Seats) Take(seats ...Seat) (full *Seat) {
 	return nil
 }
 
-// Leave gives back what Take took.
+// Leave reverses Take.
 func (s *Seats) Leave(seats ...Seat) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, seat := range seats {
 		if s.taken[seat.Name]--; s.taken[seat.Name] == 0 {
-			delete(s.taken, seat.Name) // what has been open once costs nothing
+			delete(s.taken, seat.Name) // an entry of zero takes no memory
 		}
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"parley/shared/domain"
 )
 
-// place is where a reader stands in a run's log: behind its last event.
-type place struct{ last domain.EventID }
+// position is a reader's position in a run's log: after its last event.
+type position struct{ last domain.EventID }
 
-// logged takes the log, or the end of it, as it was read, and gives the events that are new to the reader.
-func (p *place) logged(events []domain.Event) []domain.Event {
+// logged takes the events of a stored log and returns those that are new to the reader.
+func (p *position) logged(events []domain.Event) []domain.Event {
 	events = p.fresh(events)
 	if n := len(events); n > 0 {
 		p.last = events[n-1].ID
@@ -17,19 +17,19 @@ func (p *place) logged(events []domain.Event) []domain.Event {
 	return events
 }
 
-// heard takes a message of events and gives those that are new. A gap means that something before them is
-// missing: the message is to be taken again when the log has been read.
-func (p *place) heard(message []byte) (events []domain.Event, gap bool, err error) {
+// receive takes a message and returns its new events. gap is set if events before them are missing;
+// the caller passes the message again after reading the log.
+func (p *position) receive(message []byte) (events []domain.Event, gap bool, err error) {
 	chunk, err := contract.ParseEventMessage(message)
 	if err != nil {
 		return nil, false, err
 	}
 	first := domain.EventID{Fence: chunk.Fence, N: chunk.First}
-	if len(chunk.Lines) == 0 { // a notice: too large for a message
+	if len(chunk.Lines) == 0 { // a notice of events too large for a message
 		return nil, first.After(p.last), nil
 	}
 	if chunk.Fence < p.last.Fence {
-		return nil, false, nil // of an attempt that is void
+		return nil, false, nil // from a void attempt
 	}
 	if events, err = chunk.Events(); err != nil {
 		return nil, false, err
@@ -45,8 +45,8 @@ func (p *place) heard(message []byte) (events []domain.Event, gap bool, err erro
 	return events, false, nil
 }
 
-// fresh leaves out the events up to the last.
-func (p *place) fresh(events []domain.Event) []domain.Event {
+// fresh returns the events after the last one.
+func (p *position) fresh(events []domain.Event) []domain.Event {
 	for i, e := range events {
 		if e.ID.After(p.last) {
 			return events[i:]

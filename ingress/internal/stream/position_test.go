@@ -66,15 +66,15 @@ func TestHeardEventsFollowOrShowAGap(t *testing.T) {
 		"notice of a later attempt": {"1.4", "3.2", 0, "", true, "1.4"},
 		"beyond a made-up place":    {"99.1", "1.4", 2, "", false, "99.1"},
 	} {
-		p := place{last: eventID(t, tc.last)}
-		events, gap, err := p.heard(message(t, tc.first, tc.events))
+		p := position{last: eventID(t, tc.last)}
+		events, gap, err := p.receive(message(t, tc.first, tc.events))
 		if err != nil || idsFor(events) != tc.want || gap != tc.gap || p.last.String() != tc.behind {
 			t.Errorf("%s: gave %q, gap %v, stands at %s, %v", name, idsFor(events), gap, p.last, err)
 		}
 	}
 	for _, broken := range []string{"", "x", "1 2\nmessage.delta\n", "0 1\na {}\n", "1 4\na {}\nb"} {
-		p := place{last: eventID(t, "1.3")}
-		if events, gap, err := p.heard([]byte(broken)); err == nil || gap || len(events) > 0 || p.last.String() != "1.3" {
+		p := position{last: eventID(t, "1.3")}
+		if events, gap, err := p.receive([]byte(broken)); err == nil || gap || len(events) > 0 || p.last.String() != "1.3" {
 			t.Errorf("%q was taken: %v %v", broken, events, gap)
 		}
 	}
@@ -92,7 +92,7 @@ func TestALogIsTakenFromBehindTheLastEvent(t *testing.T) {
 		"0.0": "0.1 1.1 3.1 3.2 4.1", "0.1": "1.1 3.1 3.2 4.1", "1.1": "3.1 3.2 4.1", "1.900": "3.1 3.2 4.1", "2.7": "3.1 3.2 4.1",
 		"3.1": "3.2 4.1", "3.9": "4.1", "4.1": "", "5.0": "", "9223372036854775807.9223372036854775807": "",
 	} {
-		p := place{last: eventID(t, last)}
+		p := position{last: eventID(t, last)}
 		if got := idsFor(p.logged(log())); got != want {
 			t.Errorf("behind %s came %q, want %q", last, got, want)
 		}
@@ -104,10 +104,10 @@ func FuzzHeard(f *testing.F) {
 	f.Add([]byte("1 1\nrun.started {}\n"), []byte("1 2\nmessage.delta {\"text\":\"a\"}\nmessage.delta {}\n"), []byte("3 1\nrun.restarted {}\n"))
 	f.Add([]byte("1 4\n"), []byte("1 2\na {}\n"), []byte("1 9223372036854775807\na {}\nb {}\n"))
 	f.Fuzz(func(t *testing.T, one, two, three []byte) {
-		p := place{last: domain.CreatedID}
+		p := position{last: domain.CreatedID}
 		for _, message := range [][]byte{one, two, three, one, two, three} {
 			last := p.last
-			events, _, err := p.heard(message)
+			events, _, err := p.receive(message)
 			if err != nil && len(events) > 0 {
 				t.Fatalf("%q is broken and gave events", message)
 			}
