@@ -81,7 +81,7 @@ func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
 	for name, tt := range map[string]struct {
 		events script
 		to     shouting
-		may    Permit
+		permit Permit
 		want   string
 	}{
 		"ended by the encoder":  {script{calls: [][]string{{"a"}, {"b", "c"}, {"d"}}, end: io.EOF}, shouting{ends: "b"}, Permit{}, "A B"},
@@ -94,14 +94,14 @@ func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if !tt.may.Next.IsZero() {
-					tt.may.Next = time.Now().Add(time.Second)
+				if !tt.permit.Next.IsZero() {
+					tt.permit.Next = time.Now().Add(time.Second)
 				}
 				rec := httptest.NewRecorder()
 				c, _ := gin.CreateTestContext(rec)
 				c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)
-				told := &encoded{events: &tt.events, to: tt.to, may: tt.may, log: zerolog.Nop()}
-				SendStream(c, told, appendBytes, Permit{})
+				translated := &encodedEvents{events: &tt.events, to: tt.to, permit: tt.permit, log: zerolog.Nop()}
+				SendStream(c, translated, appendBytes, Permit{})
 				got := strings.Join(strings.Split(strings.TrimSuffix(rec.Body.String(), "\n\n"), "\n\n"), " ")
 				if got != tt.want || rec.Header().Get("Content-Type") != ContentEvents {
 					t.Errorf("told %q, want %q", got, tt.want)
@@ -116,8 +116,8 @@ func TestAnEncodedStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	told := &encoded{events: &script{end: io.EOF}, to: shouting{}, log: zerolog.Nop()}
-	if out, err := told.Next(ctx, time.Now()); len(out) > 0 || !errors.Is(err, context.Canceled) {
+	translated := &encodedEvents{events: &script{end: io.EOF}, to: shouting{}, log: zerolog.Nop()}
+	if out, err := translated.Next(ctx, time.Now()); len(out) > 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// SocketVersion is the version of the WebSocket protocol.
+// SocketVersion is the supported version of the WebSocket protocol.
 const SocketVersion = "13"
 
-// Problem is an error as RFC 9457 shows it.
+// Problem is the body of an error response (RFC 9457).
 type Problem struct {
 	Type      string         `json:"type"`
 	Title     string         `json:"title"`
@@ -33,7 +33,8 @@ type Problem struct {
 	Errors    []apierr.Field `json:"errors"`
 }
 
-// Kinds says of each code its status and title, and whether the same request may succeed later.
+// Kinds maps each error code to its status, its title and whether a retry of the same request may
+// succeed.
 var Kinds = map[apierr.Code]struct {
 	Status    int
 	Title     string
@@ -71,9 +72,12 @@ var Kinds = map[apierr.Code]struct {
 	apierr.Unavailable:            {http.StatusServiceUnavailable, "Unavailable", true},
 }
 
-// Fail answers a request with an error: a coded one as it is, a database that is away as unavailable,
-// and any other as internal, of which only the log tells more. A refusal of parameters, of a condition or of
-// the body becomes not_found when the caller may not read what the query's id names. Nothing after it may write.
+// Fail responds with an error. An apierr.Error is sent with its code, an unreachable database is
+// unavailable, and any other error is internal, with details only in the log.
+//
+// If the error blames the parameters, a precondition or the body, and the caller may not read the
+// resource that the query's id names, the response is not_found instead. The handler must not write
+// after Fail.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	StateFor(c).Err = err
@@ -122,31 +126,33 @@ func Fail(c *gin.Context, err error) {
 	c.Data(kind.Status, "application/problem+json", body)
 }
 
-// blamesRequest reports whether a code is about parameters or the body, which are judged after the id in the query.
+// blamesRequest reports whether a code is about parameters, preconditions or the body, which are
+// checked after the query's id.
 func blamesRequest(code apierr.Code) bool {
 	return code == apierr.InvalidRequest || code == apierr.PreconditionFailed || code == apierr.PayloadTooLarge ||
 		code == apierr.UnsupportedMediaType
 }
 
-// Coded returns an error as callers may see it.
+// Coded returns the error that callers may see for err.
 func Coded(c *gin.Context, err error) *apierr.Error {
 	var coded *apierr.Error
 	if errors.As(err, &coded) || errors.As(pg.Unavailable(err), &coded) {
 		return coded
 	}
 	if errors.Is(err, sealdb.ErrUnopened) || errors.Is(err, sealdb.ErrContentSealed) {
-		return unopened(err)
+		return missingKey(err)
 	}
-	if c.Request.Context().Err() != nil { // whatever the error is, PostgreSQL's words for a cancelled statement among them
-		gone := apierr.New(apierr.Unavailable, "the request was given up") // nobody is left to read it
+	if c.Request.Context().Err() != nil { // including PostgreSQL's error for a cancelled statement
+		gone := apierr.New(apierr.Unavailable, "the request was given up") // the client has disconnected and does not read it
 		gone.RetryAfter = time.Second
 		return gone
 	}
 	return internal()
 }
 
-// unopened says that the service lacks a key. Its log, not its answer, says which one and for what.
-func unopened(err error) *apierr.Error {
+// missingKey returns the error for a missing encryption key. Only the log says which key is missing
+// and for which data.
+func missingKey(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
 		"the service cannot open stored data that this request needs; its operator finds the reason in the log (parley secrets status)")
 	missing.RetryAfter = time.Minute
@@ -157,7 +163,7 @@ func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "something went wrong in the service; the request id finds it in the log")
 }
 
-// FailOn answers a page's request with an error as fail does, but on a page: show gets the status and sentences.
+// FailOn is Fail for HTML pages: it calls show with the status and the error as sentences.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := Coded(c, err)
@@ -179,11 +185,11 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	show(kind.Status, strings.Join(all, " "))
 }
 
-// sentence makes one of an error's words.
+// sentence capitalizes the first letter and appends a period.
 func sentence(words string) string {
 	first, size := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + words[size:] + "."
 }
 
-// NotFound is the refusal of an id that names nothing that the caller may read.
+// NotFound returns the error for an id that names nothing that the caller may read.
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }

@@ -32,8 +32,8 @@ func (q *quiet) Next(ctx context.Context, until time.Time) ([]domain.Event, erro
 		return nil, io.EOF
 	}
 	at := q.began.Add(q.tells[q.n])
-	told := !at.After(until)
-	if !told {
+	translated := !at.After(until)
+	if !translated {
 		at = until
 	}
 	select {
@@ -41,7 +41,7 @@ func (q *quiet) Next(ctx context.Context, until time.Time) ([]domain.Event, erro
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if !told {
+	if !translated {
 		return nil, nil
 	}
 	q.n++
@@ -84,13 +84,13 @@ func send(t *testing.T, q *quiet, w *timed, ctx context.Context) { //nolint:revi
 	sendAs(t, q, w, ctx, Permit{})
 }
 
-func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, may Permit) { //nolint:revive // the test comes first
+func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, permit Permit) { //nolint:revive // the test comes first
 	t.Helper()
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
 	frame := func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, "run_1", e) }
-	SendStream(c, q, frame, may)
+	SendStream(c, q, frame, permit)
 }
 
 func TestAStreamBeatsEveryTenSeconds(t *testing.T) {
@@ -172,7 +172,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, looks := time.Now(), 0
-			may := Permit{
+			permit := Permit{
 				Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Org: "org_1", Reads: tc.before.Readable(),
 				Next: began.Add(4 * time.Second), Seen: began,
 				Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
@@ -184,7 +184,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 				},
 			}
 			w := &timed{ResponseRecorder: httptest.NewRecorder()}
-			sendAs(t, &quiet{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), may)
+			sendAs(t, &quiet{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), permit)
 			want := "1m1s" // with the run
 			if tc.ends != "" {
 				want = tc.ends

@@ -14,17 +14,18 @@ import (
 const (
 	maxDepth = 32
 	// BodyPath names the body as a whole in problems.
-	BodyPath = "body" // names the whole body in problems
+	BodyPath = "body"
 )
 
-// DecodeStrict reads one JSON value into dst, a pointer, and adds to found everything wrong with it:
-// unknown and repeated names, wrong types, missing fields, U+0000. Names match by exact case. What
-// is no JSON at all ends the reading; ok is false then. src may be changed.
+// DecodeStrict decodes one JSON value into dst, a pointer, and adds every problem to found: unknown
+// and repeated names, wrong types, missing fields, U+0000. Names are case-sensitive. Invalid JSON
+// ends the decoding, and ok is false. DecodeStrict may modify src.
 func DecodeStrict(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found}, dst)
 }
 
-// DecodeOpen is decodeStrict for bodies of others' protocols, which grow: names that are not known are passed over.
+// DecodeOpen is DecodeStrict for bodies of other protocols, which add fields over time: it ignores
+// unknown names.
 func DecodeOpen(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found, Open: true}, dst)
 }
@@ -47,15 +48,16 @@ func decode(d Decoder, dst any) (ok bool) {
 	return err == nil
 }
 
-// Decoder walks through src once. Its methods return what ends the walk and add the rest to found.
+// Decoder reads Src once. Its methods return the error that ends the decoding and add other
+// problems to Found.
 type Decoder struct {
 	Src   []byte
 	pos   int
 	depth int
-	Path  []byte // of the value being read
-	buf   []byte // of the last string with escapes
+	Path  []byte // of the current value
+	buf   []byte // the last string with escapes
 	Found *Problems
-	Open  bool // to names that are not known
+	Open  bool // unknown names are ignored
 }
 
 func (d *Decoder) syntax(what string) *apierr.Field {
@@ -70,7 +72,7 @@ func (d *Decoder) add(code, message string, args ...any) {
 	d.Found.Add(at, code, message, args...)
 }
 
-// enter names a member of the value being read, and leave goes back to it.
+// enter appends a member's name to the path. leave restores the path.
 func (d *Decoder) enter(name string) (back int) {
 	back = len(d.Path)
 	if back > 0 {
@@ -101,7 +103,7 @@ func (d *Decoder) space() {
 	}
 }
 
-// peek gives the first byte of the next token, 0 at the end.
+// peek returns the first byte of the next token, or 0 at the end.
 func (d *Decoder) peek() byte {
 	if d.space(); d.pos < len(d.Src) {
 		return d.Src[d.pos]
@@ -109,29 +111,29 @@ func (d *Decoder) peek() byte {
 	return 0
 }
 
-// Value reads one value of shape s into dst.
+// Value decodes one value of shape s into dst.
 func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
 	first := d.peek()
 	switch s.kind {
-	case ofRemovable:
+	case removableKind:
 		dst.Field(0).SetBool(true)
 		if first == 'n' {
 			dst.Field(2).SetBool(true)
 			return d.literal("null")
 		}
 		return d.Value(s.elem, dst.Field(1))
-	case ofOptional:
+	case optionalKind:
 		dst.Field(0).SetBool(true)
 		return d.Value(s.elem, dst.Field(1))
-	case ofPointer:
+	case pointerKind:
 		if first == 'n' {
 			return d.literal("null")
 		}
 		dst.Set(reflect.New(s.typ.Elem()))
 		return d.Value(s.elem, dst.Elem())
-	case ofEither:
-		return d.either(s, dst, first)
-	case ofRaw:
+	case unionKind:
+		return d.union(s, dst, first)
+	case rawKind:
 		start := d.pos
 		err := d.skip()
 		dst.SetBytes(append([]byte(nil), d.Src[start:d.pos]...))
@@ -142,31 +144,31 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 		return d.wrong(s)
 	}
 	switch s.kind {
-	case ofString:
+	case stringKind:
 		text, err := d.text()
 		dst.SetString(string(text))
 		return err
-	case ofLongText:
+	case longTextKind:
 		text, err := d.text()
 		dst.SetBytes(text)
-		d.buf = nil // which it may be
+		d.buf = nil // dst may share it
 		return err
-	case ofBool:
+	case boolKind:
 		dst.SetBool(first == 't')
 		return d.skip()
-	case ofInt:
+	case intKind:
 		return d.integer(dst)
-	case ofStruct:
+	case structKind:
 		return d.structure(s, dst)
-	case ofMap:
+	case mapKind:
 		return d.mapping(s, dst)
 	default:
 		return d.list(s, dst)
 	}
 }
 
-// either reads a value into the field whose type begins as it does.
-func (d *Decoder) either(s *shape, dst reflect.Value, first byte) *apierr.Field {
+// union decodes a value into the field whose type begins with the byte first.
+func (d *Decoder) union(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	for i := range s.fields {
 		if f := &s.fields[i]; begins(f.shape.kind, first) {
 			return d.Value(f.shape, dst.FieldByIndex(f.index))
@@ -175,34 +177,34 @@ func (d *Decoder) either(s *shape, dst reflect.Value, first byte) *apierr.Field 
 	return d.wrong(s)
 }
 
-// begins reports whether a value of that kind may begin with a byte.
+// begins reports whether a value of the kind may begin with the byte.
 func begins(k kind, first byte) bool {
 	switch k {
-	case ofString, ofLongText:
+	case stringKind, longTextKind:
 		return first == '"'
-	case ofBool:
+	case boolKind:
 		return first == 't' || first == 'f'
-	case ofInt:
+	case intKind:
 		return first == '-' || isDigit(first)
-	case ofList:
+	case listKind:
 		return first == '['
 	default:
 		return first == '{'
 	}
 }
 
-// wrong passes over a value of another type; what is wrong inside it does not matter then.
+// wrong reports a value of the wrong type and skips it. Problems inside the value do not matter.
 func (d *Decoder) wrong(s *shape) *apierr.Field {
 	before := len(d.Found.List)
 	if err := d.skip(); err != nil {
 		return err
 	}
 	d.Found.List = d.Found.List[:before]
-	d.add(CodeInvalidType, "must be %s", s.wants())
+	d.add(CodeInvalidType, "must be %s", s.expected())
 	return nil
 }
 
-// integer reads a number without a fraction, however it is written: some senders know 3600.0 only.
+// integer decodes a number without a fraction in any notation, because some senders write 3600.0.
 func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	text, err := d.number()
 	if err != nil {
@@ -212,7 +214,7 @@ func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	if parseErr != nil {
 		f, floatErr := strconv.ParseFloat(string(text), 64)
 		if floatErr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-			d.add(CodeInvalidType, "must be %s", wants[ofInt])
+			d.add(CodeInvalidType, "must be %s", expected[intKind])
 			return nil
 		}
 		n = int64(f)
@@ -267,7 +269,7 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if d.Open {
 		before := len(d.Found.List)
-		err := d.skip() // which may find names that are given twice: what is passed over is nobody's matter
+		err := d.skip() // problems inside an ignored value do not matter
 		d.Found.List = d.Found.List[:before]
 		return err
 	}
@@ -326,7 +328,7 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
-// Into reads the value that Src holds into target.
+// Into decodes Src into target.
 func (d *Decoder) Into(target reflect.Value) *apierr.Field {
 	return d.Value(shapeFor(target.Type()), target)
 }

@@ -7,11 +7,12 @@ import (
 	"parley/shared/apierr"
 )
 
-// The grammar of RFC 8259, below what types ask for. Everything here checks as it goes.
+// The methods in this file scan the grammar of RFC 8259, independently of types. All of them
+// validate their input.
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// down opens an object or list; member and element close it.
+// down opens an object or list. member and element close it.
 func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
@@ -21,8 +22,8 @@ func (d *Decoder) down() *apierr.Field {
 	return nil
 }
 
-// member reads up to a member's value and gives its name; more is false at the object's end. The
-// name holds until the next string is read.
+// member scans up to a member's value and returns its name. more is false at the object's end. The
+// name is valid until the next string is scanned.
 func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field) {
 	c := d.peek()
 	if c == '}' {
@@ -50,7 +51,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	return name, true, nil
 }
 
-// element goes to a list's next value; more is false at the list's end.
+// element scans to the list's next value. more is false at the list's end.
 func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	c := d.peek()
 	switch {
@@ -70,7 +71,7 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	return true, nil
 }
 
-// skip reads one value of any type for its faults only.
+// skip scans one value of any type and reports only its syntax errors and duplicate names.
 func (d *Decoder) skip() *apierr.Field {
 	switch c := d.peek(); {
 	case c == '"':
@@ -145,7 +146,7 @@ func (d *Decoder) literal(word string) *apierr.Field {
 	return nil
 }
 
-// number reads a number and gives its text.
+// number scans a number and returns its text.
 func (d *Decoder) number() ([]byte, *apierr.Field) {
 	start := d.pos
 	if d.at('-') {
@@ -176,7 +177,7 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 
 func (d *Decoder) at(c byte) bool { return d.pos < len(d.Src) && d.Src[d.pos] == c }
 
-// digits passes over digits and reports whether there were any.
+// digits skips digits and reports whether there were any.
 func (d *Decoder) digits() bool {
 	start := d.pos
 	for d.pos < len(d.Src) && isDigit(d.Src[d.pos]) {
@@ -185,7 +186,7 @@ func (d *Decoder) digits() bool {
 	return d.pos > start
 }
 
-// text reads a string and gives its content, which holds until the next one is read.
+// text scans a string and returns its content, which is valid until the next string is scanned.
 func (d *Decoder) text() ([]byte, *apierr.Field) {
 	d.pos++
 	start := d.pos
@@ -203,7 +204,7 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 	return nil, d.syntax("a string does not end")
 }
 
-// escapedText goes on with a string from its first backslash.
+// escapedText continues a string at its first backslash.
 func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	d.buf = append(d.buf[:0], d.Src[start:d.pos]...)
 	for d.pos < len(d.Src) {
@@ -226,7 +227,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	return nil, d.syntax("a string does not end")
 }
 
-// unescaped is what the character behind a backslash stands for; u is another matter.
+// unescaped maps the character after a backslash to its meaning. escape handles \u.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 func (d *Decoder) escape() *apierr.Field {
@@ -255,8 +256,8 @@ func (d *Decoder) escape() *apierr.Field {
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			r, width = pair, 12
 		} else {
-			// Half a character, as a text cut in the middle of one ends in. Taken for U+FFFD, two different
-			// idempotency keys would be one.
+			// A lone surrogate, for example from a text truncated in the middle of a character. If
+			// it were replaced with U+FFFD, two different idempotency keys would become equal.
 			d.add(CodeInvalidValue, "must not contain half of a surrogate pair")
 			r = utf8.RuneError
 		}
@@ -266,7 +267,7 @@ func (d *Decoder) escape() *apierr.Field {
 	return nil
 }
 
-// hex reads the escape \uXXXX at a place.
+// hex decodes the escape \uXXXX at offset at.
 func (d *Decoder) hex(at int) (r rune, ok bool) {
 	if at+6 > len(d.Src) || d.Src[at] != '\\' || d.Src[at+1] != 'u' {
 		return 0, false

@@ -16,18 +16,18 @@ import (
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &making{}
+		m := &answerQueue{}
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		var order []string
-		ask := func(ctx context.Context, of string, bytes int) {
+		ask := func(ctx context.Context, owner string, bytes int) {
 			all.Go(func() {
-				made, err := m.wait(ctx, of, bytes)
+				made, err := m.wait(ctx, owner, bytes)
 				if err != nil {
 					return
 				}
 				mu.Lock()
-				order = append(order, of)
+				order = append(order, owner)
 				mu.Unlock()
 				<-time.After(100 * time.Millisecond)
 				made()
@@ -58,8 +58,8 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 			t.Errorf("left behind: %v", m.waiting)
 		}
 		order = nil
-		for _, of := range []string{"red", "red", "blue", "green"} {
-			ask(t.Context(), of, 2<<20)
+		for _, owner := range []string{"red", "red", "blue", "green"} {
+			ask(t.Context(), owner, 2<<20)
 		}
 		ask(t.Context(), "white", 8<<20)
 		ask(t.Context(), "black", 100<<10)
@@ -67,9 +67,9 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		if want := []string{"red", "black", "green", "white", "blue", "red"}; !slices.Equal(order, want) {
 			t.Errorf("of several sizes, made in the order %v, want %v", order, want)
 		}
-		<-time.After(maxMade / forgiven * time.Second)
-		for of := range 300 {
-			m.count(strconv.Itoa(of), 0)
+		<-time.After(maxRecentBytes / decayPerSecond * time.Second)
+		for owner := range 300 {
+			m.count(strconv.Itoa(owner), 0)
 		}
 		if len(m.made) > 256 {
 			t.Errorf("%d organizations are remembered", len(m.made))
@@ -81,12 +81,12 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &making{}
+		m := &answerQueue{}
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		ask := func(ctx context.Context, of string, bytes int, takes time.Duration) {
+		ask := func(ctx context.Context, owner string, bytes int, takes time.Duration) {
 			all.Go(func() {
-				if made, err := m.wait(ctx, of, bytes); err == nil {
+				if made, err := m.wait(ctx, owner, bytes); err == nil {
 					<-time.After(takes)
 					made()
 				}
@@ -125,17 +125,17 @@ func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &making{}
+		m := &answerQueue{}
 		made, err := m.wait(t.Context(), "red", 2<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := m.wait(t.Context(), "blue", 2<<20); apierr.CodeFor(err) != apierr.Overloaded || time.Since(began) != makingWait {
+		if _, err := m.wait(t.Context(), "blue", 2<<20); apierr.CodeFor(err) != apierr.Overloaded || time.Since(began) != queueTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		var all sync.WaitGroup
-		for range maxWaiting {
+		for range maxQueued {
 			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn does not come
 		}
 		synctest.Wait()
