@@ -39,7 +39,7 @@ func (p *pipes) Close() error { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
-func serveFile(t *testing.T, all *Limiter, content []byte, may httpx.Permit) (client net.Conn, took chan time.Duration) {
+func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
@@ -51,7 +51,7 @@ func serveFile(t *testing.T, all *Limiter, content []byte, may httpx.Permit) (cl
 			t.Error(err)
 			return
 		}
-		SendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, "private", bytes.NewReader(content), place, may)
+		SendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, "private", bytes.NewReader(content), place, permit)
 		all.Leave(place)
 		took <- time.Since(began)
 	})
@@ -72,11 +72,11 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	content := numbers(4 << 20)
 	for name, tc := range map[string]struct {
-		piece int           // that is read at a time
-		every time.Duration // and then nothing for so long
-		whole bool
-		least time.Duration
-		limit time.Duration
+		piece    int           // that is read at a time
+		every    time.Duration // and then nothing for so long
+		complete bool
+		least    time.Duration
+		limit    time.Duration
 	}{
 		"16 KiB a second":       {32 << 10, 2 * time.Second, true, 250 * time.Second, 256 * time.Second},
 		"8 KiB a second":        {16 << 10, 2 * time.Second, false, 110 * time.Second, 130 * time.Second},
@@ -94,7 +94,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 			if d := <-took; d < tc.least || d > tc.limit {
 				t.Errorf("%s took %s", name, d)
 			}
-			if !tc.whole {
+			if !tc.complete {
 				if rest, err := io.Copy(io.Discard, client); rest > 64<<10 || err != nil || got.Len() >= len(content) {
 					t.Errorf("%s: behind %d bytes came %d: %v", name, got.Len(), rest, err)
 				}

@@ -172,7 +172,7 @@ func TestTricklersGiveWay(t *testing.T) {
 				case n == 3:
 					pace = 1 << 10
 				case n%8 == 0:
-					pace = crowdedPace*httpx.SlowestRate + 16<<10
+					pace = crowdedFactor*httpx.SlowestRate + 16<<10
 				}
 				clients.Go(func() { p.send(ctx, pace) })
 			}
@@ -211,11 +211,11 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 		others        int
 		cut           bool
 	}{
-		"at the pace":                 {60, crowdedPace*httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, false},
+		"at the pace":                 {60, crowdedFactor*httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, false},
 		"at the slowest pace":         {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, true},
 		"at the slowest, with others": {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 2, false},
 		"slow from the start":         {0, 0, UploadsAtOnce - 1, true},
-		"slow after a while":          {12, crowdedPace * httpx.SlowestRate, UploadsAtOnce - 1, true}, // what came at the beginning does not help for long
+		"slow after a while":          {12, crowdedFactor * httpx.SlowestRate, UploadsAtOnce - 1, true}, // what came at the beginning does not help for long
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := &Limiter{Policy: Documents}
@@ -256,7 +256,7 @@ func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 			t.Error("slow while a piece is stored")
 		}
 		p.Wait()
-		p.rest(AnswerTime)
+		p.setDeadline(AnswerTime)
 		<-time.After(time.Minute)
 		if p.slow(time.Now(), httpx.SlowestRate) {
 			t.Error("slow while all of it is stored")

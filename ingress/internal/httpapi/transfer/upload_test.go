@@ -24,7 +24,7 @@ import (
 )
 
 // serveUpload serves as the ingress does a handler that reads a body of any size, and gives a client's connection, and when the server was done.
-func serveUpload(t *testing.T, all *Limiter, may httpx.Permit) (client net.Conn, took chan time.Duration) {
+func serveUpload(t *testing.T, all *Limiter, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
@@ -36,7 +36,7 @@ func serveUpload(t *testing.T, all *Limiter, may httpx.Permit) (client net.Conn,
 			t.Error(err)
 			return
 		}
-		in := &Upload{Body: c.Request.Body, From: place, may: may, Allowed: AnyBytes}
+		in := &Upload{Body: c.Request.Body, From: place, permit: permit, Allowed: AnyBytes}
 		n, err := io.Copy(io.Discard, in)
 		in.Complete()
 		in.Leave()
@@ -114,7 +114,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	in := &Upload{
 		Body: iotest.OneByteReader(bytes.NewReader(numbers(200 << 10))), Allowed: AnyBytes,
 		From: placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
-		may: httpx.Permit{
+		permit: httpx.Permit{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), Org: "org_1", Next: began, Seen: began.Add(-time.Hour),
 			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++
@@ -125,12 +125,12 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 			},
 		},
 	}
-	in.may.Next = began.Add(-time.Second)
+	in.permit.Next = began.Add(-time.Second)
 	first := make([]byte, 64<<10)
 	if _, err := io.ReadFull(in, first); err != nil || looks != 1 {
 		t.Fatalf("%v, %d looks", err, looks)
 	}
-	in.may.Next = began
+	in.permit.Next = began
 	n, err := io.Copy(io.Discard, in)
 	if apierr.CodeFor(err) != apierr.Unauthenticated || n != 0 {
 		t.Errorf("%d bytes more: %v", n, err)
