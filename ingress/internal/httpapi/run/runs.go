@@ -17,9 +17,10 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// asReader calls find with each principal whose runs the caller may read until the run is found. find gets "" for callers who
-// may read all of the organization's.
-func asReader(who domain.Caller, find func(principal string) error) error {
+// findReadable calls find for each principal whose runs the caller may read, until it returns something
+// other than not_found. It calls find once with "" for callers who may read all runs of the
+// organization.
+func findReadable(who domain.Caller, find func(principal string) error) error {
 	reads := who.Readable()
 	if reads == nil {
 		return find("")
@@ -33,7 +34,8 @@ func asReader(who domain.Caller, find func(principal string) error) error {
 	return err
 }
 
-// getRuns gives one run, waiting for its end if asked to, its timeline, or a list of runs.
+// getRuns responds with a list of runs or with one run: its state (after a wait, if requested), its
+// timeline or its events.
 func (h *Handler) getRuns(c *gin.Context) {
 	runID, one, err := httpx.QueryID(c, id.Run)
 	switch {
@@ -92,9 +94,9 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	found := &httpx.Problems{}
-	streamed, reader := eventsAsked(found, c)
+	streamed, reader := requestedEvents(found, c)
 	wait := h.longPoll(found, c)
-	timeline := timelineAsked(found, c)
+	timeline := requestedTimeline(found, c)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
@@ -127,40 +129,42 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 	h.writeRun(c, run)
 }
 
-// eventsAsked reads whether a reader wants a run's events, behind which one, and in which format.
-func eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
-	reader.Format = formatAsked(found, c)
-	switch value, given := httpx.QueryValue(c, "stream", found); {
-	case !given && reader.Format == "":
+// requestedEvents reads whether an event stream is requested, after which event, and in which format.
+func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
+	reader.Format = requestedFormat(found, c)
+	switch value, present := httpx.QueryValue(c, "stream", found); {
+	case !present && reader.Format == "":
 		return false, reader
-	case given && value != "1" && value != "true":
+	case present && value != "1" && value != "true":
 		found.Add("stream", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
 		return false, reader
 	}
 	if c.Request.Method == http.MethodHead {
 		found.Add("stream", httpx.CodeInvalidValue, "HEAD has no stream: ask with GET")
 	}
-	if _, given := httpx.Query(c)["wait"]; given {
+	if _, present := httpx.Query(c)["wait"]; present {
 		found.Add("wait", httpx.CodeInvalidValue, "a stream waits by itself; name one of wait and stream")
 	}
-	if _, given := httpx.Query(c)["timeline"]; given && reader.Format != "" {
+	if _, present := httpx.Query(c)["timeline"]; present && reader.Format != "" {
 		found.Add("timeline", httpx.CodeInvalidValue, "a format is one of a stream; name one of timeline and format")
 	}
 	reader.Last = httpx.ReadLastEventID(found, c)
 	return true, reader
 }
 
-// longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.
+// longPoll reads how long the request waits for the run to finish: whole seconds, at most
+// WaitDefault.
 func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration {
-	text, given := httpx.QueryValue(c, "wait", found)
+	text, present := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
-	if given && (err != nil || seconds < 0) {
+	if present && (err != nil || seconds < 0) {
 		found.Add("wait", httpx.CodeInvalidValue, "must be a whole number of seconds")
 	}
-	return capped(seconds, h.WaitDefault)
+	return limitWait(seconds, h.WaitDefault)
 }
 
-// findRun gives a run that the caller may read, as Store.ShortRun does, and notes for the log that the request is about it.
+// findRun returns a run that the caller may read, as rundb.Store.ShortRun does, and sets the ids
+// for the log line.
 func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
@@ -169,10 +173,10 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is findRun without the note.
+// ReadRun is findRun without the log line's ids.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
-	err = asReader(who, func(principal string) (err error) {
+	err = findReadable(who, func(principal string) (err error) {
 		run, err = h.RunsDB.ShortRun(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
@@ -196,8 +200,8 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	httpx.SendBody(c, http.StatusOK, body)
 }
 
-// ReadDeferred reads the whole of a run that was left in the database, once there is room for it among the large answers: see
-// httpx.ReserveAnswer. The run may have ended or been erased meanwhile.
+// ReadDeferred reads the rest of a large run from the database, once there is capacity for a large
+// response; see httpx.ReserveAnswer. The run may have finished or been erased in the meantime.
 func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if run.Deferred == 0 {
 		return nil
@@ -213,7 +217,8 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	return nil
 }
 
-// ReadBegun is ReadDeferred for a run that a request began or found by its key. If the run has expired, the request may be repeated.
+// ReadBegun is ReadDeferred for a run that the request created or found by its idempotency key. If
+// the run has expired, the error says that the request may be repeated.
 func (h *Handler) ReadBegun(c *gin.Context, run *rundb.StoredRun) error {
 	err := h.ReadDeferred(c, run)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -222,7 +227,7 @@ func (h *Handler) ReadBegun(c *gin.Context, run *rundb.StoredRun) error {
 	return err
 }
 
-// postRuns acts on a run: cancels it, or decides what it waits for a person to decide.
+// postRuns cancels a run or makes the decision that it waits for.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
@@ -239,7 +244,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 	case action != actionCancel:
 		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
 	default:
-		if _, given := httpx.Query(c)["toolCallId"]; given {
+		if _, present := httpx.Query(c)["toolCallId"]; present {
 			found.Add("toolCallId", httpx.CodeConflict, "cannot come with cancel, which ends the whole run")
 		}
 	}
@@ -258,15 +263,16 @@ func (h *Handler) postRuns(c *gin.Context) {
 
 const (
 	actionCancel = "cancel"
-	maxToolCall  = 1_000 // characters of a tool call's id
+	maxToolCall  = 1_000 // maximum characters of a tool call's id
 )
 
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
 
-// toolCall reads which call a decision is about: the run may wait for another one by now.
+// toolCall reads the tool call that a decision is about. The run may be waiting for another call by
+// now.
 func toolCall(c *gin.Context, found *httpx.Problems) string {
-	callID, given := httpx.QueryValue(c, "toolCallId", found)
-	if given {
+	callID, present := httpx.QueryValue(c, "toolCallId", found)
+	if present {
 		found.Text("toolCallId", callID, 1, maxToolCall)
 	} else {
 		found.Add("toolCallId", httpx.CodeRequired, "the query must name the call that the run waits for")
@@ -274,11 +280,11 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	return callID
 }
 
-// actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
+// actOnRun cancels a run that the caller may read, or makes a decision about one of its tool calls.
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	var run rundb.StoredRun
-	err := asReader(who, func(principal string) (err error) {
+	err := findReadable(who, func(principal string) (err error) {
 		if decision == actionCancel {
 			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)
 			return err

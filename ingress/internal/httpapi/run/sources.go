@@ -9,11 +9,12 @@ import (
 	"parley/shared/domain"
 )
 
-// getSource is GET /api/sources?id=: a text that a run of the organization has read, as it was then.
+// getSource handles GET /api/sources?id=: a text that a run of the organization has read, as it was
+// at that time.
 func (h *Handler) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
-	sourceID, given := httpx.QueryValue(c, "id", found)
-	if !given {
+	sourceID, present := httpx.QueryValue(c, "id", found)
+	if !present {
 		found.Add("id", httpx.CodeRequired, "the query must name the id")
 	}
 	if err := found.Err(); err != nil {

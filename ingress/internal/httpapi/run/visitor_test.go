@@ -17,8 +17,8 @@ func TestVisitorsAreShownWhatIsNamed(t *testing.T) {
 		domain.EventToolCompleted: {`{"toolCall":"canary"}`, `{}`},
 		domain.EventMessageDelta:  {`{"text":"a<b"}`, `{"text":"a<b"}`},
 	} {
-		given := []byte(c.data)
-		if got := eventForVisitor(domain.Event{Type: kind, Data: given}); string(got.Data) != c.want || got.Type != kind || string(given) != c.data {
+		original := []byte(c.data)
+		if got := eventForVisitor(domain.Event{Type: kind, Data: original}); string(got.Data) != c.want || got.Type != kind || string(original) != c.data {
 			t.Errorf("%s: %s", kind, got.Data)
 		}
 	}
