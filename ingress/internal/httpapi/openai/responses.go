@@ -20,19 +20,20 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// createResponse runs an agent or template for a client of OpenAI's protocol, and answers with the run as a response: at its
-// end, as it goes on, or at once. What reads the request has returned before the wait, as in [api.chat].
+// createResponse handles POST /v1/responses. It responds with the run as a response object: when it
+// has finished, as a stream, or immediately for a background request. The functions that read the
+// request return before the wait; see run.Handler.
 func (h *Handler) createResponse(c *gin.Context) {
-	s, ask, err := h.responseSubmission(c)
+	s, request, err := h.responseSubmission(c)
 	switch {
 	case err != nil:
 		h.refuse(c, err)
-	case ask.Stream:
-		h.streamAs(c, s, func(runID string) httpx.Encoder { return openaiapi.NewResponseStream(runID, ask.Echo) })
-	case ask.Echo.Background:
-		h.beginResponse(c, s, ask.Echo)
+	case request.Stream:
+		h.streamAs(c, s, func(runID string) httpx.Encoder { return openaiapi.NewResponseStream(runID, request.Echo) })
+	case request.Echo.Background:
+		h.beginResponse(c, s, request.Echo)
 	default:
-		h.awaitResponse(c, s, ask.Echo)
+		h.awaitResponse(c, s, request.Echo)
 	}
 }
 
@@ -41,17 +42,17 @@ func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *ope
 	if err != nil {
 		return nil, nil, err
 	}
-	ask := openaiapi.ParseResponse(&body, found.Add)
-	s := v1Submission(c, found, contract.EndpointResponses, ask.Model, ask.SessionID, ask.Conversation)
-	if ask.Previous != "" {
-		s.Before = func(ctx context.Context) error { return h.goOnFrom(ctx, s, ask.Previous) }
+	request := openaiapi.ParseResponse(&body, found.Add)
+	s := v1Submission(c, found, contract.EndpointResponses, request.Model, request.SessionID, request.Conversation)
+	if request.Previous != "" {
+		s.Before = func(ctx context.Context) error { return h.continueFrom(ctx, s, request.Previous) }
 	}
-	return s, &ask, found.Err()
+	return s, &request, found.Err()
 }
 
-// goOnFrom makes a submission one of the session of an earlier run, which must be the same principal's with the same agent or
-// template: sessions are theirs.
-func (h *Handler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
+// continueFrom puts a submission into the session of an earlier run. That run must have the same
+// principal and the same agent or template, because sessions belong to them.
+func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runID string) error {
 	run, err := h.RunsDB.ShortRun(ctx, s.Caller.OrganizationID, s.Principal, runID)
 	coded, isCoded := errors.AsType[*apierr.Error](err)
 	missing := isCoded && coded.Code == apierr.NotFound
@@ -68,7 +69,8 @@ func (h *Handler) goOnFrom(ctx context.Context, s *dispatch.Submission, runID st
 	return nil
 }
 
-// awaitResponse answers at the run's end. A run that failed has a place in the protocol; one that waits for a person has none.
+// awaitResponse responds when the run has finished. The protocol can express a failed run, but not
+// one that waits for a person.
 func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
 	run, err := h.submitAndWait(c, s)
 	switch {
@@ -81,9 +83,9 @@ func (h *Handler) awaitResponse(c *gin.Context, s *dispatch.Submission, echo ope
 	}
 }
 
-// beginResponse answers as soon as the run exists.
+// beginResponse responds as soon as the run exists.
 func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo openaiapi.ResponseEcho) {
-	sub, err := h.begun(c, s)
+	sub, err := h.accept(c, s)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -100,10 +102,10 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 	h.writeResponse(c, &sub.Run, echo)
 }
 
-// getResponse gives a run as a response, as it stands.
+// getResponse handles GET /v1/responses/<id>: the current state of a run as a response object.
 func (h *Handler) getResponse(c *gin.Context) {
 	found := &httpx.Problems{}
-	if value, given := httpx.QueryValue(c, "stream", found); given && value != "false" {
+	if value, present := httpx.QueryValue(c, "stream", found); present && value != "false" {
 		found.Add("stream", httpx.CodeInvalidValue, "GET gives the response as it stands; GET /api/runs?id=&stream=1 gives the events of its run")
 	}
 	if err := found.Err(); err != nil {
@@ -121,7 +123,7 @@ func (h *Handler) getResponse(c *gin.Context) {
 	case err != nil:
 		httpx.Fail(c, err)
 		return
-	case run.Run.Trigger.Type != domain.TriggerChat: // nothing of it is told, its id neither
+	case run.Run.Trigger.Type != domain.TriggerChat: // hidden, including that the id exists
 		httpx.Fail(c, missing)
 		return
 	}
@@ -138,7 +140,7 @@ func (h *Handler) getResponse(c *gin.Context) {
 	h.writeResponse(c, &run, openaiapi.ResponseEcho{})
 }
 
-// writeResponse answers with a run as a response, as it stands.
+// writeResponse responds with the current state of a run as a response object.
 func (h *Handler) writeResponse(c *gin.Context, stored *rundb.StoredRun, echo openaiapi.ResponseEcho) {
 	run := stored.Run
 	result, err := stored.Result()
