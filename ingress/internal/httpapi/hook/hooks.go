@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// shownHook is a hook as callers see it.
+// shownHook returns a hook in the form that callers see.
 func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	hook.URL = h.PublicURL + ReceivePath + hook.ID
 	if hook.Filter == nil {
@@ -23,15 +23,15 @@ func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	return hook
 }
 
-// getHooks is GET /api/hooks: a list, or with id one.
+// getHooks handles GET /api/hooks: a list, or one hook with ?id=.
 func (h *Handler) getHooks(c *gin.Context) {
-	hookID, given, err := httpx.QueryID(c, id.Hook)
+	hookID, present, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	org := httpx.Caller(c).OrganizationID
-	if given {
+	if present {
 		hook, err := h.HooksDB.Hook(c.Request.Context(), org, hookID)
 		if err != nil {
 			httpx.Fail(c, err)
@@ -63,7 +63,8 @@ func (h *Handler) getHooks(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
 }
 
-// createHook is POST /api/hooks. A secret that was made here is shown in the answer, and never again.
+// createHook handles POST /api/hooks. A secret that the service generates is shown only in this
+// response.
 func (h *Handler) createHook(c *gin.Context) {
 	body, found, err := httpx.Collect[newHookBody](c)
 	if err != nil {
@@ -97,7 +98,8 @@ func (h *Handler) createHook(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
-// withSecret is a hook as it is shown once, with the secret that was made for it.
+// withSecret returns the form of a hook for the response to its creation or rotation. It contains
+// the secret if the service generated it (made).
 func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
 	hook = h.shownHook(hook)
 	if hook.Secret = httpx.HiddenSecret; made {
@@ -106,7 +108,7 @@ func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.
 	return hook
 }
 
-// updateHook is PUT /api/hooks?id=: what is left out stays.
+// updateHook handles PUT /api/hooks?id=. Missing fields stay unchanged.
 func (h *Handler) updateHook(c *gin.Context) {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -161,7 +163,8 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 	return change
 }
 
-// deleteHook is DELETE /api/hooks?id=: on this ingress it holds at once, on others within 5 s.
+// deleteHook handles DELETE /api/hooks?id=. This ingress process stops accepting deliveries
+// immediately, others within 5 seconds.
 func (h *Handler) deleteHook(c *gin.Context) {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -176,8 +179,8 @@ func (h *Handler) deleteHook(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
 }
 
-// rotateHook is POST /api/hooks?id=&action=rotate: a new secret, beside which the one before holds for a while. The body may be left
-// out.
+// rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous one
+// stays valid for a while. The body is optional.
 func (h *Handler) rotateHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {
@@ -214,7 +217,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
 }
 
-// actionOnHook reads the id and the body of an action; the body may be left out.
+// actionOnHook reads the id and the optional body of an action.
 func actionOnHook[T any](c *gin.Context) (hookID string, body T, err error) {
 	if c.Request.ContentLength != 0 {
 		body, err = httpx.Bind[T](c)

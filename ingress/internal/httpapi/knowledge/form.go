@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// MaxDocument is how many bytes a document may have.
-	MaxDocument     = 20 << 20 // bytes of a document
+	// MaxDocument is the maximum size of a document in bytes.
+	MaxDocument     = 20 << 20
 	maxFormFiles    = 20
 	maxFormParts    = 64
-	maxFormHeader   = 8 << 10  // bytes of a part's header; a little more is read ahead
+	maxFormHeader   = 8 << 10  // bytes of a part's header; the reader may buffer slightly more
 	maxFormMetadata = 64 << 10 // bytes
-	// MaxForm is how many bytes a form with documents may have.
+	// MaxForm is the maximum size of a form with documents in bytes.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
-	// Of a form that is refused so much more is read, to report what else is wrong with it.
+	// maxFormRest is the number of bytes that are read of a rejected form to find its other
+	// problems.
 	maxFormRest = 1 << 20
 	maxBoundary = 70 // RFC 2046
 
@@ -36,24 +37,24 @@ const (
 	partMetadata = "metadata"
 )
 
-// documentForm is a form that holds documents, read part by part.
+// documentForm reads a multipart form with documents part by part.
 type documentForm struct {
 	in     *transfer.Upload
 	parts  *multipart.Reader
 	limit  int // files
-	keep   func(content io.Reader) (blobdb.Upload, error)
+	upload func(content io.Reader) (blobdb.Upload, error)
 	found  httpx.Problems
-	unread int64 // bytes that may still be read once something is wrong
+	unread int64 // bytes that may still be read after a problem was found
 
-	files    []knowledgedb.NewDocument
-	seen     int // files, whether or not they were taken
-	metadata map[string]string
-	told     bool // metadata came
+	files       []knowledgedb.NewDocument
+	seen        int // files seen, including rejected ones
+	metadata    map[string]string
+	hasMetadata bool // the form has a metadata part
 }
 
-// newDocumentForm opens the form that in is, by the request's Content-Type.
+// newDocumentForm returns a reader of the form in in. contentType contains the boundary.
 func newDocumentForm(
-	in *transfer.Upload, contentType string, limit int, keep func(io.Reader) (blobdb.Upload, error),
+	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	boundary := parameters["boundary"]
@@ -62,22 +63,22 @@ func newDocumentForm(
 		return nil, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue,
 			"the Content-Type must name the boundary, of 1 to %d characters", maxBoundary)
 	}
-	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, keep: keep, unread: maxFormRest}, nil
+	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, upload: upload, unread: maxFormRest}, nil
 }
 
-// read takes all parts of the form. Its error lists every fault that it met.
+// read reads all parts of the form. The error lists every problem found.
 func (f *documentForm) read() error {
 	for n := 0; f.unread >= 0; n++ {
 		part, err := f.next()
-		if err == io.EOF { //nolint:errorlint // one that is wrapped is a form that breaks off
+		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF is an incomplete form
 			break
 		}
 		if err != nil {
-			if misnamed(err) {
+			if hasInvalidFileName(err) {
 				f.found.Add(f.at(f.seen), httpx.CodeInvalidValue, "must have a name without control characters")
 				return f.found.Err()
 			}
-			return f.broken()
+			return f.readError()
 		}
 		if n == maxFormParts {
 			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form may have %d parts at most", maxFormParts)
@@ -93,7 +94,8 @@ func (f *documentForm) read() error {
 	return f.found.Err()
 }
 
-// next goes to the next part, whose header may have so many bytes. The part before was read to its end.
+// next returns the next part. Its header may have maxFormHeader bytes. The previous part must have
+// been read completely.
 func (f *documentForm) next() (*multipart.Part, error) {
 	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()
@@ -101,8 +103,8 @@ func (f *documentForm) next() (*multipart.Part, error) {
 	return part, err
 }
 
-// broken is the error of a form that cannot be read on.
-func (f *documentForm) broken() error {
+// readError returns the error of a form that cannot be read to its end.
+func (f *documentForm) readError() error {
 	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
 		return f.in.Err
 	}
@@ -118,7 +120,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
-	default: // which no browser has ever sent, and RFC 7578 takes back
+	default: // no browser sends one, and RFC 7578 deprecates it
 		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent as it is, not by a Content-Transfer-Encoding")
 		return f.skip(part)
 	}
@@ -135,7 +137,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	return f.skip(part)
 }
 
-// partName is the name of a part as problems tell it.
+// partName returns the name of a part for a problem's path.
 func partName(name string) string {
 	if len(name) > 64 {
 		name = name[:64] + "…"
@@ -143,17 +145,17 @@ func partName(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// skip passes over a part of a form that is refused.
+// skip discards a part of a rejected form.
 func (f *documentForm) skip(part io.Reader) error {
 	n, err := io.CopyN(io.Discard, part, f.unread+1)
 	f.unread -= n
 	if err != nil && !errors.Is(err, io.EOF) {
-		return f.broken()
+		return f.readError()
 	}
 	return nil
 }
 
-// at is what problems call the nth file.
+// at returns the path of the nth file for a problem.
 func (f *documentForm) at(n int) string {
 	if f.limit == 1 {
 		return partFile
@@ -168,13 +170,14 @@ func (f *documentForm) tooMany() string {
 	return fmt.Sprintf("may come %d times at most", f.limit)
 }
 
-// misnamed reports whether the header of a part cannot be read for a control character in the name of its file.
-func misnamed(err error) bool {
-	broken, ok := errors.AsType[textproto.ProtocolError](err)
+// hasInvalidFileName reports whether a part's header is invalid because of a control character in a file
+// name.
+func hasInvalidFileName(err error) bool {
+	malformed, ok := errors.AsType[textproto.ProtocolError](err)
 	if !ok {
 		return false
 	}
-	_, quoted, _ := strings.Cut(string(broken), ": ")
+	_, quoted, _ := strings.Cut(string(malformed), ": ")
 	line, err := strconv.Unquote(quoted)
 	header, value, _ := strings.Cut(line, ":")
 	return err == nil && strings.EqualFold(header, "Content-Disposition") && strings.Contains(value, "filename") &&
@@ -192,7 +195,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	var first [1]byte
 	if n, err := io.ReadFull(part, first[:]); n == 0 {
 		if !errors.Is(err, io.EOF) {
-			return f.broken()
+			return f.readError()
 		}
 		f.found.Add(at, httpx.CodeTooShort, "must not be empty")
 		return nil
@@ -200,7 +203,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	if len(f.found.List) > 0 {
 		return f.skip(part)
 	}
-	kept, err := f.keep(io.MultiReader(strings.NewReader(string(first[:])), part))
+	kept, err := f.upload(io.MultiReader(strings.NewReader(string(first[:])), part))
 	switch {
 	case err == nil:
 		doc.Content = &kept
@@ -209,14 +212,14 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	case errors.Is(err, blobdb.ErrTooLarge):
 		return documentTooLarge(at)
 	case f.in.Err != nil || errors.Is(err, io.ErrUnexpectedEOF):
-		return f.broken()
+		return f.readError()
 	default:
 		return err
 	}
 }
 
-// fileName is the name that a part gives its file. Browsers write the three characters that would end it in percent; a part
-// that is no file has none.
+// fileName returns the file name of a part, or "" if the part is not a file. Browsers
+// percent-encode the three characters that would end the name.
 func fileName(part *multipart.Part) string {
 	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil {
@@ -232,14 +235,14 @@ func documentTooLarge(at string) error {
 }
 
 func (f *documentForm) takeMetadata(part *multipart.Part) error {
-	if f.told {
+	if f.hasMetadata {
 		f.found.Add(partMetadata, httpx.CodeDuplicate, "is given twice")
 		return f.skip(part)
 	}
-	f.told = true
+	f.hasMetadata = true
 	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
-		return f.broken()
+		return f.readError()
 	}
 	if len(text) > maxFormMetadata {
 		f.found.Add(partMetadata, httpx.CodeTooLong, "may have %d bytes at most", maxFormMetadata)
