@@ -16,7 +16,8 @@ import (
 
 const maxForm = 16 << 10 // bytes
 
-// readForm reads the fields of a form that one of our own pages sends; each may come once.
+// readForm reads the fields of a form on one of the service's pages. Each field may occur only
+// once.
 func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err := h.Origins.Check(c.Request); err != nil {
 		return nil, apierr.Wrap(apierr.PermissionDenied, err, "a page of another origin may not send this request")

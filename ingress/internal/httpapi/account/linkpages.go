@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// LoginForm is POST /login, from the login page.
+// LoginForm handles POST /login, the login page's form.
 func (h *Pages) LoginForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -35,7 +35,7 @@ func (h *Pages) LoginForm(c *gin.Context) {
 	}
 }
 
-// SignupForm is POST /signup, from the page for new accounts.
+// SignupForm handles POST /signup, the sign-up page's form.
 func (h *Pages) SignupForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -57,8 +57,8 @@ func (h *Pages) SignupForm(c *gin.Context) {
 	}
 }
 
-// enter sends a browser in its new session to the page it asked for, the dashboard's first if none, or hands on the error that
-// kept it from having one.
+// enter sets the session's cookie and redirects the browser to next or, if next is empty, to the
+// dashboard. If err is not nil, enter only returns it.
 func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
@@ -68,10 +68,11 @@ func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLog
 	return nil
 }
 
-// AcceptPage is GET /accept?token=: what an invitation offers, and what it takes to accept it.
-func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, oneToken(c), http.StatusOK, "") }
+// AcceptPage handles GET /accept?token=: a page that shows an invitation and the forms to accept
+// it.
+func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.StatusOK, "") }
 
-// AcceptForm is POST /accept, from that page.
+// AcceptForm handles POST /accept, the form of AcceptPage.
 func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -94,7 +95,7 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 	}
 }
 
-// declineForm takes an invitation back for the holder of its link.
+// declineForm declines an invitation for the holder of its link.
 func (h *Pages) declineForm(c *gin.Context, token string) {
 	invited, _, err := h.invitationFor(c, token)
 	if err == nil {
@@ -112,8 +113,9 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 
 const invitationGone = "This invitation does not hold any more, or the link is not complete. Ask whoever invited you for a new one."
 
-// showAccept shows the forms of an invitation: one button for somebody who is signed in as its address, else one form for
-// those who have an account and one for those who have none. The page does not say whether the address has an account.
+// showAccept shows the forms of an invitation: one button for a person who is logged in as the
+// invited address, else one form for people with an account and one for people without. The page
+// does not reveal whether the address has an account.
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
@@ -128,10 +130,10 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 	showRendered(c, status, page, err)
 }
 
-// ResetPage is GET /reset?token=: a form for a new password.
-func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, oneToken(c), http.StatusOK, "") }
+// ResetPage handles GET /reset?token=: a form for a new password.
+func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.StatusOK, "") }
 
-// ResetForm is POST /reset, from that page.
+// ResetForm handles POST /reset, the form of ResetPage.
 func (h *Pages) ResetForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
@@ -158,15 +160,16 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 	showRendered(c, status, page, err)
 }
 
-// oneToken gives the token of a link, "" when there is not exactly one.
-func oneToken(c *gin.Context) string {
+// linkToken returns the token of a link, or "" if there is not exactly one.
+func linkToken(c *gin.Context) string {
 	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
 		return tokens[0]
 	}
 	return ""
 }
 
-// showLinkGone says that a link is no good any more, unless something else went wrong.
+// showLinkGone shows a page saying that a link is no longer valid. For errors other than not_found
+// it shows the error.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })

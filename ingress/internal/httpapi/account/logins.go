@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// listLogins is GET /api/auth/sessions: where the caller is logged in, newest first.
+// listLogins handles GET /api/auth/sessions: the caller's login sessions, newest first.
 func (h *Handler) listLogins(c *gin.Context) {
 	ident := httpx.Identity(c)
 	p, err := httpx.ReadTimePage(c, id.Login)
@@ -31,7 +31,8 @@ func (h *Handler) listLogins(c *gin.Context) {
 	}))
 }
 
-// endLogin is DELETE /api/auth/sessions?id=: one of the caller's own, here at once and elsewhere within 5 s.
+// endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's sessions, on this
+// ingress process immediately and on others within 5 seconds.
 func (h *Handler) endLogin(c *gin.Context) {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)

@@ -16,9 +16,9 @@ import (
 	"parley/shared/store/agentdb"
 )
 
-const templatesKept = 5 * time.Second
+const templatesTTL = 5 * time.Second
 
-// Templates remembers the templates for a moment: anybody may ask for them as often as they like.
+// Templates caches the templates for a few seconds, because the route is public.
 type Templates struct {
 	AgentsDB *agentdb.Store
 
@@ -27,7 +27,7 @@ type Templates struct {
 	until time.Time
 }
 
-// Get returns all templates, as they were some seconds ago at most.
+// Get returns all templates. The result may be up to templatesTTL old.
 func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.all, l.until = all, now.Add(templatesKept)
+	l.all, l.until = all, now.Add(templatesTTL)
 	return all, nil
 }
 
@@ -60,7 +60,8 @@ func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Templat
 	return domain.Template{}, httpx.NotFound()
 }
 
-// listTemplates is GET /api/agents/templates, for everybody, in the templates' own order.
+// listTemplates handles GET /api/agents/templates. The route is public, and the list has the
+// templates' own order.
 func (h *Handler) listTemplates(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {
