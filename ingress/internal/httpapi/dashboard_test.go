@@ -185,7 +185,7 @@ func TestTakesGzip(t *testing.T) {
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	req.Header.Add("Accept-Encoding", "br")
 	req.Header.Add("Accept-Encoding", "GZIP ; q=1.0")
-	if !takesGzip(req.Header) {
+	if !acceptsGzip(req.Header) {
 		t.Error("the second line is not read")
 	}
 }

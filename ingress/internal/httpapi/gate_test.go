@@ -337,13 +337,13 @@ func TestReadiness(t *testing.T) {
 	if a := w.do("GET", "/readyz", ""); a.status != 200 || string(a.body) != `{"status":"ready","checks":{"postgres":"ok"}}` {
 		t.Errorf("readyz %d %s", a.status, a.body)
 	}
-	w.api.checks = heldChecks{} // asks again
+	w.api.checks = cachedChecks{} // asks again
 	w.api.Checks["nats"] = func(context.Context) error { return errors.New("secret host is down") }
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "checks.nats") != "failing" || strings.Contains(string(a.body), "secret") {
 		t.Errorf("readyz with a failing check %d %s", a.status, a.body)
 	}
 	delete(w.api.Checks, "nats")
-	w.api.checks = heldChecks{}
+	w.api.checks = cachedChecks{}
 	w.rebuild(func(d *Deps) { d.Draining = func() bool { return true } })
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "status") != "draining" {
 		t.Errorf("readyz while draining %d %s", a.status, a.body)

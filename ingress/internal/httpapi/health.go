@@ -13,18 +13,19 @@ import (
 
 const (
 	checkTime = 2 * time.Second
-	// checkHold is how long an outcome is reused: a check opens a database connection, and anybody may ask.
-	checkHold = time.Second
+	// checkMaxAge is how long an outcome is reused. A check opens a database connection, and anybody
+	// may request /readyz.
+	checkMaxAge = time.Second
 )
 
-// heldChecks are the outcomes of the last readiness check.
-type heldChecks struct {
+// cachedChecks caches the outcomes of the last readiness check.
+type cachedChecks struct {
 	mu      sync.Mutex
 	asked   time.Time
 	results map[string]string
 }
 
-// healthz says that the process lives; nothing but its death changes that.
+// healthz reports that the process is alive. It always succeeds.
 func healthz(c *gin.Context) { httpx.WriteJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
 
 type readiness struct {
@@ -32,7 +33,8 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// readyz says whether requests should be sent here: 503 while a check fails or the ingress drains.
+// readyz reports whether the ingress should receive requests. It responds with 503 while a check
+// fails or the ingress drains.
 func (a *api) readyz(c *gin.Context) {
 	r := readiness{Status: "ready", Checks: a.check(c.Request.Context())}
 	for _, result := range r.Checks {
@@ -51,16 +53,16 @@ func (a *api) readyz(c *gin.Context) {
 	httpx.WriteJSON(c, status, r)
 }
 
-// stopping reports whether the ingress drains, and its grace before.
+// stopping reports whether the ingress drains, including the grace period before.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
-// check runs all checks at once. An outcome is "ok", "failing" or, for a check that takes too long, "timeout"; the log has the reasons.
-// Outcomes younger than checkHold are reused.
+// check runs all checks concurrently. An outcome is "ok", "failing" or "timeout"; the log contains
+// the reasons. Outcomes younger than checkMaxAge are reused.
 func (a *api) check(ctx context.Context) map[string]string {
 	a.checks.mu.Lock()
 	defer a.checks.mu.Unlock()
-	if a.checks.results == nil || time.Since(a.checks.asked) > checkHold {
-		a.checks.results = a.runChecks(context.WithoutCancel(ctx)) // the outcome is for others, too
+	if a.checks.results == nil || time.Since(a.checks.asked) > checkMaxAge {
+		a.checks.results = a.runChecks(context.WithoutCancel(ctx)) // the outcome is for other requests, too
 		a.checks.asked = time.Now()
 	}
 	return a.checks.results

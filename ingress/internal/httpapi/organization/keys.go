@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// listKeys is GET /api/keys: the caller's own keys, and for admins their organization's.
+// listKeys handles GET /api/keys: the caller's own keys and, for admins, the organization's.
 func (h *Handler) listKeys(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
@@ -31,7 +31,7 @@ func (h *Handler) listKeys(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
 }
 
-// keysFor is the filter of the keys that the caller may list.
+// keysFor returns the filter of the keys that the caller may list.
 func keysFor(c *gin.Context) accountdb.KeyFilter {
 	who := httpx.Caller(c)
 	filter := accountdb.KeyFilter{UserID: who.UserID}
@@ -67,13 +67,13 @@ func (b *keyBody) Check(p *httpx.Problems) {
 	b.expires = domain.AtPtr(at)
 }
 
-// newKeyView is a key with what is shown once.
+// newKeyView is the response with a new key. The key is shown only once.
 type newKeyView struct {
 	domain.APIKey
 	Key string `json:"key"`
 }
 
-// createKey is POST /api/keys: an organization's key, by its admins, or one of the caller's own.
+// createKey handles POST /api/keys: a key of the organization, for admins, or a key of the caller.
 func (h *Handler) createKey(c *gin.Context) {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
@@ -96,7 +96,8 @@ func (h *Handler) createKey(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
-// revokeKey is DELETE /api/keys?id=: on this ingress it holds at once, on others within 5 s.
+// revokeKey handles DELETE /api/keys?id=. The key becomes invalid on this ingress process
+// immediately and on others within 5 seconds.
 func (h *Handler) revokeKey(c *gin.Context) {
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
@@ -121,8 +122,9 @@ func (b *rotateBody) Check(p *httpx.Problems) {
 	}
 }
 
-// rotateKey is POST /api/keys?id=&action=rotate: a new key like the old one, which ends after the overlap. Whoever
-// may make such a key may rotate it. The body may be left out.
+// rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties.
+// The old key expires after the overlap. The caller needs the permission to create such a key. The
+// body is optional.
 func (h *Handler) rotateKey(c *gin.Context) {
 	var body rotateBody
 	var err error
@@ -146,16 +148,16 @@ func (h *Handler) rotateKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	h.Auth.ForgetKey(keyID) // its end has changed
+	h.Auth.ForgetKey(keyID) // its expiry has changed
 	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
-// actor is the caller as the one who changes their organization.
+// actor returns the caller as the actor of a change.
 func actor(c *gin.Context) accountdb.Actor {
 	who := httpx.Caller(c)
 	by := accountdb.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
 	if who.KeyID == "" {
-		by.LoginID = who.Credential // a person without a key came with a login session
+		by.LoginID = who.Credential // a person without a key has a login session
 	}
 	return by
 }

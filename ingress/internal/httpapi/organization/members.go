@@ -14,14 +14,14 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// How long links last.
+// Lifetimes of links.
 const (
 	invitationLife = 7 * 24 * time.Hour
 	resetLife      = 24 * time.Hour
 )
 
-// listMembers is GET /api/organizations/members: people and open invitations of the organization that the
-// request acts in, newest first.
+// listMembers handles GET /api/organizations/members: the members and open invitations of the
+// organization in which the request acts, newest first.
 func (h *Handler) listMembers(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.User, id.Invitation)
 	if err != nil {
@@ -50,15 +50,15 @@ func (b *memberBody) Check(p *httpx.Problems) {
 	}
 }
 
-// invitedView is an invitation with what is shown once.
+// invitedView is the response with an invitation. The link is shown only once.
 type invitedView struct {
 	domain.Member
 	URL       string      `json:"url"`
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// addMember is POST /api/organizations/members: it invites an address by a link, whether or not it has an account, and
-// changes the role of a member.
+// addMember handles POST /api/organizations/members: it invites an address with a link, whether or
+// not the address has an account, or changes the role of a member.
 func (h *Handler) addMember(c *gin.Context) {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
@@ -79,8 +79,8 @@ func (h *Handler) addMember(c *gin.Context) {
 	}
 }
 
-// removeMember is DELETE /api/organizations/members?id=: owners remove people and take back invitations, and
-// everybody may leave.
+// removeMember handles DELETE /api/organizations/members?id=. Owners may remove members and
+// invitations, and every member may leave.
 func (h *Handler) removeMember(c *gin.Context) {
 	entry, err := memberFor(c)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *Handler) removeMember(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
-// memberFor gives the id of the query, of a person or an invitation.
+// memberFor returns the query's id: that of a user or of an invitation.
 func memberFor(c *gin.Context) (string, error) {
 	entry, err := httpx.RequiredID(c, id.User)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -109,7 +109,8 @@ type resetView struct {
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// resetMember is POST /api/organizations/members?id=&action=reset: a link by which a member sets a new password.
+// resetMember handles POST /api/organizations/members?id=&action=reset: it creates a link with
+// which a member sets a new password.
 func (h *Handler) resetMember(c *gin.Context) {
 	userID, err := httpx.RequiredID(c, id.User)
 	if err != nil {

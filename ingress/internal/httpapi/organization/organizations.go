@@ -11,7 +11,7 @@ import (
 	"parley/shared/id"
 )
 
-// membershipView is an organization as its members see it.
+// membershipView is an organization in the form that its members see.
 type membershipView struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name"`
@@ -23,7 +23,8 @@ func view(m domain.Membership) membershipView {
 	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
 }
 
-// getOrganizations is GET /api/organizations: those that the caller belongs to, newest first, or with ?id= one.
+// getOrganizations handles GET /api/organizations: the caller's organizations, newest first, or one
+// of them with ?id=.
 func (h *Handler) getOrganizations(c *gin.Context) {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
@@ -55,8 +56,8 @@ func (h *Handler) getOrganizations(c *gin.Context) {
 	}
 }
 
-// organizations reads a page of the caller's organizations, or the one that is named. An organization's key is
-// good in its own only.
+// organizations reads a page of the caller's organizations, or only the named one. An
+// organization's key belongs to its own organization only.
 func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
@@ -80,7 +81,8 @@ type createOrganizationBody struct {
 
 func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, httpx.MaxName) }
 
-// createOrganization is POST /api/organizations: a person makes one and owns it.
+// createOrganization handles POST /api/organizations: it creates an organization that the caller
+// owns.
 func (h *Handler) createOrganization(c *gin.Context) {
 	body, err := httpx.Bind[createOrganizationBody](c)
 	if err != nil {
@@ -97,7 +99,8 @@ func (h *Handler) createOrganization(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, view(made))
 }
 
-// renameOrganizationBody takes back what reading an organization gave; only the name changes anything.
+// renameOrganizationBody accepts an organization in the form in which it was read. Only the name
+// can change.
 type renameOrganizationBody struct {
 	Name      httpx.Optional[string] `json:"name"`
 	ID        httpx.ReadOnly         `json:"id"`
@@ -111,7 +114,8 @@ func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	}
 }
 
-// renameOrganization is PUT /api/organizations?id=, for owners of that organization, whichever the request acts in.
+// renameOrganization handles PUT /api/organizations?id= for owners of that organization, whichever
+// organization the request acts in.
 func (h *Handler) renameOrganization(c *gin.Context) {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {

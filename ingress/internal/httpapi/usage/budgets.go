@@ -11,15 +11,15 @@ import (
 	"parley/shared/store/budgetdb"
 )
 
-// getBudgets is GET /api/budgets: those of the organization, or the one that the query names.
+// getBudgets handles GET /api/budgets: the organization's budgets, or one of them with ?id=.
 func (h *Handler) getBudgets(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
-	budgetID, given, err := httpx.QueryID(c, id.Budget)
+	budgetID, present, err := httpx.QueryID(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if given {
+	if present {
 		budget, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 		if err != nil {
 			httpx.Fail(c, err)
@@ -74,7 +74,8 @@ func checkLimit(p *httpx.Problems, limit int64) {
 	}
 }
 
-// createBudget is POST /api/budgets. On other ingresses and workers it holds within 5 s.
+// createBudget handles POST /api/budgets. Other ingress processes and workers apply the budget
+// within 5 seconds.
 func (h *Handler) createBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetBody](c)
 	if err != nil {
@@ -91,7 +92,7 @@ func (h *Handler) createBudget(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, budget)
 }
 
-// budgetChange takes back what reading a budget gave; only the limit changes anything.
+// budgetChange accepts a budget in the form in which it was read. Only the limit can change.
 type budgetChange struct {
 	Limit     httpx.Optional[int64] `json:"limit"`
 	ID        httpx.ReadOnly        `json:"id"`
@@ -112,7 +113,7 @@ func (b *budgetChange) Check(p *httpx.Problems) {
 	}
 }
 
-// updateBudget is PUT /api/budgets?id=: another limit, at once.
+// updateBudget handles PUT /api/budgets?id=. The new limit applies immediately.
 func (h *Handler) updateBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetChange](c)
 	if err != nil {
@@ -142,7 +143,7 @@ func (h *Handler) updateBudget(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, budget)
 }
 
-// deleteBudget is DELETE /api/budgets?id=.
+// deleteBudget handles DELETE /api/budgets?id=.
 func (h *Handler) deleteBudget(c *gin.Context) {
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 	get(1, "a", 7)
 	get(2, "a", 8)
 	get(3, "b", 7)
-	now = now.Add(usageKept - time.Millisecond)
+	now = now.Add(usageTTL - time.Millisecond)
 	get(3, "a", 7)
 	now = now.Add(time.Millisecond)
 	failure = errors.New("away")
@@ -41,11 +41,11 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 	get(5, "a", 7) // what failed is not remembered
 	failure = nil
 	get(6, "a", 7)
-	for n := range maxUsage {
+	for n := range maxCachedReports {
 		get(7+n, "c", n)
 	}
-	if len(cache.kept) > maxUsage {
-		t.Errorf("%d counts are remembered", len(cache.kept))
+	if len(cache.reports) > maxCachedReports {
+		t.Errorf("%d counts are remembered", len(cache.reports))
 	}
 }
 
