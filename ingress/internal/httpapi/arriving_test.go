@@ -18,7 +18,7 @@ import (
 	"parley/shared/store"
 )
 
-// largeForm is one that needs a slot.
+// largeForm is a form that needs a slot.
 var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers(2 * transfer.SmallBody))}}
 
 func TestUploadsAreCounted(t *testing.T) {
@@ -59,7 +59,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	a.form("POST", "/api/knowledge", form, h.key).want(t, "once there is room", 202, "")
 }
 
-// wire is a connection to a served arena.
+// wire returns a connection to a server of the environment.
 func (a *runEnv) wire(t *testing.T) *net.TCPConn {
 	t.Helper()
 	server := httptest.NewServer(a.serving())
@@ -81,7 +81,7 @@ func (h *testOrg) uploadHead(length string) string {
 
 const fileHead = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"
 
-// A client that goes away in the middle, or says a wrong length, leaves nothing.
+// A client that disconnects during an upload or sends a wrong length leaves nothing behind.
 func TestUploadsThatBreakOff(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -89,7 +89,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 	second := fileHead + "first\r\n" + large
 	for name, tc := range map[string]struct {
 		length, body string
-		half         bool // only the client's half of the connection ends
+		half         bool // only the client's half of the connection is closed
 		want         string
 	}{
 		"in the head of a part":  {"Content-Length: 1000", fileHead[:20], true, "400"},
@@ -106,13 +106,13 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		conn := a.wire(t)
 		_, err := io.WriteString(conn, h.uploadHead(tc.length))
 		must(t, err)
-		_, _ = io.WriteString(conn, tc.body) // which the server need not read
+		_, _ = io.WriteString(conn, tc.body) // the server may not read all of it
 		if !tc.half {
-			must(t, conn.SetLinger(0)) // as from a machine that is switched off
+			must(t, conn.SetLinger(0)) // as if the client's machine were switched off
 			must(t, conn.Close())
 			continue
 		}
-		_ = conn.CloseWrite() // the server may have gone already
+		_ = conn.CloseWrite() // the server may have closed the connection
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -140,7 +140,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 	}
 }
 
-// Chunked bodies and such that wait for leave are taken.
+// Chunked bodies and bodies with Expect: 100-continue are accepted.
 func TestUploadsInChunks(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -172,7 +172,7 @@ func TestUploadsInChunks(t *testing.T) {
 	}
 }
 
-// While a client takes its time, its upload has no connection to the database.
+// An upload does not use a database connection while it waits for its client.
 func TestUploadsHoldNoConnection(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -198,7 +198,7 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	}
 }
 
-// pausing is a body that does something else now and then.
+// pausing is a body that calls a function between its pieces.
 type pausing struct {
 	from        io.Reader
 	every, read int

@@ -25,12 +25,12 @@ import (
 
 const (
 	attackRequests = 10_000
-	attackers      = 4 // that send requests at once
-	// seedSetting replays an attack: PARLEY_TEST_SEED=… go test -run Canary.
+	attackers      = 4 // concurrent requests
+	// seedSetting repeats an attack: PARLEY_TEST_SEED=… go test -run Canary.
 	seedSetting = "PARLEY_TEST_SEED"
 )
 
-// filled is a house filled with things, whose ids are known to whoever attacks it.
+// filled is an organization with resources whose ids the attacker has.
 type filled struct {
 	*testOrg
 	mu  sync.Mutex
@@ -52,7 +52,8 @@ func (f *filled) pick(r *mathrand.Rand, kind string) string {
 	return id.New("x")
 }
 
-// fill makes a house in which every text holds word, and nothing else in the world does.
+// fill creates an organization in which every text contains word. No other text in the environment
+// does.
 func (a *runEnv) fill(word string) *filled {
 	a.t.Helper()
 	h := a.newTestOrg(word)
@@ -92,7 +93,7 @@ func (a *runEnv) fill(word string) *filled {
 	return f
 }
 
-// attack is a flood of generated requests by one house for the things of another.
+// attack sends generated requests of one organization for the resources of another.
 type attack struct {
 	*runEnv
 	by, on  *filled
@@ -127,14 +128,14 @@ func (a *runEnv) newAttack(by, on *filled) *attack {
 		{by.member.cookie, by.memberKey, on.header},
 	}
 	for _, r := range accessTable {
-		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these make no difference, and end what is needed
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential and end sessions that the attack needs
 			at.routes = append(at.routes, r)
 		}
 	}
 	return at
 }
 
-// anyID gives an id, mostly of the kind that was asked for, mostly of the house under attack.
+// anyID returns an id, mostly of the given kind and of the attacked organization.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
 		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file", "doc", "bud"}[r.IntN(13)]
@@ -145,19 +146,19 @@ func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	return at.on.pick(r, kind)
 }
 
-// spices are parameters that some route understands.
+// spices maps query parameters of the routes to kinds of ids.
 var spices = map[string]string{
 	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
 	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "documentId": "doc", "toolCallId": "run",
 }
 
-// words are parameters with values of their own.
+// words contains query parameters with fixed values.
 var words = []string{
 	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1", "page=1", "chunk=0", "query=a", "metadata=team:a",
 	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
 }
 
-// generate makes one request of the row's kind.
+// generate generates a request for a random row.
 func (at *attack) generate(r *mathrand.Rand) (method, target, body string, headers []string) {
 	row := at.routes[r.IntN(len(at.routes))]
 	fill := func(s string) string {
@@ -165,7 +166,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 		return placeholder.ReplaceAllStringFunc(s, func(kind string) string { return at.anyID(r, kind[1:]) })
 	}
 	query := fill(row.query)
-	spiced := r.IntN(4) == 0 // unknown parameters are refused before any data is read
+	spiced := r.IntN(4) == 0 // unknown parameters are rejected before any data is read
 	for name, kind := range spices {
 		if spiced && r.IntN(6) == 0 {
 			query += "&" + name + "=" + url.QueryEscape(at.anyID(r, kind))
@@ -197,7 +198,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 	return row.method, row.path + "?" + strings.TrimPrefix(query, "&"), body, headers
 }
 
-// one sends the nth request of the flood.
+// one sends the nth request of the attack and checks the response.
 func (at *attack) one(seed, n uint64) {
 	r := mathrand.New(mathrand.NewPCG(seed, n)) // the same seed gives the same requests
 	method, target, body, headers := at.generate(r)
@@ -206,9 +207,9 @@ func (at *attack) one(seed, n uint64) {
 	at.codes[got.status]++
 	at.mu.Unlock()
 	var shown bytes.Buffer
-	_ = got.header.Write(&shown) // into memory
+	_ = got.header.Write(&shown) // cannot fail: a buffer
 	shown.Write(got.body)
-	// By others of the attackers: the document is being deleted, or the database was kept busy for too long.
+	// Other attackers may be deleting the document or may have kept the database busy for too long.
 	busy := got.status == 503 && (strings.Contains(shown.String(), "this document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
 	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 && !busy {
 		at.mu.Lock()
@@ -223,14 +224,15 @@ func (at *attack) one(seed, n uint64) {
 	}
 }
 
-// shortly sends a request and goes away after a moment: a stream of a run that nobody carries out never ends.
+// shortly sends a request and cancels it after a moment, because the stream of a run without a
+// worker never ends.
 func (at *attack) shortly(method, target, body string, headers []string) answer {
 	limit := time.Minute
 	if method == "GET" && strings.HasPrefix(target, "/api/runs?") && strings.Contains(target, "stream=") ||
 		strings.Contains(target, "action=chat") && slices.Contains(headers, "Accept: text/event-stream") {
 		limit = 50 * time.Millisecond
 	}
-	ctx, cancel := context.WithCancel(at.t.Context()) // as net/http does when a client goes
+	ctx, cancel := context.WithCancel(at.t.Context()) // net/http cancels the context when a client disconnects
 	defer cancel()
 	defer time.AfterFunc(limit, cancel).Stop()
 	req := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
@@ -246,12 +248,12 @@ func (at *attack) shortly(method, target, body string, headers []string) answer 
 	}
 	got := at.send(req)
 	if ctx.Err() != nil && got.status == 503 {
-		got.status = 0 // given up before its beginning
+		got.status = 0 // cancelled before the response began
 	}
 	return got
 }
 
-// run sends the requests numbered from up to to, some at once.
+// run sends the requests with numbers from up to to concurrently.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup
@@ -269,7 +271,7 @@ func (at *attack) run(seed, from, to uint64) {
 	wg.Wait()
 }
 
-// belongings is everything the database holds of a house, table by table.
+// belongings returns everything that the database stores of an organization, by table.
 func (a *runEnv) belongings(f *filled) map[string]string {
 	a.t.Helper()
 	rows, err := a.sql.QueryContext(a.t.Context(), `SELECT table_name, column_name FROM information_schema.columns
@@ -290,7 +292,7 @@ func (a *runEnv) belongings(f *filled) map[string]string {
 	out := map[string]string{}
 	for table, where := range wheres {
 		var content string
-		// When a key was last used is written with a delay.
+		// last_used_at is written with a delay.
 		must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT coalesce(string_agg((to_jsonb(t) - 'last_used_at')::text, E'\n' ORDER BY to_jsonb(t)::text), '')
 			FROM `+table+` t WHERE ($1 <> '' AND cardinality($2::text[]) > 0) AND (`+strings.Join(where, " OR ")+`)`,
 			f.org, pq.Array([]string{f.owner.id, f.admin.id, f.member.id})).Scan(&content))
@@ -299,7 +301,7 @@ func (a *runEnv) belongings(f *filled) map[string]string {
 	return out
 }
 
-// unharmed fails the test if something of a house is not as it was before.
+// unharmed fails the test if data of the organization has changed.
 func (a *runEnv) unharmed(f *filled, before map[string]string) {
 	a.t.Helper()
 	for table, now := range a.belongings(f) {
@@ -323,7 +325,7 @@ func seedFor(t *testing.T) uint64 {
 	return n.Uint64()
 }
 
-// crossTenant lets each of two houses attack the other.
+// crossTenant lets two organizations attack each other.
 func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	t.Helper()
 	one, other := a.fill(canary("a")), a.fill(canary("b"))
@@ -359,7 +361,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	}
 }
 
-// around is the line of text that holds a word.
+// around returns the line of text that contains word.
 func around(text, word string) string {
 	at := strings.Index(text, word)
 	start := strings.LastIndexByte(text[:at], '\n') + 1
@@ -367,13 +369,14 @@ func around(text, word string) string {
 	return line
 }
 
-// Ten thousand requests across two organizations show and change nothing of the other's.
+// Ten thousand requests across two organizations neither show nor change the other's data.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	crossTenant(t, newRunEnv(t), attackRequests)
 }
 
-// The same, though every statement has forgotten which organization it is for.
+// The same holds if every SQL statement lacks its organization condition: row-level security
+// suffices.
 func TestCanariesOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
@@ -383,7 +386,7 @@ func TestCanariesOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// The attack would notice a leak: whoever is let in by the victim sees canaries.
+// The test would detect a leak: a member of the attacked organization sees canaries.
 func TestCanariesAreNoticed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -72,7 +72,7 @@ func TestPreflights(t *testing.T) {
 	}
 }
 
-// Whatever else a page of a listed origin asks for, it may not read the answer.
+// A page of a listed origin may not read the response of any other route.
 func TestNothingElseIsShared(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -88,7 +88,7 @@ func TestNothingElseIsShared(t *testing.T) {
 		}
 		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
 			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != http.MethodGet {
-				continue // which ends what the others need
+				continue // would end the session that the others need
 			}
 			got := a.from(r.Method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
 			for name := range got.header {

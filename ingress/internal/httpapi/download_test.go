@@ -19,15 +19,15 @@ import (
 	"parley/shared/domain"
 )
 
-const maxWait = 30 * time.Second // that something stands still which should go on
+const maxWait = 30 * time.Second // timeout for anything that must make progress
 
-// reader is who reads files with a key of an organization.
+// reader returns an owner of transfers with a key of an organization.
 func reader(org, key int) transfer.Owner {
 	name := strconv.Itoa(org)
 	return transfer.Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// transferrerFor is a caller without an address as the one who a transfer counts for.
+// transferrerFor returns the owner of a caller's transfers, without an address.
 func transferrerFor(who domain.Caller) transfer.Owner {
 	return transfer.Owner{Organization: who.OrganizationID, Credential: who.Credential}
 }
@@ -74,7 +74,7 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// placeFor is a new place of somebody who gets one.
+// placeFor takes a slot for a new transfer.
 func placeFor(t *testing.T, all *transfer.Limiter, w http.ResponseWriter, who transfer.Owner) *transfer.Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))

@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// make begins an accepted run, one of whose calls makes files.
+// make starts an accepted run, one of whose tool calls creates files.
 func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
 	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.hold(runID), "call_1", made, nil, 0)
@@ -30,12 +30,12 @@ func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	return files
 }
 
-// file is one that a run of its own has made; name and content hold word.
+// file creates a file of a run. Its name and content contain word.
 func (a *runEnv) file(runID, word string) string {
 	return a.make(runID, blobdb.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
 }
 
-// fileEnv is a house, and a run of its member's.
+// fileEnv returns an organization and a run of its member.
 func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	t.Helper()
 	a = newRunEnv(t)
@@ -43,7 +43,7 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers is a content of n bytes in which no two places look alike.
+// numbers returns n bytes in which no two positions look alike.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -166,7 +166,7 @@ func TestPartsOfFiles(t *testing.T) {
 		saysNothingOfFiles(t, asked, got)
 	}
 	for status, header := range map[int]string{206: "Range: bytes=0-6", 304: "If-None-Match: " + etag, 416: "Range: bytes=" + strconv.Itoa(size) + "-"} {
-		if got := a.from("HEAD", "/api/files?id="+files[0].ID, "", header, h.member.auth, h.header); got.status != status || status < 400 && len(got.body) > 0 { // what there is beyond, net/http sends nothing of
+		if got := a.from("HEAD", "/api/files?id="+files[0].ID, "", header, h.member.auth, h.header); got.status != status || status < 400 && len(got.body) > 0 { // net/http sends nothing beyond the end
 			t.Errorf("HEAD with %s: %d, %d bytes", header, got.status, len(got.body))
 		}
 	}
@@ -176,7 +176,7 @@ func TestPartsOfFiles(t *testing.T) {
 	}
 }
 
-// saysNothingOfFiles checks that an error has no header of a file.
+// saysNothingOfFiles checks that an error has no headers of a file.
 func saysNothingOfFiles(t *testing.T, what string, got answer) {
 	t.Helper()
 	for _, name := range []string{"Etag", "Content-Disposition", "Accept-Ranges", "Vary", "Content-Security-Policy", "Cross-Origin-Resource-Policy"} {
@@ -250,7 +250,8 @@ func (a *runEnv) userKey(h *testOrg, p person) string {
 	return key
 }
 
-// The same bytes have the same tag wherever they are, and nobody learns by it that another has them.
+// Equal contents have the same tag in all organizations, but no organization learns that another
+// one has them.
 func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -269,7 +270,8 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	a.from("GET", "/api/files?id="+one.ID, "", away.key).want(t, "the other's", 404, "not_found")
 }
 
-// A file whose content goes while it is read is an error before its first byte, and behind it the connection's end.
+// If a file's content is deleted during a download, the result is an error before the first byte
+// and a closed connection after it.
 func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -303,7 +305,7 @@ func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	}
 }
 
-// nosy is a client that does something else when the first piece comes.
+// nosy is a client that calls a function when it receives the first piece.
 type nosy struct {
 	*httptest.ResponseRecorder
 	during func()
@@ -317,7 +319,7 @@ func (n *nosy) Write(p []byte) (int, error) {
 	return n.ResponseRecorder.Write(p)
 }
 
-// While a client takes its time, its download has no connection to the database.
+// A download does not use a database connection while it waits for its client.
 func TestDownloadsHoldNoConnection(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -357,7 +359,7 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 	}
 }
 
-// What calls have given is shown as it was given, in the run and in its events.
+// The output of tool calls is shown unchanged in the run and in its events.
 func TestWhatProgramsGaveIsShown(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)

@@ -149,7 +149,7 @@ func TestDemoLimit(t *testing.T) {
 	get("198.51.100.1", "/api/agents").want(t, "a refused one counts", 403, "demo_restricted")
 	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 403, "demo_restricted")
 	a = get("198.51.100.1", "/api/agents/templates").want(t, "fourth", 429, "rate_limited")
-	after := a.header.Get("Retry-After") // since the first, which was a moment ago
+	after := a.header.Get("Retry-After") // since the first request a moment ago
 	if seconds, err := strconv.Atoi(after); err != nil || seconds < 50 || seconds > 60 || a.header.Get(httpx.HeaderLimit) != `"demo";r=0;t=`+after || a.json(t, "retryable") != true {
 		t.Errorf("headers %v", a.header)
 	}
@@ -186,7 +186,7 @@ func TestUserLimit(t *testing.T) {
 	w.do("GET", "/api/agents", "", bea.auth).want(t, "another credential", 200, "")
 }
 
-// untilNext gives the t of an answer's RateLimit.
+// untilNext returns the t parameter of the RateLimit header.
 func untilNext(t *testing.T, a answer) int {
 	t.Helper()
 	_, seconds, _ := strings.Cut(a.header.Get(httpx.HeaderLimit), ";t=")
@@ -195,8 +195,8 @@ func untilNext(t *testing.T, a answer) int {
 	return n
 }
 
-// A person with many keys may send no more than twice what one credential may, and an organization's keys together as much.
-// Nobody else is refused anything.
+// A person with many keys may send at most twice the requests of one credential, and so may all
+// keys of an organization together. Other callers are not affected.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -337,7 +337,7 @@ func TestReadiness(t *testing.T) {
 	if a := w.do("GET", "/readyz", ""); a.status != 200 || string(a.body) != `{"status":"ready","checks":{"postgres":"ok"}}` {
 		t.Errorf("readyz %d %s", a.status, a.body)
 	}
-	w.api.checks = cachedChecks{} // asks again
+	w.api.checks = cachedChecks{} // checks again
 	w.api.Checks["nats"] = func(context.Context) error { return errors.New("secret host is down") }
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "checks.nats") != "failing" || strings.Contains(string(a.body), "secret") {
 		t.Errorf("readyz with a failing check %d %s", a.status, a.body)

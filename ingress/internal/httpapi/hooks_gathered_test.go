@@ -10,13 +10,14 @@ import (
 
 const gathers = `"coalesce":{"key":"{{k}}","windowSeconds":3600,"maxWaitSeconds":3600}`
 
-// gathered sends a new delivery of a key.
+// gathered sends a new delivery with a coalescing key.
 func (a *runEnv) gathered(hookID, key string) answer {
 	a.t.Helper()
 	return a.deliver(hookID, "github", a.fresh(), "push", `{"a":1,"k":"`+key+`"}`).want(a.t, key, 202, "")
 }
 
-// Whoever joins a run costs no other: a budget of runs that is used up refuses those alone that would begin one.
+// A delivery that joins a run does not count against a budget of runs. A used-up budget rejects
+// only deliveries that would start a run.
 func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -40,7 +41,7 @@ func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	}
 }
 
-// Deliveries that begin no run leave the limit to others.
+// Deliveries that start no run do not use up the rate limit.
 func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -57,7 +58,8 @@ func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 	}
 }
 
-// What was collected for an agent, or by a key, stays with them.
+// After a change of the agent or the key, a hook's deliveries do not join runs that were started
+// before.
 func TestAChangedHookBeginsAnotherRun(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

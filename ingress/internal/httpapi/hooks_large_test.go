@@ -16,7 +16,8 @@ import (
 	"parley/ingress/internal/httpapi/transfer"
 )
 
-// A delivery of the largest size is taken, without its payload; one byte more is not.
+// A delivery of the maximum size is accepted, without storing its payload. One byte more is
+// rejected.
 func TestLargeDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -45,7 +46,7 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junk is a body whose bytes in memory are counted.
+// junk is a body that counts the bytes in memory.
 type junk struct {
 	left, read   int
 	held, atMost *atomic.Int64
@@ -64,7 +65,7 @@ func (j *junk) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Large bodies that nobody has signed are few in memory at a time, however many come at once.
+// The number of large unsigned bodies in memory is limited, however many arrive simultaneously.
 func TestJunkIsBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -99,8 +100,9 @@ func TestJunkIsBounded(t *testing.T) {
 	t.Logf("at most %d KiB at once; %d of %d found no slot in time", maximum.Load()>>10, busy.Load(), senders)
 }
 
-// Four strangers send unsigned bodies of the largest size at 320 KiB a second. Beside them, the service accepts the first deliveries of an
-// unverified sender: medium ones at once, and large ones once the strangers' bodies have proved slow. It cuts those bodies and counts them.
+// Four strangers send unsigned bodies of the maximum size at 320 KiB per second. The service still
+// accepts the first deliveries of an unverified sender: medium ones immediately, and large ones
+// after the strangers' bodies have proved slow. It cuts those bodies and counts them.
 func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -145,7 +147,8 @@ func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 	}
 }
 
-// A sender stays verified when the ingress restarts, and on other ingresses, until the hook is deleted.
+// A sender stays verified after a restart of the ingress and on other ingress processes, until the
+// hook is deleted.
 func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -173,8 +176,9 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	}
 }
 
-// The body of a delivery enters the ingress once there is room for it.
-func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+// The body of a large delivery is read from the database only when there is capacity for the
+// response.
+func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 900 << 10, 3
 	h := a.newTestOrg("home")

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// recorded is an event as its source publishes it, and what a hook's rules are to make of it.
+// recorded is an event as its source publishes it, and the expected result of a hook's rules.
 type recorded struct {
 	source, file       string
 	deliveryID, event  string
 	template, want     string
 	passes, passesNot  string // filters
-	changed, changedTo string // one byte of it
+	changed, changedTo string // a change of one byte
 }
 
 var recordings = []recorded{
@@ -42,7 +42,8 @@ var recordings = []recorded{
 	},
 }
 
-// What sources publish goes the whole way: one run, of what the template says, by the filter; a changed byte, an old time, a replay run nothing.
+// A recorded delivery starts one run with the template's message if the filter matches. A changed
+// byte, an old timestamp or a replay starts none.
 func TestRecordedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -86,7 +87,7 @@ func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recorded, body string
 		},
 	} {
 		if r.source == "github" && what == "six minutes old" {
-			continue // it signs no time
+			continue // its signature has no time
 		}
 		req := a.delivery(hookID, r.source, r.deliveryID, r.event, body)
 		change(req)

@@ -116,7 +116,7 @@ func TestBoundaries(t *testing.T) {
 	a.raw("POST", "/api/agents", httpx.ContentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form elsewhere", 415, "unsupported_media_type")
 }
 
-// endless is a body that goes on for ever, and counts what was read of it.
+// endless is an infinite body that counts the bytes read.
 type endless struct {
 	head, again string
 	n           int
@@ -133,7 +133,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A form that is refused is not read to its end.
+// A rejected form is not read to its end.
 func TestFormsEndEarly(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -156,7 +156,7 @@ func TestFormsEndEarly(t *testing.T) {
 		req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", &tc.body)
 		req.ContentLength = -1
 		req.Header.Set("Content-Type", httpx.ContentForm+"; boundary=b")
-		rec := httptest.NewRecorder() // what is sent is not to be kept
+		rec := httptest.NewRecorder() // discards the response
 		a.handler.ServeHTTP(rec, with(req, h.key))
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, name, tc.status, tc.problems)
 		if tc.body.n > tc.maximum || !strings.Contains(string(got.body), tc.says) {
@@ -204,7 +204,7 @@ func TestQuotasOfDocuments(t *testing.T) {
 	}
 	one := a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key).text(t, "id")
 	full("another", a.from("POST", "/api/knowledge", `{"url":"https://example.com/a.pdf"}`, h.key))
-	a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key) // the same
+	a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key) // equal to the first document
 	a.rebuild(func(d *Deps) { d.Documents = knowledgedb.DocumentLimits{Bytes: 10} })
 	full("larger", a.from("PUT", "/api/knowledge?id="+one, `{"content":"12345678901"}`, h.key))
 	a.ok("PUT", "/api/knowledge?id="+one, `{"content":"1234567890"}`, h.key)
@@ -213,7 +213,8 @@ func TestQuotasOfDocuments(t *testing.T) {
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"b"}`, h.key)
 }
 
-// A page of another origin cannot send files with somebody's cookie: browsers ask nobody before they send a form.
+// A page of another origin cannot send files with a user's cookie. Browsers send forms without a
+// preflight.
 func TestFormsOfOtherPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -16,7 +16,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// searched answers searches as it is told to, and notes what was asked.
+// searched is a SearchCaller that records requests and returns a fixed reply.
 type searched struct {
 	reply  string
 	err    error
@@ -102,7 +102,7 @@ func TestSearchThatCannotBe(t *testing.T) {
 	a.logsClean("secretword")
 }
 
-// Without a worker the bus itself says so, at once.
+// Without a worker, the bus reports that immediately.
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -116,7 +116,7 @@ func TestSearchWithoutWorkers(t *testing.T) {
 	}
 }
 
-// What a document had said to runs goes with it.
+// A deleted document also removes its texts from runs.
 func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

@@ -21,7 +21,7 @@ import (
 func TestDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	for body, want := range map[string][2]string{ // name and type, or what is wrong
+	for body, want := range map[string][2]string{ // name and type, or the problems
 		`{"name":"a.md","content":"# ä\u2028\n\ttext"}`:                             {"a.md", "text/markdown"},
 		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=UTF-8; x=y"}`: {"b", "text/html"},
 		`{"name":"c","content":"c","metadata":{}}`:                                  {"c", "text/plain"},
@@ -103,7 +103,7 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	a.api.knowledge.Texts.Leave(place)
 }
 
-// callerFor is who acts with the house's key.
+// callerFor returns the caller with the organization's key.
 func callerFor(t *testing.T, a *runEnv, h *testOrg) domain.Caller {
 	t.Helper()
 	name, value, _ := strings.Cut(h.key, ": ")
@@ -125,7 +125,7 @@ func TestDocumentsChange(t *testing.T) {
 	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
 		t.Errorf("it became %s", same.body)
 	}
-	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // which is searched
+	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // names are searchable
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
 	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.bells.rung(documentID) != 2 {
 		t.Errorf("%s, then %s", named.body, told.body)
@@ -191,7 +191,7 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 		return got
 	}
 	again(2)
-	again(2) // it waits already
+	again(2) // it is already queued
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'unreadable', error_message = 'It cannot be read.' WHERE id = $1`, documentID)
 	if got := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header); got.text(t, "error.code") != "unreadable" || got.text(t, "error.message") != "It cannot be read." {
 		t.Errorf("%s", got.body)
@@ -241,7 +241,7 @@ func TestListOfDocuments(t *testing.T) {
 	}
 }
 
-// Each question has its own parameters; another's beside it are refused.
+// Parameters of a list, a search and a read cannot be combined.
 func TestQuestionsAboutDocuments(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -332,7 +332,7 @@ func TestPlacesInDocuments(t *testing.T) {
 	}
 	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
 	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages: ask for one of its 4 passages by chunk")
-	// Of another organization's document nobody learns how far it goes.
+	// The error for another organization's document does not reveal its number of pages.
 	other := a.newTestOrg("other")
 	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document)+"&page=1", "", other.key).shown()
 	for _, query := range []string{"&page=1", "&page=4", "&chunk=4"} {
@@ -342,14 +342,15 @@ func TestPlacesInDocuments(t *testing.T) {
 	}
 }
 
-// A sheet may have all of a document's text on one page: of a long one the beginning is shown, to few at once.
+// A spreadsheet may have all of its text on one page. Only the beginning of a long page is shown,
+// and only to a few readers simultaneously.
 func TestLongPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.xlsx","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID + "&page=1"
 	for _, passages := range []int{knowledge.MaxPagePassages, knowledge.MaxPagePassages + 1} {
-		var truncated any // which is left out unless it is true
+		var truncated any // omitted unless it is true
 		if passages > knowledge.MaxPagePassages {
 			truncated = true
 		}
@@ -453,7 +454,7 @@ func TestMetadataOfKnowledge(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}
-	// A list that came out empty does not open all documents: only null does.
+	// An empty list does not mean all documents; only null does.
 	change := func(body string) answer { t.Helper(); return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth) }
 	change(`{"tools":{"knowledge":{"documentIds":[]}}}`).want(t, "no documents", 400, "invalid_request tools.knowledge.documentIds:too_short").says(t, "null stands for all documents")
 	change(`{"tools":{"knowledge":{"metadata":{}}}}`).want(t, "no metadata", 400, "invalid_request tools.knowledge.metadata:too_short")

@@ -13,7 +13,7 @@ import (
 	"parley/shared/domain"
 )
 
-// largeBodies are bodies with a message, by where they are sent. $message is their message.
+// largeBodies maps endpoints to bodies with the placeholder $message.
 func largeBodies(agentID string) map[string]string {
 	return map[string]string{
 		"/api/agents?action=chat&id=" + agentID:               `{"sessionId":"s","message":"$message"}`,
@@ -25,16 +25,18 @@ func largeBodies(agentID string) map[string]string {
 	}
 }
 
-// lengthened makes a body of so many bytes by its message, which has nothing to escape but its first character.
+// lengthened returns a body of the given size and its message. Only the first character of the
+// message is escaped.
 func lengthened(body string, bytes int) (whole, message string) {
-	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // which is <
+	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // decodes to <
 	return strings.Replace(body, "$message", "\\u003c"+message, 1), "<" + message
 }
 
-// unknownLength hides how long a body is, as a chunked one does.
+// unknownLength hides the length of a body, like a chunked body.
 type unknownLength struct{ io.Reader }
 
-// A message may be as long as its body, which may have 2 MiB wherever a message is sent. It arrives whole, and leaves no slot taken.
+// A message may fill its body, which may have 2 MiB at every endpoint that accepts messages. It
+// arrives complete, and its slot is released.
 func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -86,7 +88,8 @@ func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	}
 }
 
-// Visitors of widgets and of the demo need no account, and others pay for their runs: their messages are bounded by a body of 256 KiB.
+// Visitors of widgets and of the demo may send bodies of only 256 KiB: they need no account, and
+// others pay for their runs.
 func TestVisitorsSendShortMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -103,8 +106,8 @@ func TestVisitorsSendShortMessages(t *testing.T) {
 	}
 }
 
-// Large bodies take slots, of which an organization has a share; smaller ones take none. A slot is free again once its run is accepted, while
-// its request still waits.
+// Large bodies take slots, which are limited per organization. Smaller bodies take none. A slot is
+// released when the run is accepted, while the request still waits.
 func TestLargeBodiesTakeSlots(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)

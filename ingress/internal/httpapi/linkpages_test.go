@@ -11,7 +11,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// form sends a form as a browser does from a page of the service's own; headers may say otherwise.
+// form sends a form as a browser does from one of the service's own pages. headers may override
+// that.
 func (w *testEnv) form(path string, fields url.Values, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", path, strings.NewReader(fields.Encode()))
@@ -24,7 +25,7 @@ func (w *testEnv) form(path string, fields url.Values, headers ...string) answer
 	return w.send(req)
 }
 
-// shows fails the test unless an answer is a page of that status with those words.
+// shows fails the test unless the response is a page with the status and the words.
 func (a answer) shows(t *testing.T, what string, status int, words ...string) {
 	t.Helper()
 	if a.status != status || !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
@@ -38,7 +39,8 @@ func (a answer) shows(t *testing.T, what string, status int, words ...string) {
 	}
 }
 
-// entered fails the test unless an answer leads to the dashboard in a session, whose header it gives.
+// entered fails the test unless the response leads to the dashboard with a session. It returns the
+// session's header.
 func (a answer) entered(t *testing.T, what string) string {
 	t.Helper()
 	if a.status != 303 || a.header.Get("Location") != "/dashboard" || a.session() == "" {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// own is an id of a kind that belongs to c. Rows that only read share one for each caller, because none of them changes it;
-// each other row gets an id of its own.
+// own returns an id of a kind that belongs to c. Rows that only read share one id per caller. Every
+// other row gets a separate id.
 func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	if r.changes() || c.testOrg == nil {
 		return idKinds[name].own(m.orgPair, c)
@@ -15,7 +15,7 @@ func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	return m.once(name+" of "+caller, func() string { return idKinds[name].own(m.orgPair, c) })
 }
 
-// others is an id of a kind that belongs to another member of home, shared like own.
+// others returns an id of a kind that belongs to another member of home, shared like own.
 func (m *matrix) others(r *accessRow, name string) string {
 	if r.changes() {
 		return idKinds[name].others(m.orgPair)
@@ -23,7 +23,7 @@ func (m *matrix) others(r *accessRow, name string) string {
 	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
 }
 
-// once gives what create returned at the first call with the key.
+// once returns the value that create returned at the first call with the key.
 func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)

@@ -27,13 +27,14 @@ import (
 	"parley/shared/store/pg"
 )
 
-// direct carries requests to the service without a network, and holds each answer against the contract.
+// direct sends requests to the service without a network and checks each response against the
+// OpenAPI document.
 type direct struct {
 	*runEnv
 	headers []string
 }
 
-// RoundTrip gives the answer once it is whole.
+// RoundTrip returns the complete response.
 func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.RemoteAddr = "10.0.0.1:1"
@@ -47,7 +48,8 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return openapitest.Serve(d.t, d.handler, req).Result(), nil
 }
 
-// newWaitingRunEnv is an arena in which requests wait for runs and their events, as those of a service that does not stop.
+// newWaitingRunEnv returns an environment in which requests wait for runs and events, as in a
+// service that is not stopping.
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
 	a := runEnvOf(tb, newTestEnv(tb, limits))
@@ -66,7 +68,7 @@ func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	return a
 }
 
-// toolClient is the protocol's own client, connected with these headers.
+// toolClient returns the SDK's client, connected with the headers.
 func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	a.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
@@ -79,7 +81,7 @@ func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	return session
 }
 
-// works carries out runs as they come, each as do says, until the test is over.
+// works executes runs with do as they arrive, until the test ends.
 func (a *runEnv) works(do func(runID, message string)) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
@@ -108,7 +110,7 @@ func (a *runEnv) works(do func(runID, message string)) {
 func (a *runEnv) queued(ctx context.Context) map[string]string {
 	rows, err := a.sql.QueryContext(ctx, `SELECT r.id, r.input->>'message' FROM runs r JOIN open_runs o ON o.run_id = r.id WHERE o.status = 'queued'`)
 	if err != nil {
-		return nil // the test is over
+		return nil // the test has ended
 	}
 	defer rows.Close()
 	found := map[string]string{}
@@ -124,10 +126,11 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 	return found
 }
 
-// end ends an accepted run as a worker does that has told nothing but the answer.
+// end finishes an accepted run as a worker that has published only the answer.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter is end for a worker that has told events, as the lines of a chunk that begins with the number 2.
+// endAfter is end for a worker that has published events: the lines of a chunk that begins with the
+// number 2.
 func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -147,7 +150,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 	if err == nil {
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
-		for range 5 { // on a busy machine many large results take longer than a statement may; a worker tries again, too
+		for range 5 { // on a busy machine large results may exceed the statement timeout; a worker retries, too
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
@@ -159,7 +162,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 }
 
-// asks lets an accepted run wait for leave to publish, and tells of it.
+// asks parks an accepted run for an approval and publishes that.
 func (a *runEnv) asks(runID string) {
 	ctx, held := a.t.Context(), a.hold(runID)
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}
@@ -172,7 +175,7 @@ func (a *runEnv) asks(runID string) {
 	must(a.t, err)
 }
 
-// answers ends a run with an answer.
+// answers returns a change that finishes a run with an answer.
 func answers(text string, cited ...domain.Citation) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.Citations = &text, &domain.Output{Message: text}, cited
@@ -189,7 +192,7 @@ func texts(result *mcp.CallToolResult) string {
 	return strings.Join(said, "\n--\n")
 }
 
-// structured gives a field of a result's structured content.
+// structured returns a field of a result's structured content.
 func structured(result *mcp.CallToolResult, name string) string {
 	fields, _ := result.StructuredContent.(map[string]any)
 	text, _ := fields[name].(string)
@@ -288,7 +291,8 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	}
 }
 
-// A large answer counts as one over this protocol too. Without room for it the caller learns which run has it.
+// A large answer counts as a large response over MCP, too. Without capacity, the error names the
+// run.
 func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -305,7 +309,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 		t.Errorf("without room it answers %.200q", got)
 	}
 	other.Leave()
-	for range 2 { // the first has left
+	for range 2 { // the first response has ended
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
 			t.Errorf("with room it answers %d bytes: %.200q", len(got), got)
 		}
@@ -315,7 +319,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	}
 }
 
-// An idempotency key is its caller's: another's request under the same one is another request.
+// Idempotency keys are separate for each caller.
 func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -424,7 +428,7 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 	}
 }
 
-// A client hears what happens, and its going away ends nothing but its wait.
+// A client receives progress notifications. If it disconnects, the run continues.
 func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -478,7 +482,7 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	}
 }
 
-// keyed sends requests with a header over the network.
+// keyed sends requests with an additional header.
 type keyed struct {
 	http.RoundTripper
 
@@ -504,7 +508,7 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 		body    string
 		headers []string
 		status  int
-		said    string // the id and code of an error of the protocol, or the problem
+		said    string // the id and code of a JSON-RPC error, or the problems
 	}{
 		"a batch":              {"[" + list + "," + list + "]", nil, 400, "null -32600"},
 		"no JSON":              {"{", nil, 400, "null -32700"},
@@ -557,14 +561,14 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// blames reports whether a refusal of a body is for this, a field and its code. An error of JSON-RPC only has a text.
+// blames reports whether an error is about this field and code. A JSON-RPC error has only a text.
 func (a answer) blames(tb testing.TB, problem string) bool {
 	tb.Helper()
 	return strings.Contains(a.problems(tb)+" ", problem+" ") ||
 		bytes.Contains(a.body, []byte(`"error":{"code":-32600`)) || bytes.Contains(a.body, []byte(`"error":{"code":-32700`))
 }
 
-// protocolError gives the id and the code of an error of JSON-RPC, "" for any other answer.
+// protocolError returns the id and code of a JSON-RPC error, or "" for any other response.
 func protocolError(t *testing.T, a answer) string {
 	t.Helper()
 	var message struct {
@@ -592,7 +596,7 @@ func protocolError(t *testing.T, a answer) string {
 	return fmt.Sprintf("%s %d", message.ID, message.Error.Code)
 }
 
-// Every request counts once, whatever it asks for; a call does not count again.
+// Every request counts once. A tool call does not count again.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -603,7 +607,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	agentID := a.newAgent(h)
 	a.works(func(runID, _ string) { a.end(runID, answers("done")) })
 	tool := "x_" + agentID[len(agentID)-5:]
-	for n := range 2 { // the key has asked for nothing before
+	for n := range 2 { // the key has not sent a request before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
 		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
 			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)

@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	spokenSamples = contract.VoiceRate / 2 // that a line of the tests has for a sentence
+	spokenSamples = contract.VoiceRate / 2 // length of a sentence in these tests
 	frameSamples  = contract.VoiceRate / 10
 )
 
-// recite serves a line as a worker does that hears what the bytes of the sound spell, and spells the first sentence of what it says.
+// recite is a voice worker that transcribes audio by reading its bytes as text, and synthesizes the
+// first sentence of an answer as bytes.
 func recite(_ context.Context, _ []byte, line *bus.VoiceEnd) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
@@ -53,7 +54,7 @@ func spell(line *bus.VoiceEnd, c *contract.VoiceCommand) {
 	_ = line.Report(contract.VoiceReport{Type: contract.VoiceSegment, Answer: c.Answer, Start: c.Start, End: end, Samples: spokenSamples})
 }
 
-// tapped is everything that the bus of a test carries.
+// tapped records every message on the test's bus.
 type tapped struct {
 	mu   sync.Mutex
 	seen []*nats.Msg
@@ -75,7 +76,8 @@ func (a *runEnv) tap() *tapped {
 	return tap
 }
 
-// ends are the inboxes, with their lines' names, that an organization's lines speak from.
+// ends returns the inboxes from which an organization's voice sessions send, with the sessions'
+// names.
 func (p *tapped) ends(org string) map[string]bool {
 	ends := map[string]bool{}
 	for _, m := range p.seen {
@@ -86,7 +88,7 @@ func (p *tapped) ends(org string) map[string]bool {
 			ends[m.Reply] = true
 		}
 	}
-	for _, m := range p.seen { // the other ends have answered these
+	for _, m := range p.seen { // replies of the other ends
 		if ends[m.Subject] && m.Reply != "" {
 			ends[m.Reply] = true
 		}
@@ -94,7 +96,7 @@ func (p *tapped) ends(org string) map[string]bool {
 	return ends
 }
 
-// check fails the test if a word of an organization is anywhere but on its own lines.
+// check fails the test if a word of an organization appears anywhere but in its own voice sessions.
 func (p *tapped) check(t *testing.T, word, org string) {
 	t.Helper()
 	p.mu.Lock()
@@ -104,7 +106,7 @@ func (p *tapped) check(t *testing.T, word, org string) {
 		switch held := bytes.Contains(m.Data, []byte(word)); {
 		case held && ends[m.Subject] && ends[m.Reply]:
 			carried++
-		case held && (m.Subject != contract.SubjectVoiceOpen || !ends[m.Reply]): // that names the agent's voice
+		case held && (m.Subject != contract.SubjectVoiceOpen || !ends[m.Reply]): // this message names the agent's voice
 			t.Errorf("%s on the bus, at %s from %s: %.300q", word, m.Subject, m.Reply, m.Data)
 		}
 	}
@@ -113,16 +115,17 @@ func (p *tapped) check(t *testing.T, word, org string) {
 	}
 }
 
-// attending is a talk of which all is kept that came over it, sound as what it spells.
+// attending is a voice connection that records everything it receives, audio as text.
 type attending struct {
 	*talk
 	seen bytes.Buffer
 }
 
-// turn reads an answer up to the end of its first sentence, has heard no more of it, and gives its run.
+// turn reads an answer up to the end of its first sentence, reports that much as played, and
+// returns its run.
 func (k *attending) turn() (runID string) {
 	k.Helper()
-	sound := map[string]int{} // samples, by item: what is left of the answer before may come, too
+	sound := map[string]int{} // samples by item: the rest of the previous answer may arrive, too
 	for {
 		event, code := k.read()
 		if event == nil {
@@ -153,8 +156,9 @@ func (k *attending) turn() (runID string) {
 	}
 }
 
-// What one organization says, writes and hears by voice is seen by nobody else: not by another that has a session of the same name at
-// the same worker at the same time, not by who reads the log, and on the bus on its own lines alone.
+// An organization's voice content is not visible to others: not to another organization with a
+// session of the same name at the same worker at the same time, not in the log, and on the bus only
+// in its own voice sessions.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnvOf(t, manyRequests, recite)
@@ -206,7 +210,8 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// keptFor reads what was kept of a house's turns, once what was heard of the last is.
+// keptFor returns the stored texts of an organization's turns, after the playback of the last one
+// is stored.
 func (b *voiceEnv) keptFor(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
@@ -220,7 +225,7 @@ func (b *voiceEnv) keptFor(h *testOrg, agent string, runs []string) string {
 	return kept
 }
 
-// tried is all that a house is answered which asks for another's turns.
+// tried returns all responses that an organization gets when it requests another one's turns.
 func (b *voiceEnv) tried(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	var shown strings.Builder

@@ -15,19 +15,20 @@ import (
 
 const secretsPath = voice.RealtimePath + "/client_secrets"
 
-// secretFor makes a client secret for an agent, and gives it.
+// secretFor creates a client secret for an agent.
 func (a *runEnv) secretFor(agentID, query, settings string, headers ...string) (secret, sessionID string) {
 	a.t.Helper()
 	got := a.ok("POST", secretsPath+query, `{"session":{"type":"realtime","model":"`+agentID+`"`+settings+`}}`, headers...)
 	return got.text(a.t, "value"), got.text(a.t, "session.id")
 }
 
-// asProtocol offers a credential as browsers do.
+// asProtocol offers a credential as a subprotocol, as browsers do.
 func asProtocol(credential string) string {
 	return offered + "realtime, openai-insecure-api-key." + credential
 }
 
-// A page talks with its agent by a client secret: as who made it, in the secret's session, with its settings.
+// A page uses a client secret to talk with its agent: as the secret's creator, in the secret's
+// session, with the secret's settings.
 func TestAPageTalksByAClientSecret(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -65,7 +66,7 @@ func TestAPageTalksByAClientSecret(t *testing.T) {
 	}
 }
 
-// A client secret opens what it was made for and nothing else, wherever it is tried.
+// A client secret opens only the connection that it was created for.
 func TestAClientSecretOpensOneDoor(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -118,7 +119,7 @@ func TestAClientSecretOpensOneDoor(t *testing.T) {
 	}
 }
 
-// What is wrong with a wish for a client secret is told at once.
+// The problems of a request for a client secret are reported immediately.
 func TestClientSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -171,7 +172,8 @@ func TestClientSecretsAreRefused(t *testing.T) {
 	}
 }
 
-// Connections outlive the client secret's time, and end soon after what it was made with.
+// Connections outlive the client secret and end soon after the credential with which it was
+// created.
 func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -203,13 +205,13 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*talk{stays, demoted} { // which is less than before, in its own session still
+	for _, k := range []*talk{stays, demoted} { // has a lower role than before, but it is still in its own session
 		k.send(inWriting)
 		k.until("session.updated")
 	}
 }
 
-// Whoever is less than before goes on with their own session.
+// A caller with a lower role than before continues its own session.
 func TestAConnectionOutlivesAChangeOfRole(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)

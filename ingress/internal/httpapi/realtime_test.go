@@ -18,8 +18,8 @@ import (
 	"parley/shared/id"
 )
 
-// A conversation is a chat: its turns are runs of a session, with what came before as their history, and the session is read as
-// every other.
+// A voice conversation is a chat. Its turns are runs of a session with the earlier turns as their
+// history, and the session is read like any other.
 func TestAVoiceConnectionIsAChat(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -60,7 +60,7 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 	})
 }
 
-// Without a name the session is the connection's own, and its runs are kept for a time.
+// A connection without a session name gets a new session, whose runs are stored for a limited time.
 func TestAnUnnamedVoiceSession(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -79,7 +79,8 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 	}
 }
 
-// Sessions are their principals': one of the same name with the same agent is another one.
+// Sessions belong to their principals: two principals' sessions with the same name and agent are
+// separate.
 func TestVoiceSessionsNeverMeet(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -109,7 +110,8 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 	}
 }
 
-// What a connection heard of a run that it cut short is what the session goes on from. Other runs are none of its business.
+// After an interruption the session continues from the part that was played. A connection cannot
+// change other runs.
 func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -140,7 +142,7 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	}
 }
 
-// becomes waits until a run has that status.
+// becomes waits until a run has the status.
 func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	b.t.Helper()
 	eventually(b.t, "run "+runID+" is "+string(want), func() bool {
@@ -150,7 +152,7 @@ func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	})
 }
 
-// Each turn is a request of its caller as they stand then.
+// Each turn is a request with the caller's current permissions.
 func TestTurnsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -176,13 +178,13 @@ func TestTurnsAreRefusedOneByOne(t *testing.T) {
 		turn(c.what, c.want)
 	}
 	b.ok("DELETE", "/api/agents?id="+b.agent, "", b.owner.auth)
-	for range 14 - 6 { // what is refused counts, and so did asking for the connection
+	for range 14 - 6 { // rejected turns count, and so did the request for the connection
 		turn("deleted", "failed model_not_found")
 	}
 	turn("too many", "failed rate_limited")
 }
 
-// Whoever asks for a connection in the wrong way is told before it is one.
+// An invalid request for a connection is rejected before the upgrade.
 func TestVoiceConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -229,7 +231,7 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 		"a sandboxed page":            {"?model=" + embedded, upgrading(h.key, "Origin: null"), 403, "permission_denied"},
 		"listed, no upgrade":          {"?model=" + embedded, []string{h.key, "Origin: " + widgetPage}, 426, "upgrade_required"},
 		"own page, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://parley.test"}, 426, "upgrade_required"},
-		"own host, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://example.com"}, 426, "upgrade_required"}, // which the tests' requests name
+		"own host, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://example.com"}, 426, "upgrade_required"}, // the host of the tests' requests
 	} {
 		got := a.from("GET", voice.RealtimePath+c.query, "", c.headers...)
 		got.want(t, name, c.status, c.problems)
@@ -243,7 +245,8 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever page asks, another organization's agent is as missing as one that never was: neither its widget nor its settings show.
+// For every page, another organization's agent looks like a missing one: neither its widget nor its
+// settings are revealed.
 func TestVoiceOfOthersIsMissing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -256,7 +259,7 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	for _, page := range [][]string{nil, {"Origin: http://parley.test"}, {"Origin: https://evil.test"}, {"Origin: " + widgetPage}, {"Origin: null"}} {
 		for n, model := range models {
 			got := a.from("GET", voice.RealtimePath+"?model="+model, "", upgrading(append(page, h.key, "X-Request-Id: same")...)...)
-			got.header.Del("Ratelimit") // it counts
+			got.header.Del("Ratelimit") // this one counts
 			var shown strings.Builder
 			must(t, got.header.Write(&shown))
 			answered := strconv.Itoa(got.status) + "\n" + shown.String() + "\n" + string(got.body)
@@ -267,10 +270,11 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	}
 }
 
-// upgrading are the headers of a request for a WebSocket, and others.
+// upgrading returns the headers of a WebSocket request and others.
 func upgrading(headers ...string) []string { return slices.Concat(upgrades, headers) }
 
-// The dashboard alone may listen, and ask for voice connections: to its scripts "self" is this host's WebSockets, too.
+// Only the dashboard may use the microphone and open voice connections. For its scripts, "self"
+// includes the host's WebSockets.
 func TestTheDashboardMayListen(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -293,7 +297,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 	}
 }
 
-// Connections take seats, and give them back.
+// Connections take slots and release them.
 func TestVoiceConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)

@@ -18,7 +18,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// The lines of a run that has used a tool, of which a word is the organization's.
+// formatLog is the log of a run with a tool call. secretword is the organization's.
 const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 	`tool.started {"toolCall":{"id":"call_1","name":"webSearch","status":"running","input":{"query":"secretword"},"output":null,"durationMs":0}}` + "\n" +
 	`tool.completed {"toolCall":{"id":"call_1","name":"webSearch","status":"completed","input":{"query":"secretword"},"output":{"found":"secretword"},"durationMs":4}}` + "\n" +
@@ -27,7 +27,7 @@ const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 
 const formatAnswer = "Let me \n\ndata: [DONE] done [1]"
 
-// chatters is an arena whose runs all have that log.
+// chatters returns an environment whose runs all have that log.
 func chatters(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	t.Helper()
 	a = newWaitingRunEnv(t, unlimited)
@@ -48,7 +48,7 @@ func chatters(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	return a, h, a.newAgent(h)
 }
 
-// chunkTypes are the types of what a stream tells, and what of the text.
+// chunkTypes returns the types of a stream's events and the text of its answer.
 func chunkTypes(t *testing.T, stream []byte) (types, text string) {
 	t.Helper()
 	var all []string
@@ -140,7 +140,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
 		} {
 			if again.status == 404 {
-				continue // the member's key did not ask
+				continue // not the caller that started the run
 			}
 			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
 				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)
@@ -248,7 +248,8 @@ func TestFormatsAreAskedForWell(t *testing.T) {
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
-// Whole conversations are taken from callers with an account; anybody may visit the demo or a page with a widget.
+// Only callers with an account may send large conversations, because anybody may visit the demo or
+// a page with a widget.
 func TestVisitorsSendShortDialogs(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -272,7 +273,7 @@ func TestVisitorsSendShortDialogs(t *testing.T) {
 	}
 }
 
-// What visitors of a widget may not see stays hidden in every format.
+// Data that widget visitors may not see is hidden in every format.
 func TestVisitorsAreToldInFormatsWhatTheyMaySee(t *testing.T) {
 	t.Parallel()
 	a, h, _ := chatters(t)

@@ -20,7 +20,7 @@ import (
 	"parley/shared/store"
 )
 
-// sharedWith gives the origin whose pages may read an answer; "" for none.
+// sharedWith returns the origin whose pages may read the response, or "".
 func (a answer) sharedWith() string {
 	return strings.Join(a.header["Access-Control-Allow-Origin"], " and ")
 }
@@ -85,7 +85,7 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
-// Public is what visitors may see, too.
+// Public routes are open to visitors, too.
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -118,7 +118,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Nobody learns why there is no widget for a page, and the page not even that there is none.
+// A rejected page does not learn why there is no widget for it, and a page of another origin cannot
+// read the response.
 func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -212,7 +213,7 @@ func TestVisitorsNames(t *testing.T) {
 	a.logsClean(identityKey, strings.Repeat("0", 64), name)
 }
 
-// identities changes the secret that visitors are signed with.
+// identities changes the secret with which visitors are signed.
 func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName string) {
 	t.Helper()
 	put := func(secret string) answer {
@@ -245,7 +246,7 @@ func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName s
 	put(`"***"`).want(t, "keeping none", 400, "invalid_request widget.identitySecret:invalid_value")
 }
 
-// A token is good for one agent, one origin and one thing.
+// A token is valid for one agent, one origin and one purpose.
 func TestWidgetTokensAreBound(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -304,7 +305,7 @@ func TestWidgetTokensAreBound(t *testing.T) {
 	a.logsClean(g.token, g.name)
 }
 
-// Of visitors nobody gets at what another said, whatever they call it.
+// No visitor can read another visitor's messages, whatever session id is used.
 func TestVisitorsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -329,7 +330,7 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	}
 	rows, err := a.sql.QueryContext(t.Context(), `SELECT principal FROM sessions WHERE session_id = 'same' GROUP BY ref, principal`)
 	must(t, err)
-	defer func() { _ = rows.Close() }() // Err tells
+	defer func() { _ = rows.Close() }() // Err reports errors
 	n := 0
 	for ; rows.Next(); n++ {
 		var principal string
@@ -344,7 +345,8 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
-// What changes about a widget holds here at once, and elsewhere within 5 s: another ingress remembers for 4.
+// Changes of a widget apply on this ingress process immediately and on others within 5 seconds:
+// they cache widgets for 4.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(a *runEnv, h *testOrg, agentID string){
@@ -388,7 +390,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	}
 }
 
-// crowd are visitors of one agent's widget at addresses of their own.
+// crowd is a number of visitors of one agent's widget with different addresses.
 type crowd struct {
 	*runEnv
 	agentID string
@@ -462,7 +464,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
 }
 
-// Who sends rubbish uses up what their address may send, and nobody else's.
+// Invalid requests use up the limit of their client address and of no other.
 func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -497,7 +499,8 @@ func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	}
 }
 
-// Strangers who ask for tokens silence nobody: those have a limit of their own, of which bad requests take nothing.
+// Strangers who request tokens do not block visitors: tokens have a separate limit per agent, which
+// invalid requests do not use up.
 func TestTokensOfAnAgentHaveTheirOwnLimit(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -534,8 +537,8 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	a.from("OPTIONS", widget.WidgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
 }
 
-// A visitor sees the end of what they asked for though their token is over by then, but not for ever, and not where the
-// widget is not allowed any more.
+// A visitor sees the end of an answer after the token has expired, but only for a limited time and
+// while the widget is allowed.
 func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -550,7 +553,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 			c.Request.Header.Set(name, value)
 		}
 		var err error
-		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as it was when it was let in
+		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as when the request was admitted
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is good for %s: %v", life, err)
@@ -559,7 +562,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	}
 	for _, life := range []time.Duration{time.Minute, -time.Minute} {
 		may := begun(life)
-		due := may.Next.Add(time.Millisecond) // a look at what is remembered by now
+		due := may.Next.Add(time.Millisecond) // now a check is due
 		if may.Next.IsZero() || time.Until(may.Next) > 5*time.Second || !may.Holds(due) || !may.Next.After(time.Now()) {
 			t.Errorf("%s: the permit ended before the widget did, or is not looked at: %+v", life, may)
 		}

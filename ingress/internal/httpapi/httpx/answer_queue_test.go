@@ -12,7 +12,8 @@ import (
 	"parley/shared/apierr"
 )
 
-// However many large answers organizations ask for, one that has asked for less is next.
+// The queue prefers the organization with the fewest recent bytes, however many large responses
+// others request.
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +32,7 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 				mu.Unlock()
 				<-time.After(100 * time.Millisecond)
 				made()
-				made() // changes nothing
+				made() // no effect
 			})
 			synctest.Wait()
 		}
@@ -77,7 +78,8 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	})
 }
 
-// Forty organizations that request answers of 70 KiB as often as they may delay an answer of 4 MiB by little.
+// Forty organizations that continuously request responses of 70 KiB delay a response of 4 MiB only
+// slightly.
 func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +110,8 @@ func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// There are 160 answers of 6 ms before it, and half a second for each 4 MiB that it has read before.
+			// 160 responses of 6 ms come before it, and half a second for each 4 MiB that it has
+			// read before.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
@@ -121,7 +124,7 @@ func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 	})
 }
 
-// An answer whose turn does not come is refused, and waits for nothing more.
+// A response whose turn does not come is rejected and leaves the queue.
 func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

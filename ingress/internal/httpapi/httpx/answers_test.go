@@ -11,7 +11,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// entered counts an answer whose client has read so much by now.
+// entered counts a response whose client has already read the given number of bytes.
 func entered(t *testing.T, all *LargeAnswers, owner string, bytes, read int64) *LargeAnswer {
 	t.Helper()
 	a, err := all.Enter(owner, bytes, http.NewResponseController(httptest.NewRecorder()))
@@ -31,7 +31,7 @@ func codeOfEnter(all *LargeAnswers, owner string, bytes int64) apierr.Code {
 	return apierr.CodeFor(err)
 }
 
-// An organization has its share, and a single answer always fits it.
+// An organization has its own limit, and a single response never exceeds it.
 func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	t.Parallel()
 	all := &LargeAnswers{PerOrganization: 100, AtOnce: 1000}
@@ -43,13 +43,14 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 		t.Errorf("another organization: %q", code)
 	}
 	first.Leave()
-	first.Leave() // changes nothing
+	first.Leave() // no effect
 	if code := codeOfEnter(all, "red", 100); code != "" || all.total != 0 {
 		t.Errorf("behind it: %q, %d held", code, all.total)
 	}
 }
 
-// Where all room is taken, another organization's answer is cut if its client reads slowly. Clients that keep a good pace are never cut.
+// If the total limit is reached, a slow response of another organization is cut. Responses to fast
+// clients are never cut.
 func TestSlowReadersMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 	})
 }
 
-// An answer that is counted and not yet made has no slow reader, however long it takes.
+// A response that is being rendered does not count as slow, however long it takes.
 func TestAnswersInTheMakingAreNotCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"parley/shared/domain"
 )
 
-// shouting tells events in capitals.
+// shouting is an Encoder that writes events in capitals.
 type shouting struct {
-	ends, fails string // types that end it, or that it cannot tell
+	ends, fails string // types of events that end the stream or that it cannot encode
 }
 
 func (s shouting) Append(b []byte, e domain.Event) ([]byte, bool, error) {
@@ -33,11 +33,11 @@ func (s shouting) Append(b []byte, e domain.Event) ([]byte, bool, error) {
 
 func (shouting) Cut(b []byte) []byte { return append(b, "CUT\n\n"...) }
 
-// script gives events call by call, and then an error.
+// script is a Source that returns events call by call and then an error.
 type script struct {
 	calls [][]string
 	end   error
-	wait  time.Duration // before each call but the first
+	wait  time.Duration // before each call except the first
 	next  time.Time
 	n     int
 }
@@ -72,7 +72,8 @@ func (s *script) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 	return events, nil
 }
 
-// However a run's stream ends, its reader is told; and nothing comes behind what an encoder ended with.
+// The client always gets a final message, however the run's stream ends, and nothing follows the
+// encoder's last event.
 func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
 	t.Parallel()
 	refused := func(*http.Request, auth.Need) (auth.Identity, error) {
@@ -111,7 +112,7 @@ func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
 	}
 }
 
-// A client that has gone is told nothing, and the encoder's stream ends with it.
+// Nothing is encoded for a client that has disconnected.
 func TestAnEncodedStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

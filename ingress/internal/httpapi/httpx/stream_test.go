@@ -20,7 +20,7 @@ import (
 	"parley/shared/domain"
 )
 
-// quiet is a run that tells something at set times and then ends.
+// quiet is a Source with events at set times.
 type quiet struct {
 	began time.Time
 	tells []time.Duration
@@ -48,12 +48,12 @@ func (q *quiet) Next(ctx context.Context, until time.Time) ([]domain.Event, erro
 	return []domain.Event{{ID: domain.EventID{Fence: 1, N: q.n}, Type: "a", Data: []byte("{}")}}, nil
 }
 
-// timed is a connection that notes when what was written to it.
+// timed is a connection that records the times of writes.
 type timed struct {
 	*httptest.ResponseRecorder
 	began    time.Time
 	wrote    []string
-	deadline []time.Duration // of each write, from when it was made
+	deadline []time.Duration // of each write, relative to its start
 	flushed  []time.Duration
 	fail     error
 }
@@ -79,12 +79,12 @@ func (w *timed) SetWriteDeadline(at time.Time) error {
 	return nil
 }
 
-func send(t *testing.T, q *quiet, w *timed, ctx context.Context) { //nolint:revive // the test comes first
+func send(t *testing.T, q *quiet, w *timed, ctx context.Context) { //nolint:revive // t comes before ctx
 	t.Helper()
 	sendAs(t, q, w, ctx, Permit{})
 }
 
-func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, permit Permit) { //nolint:revive // the test comes first
+func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, permit Permit) { //nolint:revive // t comes before ctx
 	t.Helper()
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
@@ -148,7 +148,7 @@ func TestAStreamWithoutEventsIsAnEmptyOne(t *testing.T) {
 	}
 }
 
-// A stream's caller is looked at again whenever what was known of them is too old, and no oftener.
+// A stream checks its credential again when the cached identity expires, and not more often.
 func TestAStreamEndsWithItsPermit(t *testing.T) {
 	t.Parallel()
 	member := domain.Caller{Kind: domain.CallerUser, UserID: "usr_1", OrganizationID: "org_1", Role: domain.RoleMember}
@@ -185,7 +185,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 			}
 			w := &timed{ResponseRecorder: httptest.NewRecorder()}
 			sendAs(t, &quiet{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), permit)
-			want := "1m1s" // with the run
+			want := "1m1s" // at the end of the run
 			if tc.ends != "" {
 				want = tc.ends
 			}

@@ -58,11 +58,11 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// formIn is a form whose contents are kept nowhere.
+// formIn returns a form whose contents are not stored.
 func formIn(body, boundary string, limit int) *documentForm {
 	form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, limit)
 	if err != nil {
-		panic(err) // the tests name good boundaries
+		panic(err) // the boundaries are valid
 	}
 	return form
 }
@@ -71,7 +71,7 @@ func formOfType(body, contentType string, limit int) (*documentForm, error) {
 	from := &transfer.Limiter{Policy: transfer.Documents}
 	slot, err := from.Enter(transfer.Owner{Credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
-		panic(err) // the first one always gets one
+		panic(err) // the first transfer always gets a slot
 	}
 	in := &transfer.Upload{Body: strings.NewReader(body), From: slot, Allowed: transfer.AnyBytes}
 	return newDocumentForm(in, contentType, limit, func(content io.Reader) (blobdb.Upload, error) {
@@ -85,7 +85,7 @@ func formOfType(body, contentType string, limit int) (*documentForm, error) {
 
 func wrongIn(t *testing.T, err error) string {
 	t.Helper()
-	coded, ok := err.(*apierr.Error) //nolint:errorlint // as it comes
+	coded, ok := err.(*apierr.Error) //nolint:errorlint // must not be wrapped
 	if !ok {
 		t.Fatalf("%v is no coded error", err)
 	}

@@ -14,7 +14,7 @@ import (
 	"parley/shared/domain"
 )
 
-// ticking tells of runs every so often, and of documents with every third of them.
+// ticking reports changes of runs at intervals, and with every third one a change of documents.
 type ticking struct {
 	every time.Duration
 	left  int

@@ -7,7 +7,7 @@ import (
 	"parley/shared/domain"
 )
 
-// What later releases tell is no visitor's until it is said that it is.
+// Events and fields of later versions are hidden from visitors until they are added to the list.
 func TestVisitorsAreShownWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	const canary = "canary"

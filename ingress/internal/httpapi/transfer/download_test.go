@@ -19,7 +19,7 @@ import (
 	"parley/shared/domain"
 )
 
-// pipes is a listener of connections within the test's own time.
+// pipes is a listener of in-memory connections for synctest.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -38,7 +38,8 @@ func (p *pipes) Close() error { close(p.done); return nil }
 
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
+// serveFile serves a content as the ingress does. It returns the connection of a client that has
+// sent the request, and a channel with the duration of the response.
 func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
@@ -66,14 +67,14 @@ func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.Permit) 
 	return near, took
 }
 
-// A client on a slow line gets all of a file, however long that takes; one that takes less is left when its time is used
-// up, and one that takes nothing after a minute.
+// A client on a slow connection gets a whole file, however long it takes. A slower client is
+// disconnected when its time is used up, and one that reads nothing after a minute.
 func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	content := numbers(4 << 20)
 	for name, tc := range map[string]struct {
-		piece    int           // that is read at a time
-		every    time.Duration // and then nothing for so long
+		piece    int           // bytes read at a time
+		every    time.Duration // pause between reads
 		complete bool
 		least    time.Duration
 		limit    time.Duration
@@ -111,7 +112,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	}
 }
 
-// A download ends with the credential that it was begun with.
+// A download ends when its credential becomes invalid.
 func TestDownloadsEndWithTheirPermit(t *testing.T) {
 	t.Parallel()
 	content := numbers(1 << 20)

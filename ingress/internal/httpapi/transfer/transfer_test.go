@@ -18,7 +18,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// stall has a transfer wait for its client for longer than the pace allows.
+// stall makes a transfer wait for its client longer than the pace allows.
 func (p *Slot) stall() {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -54,8 +54,9 @@ func TestDownloadsAreCounted(t *testing.T) {
 	placeFor(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
-	// The rest is for newcomers, who get one each. While all keep the pace, one more waits. Of slow ones it gets an equal share, and no
-	// more. When all have one, an organization that has none gets one.
+	// The remaining slots are for newcomers, who get one each. While all transfers keep the pace,
+	// further ones are rejected. If they are slow, a new organization gets an equal share and no
+	// more. If all organizations have one slot, an organization without one gets one.
 	for ; len(all.Open) < filesAtOnce; org++ {
 		placeFor(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -80,7 +81,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 	}
 }
 
-// fill takes all slots that are free: those for everybody in the name of few organizations, the others in that of newcomers.
+// fill takes all free slots: the general ones for few organizations, the others for newcomers.
 func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	t.Helper()
 	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
@@ -96,7 +97,8 @@ func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	return next
 }
 
-// However slowly a few organizations read, whoever has fewer downloads than they have gets a place at once: the oldest of theirs ends.
+// However slowly a few organizations read, an organization with fewer downloads gets a slot
+// immediately, and their oldest download ends.
 func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +118,8 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	})
 }
 
-// Few organizations never take the last quarter of the slots, and neither do many of one network.
+// Neither few organizations nor many organizations of one network can take the last quarter of the
+// slots.
 func TestSlotsAreKeptForNewcomers(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]func(n int) string{
@@ -143,7 +146,7 @@ func TestSlotsAreKeptForNewcomers(t *testing.T) {
 	}
 }
 
-// send has a slot's client send so many bytes a second until ctx ends.
+// send simulates a client that sends the given number of bytes per second until ctx ends.
 func (p *Slot) send(ctx context.Context, pace int) {
 	for ctx.Err() == nil {
 		p.Wait()
@@ -155,8 +158,8 @@ func (p *Slot) send(ctx context.Context, pace int) {
 	}
 }
 
-// Clients that keep just the slowest pace give way to a newcomer, the slowest of them first, whether they are of few organizations or of
-// many. Those that are faster stay.
+// Clients at the slowest accepted pace give way to a newcomer, the slowest first, whether they
+// belong to few or many organizations. Faster clients stay.
 func TestTricklersGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, perOrganization := range []int{1, UploadsPerCredential} {
@@ -202,12 +205,12 @@ func TestTricklersGiveWay(t *testing.T) {
 	}
 }
 
-// An upload that keeps the pace is never cut, however many newcomers there are; one that has become slow is. The pace is higher while all
-// slots are taken.
+// An upload that keeps the pace is never cut, however many newcomers there are. An upload that has
+// become slow is. The required pace is higher while all slots are taken.
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces, bytes int // that come, a piece a second
+		pieces, bytes int // bytes per piece; a piece arrives every second
 		others        int
 		cut           bool
 	}{
@@ -215,7 +218,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 		"at the slowest pace":         {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, true},
 		"at the slowest, with others": {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 2, false},
 		"slow from the start":         {0, 0, UploadsAtOnce - 1, true},
-		"slow after a while":          {12, crowdedFactor * httpx.SlowestRate, UploadsAtOnce - 1, true}, // what came at the beginning does not help for long
+		"slow after a while":          {12, crowdedFactor * httpx.SlowestRate, UploadsAtOnce - 1, true}, // bytes at the beginning count only for a while
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := &Limiter{Policy: Documents}
@@ -271,7 +274,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes in which no two places look alike.
+// numbers returns n bytes in which no two positions look alike.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -280,13 +283,13 @@ func numbers(n int) []byte {
 	return out[:n]
 }
 
-// reader is one of an organization's owners of transfers.
+// reader returns an owner of transfers in an organization.
 func reader(org, key int) Owner {
 	name := strconv.Itoa(org)
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// placeFor gives an owner a slot.
+// placeFor takes a slot for an owner.
 func placeFor(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))

@@ -23,7 +23,8 @@ import (
 	"parley/shared/domain"
 )
 
-// serveUpload serves as the ingress does a handler that reads a body of any size, and gives a client's connection, and when the server was done.
+// serveUpload runs a handler that reads a body of any size, as the ingress does. It returns a
+// client's connection, and a channel with the duration of the request.
 func serveUpload(t *testing.T, all *Limiter, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
@@ -56,12 +57,13 @@ func serveUpload(t *testing.T, all *Limiter, permit httpx.Permit) (client net.Co
 	return near, took
 }
 
-// A client on a slow line gets all of a document across, however long that takes; one that sends less is left when its time is
-// used up, and one that sends nothing after a minute. All of them are answered.
+// A client on a slow connection can send a whole document, however long it takes. A slower client
+// is disconnected when its time is used up, and one that sends nothing after a minute. Each of them
+// gets a response.
 func TestUploadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		piece        int // that is sent at a time
+		piece        int // bytes sent at a time
 		every        time.Duration
 		status       int
 		least, limit time.Duration
@@ -79,7 +81,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 			const size = 4 << 20
 			answered := make(chan *http.Response, 1)
 			go func() {
-				res, err := http.ReadResponse(bufio.NewReader(client), nil) //nolint:bodyclose // whoever gets it closes it
+				res, err := http.ReadResponse(bufio.NewReader(client), nil) //nolint:bodyclose // closed by its reader
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -107,7 +109,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 	}
 }
 
-// An upload ends with the credential that it was begun with.
+// An upload ends when its credential becomes invalid.
 func TestUploadsEndWithTheirPermit(t *testing.T) {
 	t.Parallel()
 	began, looks := time.Now(), 0
@@ -140,7 +142,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	}
 }
 
-// An upload that gave way to another's is told so.
+// An upload that was cut for another one gets an error that says so.
 func TestUploadsThatGiveWay(t *testing.T) {
 	t.Parallel()
 	p := placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))

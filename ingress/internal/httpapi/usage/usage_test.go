@@ -38,7 +38,7 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 	now = now.Add(time.Millisecond)
 	failure = errors.New("away")
 	get(4, "a", 7)
-	get(5, "a", 7) // what failed is not remembered
+	get(5, "a", 7) // failures are not cached
 	failure = nil
 	get(6, "a", 7)
 	for n := range maxCachedReports {
