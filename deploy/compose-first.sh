@@ -1,7 +1,7 @@
 #!/bin/sh
-# deploy/compose-first.sh [URL]: gives a new Parley what `make run` gives: an owner, an API key, a demo agent and its documents. It uses
-# nothing but the HTTP API, and leaves deploy/credentials.json, for its owner only, as `make run` leaves
-# .data/credentials.json. PARLEY_OWNER is the owner's address, CREDENTIALS another place for the file.
+# deploy/compose-first.sh [URL]: creates in a new Parley what `make run` creates: an owner, an API key, a demo agent and
+# its documents. It uses only the HTTP API, and writes deploy/credentials.json, readable by its owner only, like the
+# .data/credentials.json of `make run`. PARLEY_OWNER is the owner's address, CREDENTIALS another path for the file.
 set -eu
 cd "${0%/*}"
 umask 077
@@ -9,18 +9,18 @@ setting() { sed -n "s/^$1=//p" "${ENV_FILE:-.env}" 2>/dev/null; }
 base=${1:-$(setting PUBLIC_URL)}
 email=${PARLEY_OWNER:-owner@parley.local}
 file=${CREDENTIALS:-credentials.json}
-if [ -e "$file" ]; then echo "compose-first: $file is there: nothing to do" && exit 0; fi
+if [ -e "$file" ]; then echo "compose-first: $file exists; nothing to do" && exit 0; fi
 
-# field NAME prints a field of the JSON that is read.
+# field NAME prints a field of the JSON on standard input.
 field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -n 1; }
 # call METHOD PATH HEADER BODY
 call() { curl -fsS -X "$1" "$base$2" -H "$3" -H 'Content-Type: application/json' -d "$4"; }
 
-# Everything may have been started a moment ago.
+# The service may still be starting.
 tries=0
 until curl -fsS -o /dev/null "$base/readyz" 2>/dev/null; do
 	tries=$((tries + 1))
-	[ "$tries" -lt 180 ] || { echo "compose-first: nothing is ready at $base" >&2 && exit 1; }
+	[ "$tries" -lt 180 ] || { echo "compose-first: no service is ready at $base" >&2 && exit 1; }
 	sleep 1
 done
 

@@ -1,16 +1,17 @@
 #!/bin/sh
-# deploy/compose-init.sh: makes the secrets of compose.yaml, once: deploy/.env (or ENV_FILE), for its owner only. What stands there already is kept,
-# so that it may be run after each upgrade. Keep a copy of SECRETS_KEY apart from the back-ups: without it, stored secrets are lost.
+# deploy/compose-init.sh: creates the secrets of compose.yaml in deploy/.env (or ENV_FILE), readable by its owner only.
+# It keeps existing values, so it may run again after each upgrade. Keep a copy of SECRETS_KEY separate from the backups:
+# without it, stored secrets are lost.
 set -eu
 cd "${0%/*}"
 umask 077
 file=${ENV_FILE:-.env}
 [ -e "$file" ] || : >"$file"
 
-# ensure NAME VALUE adds a setting that is not there.
+# ensure NAME VALUE adds a setting unless it exists.
 ensure() { grep -q "^$1=" "$file" || printf '%s=%s\n' "$1" "$2" >>"$file"; }
 
-# password makes one that begins with a letter: the servers read them as words.
+# password prints a password that begins with a letter, because nats-server parses it as a word.
 password() { printf 'p%s' "$(head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n')"; }
 
 ensure COMPOSE_PROJECT_NAME parley

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Read by backup.sh and restore.sh: where the database is, and how PostgreSQL's programs are run.
+# Sourced by backup.sh and restore.sh: finds the database and runs PostgreSQL's programs.
 
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
 fail() {
@@ -7,7 +7,7 @@ fail() {
 	exit 1
 }
 
-# locate sets url, without a password: that goes into PGPASSWORD, as every user of a machine sees arguments.
+# locate sets url without the password, which goes into PGPASSWORD because every user of a machine can see arguments.
 locate() {
 	local scheme rest login password
 	url=$DATABASE_URL scheme=${DATABASE_URL%%://*} rest=${DATABASE_URL#*://}
@@ -19,16 +19,17 @@ locate() {
 	url=$scheme://${login%%:*}@${rest#"$login"@}
 }
 
-# locate_running sets url to the private server of a parley up: its socket is in its data, or where that path was too long, behind a link.
+# locate_running sets url to the private server of a parley up. Its socket is in its data directory, or, if that path is
+# too long, at the target of a link.
 locate_running() {
 	local socket
 	socket=$(cat "$DATA_DIR/postgres/socket" 2>/dev/null) || socket=$(cd "$DATA_DIR/postgres/data" 2>/dev/null && pwd) ||
-		fail "$DATA_DIR is no directory of parley's"
+		fail "$DATA_DIR is not a data directory of parley"
 	url="host='$socket' user=parley dbname=parley"
 }
 
-# pg runs a program of PostgreSQL.
+# pg runs a PostgreSQL program.
 pg() {
-	# shellcheck disable=SC2086 # PG_RUN is words
+	# shellcheck disable=SC2086 # PG_RUN is several words
 	${PG_RUN:-} "$@"
 }

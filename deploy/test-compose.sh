@@ -1,11 +1,11 @@
 #!/bin/bash
-# deploy/test-compose.sh: builds the images, starts deploy/compose.yaml for real under a name and secrets of its own, does what the README
-# says, and then kills every container once while keyed triggers come in: each key must have exactly one run, completed. It ends what it
-# has started, also when it fails. `make test-compose` runs it.
+# deploy/test-compose.sh: builds the images, starts deploy/compose.yaml under a separate project name with separate
+# secrets, and follows the README. Then it kills every container once while keyed triggers arrive: each key must have
+# exactly one completed run. It stops everything at the end, also after a failure. `make test-compose` runs it.
 #
-# Where the public base images cannot be pulled, and as root on Debian, deploy/docker/local.sh makes them: LOCAL_IMAGES=1 does so at once.
-# KEEP=1 leaves everything running. COMPOSE is the command, `docker compose` unless it is set;
-# Debian's older one works as 'docker-compose --compatibility'. BUILD=no takes the images as they are.
+# If the public base images cannot be pulled, deploy/docker/local.sh builds them (root, Debian); LOCAL_IMAGES=1 does so
+# without trying to pull. KEEP=1 leaves everything running. COMPOSE is the command, by default `docker compose`; for
+# Debian's older version use 'docker-compose --compatibility'. BUILD=no uses the existing images.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -ra compose <<<"${COMPOSE:-docker compose}"
@@ -32,24 +32,24 @@ trap finish EXIT
 printf 'COMPOSE_PROJECT_NAME=%s\nPORT=%s\n' "$COMPOSE_PROJECT_NAME" "$PORT" >"$ENV_FILE"
 deploy/compose-init.sh >/dev/null
 if [ -n "${LOCAL_IMAGES:-}" ] || ! timeout 120 docker pull -q haproxy:3.2 >/dev/null 2>&1; then
-	say 'making base images on this machine'
+	say 'building base images on this machine'
 	deploy/docker/local.sh >>"$ENV_FILE"
 fi
 
 say 'building and starting'
 [ "${BUILD:-}" = no ] || dc build >"$work/build" 2>&1 || { tail -n 40 "$work/build" && fail 'the images do not build'; }
-dc up -d >"$work/up" 2>&1 || { tail -n 20 "$work/up" && fail 'it does not start'; }
+dc up -d >"$work/up" 2>&1 || { tail -n 20 "$work/up" && fail 'the services do not start'; }
 deploy/compose-first.sh "http://127.0.0.1:$PORT" >/dev/null
 say 'ready, with an owner and a demo agent'
 
-# rows QUERY asks the database.
+# rows QUERY queries the database.
 rows() { dc exec -T postgres psql -U postgres -d parley -qtAc "$1" 2>/dev/null; }
 
-# --- what the README says
+# --- the steps of the README
 credential() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" "$CREDENTIALS"; }
 base=$(credential baseUrl) key=$(credential apiKey) agent=$(credential agentId)
 field() { sed -n "s/.*\"$1\": *\"\([^\"]*\)\".*/\1/p" | head -n 1; }
-want() { # WHAT PATTERN, reading the answer
+want() { # NAME PATTERN, with the answer on standard input
 	local answer
 	answer=$(cat)
 	grep -q "$2" <<<"$answer" || fail "$1: $answer"
@@ -58,8 +58,8 @@ want() { # WHAT PATTERN, reading the answer
 curl -sS "$base/api/internal/run-automation" -H "x-api-key: $key" -H 'x-trigger-type: schedule' -H 'x-automation-id: nightly' \
 	-H 'Content-Type: application/json' -d '{"target":"'"$agent"'","input":{"message":"What is 6 * 7?"},"idempotencyKey":"readme"}' | want 'an automation' '"status": *"completed".*42'
 [ "$(rows "SELECT count(*) FROM steps WHERE step->'tool'->'call'->>'name' = 'codeExecution' AND step->'tool'->'call'->'output'->>'stdout' = E'42\\n'")" = 1 ] ||
-	fail 'its code did not run in a sandbox'
-say 'its code ran in a sandbox: ok'
+	fail "the agent's code did not run in a sandbox"
+say "the agent's code ran in a sandbox: ok"
 curl -sSN "$base/api/agents?action=chat&template=tpl_support" -H 'x-tenant-id: tenant_demo' -H 'Content-Type: application/json' \
 	-d '{"sessionId":"s1","message":"Hello","stream":true}' | want 'a streamed chat in demo mode' 'event: run.completed'
 for _ in $(seq 60); do
@@ -73,20 +73,20 @@ curl -sS "$base/api/knowledge?query=lamp" -H "x-api-key: $key" | want 'a search'
 curl -sS "$base/dashboard/" -L | want 'the dashboard' '<html'
 curl -sS "$base/docs" -L | want 'the documentation' '<html'
 
-# running gives the containers that run: what migrates has ended.
+# running prints the ids of running containers, which exclude migrate.
 running() { docker inspect -f '{{if .State.Running}}{{.Id}}{{end}}' $(dc ps -q) | grep .; }
 
-# --- nobody is root
+# --- no container runs as root
 for id in $(running); do
 	name=$(docker inspect -f '{{.Name}}' "$id")
-	[ "$(docker top "$id" -eo pid,uid | awk 'NR > 1 && $2 == 0' | wc -l)" = 0 ] || fail "$name runs something as root"
+	[ "$(docker top "$id" -eo pid,uid | awk 'NR > 1 && $2 == 0' | wc -l)" = 0 ] || fail "$name runs a process as root"
 	[ "$(docker inspect -f '{{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}}' "$id")" = 'true [ALL]' ] || fail "$name has more rights than it needs"
 done
 say 'no container runs as root, has capabilities, or may write to its root'
 
-# --- any one may die
+# --- any container may die
 echoes=$(curl -sS "$base/api/agents?q=Echo" -H "x-api-key: $key" | grep -o 'ag_[a-z0-9]*' | head -n 1)
-# trigger KEY sends until there is an answer, and prints the run's id.
+# trigger KEY sends a trigger until it is answered, and prints the run's id.
 trigger() {
 	local status
 	for _ in $(seq 150); do
@@ -100,12 +100,13 @@ trigger() {
 	done
 	echo "LOST $1: $status $(head -c 300 "$work/$1" 2>/dev/null)"
 }
-# crash ID ends a container's first process as a crash does; the engine starts it again.
+# crash ID kills a container's first process, as a crash does; the engine restarts it. Without the right to kill it, crash
+# kills and starts the container.
 crash() {
 	local pid
 	pid=$(docker inspect -f '{{.State.Pid}}' "$1")
 	if [ "$pid" -gt 1 ] && [ "$(id -u)" = 0 ] && kill -9 "$pid" 2>/dev/null; then return; fi
-	docker kill "$1" >/dev/null && docker start "$1" >/dev/null # what the engine is told to end, it does not start again
+	docker kill "$1" >/dev/null && docker start "$1" >/dev/null # the engine does not restart a container after docker kill
 }
 sent=0
 for id in $(running); do
@@ -120,10 +121,10 @@ for id in $(running); do
 		[ "$(docker inspect -f '{{.State.Running}} {{if .State.Health}}{{.State.Health.Status}}{{else}}healthy{{end}}' "$id")" = 'true healthy' ] && break
 		sleep 0.5
 	done
-	[ "$(docker inspect -f '{{.State.Running}}' "$id")" = true ] || fail "$name did not come back"
+	[ "$(docker inspect -f '{{.State.Running}}' "$id")" = true ] || fail "$name did not restart"
 	say "$name killed: 20 of 20 triggers completed, after $((SECONDS - began)) s"
 done
 runs=$(rows "SELECT count(*) || ' ' || count(*) FILTER (WHERE status = 'completed') FROM runs WHERE input->>'message' LIKE 'kill-%'")
 [ "$runs" = "$sent $sent" ] || fail "$sent keys have '$runs' runs and completed ones"
 [ "$(cat "$work"/run-* | sort -u | wc -l)" = "$sent" ] || fail 'keys share runs'
-say "$sent keys, $sent runs, all completed: nothing lost, nothing doubled"
+say "$sent keys, $sent runs, all completed: none lost, none doubled"

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// refusals is how many refused connections are answered at a time. Further ones are closed without an answer.
+	// refusals bounds the refused connections that are answered concurrently. More are closed
+	// without an answer.
 	refusals    = 64
 	refusalTime = time.Second
 
@@ -21,20 +22,21 @@ const (
 		`"detail":"this client address has too many connections open","code":"rate_limited","retryable":true}`
 )
 
-// addressLimit is a listener that bounds how many connections each client address has open, idle ones and those of streams
-// and WebSockets included. Connections of trusted proxies are not counted, for they carry the requests of many clients.
+// addressLimit is a listener that limits the open connections of each client address, including
+// idle ones, streams and WebSockets. Connections of trusted proxies are exempt, because they carry
+// the requests of many clients.
 type addressLimit struct {
 	net.Listener
 
 	proxies auth.Proxies
 	limit   int
-	answers chan struct{} // refusals under way
+	answers chan struct{} // refusals in progress
 
 	mu   sync.Mutex
 	open map[string]int // by client address, /64 for IPv6
 }
 
-// limitConnections gives a listener whose client addresses have at most so many connections each; 0 is no limit.
+// limitConnections limits the connections of each client address; 0 is no limit.
 func limitConnections(listener net.Listener, proxies auth.Proxies, limit int) net.Listener {
 	if limit == 0 {
 		return listener
@@ -42,12 +44,13 @@ func limitConnections(listener net.Listener, proxies auth.Proxies, limit int) ne
 	return &addressLimit{Listener: listener, proxies: proxies, limit: limit, answers: make(chan struct{}, refusals), open: map[string]int{}}
 }
 
-// Accept gives the next connection whose client has room for it. Others are answered with 429 and closed.
+// Accept returns the next connection of a client below its limit. It answers others with 429 and
+// closes them.
 func (l *addressLimit) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // net/http tells net.ErrClosed and temporary errors apart
+			return nil, err //nolint:wrapcheck // net/http distinguishes net.ErrClosed and temporary errors
 		}
 		tcp, ok := conn.(*net.TCPConn)
 		if !ok {
@@ -64,7 +67,7 @@ func (l *addressLimit) Accept() (net.Conn, error) {
 	}
 }
 
-// client names the client of a connection. A trusted proxy is not counted.
+// client returns the name of a connection's client. counted is false for a trusted proxy.
 func (l *addressLimit) client(conn *net.TCPConn) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -92,8 +95,8 @@ func (l *addressLimit) leave(client string) {
 	}
 }
 
-// refuse answers a connection and closes it. It reads what the client has sent first: closing with unread bytes would reset
-// the connection, and the answer might be lost.
+// refuse answers a connection and closes it. It first reads what the client has sent, because
+// closing with unread bytes resets the connection and may lose the answer.
 func (l *addressLimit) refuse(conn *net.TCPConn) {
 	select {
 	case l.answers <- struct{}{}:
@@ -112,17 +115,17 @@ func (l *addressLimit) refuse(conn *net.TCPConn) {
 func writeRefusal(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nContent-Length: %d\r\n"+
 		"Retry-After: 5\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n%s", len(refusalBody), refusalBody)
-	return err //nolint:wrapcheck // nobody hears of it
+	return err //nolint:wrapcheck // not reported
 }
 
-// countedConn is a connection that is counted until it is closed.
+// countedConn is a connection that counts until it is closed.
 type countedConn struct {
 	*net.TCPConn
 
 	leave func()
 }
 
-// Close closes the connection and gives its slot back.
+// Close closes the connection and frees its slot.
 func (c *countedConn) Close() error {
 	defer c.leave()
 	return c.TCPConn.Close() //nolint:wrapcheck // as the connection itself

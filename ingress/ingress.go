@@ -1,5 +1,5 @@
-// Package ingress is Parley's HTTP edge: it authenticates and checks requests, accepts runs
-// and awaits their results. It knows nothing of workers. New and Run are its only exported API.
+// Package ingress is Parley's HTTP edge: it authenticates and validates requests, accepts runs, and
+// waits for their results. It does not depend on workers. New and Run are its only exported API.
 package ingress
 
 import (
@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log" //nolint:depguard // the type that net/http takes; what it writes goes to zerolog
+	"log" //nolint:depguard // the type that net/http takes; its output goes to zerolog
 	"net"
 	"net/http"
 	"net/netip"
@@ -46,13 +46,14 @@ const (
 	idleTimeout   = 2 * time.Minute
 	maxHeader     = 32 << 10
 	drainTimeout  = 25 * time.Second
-	stopTimeout   = 30 * time.Second // of all parts together, behind the grace
-	voiceDrain    = 14 * time.Second // for answers that are being spoken; what the gate takes to close comes on top
-	// A response is written within this time, the longest wait included; streams set deadlines of their own.
+	stopTimeout   = 30 * time.Second // of all parts together, after the grace period
+	voiceDrain    = 14 * time.Second // for answers being spoken; closing the gate takes longer
+	// A response is written within this time, including the longest wait; streams set their own
+	// deadlines.
 	writeTimeout = 90 * time.Second
 )
 
-// Config are the settings of the HTTP edge.
+// Config has the settings of the HTTP edge.
 type Config struct {
 	config.Runs
 	config.Secrets
@@ -61,20 +62,20 @@ type Config struct {
 	config.Ingress
 }
 
-// Deps are what the HTTP edge works with. The caller closes them after Run.
+// Deps are the dependencies of the HTTP edge. The caller closes them after Run.
 type Deps struct {
 	Store *store.Store
 	Bus   *bus.Bus
 	Log   zerolog.Logger
-	// Tracer begins the traces of requests; nil for none.
+	// Tracer begins the traces of requests; nil: no traces.
 	Tracer *tracing.Tracer
-	// Metrics is what /metrics shows beside the requests' own; nil for none.
+	// Metrics are shown by /metrics in addition to those of requests; nil: none.
 	Metrics *prometheus.Registry
-	// Listener takes the place of one on Host and Port, when the caller has bound it already.
+	// Listener is used instead of Host and Port, if the caller has opened it already.
 	Listener net.Listener
 }
 
-// Ingress is one HTTP edge.
+// Ingress is an HTTP edge.
 type Ingress struct {
 	cfg      Config
 	deps     Deps
@@ -91,7 +92,7 @@ type Ingress struct {
 	draining atomic.Bool
 }
 
-// New checks the settings and builds the edge.
+// New validates the settings and builds the edge.
 func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := cmp.Or(cfg.Runs.Check(), cfg.Ingress.Check(), cfg.Documents.Check(), cfg.Outbound.Check(), cfg.Secrets.Check()); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 		return nil, err
 	}
 	deps.Store.Accounts.LimitAccounts(accountLimits(cfg))
-	proxies, outside, err := networks(cfg)
+	proxies, outboundClient, err := networks(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -131,19 +132,19 @@ func New(cfg Config, deps Deps) (*Ingress, error) {
 	if err := i.openVoice(signer); err != nil {
 		return nil, err
 	}
-	i.handler, err = httpapi.New(i.httpDeps(limits, box, signer, outside))
+	i.handler, err = httpapi.New(i.httpDeps(limits, box, signer, outboundClient))
 	if err != nil {
 		return nil, err
 	}
 	return i, nil
 }
 
-// httpDeps are the parts that answer HTTP requests.
-func (i *Ingress) httpDeps(limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, outside *outbound.Client) httpapi.Deps {
+// httpDeps returns the dependencies of the HTTP handlers.
+func (i *Ingress) httpDeps(limits *ratelimit.Limits, box *secrets.Box, signer *secrets.Signer, outboundClient *outbound.Client) httpapi.Deps {
 	cfg, deps := i.cfg, i.deps
 	return httpapi.Deps{
 		Store: deps.Store, Auth: i.auth, Limits: limits, Secrets: box, Sealed: i.sealed, Runs: i.dispatch, Dispatch: i.dispatch,
-		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: outside,
+		Streams: i.streams, Changes: i.changes, Bells: deps.Bus, Searches: i.searches, Signer: signer, Voice: i.voice, Outside: outboundClient,
 		Documents: knowledgedb.DocumentLimits{Documents: cfg.DocumentsPerOrganization, Bytes: cfg.DocumentBytesPerOrganization},
 		Log:       deps.Log, Metrics: deps.Metrics, Tracer: deps.Tracer,
 		Checks: map[string]func(context.Context) error{
@@ -161,7 +162,7 @@ func (i *Ingress) httpDeps(limits *ratelimit.Limits, box *secrets.Box, signer *s
 	}
 }
 
-// accountLimits are the settings of what one person can multiply.
+// accountLimits returns the limits of accounts.
 func accountLimits(cfg Config) accountdb.Limits {
 	return accountdb.Limits{
 		KeysPerOrganization: cfg.KeysPerOrganization, KeysPerUser: cfg.KeysPerUser,
@@ -169,12 +170,13 @@ func accountLimits(cfg Config) accountdb.Limits {
 	}
 }
 
-// openSecrets has stored secrets and contents opened with box, and those reported that it cannot open.
+// openSecrets makes the store open secrets and contents with box, and returns the watch that
+// reports those that it cannot open.
 func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error) {
 	if cfg.EncryptContents {
 		deps.Store.Seals.SealContents(box)
 	} else {
-		deps.Store.Seals.OpenContents(box) // that were kept while it was set
+		deps.Store.Seals.OpenContents(box) // those stored while the setting was on
 	}
 	registry := deps.Metrics
 	if registry == nil {
@@ -188,7 +190,7 @@ func openSecrets(cfg Config, box *secrets.Box, deps Deps) (*sealed.Watch, error)
 	return watch, nil
 }
 
-// keys makes what seals and what signs from the one secret.
+// keys derives the keys for sealing and signing from the secret.
 func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	box, err := secrets.NewBox(key)
 	if err != nil {
@@ -201,7 +203,7 @@ func keys(key string) (*secrets.Box, *secrets.Signer, error) {
 	return box, signer, nil
 }
 
-// networks reads whom the service believes about client addresses, and makes what judges addresses that it shall reach.
+// networks parses the trusted proxies and makes the client for outbound requests.
 func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 	proxies := make(auth.Proxies, len(cfg.TrustedProxies))
 	for n, network := range cfg.TrustedProxies {
@@ -211,11 +213,11 @@ func networks(cfg Config) (auth.Proxies, *outbound.Client, error) {
 		}
 		proxies[n] = prefix
 	}
-	outside, err := outbound.New(outbound.Config{Allow: cfg.OutboundAllow})
+	outboundClient, err := outbound.New(outbound.Config{Allow: cfg.OutboundAllow})
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading OUTBOUND_ALLOW: %w", err)
 	}
-	return proxies, outside, nil
+	return proxies, outboundClient, nil
 }
 
 // openVoice makes the gate of voice connections.
@@ -231,7 +233,7 @@ func (i *Ingress) openVoice(signer *secrets.Signer) (err error) {
 	return err
 }
 
-// publicURL is where people reach the service: as set, or where it listens.
+// publicURL returns the address of the service: the setting, or where it listens.
 func publicURL(cfg Config, listener net.Listener) string {
 	switch {
 	case cfg.PublicURL != "":
@@ -243,8 +245,9 @@ func publicURL(cfg Config, listener net.Listener) string {
 	}
 }
 
-// Run listens and serves until ctx ends: then it is not ready, and for the grace that is set serves on, until nobody sends it
-// anything more. Then requests that wait are answered with their runs as they stand, and what is in hand is finished.
+// Run serves until ctx ends. Then it reports not ready, and continues to serve for the grace
+// period. Afterwards, waiting requests are answered with the current state of their runs, and
+// requests in progress finish.
 func (i *Ingress) Run(ctx context.Context) error {
 	defer i.searches.Close()
 	defer i.lines.Close()
@@ -294,7 +297,8 @@ func (i *Ingress) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// makeStream makes the job stream on a fresh NATS server, so that the first run need not wait for a worker to do it.
+// makeStream makes the job stream on a new NATS server, so the first run need not wait for a worker
+// to make it.
 func (i *Ingress) makeStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
@@ -302,7 +306,8 @@ func (i *Ingress) makeStream(ctx context.Context) error {
 	return err
 }
 
-// ensureStream tries to make the job stream until it is there. err is that of the last attempt.
+// ensureStream retries making the job stream until it exists. err is the error of the previous
+// attempt.
 func (i *Ingress) ensureStream(ctx context.Context, err error) error {
 	for err != nil {
 		if ended := lifecycle.Sleep(ctx, streamPause); ended != nil {
@@ -331,14 +336,15 @@ func (i *Ingress) serve(ctx context.Context, server *http.Server, listener net.L
 	i.changes.Drain()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	defer i.drainVoice(drain)() // Shutdown knows nothing of connections that are none of HTTP any more
+	defer i.drainVoice(drain)() // Shutdown ignores hijacked connections
 	if err := server.Shutdown(drain); err != nil {
 		return errors.Join(fmt.Errorf("draining HTTP: %w", err), server.Close())
 	}
 	return nil
 }
 
-// grace gives whoever sends requests the time to learn that no more are wanted. An error says that nothing is served any more.
+// grace waits until proxies and clients have noticed that the ingress is not ready. It returns an
+// error if serving has failed in the meantime.
 func grace(failed <-chan error, d time.Duration) error {
 	over := time.NewTimer(d)
 	defer over.Stop()
@@ -350,7 +356,7 @@ func grace(failed <-chan error, d time.Duration) error {
 	}
 }
 
-// drainVoice ends voice connections while requests are drained. It gives what waits for that.
+// drainVoice ends voice connections while requests drain. The returned function waits for it.
 func (i *Ingress) drainVoice(ctx context.Context) (wait func()) {
 	spoken := make(chan struct{})
 	go func() {

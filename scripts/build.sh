@@ -1,8 +1,8 @@
 #!/bin/sh
-# scripts/build.sh NAME PACKAGE [TOOL_MODULE]: builds bin/NAME, with a line that says so when it is the first time.
+# scripts/build.sh NAME PACKAGE [TOOL_MODULE]: builds bin/NAME. The first build prints a line; on a terminal it counts
+# seconds and downloaded modules.
 #
-# With TOOL_MODULE the package comes from that module, outside of go.work. On a terminal the line counts the seconds and
-# the modules fetched; what the build prints is shown only when it fails.
+# With TOOL_MODULE the package is from that module, outside of go.work. The build's output is printed only if it fails.
 set -u
 cd "${0%/*}/.." || exit 1
 name=$1 package=$2 module=${3:-}
@@ -26,7 +26,7 @@ if [ "$first" = yes ] && [ -t 1 ]; then
 	(
 		elapsed=0
 		while :; do
-			printf '\r%s %d s, %d modules fetched ' "$line" "$elapsed" "$(grep -c '^go: downloading' "$log")"
+			printf '\r%s %d s, %d modules downloaded ' "$line" "$elapsed" "$(grep -c '^go: downloading' "$log")"
 			sleep 1 && elapsed=$((elapsed + 1))
 		done
 	) &
@@ -40,4 +40,4 @@ if ! go build -buildvcs=false -o "$binary" "$package" 2>"$log"; then
 	grep -v '^go: downloading' "$log" >&2
 	exit 1
 fi
-touch "$binary" # go build leaves an unchanged binary's time alone, and make would come back each time
+touch "$binary" # go build keeps the time of an unchanged binary, and make would build it again each time

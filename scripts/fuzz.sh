@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/fuzz.sh MODULE...: runs every fuzz target for FUZZTIME (10s), one after the other. An input
-# that fails is shown, and kept in the package's testdata/fuzz, where `make test` tries it from then on.
+# scripts/fuzz.sh MODULE...: runs every fuzz target for FUZZTIME (10s), one after another. A failing input is printed and
+# kept in the package's testdata/fuzz, so that `make test` uses it.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 [ $# -gt 0 ] || { echo 'usage: scripts/fuzz.sh MODULE...' >&2 && exit 2; }
@@ -10,19 +10,18 @@ failed=() ran=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# attempt PACKAGE NAME TIME runs one target of the binary that was built. It ends at its time by itself; the bound is
-# for one that hangs.
+# attempt PACKAGE NAME TIME runs one target of the built binary for TIME. The timeout is for a target that hangs.
 attempt() {
 	(cd "$1" && timeout --kill-after=10 120 "$work/target" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$3" \
 		-test.fuzzcachedir "$(go env GOCACHE)/fuzz/parley/$1" >"$work/log" 2>&1 </dev/null)
 }
 
-# overdue tells that a target has failed by nothing but the end of its time, which the engine takes for a failure when it comes while a
-# worker is at an input.
+# overdue reports that a target failed only because its time ended: the engine reports a failure if a worker is executing
+# an input at that moment.
 overdue() { grep -qE '^ +context deadline exceeded$' "$work/log" && ! grep -q 'Failing input written' "$work/log"; }
 
-# target PACKAGE NAME counts a target as run only if inputs beyond its seeds were tried; on a slow machine that may
-# take longer than the time that was asked for.
+# target PACKAGE NAME runs a target. It succeeds only if inputs beyond the seeds were tried, which may take longer than
+# FUZZTIME on a slow machine.
 target() {
 	local started=$SECONDS execs=''
 	printf 'fuzz %s %s\n' "$1" "$2"
@@ -38,11 +37,11 @@ target() {
 	failed+=("$2")
 	tail -n 60 "$work/log"
 	sed -nE 's,^ *Failing input written to (.*)$,\1,p' "$work/log" | while read -r input; do
-		printf 'the input, %s/%s:\n' "$1" "$input" && cat "$1/$input"
+		printf 'failing input %s/%s:\n' "$1" "$input" && cat "$1/$input"
 	done
 }
 
-# Only packages that have targets are built, each once, with the instrumentation that fuzzing needs.
+# Packages with targets are built once, with the instrumentation for fuzzing.
 for package in $(grep -rlE --include='*_test.go' '^func Fuzz[A-Z]' "$@" | xargs -r -n 1 dirname | sed 's,^\./,,' | sort -u); do
 	if ! go test -c -fuzz . -o "$work/target" "./$package"; then
 		failed+=("$package")

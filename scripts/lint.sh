@@ -1,7 +1,7 @@
 #!/bin/sh
-# scripts/lint.sh MODULE...: golangci-lint module by module, gofumpt, the caps on files and packages, shell syntax.
-# With FIX=1 golangci-lint and gofumpt first mend what they can. Everything is checked even when something failed; the
-# exit code tells whether anything did.
+# scripts/lint.sh MODULE...: runs golangci-lint for each module, gofumpt, size limits of files and packages, and checks of
+# shell syntax. With FIX=1 golangci-lint and gofumpt first fix what they can. All checks run even if one failed; the exit
+# code is non-zero if any failed.
 set -u
 cd "${0%/*}/.." || exit 1
 top=$PWD status=0
@@ -23,31 +23,31 @@ for module in "$@"; do
 done
 
 [ -z "${FIX:-}" ] || bin/gofumpt -w "$@"
-unformatted=$(bin/gofumpt -l "$@") || fail 'gofumpt could not read everything'
-[ -z "$unformatted" ] || fail "not formatted (make fmt mends it):
+unformatted=$(bin/gofumpt -l "$@") || fail 'gofumpt could not read all files'
+[ -z "$unformatted" ] || fail "not formatted (run make fmt):
 $unformatted"
 
-# Caps of docs/architecture.md: 500 lines a file, 800 a test.
+# A file has at most 500 lines, a test file 800.
 long=$(find "$@" -name '*.go' -exec wc -l {} \; |
-	awk '{ cap = ($2 ~ /_test\.go$/) ? 800 : 500; if ($1 > cap) printf "%s: %d lines, cap %d\n", $2, $1, cap }')
-[ -z "$long" ] || fail "too long:
+	awk '{ cap = ($2 ~ /_test\.go$/) ? 800 : 500; if ($1 > cap) printf "%s: %d lines, limit %d\n", $2, $1, cap }')
+[ -z "$long" ] || fail "file too long:
 $long"
 
-# A package has at most 4,000 lines in 30 files, without its tests.
+# A package has at most 4,000 lines in 30 files, without tests.
 large=$(find "$@" -name '*.go' ! -name '*_test.go' -exec wc -l {} \; |
 	awk '{ dir = $2; sub("/[^/]*$", "", dir); lines[dir] += $1; files[dir]++ }
 		END { for (dir in lines) if (lines[dir] > 4000 || files[dir] > 30) printf "%s: %d lines in %d files\n", dir, lines[dir], files[dir] }')
-[ -z "$large" ] || fail "too large a package (4,000 lines, 30 files):
+[ -z "$large" ] || fail "package too large (limit: 4,000 lines, 30 files):
 $large"
 
-# A type has at most 40 methods, without its tests.
+# A type has at most 40 methods, without tests.
 wide=$(find "$@" -name '*.go' ! -name '*_test.go' -exec awk '
 		/^func \([a-zA-Z_]* *\*?[A-Za-z_]+(\[[^]]*\])?\) / {
 			dir = FILENAME; sub("/[^/]*$", "", dir)
 			type = $0; sub(/^func \([a-zA-Z_]* *\*?/, "", type); sub(/[^A-Za-z_].*/, "", type)
 			print dir, type
 		}' {} + | sort | uniq -c | awk '$1 > 40 { printf "%s: %s has %d methods\n", $2, $3, $1 }')
-[ -z "$wide" ] || fail "too many methods of a type (40):
+[ -z "$wide" ] || fail "too many methods (limit: 40 per type):
 $wide"
 
 for script in scripts/setup .ci/run .ci/containers $(find scripts deploy -name '*.sh' -print); do
@@ -57,7 +57,7 @@ for script in scripts/setup .ci/run .ci/containers $(find scripts deploy -name '
 	esac
 done
 
-scripts/web.sh check || fail 'the bundles of the web pages'
+scripts/web.sh check || fail 'bundles of the web pages'
 
 [ "$status" = 0 ] && echo 'lint: clean'
 exit "$status"

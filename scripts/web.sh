@@ -1,8 +1,8 @@
 #!/bin/sh
 # scripts/web.sh         bundles the dashboard, the widget and the style sheets into ingress/web/dist
-# scripts/web.sh check   says whether they are what the sources give
+# scripts/web.sh check   fails if ingress/web/dist differs from the sources' bundles
 #
-# What is served under /assets has its content's hash in its name; widget.js keeps its name, for pages elsewhere name it.
+# Names under /assets contain a hash of the content. widget.js keeps its name, because other sites link to it.
 set -eu
 cd "${0%/*}/.."
 top=$PWD out=${TMPDIR:-/tmp}/parley-web.$$
@@ -15,11 +15,11 @@ bundle() { "$top/bin/esbuild" --log-level=warning --bundle --minify --target=es2
 bundle --format=esm --splitting --jsx=automatic --jsx-import-source=preact --entry-names='[name]-[hash]' --chunk-names='[name]-[hash]' \
 	--outdir="$out" dashboard=dashboard/main.tsx dashboard-style=style/dashboard.css site-style=style/site.css docs-style=style/docs.css
 bundle --format=iife --loader:.css=text --outfile="$out/widget.js" widget/main.ts
-# What runs on the audio thread, and what colours code, are loaded by addresses of their own: pages without them load nothing for them.
+# The audio worklet and the highlighter are separate files, so that only pages that use them load them.
 bundle --format=iife --entry-names='[name]-[hash]' --outdir="$out" voice-worklet=dashboard/voice/worklet.ts
 bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/highlight.ts
 
-# The licences of others' packages go with them.
+# The licences of third-party packages.
 {
 	echo 'The pages of Parley hold these packages of others, unchanged. Parley itself is licensed under Apache-2.0.'
 	for licence in third_party/*/LICENSE*; do
@@ -30,7 +30,7 @@ bundle --format=esm --entry-names='[name]-[hash]' --outdir="$out" highlight=kit/
 } >"$out/licences.txt"
 
 if [ "${1:-}" = check ]; then
-	diff -rq "$out" dist || { echo 'ingress/web/dist is not what its sources give: run make web' >&2 && exit 1; }
+	diff -rq "$out" dist || { echo 'ingress/web/dist is out of date; run make web' >&2 && exit 1; }
 	exit 0
 fi
 rm -rf dist

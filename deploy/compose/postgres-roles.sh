@@ -1,6 +1,6 @@
 #!/bin/bash
-# Run once, when PostgreSQL's data are made. Two logins besides the administrator: the owner, whom migrations act as, and the service,
-# which owns nothing and is bound by row-level security, whatever it asks for.
+# Runs once, when PostgreSQL's data directory is initialized. Creates two logins in addition to the administrator: the
+# owner, for migrations, and the service, which owns nothing and is always subject to row-level security.
 set -euo pipefail
 psql -v ON_ERROR_STOP=1 -U "$POSTGRES_USER" -d postgres -v owner="$OWNER_PASSWORD" -v service="$SERVICE_PASSWORD" <<'SQL'
 CREATE ROLE parley_app NOLOGIN;

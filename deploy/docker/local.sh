@@ -1,12 +1,12 @@
 #!/bin/sh
-# deploy/docker/local.sh: makes the base images of Dockerfile and compose.yaml on this machine, for where none can be pulled: Debian by
-# debootstrap, PostgreSQL and HAProxy from Debian's packages, Go from where it is installed here, nats-server from tools/go.mod.
-# It needs root, docker, debootstrap and Go, and prints the settings by which the images are used:
+# deploy/docker/local.sh: builds the base images of Dockerfile and compose.yaml on a machine that cannot pull them:
+# Debian with debootstrap, PostgreSQL and HAProxy from Debian's packages, Go from this machine's installation,
+# nats-server from tools/go.mod. It needs root, docker, debootstrap and Go, and prints the settings that select them:
 #
 #   deploy/docker/local.sh >> deploy/.env
 #
-# Names of images (debian, go, postgres, haproxy, nats) make only those; FRESH=1 makes them anew.
-# They are for trying things out: they are not made anew when Debian mends a package.
+# Arguments (debian, go, postgres, haproxy, nats) select images; FRESH=1 rebuilds existing ones.
+# The images are for tests: they are not rebuilt when Debian updates a package.
 set -eu
 cd "${0%/*}/../.."
 release=${DEBIAN_RELEASE:-bookworm}
@@ -15,20 +15,20 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 say() { printf 'local: %s\n' "$*" >&2; }
 
-only=" $* " # names of images; none: all
+only=" $* " # names of images; empty: all
 have() {
 	case $only in *" $1 "* | '  ') ;; *) return 0 ;; esac
 	[ -z "${FRESH:-}" ] && "$docker" image inspect "parley-local/$1" >/dev/null 2>&1
 }
 
-# image NAME DIR builds parley-local/NAME from a folder with a Dockerfile.
+# image NAME DIR builds parley-local/NAME from a directory with a Dockerfile.
 image() {
 	say "building parley-local/$1"
 	"$docker" build -q -t "parley-local/$1" "$2" >/dev/null
 }
 
 if ! have debian; then
-	say "making Debian $release"
+	say "building Debian $release"
 	debootstrap --variant=minbase "$release" "$work/root" >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2 && exit 1; }
 	rm -rf "$work/root/var/cache/apt/archives" "$work/root/var/lib/apt/lists"
 	mkdir -p "$work/root/var/lib/apt/lists/partial" "$work/root/var/cache/apt/archives/partial"
@@ -46,7 +46,7 @@ if ! have go; then
 		COPY go /usr/local/go
 		ENV PATH=/usr/local/go/bin:/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin GOPATH=/go GOTOOLCHAIN=local
 	END
-	# Where modules come from here, they come from in the image.
+	# The image uses the same module proxy as this machine.
 	for name in GOPROXY GOSUMDB GONOSUMDB; do
 		printf 'ENV %s=%s\n' "$name" "$(go env "$name")" >>"$work/go/Dockerfile"
 	done

@@ -13,18 +13,18 @@ import (
 	"sync"
 )
 
-// Asset is a content that stays the same for as long as the process lives.
+// Asset is a file that does not change while the process runs.
 type Asset struct {
-	Type string // of its content
+	Type string // content type
 	ETag string
 	Body []byte
-	Gzip []byte // the same, compressed
+	Gzip []byte // Body, compressed
 }
 
-// WidgetScript is the name of what pages elsewhere load.
+// WidgetScript is the name of the script that other sites load.
 const WidgetScript = "widget.js"
 
-// Licences is the name of the licences of others' packages that the bundles hold.
+// Licences is the name of the file with the licences of bundled packages.
 const Licences = "licences.txt"
 
 //go:embed dist
@@ -34,8 +34,8 @@ var types = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8",
 }
 
-// Assets gives what scripts/web.sh has bundled, by name: but for the widget's and the licences', names hold the content's hash.
-// Compressing it takes a moment, once in a process.
+// Assets returns the files bundled by scripts/web.sh, by name. Names contain a hash of the content,
+// except those of the widget and the licences. The files are compressed on first use.
 var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	entries, err := fs.ReadDir(bundles, "dist")
 	if err != nil {
@@ -54,7 +54,7 @@ var Assets = sync.OnceValues(func() (map[string]Asset, error) {
 	return assets, nil
 })
 
-// NewAsset prepares a content of a type to be served.
+// NewAsset prepares a file of a content type.
 func NewAsset(contentType string, body []byte) (Asset, error) {
 	compressed, err := compress(body)
 	if err != nil {
@@ -79,7 +79,7 @@ func compress(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// bundled gives the path of the one bundle of a name and extension, whatever its hash.
+// bundled returns the path of the bundle with a name and extension, whatever its hash.
 func bundled(name, extension string) (string, error) {
 	entries, err := fs.Glob(bundles, "dist/"+name+"-*"+extension)
 	if err != nil {
@@ -89,7 +89,7 @@ func bundled(name, extension string) (string, error) {
 	for _, entry := range entries {
 		hash := strings.TrimSuffix(strings.TrimPrefix(path.Base(entry), name+"-"), extension)
 		if strings.Contains(hash, "-") {
-			continue // that of another, whose name begins like this one
+			continue // a longer name with the same beginning
 		}
 		if found != "" {
 			return "", fmt.Errorf("there are two bundles %s%s", name, extension)

@@ -10,20 +10,20 @@ import (
 	"parley/ingress/internal/openapi"
 )
 
-// Docs is what the reference shows: the document, and the address that its examples use.
+// Docs is the data of the API reference: the document, and the base address of its examples.
 type Docs struct {
 	openapi.Reference
 	BaseURL string
 }
 
-// Errors is what the page of error codes shows: Example is a problem as JSON.
+// Errors is the data of the page of error codes. Example is a problem as JSON.
 type Errors struct {
 	Title, Version, Example string
 	Codes                   []openapi.ErrorCode
 	Fields, Runs            []openapi.Word
 }
 
-// LLMs is what the text for language models shows: Samples are the requests to begin with.
+// LLMs is the data of the text for language models. Samples are the first requests to try.
 type LLMs struct {
 	Docs
 	Samples []openapi.Sample
@@ -34,10 +34,10 @@ var documents embed.FS
 
 var llms = text.Must(text.ParseFS(documents, "pages/llms.txt"))
 
-// functions are what the templates call.
+// functions are called by the templates.
 var functions = template.FuncMap{"credential": credential, "spans": openapi.ParseSpans, "bundled": bundled}
 
-// credential says in words what a security scheme of the document takes.
+// credential describes the credential of a security scheme.
 func credential(scheme string) string {
 	return map[string]string{
 		"apiKey": "API key", "sessionToken": "session token", "sessionCookie": "session cookie", "clientSecret": "client secret",
@@ -45,13 +45,13 @@ func credential(scheme string) string {
 	}[scheme]
 }
 
-// RenderDocs gives the reference as HTML.
+// RenderDocs renders the API reference as HTML.
 func RenderDocs(data Docs) ([]byte, error) { return render("docs.html", data) }
 
-// RenderErrors gives the page of error codes as HTML.
+// RenderErrors renders the page of error codes as HTML.
 func RenderErrors(data Errors) ([]byte, error) { return render("errors.html", data) }
 
-// RenderLLMs gives the text for language models, in Markdown.
+// RenderLLMs renders the text for language models as Markdown.
 func RenderLLMs(data LLMs) ([]byte, error) {
 	var out bytes.Buffer
 	if err := llms.Execute(&out, data); err != nil {
@@ -60,10 +60,10 @@ func RenderLLMs(data LLMs) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// DocsSecurityPolicy is what the documentation lets browsers load: its own style sheet.
+// DocsSecurityPolicy lets browsers load the documentation's style sheet only.
 const DocsSecurityPolicy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// Favicon gives the picture that stands for the service, as SVG.
+// Favicon returns the icon of the service as SVG.
 func Favicon() ([]byte, error) {
 	picture, err := documents.ReadFile("pages/favicon.svg")
 	if err != nil {

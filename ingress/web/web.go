@@ -8,17 +8,19 @@ import (
 	"html/template"
 )
 
-// ContentSecurityPolicy is what the pages without scripts allow browsers to load, their own style sheet, and where their forms go.
+// ContentSecurityPolicy lets browsers load the style sheet of pages without scripts and send their
+// forms to the service.
 const ContentSecurityPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// DashboardSecurityPolicy is what the dashboard allows browsers to do: to run and ask what is ours, and to make no HTML of text.
+// DashboardSecurityPolicy lets the dashboard run its own scripts and call the service, and forbids
+// making HTML of text.
 const DashboardSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Login is what the login page shows: Problem, when signing in did not work, says why; Email is what was typed;
-// OpenID offers to sign in by a provider, TakeOver to take the address over by that; Next is the page that was asked for,
-// empty for the first one.
+// Login is the data of the login page. Problem is why a login failed; Email is what was typed.
+// OpenID offers a login by a provider, and TakeOver taking the address over by it. Next is the page
+// requested, empty for the first one.
 type Login struct {
 	Problem string
 	Email   string
@@ -28,10 +30,11 @@ type Login struct {
 	TakeOver bool
 }
 
-// Signup is what the page for a new account shows.
+// Signup is the data of the sign-up page.
 type Signup struct{ Problem, Name, Email, Next string }
 
-// Accept is what the page of an invitation shows. SignedIn says that the invited person holds a session here already.
+// Accept is the data of an invitation's page. SignedIn is set if the invited person is logged in
+// here.
 type Accept struct {
 	Token               string
 	Organization, Email string
@@ -40,23 +43,23 @@ type Accept struct {
 	Problem             string
 }
 
-// Reset is what the page for a new password shows.
+// Reset is the data of the page for a new password.
 type Reset struct{ Token, Email, Problem string }
 
-// Notice is a page that only says something. Problem says that it is about a failure.
+// Notice is a page with a message. Problem marks it as a failure.
 type Notice struct {
 	Title, Words string
 	Problem      bool
 }
 
-// Boot is what the dashboard knows before its first request: who is signed in, as GET /api/auth/session says it, or nil, and
-// the address that examples use.
+// Boot is the data of the dashboard at its start: the login session as GET /api/auth/session
+// returns it, or nil, and the base address of examples.
 type Boot struct {
 	Session any    `json:"session"`
 	BaseURL string `json:"baseUrl"`
 }
 
-// Preview is a page that holds the widget of an agent.
+// Preview is the data of a page with an agent's widget.
 type Preview struct{ AgentID string }
 
 //go:embed pages/*.html
@@ -64,25 +67,25 @@ var files embed.FS
 
 var pages = template.Must(template.New("").Funcs(functions).ParseFS(files, "pages/*.html"))
 
-// RenderLogin gives the login page as HTML.
+// RenderLogin renders the login page as HTML.
 func RenderLogin(data Login) ([]byte, error) { return render("login.html", data) }
 
-// RenderSignup gives the page for a new account as HTML.
+// RenderSignup renders the sign-up page as HTML.
 func RenderSignup(data Signup) ([]byte, error) { return render("signup.html", data) }
 
-// RenderAccept gives the page of an invitation as HTML.
+// RenderAccept renders an invitation's page as HTML.
 func RenderAccept(data Accept) ([]byte, error) { return render("accept.html", data) }
 
-// RenderReset gives the page for a new password as HTML.
+// RenderReset renders the page for a new password as HTML.
 func RenderReset(data Reset) ([]byte, error) { return render("reset.html", data) }
 
-// RenderNotice gives a page that only says something as HTML.
+// RenderNotice renders a page with a message as HTML.
 func RenderNotice(data Notice) ([]byte, error) { return render("notice.html", data) }
 
-// RenderPreview gives the page that holds an agent's widget as HTML.
+// RenderPreview renders the page with an agent's widget as HTML.
 func RenderPreview(data Preview) ([]byte, error) { return render("preview.html", data) }
 
-// RenderDashboard gives the dashboard's one page as HTML.
+// RenderDashboard renders the dashboard's page as HTML.
 func RenderDashboard(data Boot) ([]byte, error) {
 	boot, err := json.Marshal(data)
 	if err != nil {

@@ -115,14 +115,14 @@ func (c *cluster) tryScript(t *testing.T, name, file, address string) (said stri
 	return string(output), err
 }
 
-// refusesJunk restores what is no back-up, which must change nothing.
+// refusesJunk restores a file that is not a backup, which must change nothing.
 func (c *cluster) refusesJunk(t *testing.T) {
 	t.Helper()
 	junk := filepath.Join(t.TempDir(), "junk")
 	if err := os.WriteFile(junk, []byte("PGDMP, or so it says"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said, err := c.tryScript(t, "restore.sh", junk, c.postgres.DSN()); err == nil || !strings.Contains(said, "is no back-up") {
+	if said, err := c.tryScript(t, "restore.sh", junk, c.postgres.DSN()); err == nil || !strings.Contains(said, "is not a backup") {
 		t.Fatalf("junk was restored: %v: %s", err, said)
 	}
 }

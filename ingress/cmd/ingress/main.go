@@ -1,5 +1,4 @@
-// Command ingress is the production main of Parley's HTTP edge, against a NATS and a
-// PostgreSQL server that are already there.
+// Command ingress runs Parley's HTTP edge with existing NATS and PostgreSQL servers.
 package main
 
 import (
@@ -17,7 +16,7 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// databaseConns bounds one ingress's connections: accepting and looking up runs share statements.
+// databaseConns bounds the connections of an ingress, whose requests share statements.
 const databaseConns = 16
 
 type flags struct {
@@ -40,7 +39,7 @@ func main() {
 	lifecycle.CollectSeldom(ctx)
 	if err := run(ctx, f); err != nil {
 		fmt.Fprintln(os.Stderr, "ingress:", err)
-		os.Exit(1) //nolint:gocritic // the process ends: there is nothing left to give back
+		os.Exit(1) //nolint:gocritic // the process ends, so nothing needs to be released
 	}
 }
 

@@ -14,28 +14,28 @@ import (
 	"parley/shared/domain"
 )
 
-// KeyName names the idempotency key in a call's _meta.
+// KeyName is the name of the idempotency key in a call's _meta.
 const KeyName = "parley/idempotencyKey"
 
 const instructions = "Every tool is an agent of the organization that the API key belongs to. Send it a message as you would " +
 	"ask a colleague; to go on with a conversation, send the sessionId of the earlier answer along."
 
-// The methods of the protocol that are answered here; all others are the SDK's.
+// The methods that this package answers. The SDK answers all others.
 const (
 	methodList   = "tools/list"
 	methodCall   = "tools/call"
 	methodListen = "subscriptions/listen"
 )
 
-// Codes of JSON-RPC's errors about a message as a whole.
+// Codes of JSON-RPC for errors of a whole message.
 const (
 	CodeParseError     = jsonrpc.CodeParseError
 	CodeInvalidRequest = jsonrpc.CodeInvalidRequest
 	CodeMethodNotFound = jsonrpc.CodeMethodNotFound
 )
 
-// CodeFor returns the code of JSON-RPC for a message that the SDK refuses in plain text. It returns false if the refusal is not about
-// the message but about its request, such as the header Accept.
+// CodeFor returns the JSON-RPC code for a message that the SDK refuses in plain text. It returns
+// false if the refusal concerns the HTTP request, such as its Accept header.
 func CodeFor(refusal string) (code int, ok bool) {
 	switch {
 	case strings.HasPrefix(refusal, "JSON RPC not handled"):
@@ -46,20 +46,21 @@ func CodeFor(refusal string) (code int, ok bool) {
 	return 0, false
 }
 
-// Agent is an agent that may be called.
+// Agent is an agent that the caller may call.
 type Agent struct{ ID, Name, Description string }
 
-// Call is what a tool was called with. Key is the idempotency key; nil for none.
+// Call is a tool call. Key is the idempotency key, or nil.
 type Call struct {
 	AgentID   string
 	Arguments json.RawMessage
 	Key       *string
 }
 
-// Agents are those that a request's caller may call.
+// Agents are the agents that a request's caller may call.
 type Agents interface {
 	List(ctx context.Context) ([]Agent, error)
-	// Run gives the run as it has ended, or as it waits for a person. What happens meanwhile is told to progress.
+	// Run returns the run once it has finished or waits for a person. It reports progress in the
+	// meantime.
 	Run(ctx context.Context, call Call, progress func(message string)) (*domain.Run, error)
 }
 
@@ -68,7 +69,7 @@ type Server struct{ handler http.Handler }
 
 type agentsKey struct{}
 
-// New makes the server of that version of the service.
+// New returns a server that reports this version of the service.
 func New(version string) *Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "parley", Title: "Parley", Version: version}, &mcp.ServerOptions{
 		Instructions: instructions,
@@ -77,17 +78,17 @@ func New(version string) *Server {
 	server.AddReceivingMiddleware(answer)
 	return &Server{handler: mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless:                    true,
-		DisableLocalhostProtection:   true, // no credential is ambient here: a page has none to send
+		DisableLocalhostProtection:   true, // no credential is ambient here, so a page has none to send
 		PropagateRequestCancellation: true,
 	})}
 }
 
-// Serve answers a request for whoever may call these agents.
+// Serve answers a request with the agents of its caller.
 func (s *Server) Serve(w http.ResponseWriter, req *http.Request, agents Agents) {
 	s.handler.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), agentsKey{}, agents)))
 }
 
-// answer takes what is about tools: they are the caller's, and the SDK's server is everybody's.
+// answer handles the tool methods, because tools differ by caller while the SDK's server is shared.
 func answer(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		agents, ok := ctx.Value(agentsKey{}).(Agents)
@@ -98,7 +99,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 			if call, ok := req.(*mcp.CallToolRequest); ok && call.Params != nil {
 				return run(ctx, agents, call)
 			}
-		case method == methodListen: // nothing is ever told there, and it would stay open
+		case method == methodListen: // the stream would stay open and carry nothing
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "nothing can be subscribed to here"}
 		}
 		return next(ctx, method, req)
@@ -108,7 +109,7 @@ func answer(next mcp.MethodHandler) mcp.MethodHandler {
 func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 	all, err := agents.List(ctx)
 	if err != nil {
-		return nil, refused(err)
+		return nil, protocolError(err)
 	}
 	result := &mcp.ListToolsResult{Tools: make([]*mcp.Tool, len(all)), Cacheable: mcp.Cacheable{CacheScope: "private"}}
 	for i, name := range toolNames(all) {
@@ -120,7 +121,7 @@ func list(ctx context.Context, agents Agents) (mcp.Result, error) {
 func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Result, error) {
 	all, err := agents.List(ctx)
 	if err != nil {
-		return nil, refused(err)
+		return nil, protocolError(err)
 	}
 	agent, ok := find(all, req.Params.Name)
 	if !ok {
@@ -141,7 +142,7 @@ func run(ctx context.Context, agents Agents, req *mcp.CallToolRequest) (mcp.Resu
 	return resultFor(done), nil
 }
 
-// progressFor gives what tells a call's progress to a client that wants to know.
+// progressFor returns a function that reports a call's progress, if the client asked for it.
 func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -150,30 +151,31 @@ func progressFor(ctx context.Context, req *mcp.CallToolRequest) func(string) {
 	told := 0.0
 	return func(message string) {
 		told++
-		// Who does not take it misses nothing: the result comes anyway.
+		// A failure does not matter: the result follows in any case.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: told, Message: message})
 	}
 }
 
-// refused is a coded error as one of the protocol, and any other as one that tells nothing.
-func refused(err error) error {
+// protocolError returns a coded error as one of the protocol, and a generic error for any other.
+func protocolError(err error) error {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: said(coded)}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errorText(coded)}
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "something went wrong in the service"}
 }
 
-// failure is the result of a call that began no run: what the caller is told of, the model that called is told of.
+// failure returns the result of a call that started no run. It contains the error, for the calling
+// model.
 func failure(err error) (mcp.Result, error) {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok {
-		return nil, refused(err)
+		return nil, protocolError(err)
 	}
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: said(coded)}}}, nil
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: errorText(coded)}}}, nil
 }
 
-// said is a coded error in words.
-func said(e *apierr.Error) string {
+// errorText returns the text of a coded error.
+func errorText(e *apierr.Error) string {
 	if len(e.Fields) == 0 {
 		return string(e.Code) + ": " + e.Detail
 	}

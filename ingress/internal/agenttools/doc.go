@@ -1,5 +1,6 @@
-// Package agenttools shows agents as the tools of an MCP server, by the protocol's official SDK. It keeps no sessions: each
-// request stands alone, and what its caller may list and call is behind the interface Agents.
+// Package agenttools offers agents as the tools of an MCP server, using the protocol's official
+// SDK. It has no sessions: each request is independent, and the interface Agents decides which
+// agents its caller may list and call.
 //
 //	POST /mcp ──► Server.Serve ──► SDK: transport, JSON-RPC, versions of the protocol
 //	                                └──► tools/list ──► Agents.List

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	maxSlug = 50 // bytes of an agent's name in its tool's: clients have limits, and put names of their own before it
-	maxTail = 5  // bytes of an agent's id there
+	maxSlug = 50 // bytes of an agent's name in its tool's name; clients limit the length and add prefixes
+	maxTail = 5  // bytes of the agent's id in it
 )
 
-// toolNames names the tools of agents. A name says which agent it is to the model that reads it and tells those of one name
-// apart; the tail of its id finds the agent when it was renamed.
+// toolNames returns the tool names of agents. A name contains the agent's name, for the model, and
+// the tail of its id. The tail keeps names distinct and finds the agent after it was renamed.
 func toolNames(agents []Agent) []string {
 	names := make([]string, len(agents))
 	taken := map[string]bool{}
@@ -26,7 +26,8 @@ func toolNames(agents []Agent) []string {
 	return names
 }
 
-// find gives the agent that a tool's name means: the one that has it, or the only one with its tail, which had it once.
+// find returns the agent of a tool's name: the one that has this name, or else the only one with
+// its tail.
 func find(agents []Agent, name string) (Agent, bool) {
 	for i, known := range toolNames(agents) {
 		if known == name {
@@ -50,7 +51,7 @@ func tail(agentID string) string {
 	return suffix[max(0, len(suffix)-maxTail):]
 }
 
-// slug makes a name of a-z, 0-9 and _ out of any.
+// slug reduces a name to a-z, 0-9 and _.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {

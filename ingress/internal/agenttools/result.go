@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// inputSchema is what a tool takes.
+// inputSchema is the input of each tool.
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
@@ -22,7 +22,7 @@ var inputSchema = json.RawMessage(`{
 	"additionalProperties": false
 }`)
 
-// outputSchema is what a tool gives beside the text of its answer.
+// outputSchema is the structured output of each tool, in addition to the answer's text.
 var outputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
@@ -42,8 +42,8 @@ var outputSchema = json.RawMessage(`{
 	"required": ["runId", "sessionId", "status", "message", "citations"]
 }`)
 
-// answered is a run as a tool's structured result.
-type answered struct {
+// structuredResult is the structured result of a run.
+type structuredResult struct {
 	RunID     string            `json:"runId"`
 	SessionID string            `json:"sessionId"`
 	Status    domain.RunStatus  `json:"status"`
@@ -63,9 +63,9 @@ func tool(a Agent, name string) *mcp.Tool {
 	}
 }
 
-// resultFor is a run as the result of the call that asked for it.
+// resultFor returns a run as the result of its call.
 func resultFor(run *domain.Run) *mcp.CallToolResult {
-	structured := answered{RunID: run.ID, SessionID: run.SessionID, Status: run.Status, Message: run.Message, Citations: run.Citations}
+	structured := structuredResult{RunID: run.ID, SessionID: run.SessionID, Status: run.Status, Message: run.Message, Citations: run.Citations}
 	if structured.Citations == nil {
 		structured.Citations = []domain.Citation{}
 	}
@@ -84,7 +84,7 @@ func texts(run *domain.Run) []string {
 		}
 		return []string{*run.Message}
 	case run.RequiredAction != nil:
-		return []string{waits(run.ID, run.RequiredAction)}
+		return []string{waitText(run.ID, run.RequiredAction)}
 	case run.Error != nil:
 		return []string{"The run " + run.ID + " " + ending(run.Status) + ": " + run.Error.Message}
 	default:
@@ -92,8 +92,8 @@ func texts(run *domain.Run) []string {
 	}
 }
 
-// waits says that a run waits for a person, and where that is decided.
-func waits(runID string, action *domain.RequiredAction) string {
+// waitText says that a run waits for a person, and where to decide.
+func waitText(runID string, action *domain.RequiredAction) string {
 	return fmt.Sprintf("The run %s waits for a person: the tool %s, %s. It goes on once somebody has decided: in the dashboard, or by "+
 		"POST /api/runs?id=%[1]s&action=…&toolCallId=%s. Its answer is then at GET /api/runs?id=%[1]s.",
 		runID, action.Name, strings.ReplaceAll(string(action.Kind), "_", " "), action.ToolCallID)
@@ -112,7 +112,7 @@ func ending(status domain.RunStatus) string {
 	}
 }
 
-// sourcesFor lists what an answer cites, by the numbers that are in its text.
+// sourcesFor lists the sources of an answer, by their numbers in the text.
 func sourcesFor(citations []domain.Citation) string {
 	var b strings.Builder
 	listed := map[int]bool{}

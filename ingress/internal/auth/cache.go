@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	remember    = 4 * time.Second // and a revocation holds after 5 s: the rest is for a slow read
+	remember    = 4 * time.Second // a revocation takes effect within 5 s; the rest is for a slow read
 	lookupTime  = 3 * time.Second
 	lookupBatch = 256
 	lookupQueue = 8192
 	cacheSize   = 100_000
 )
 
-// cache remembers credentials and the like, and that there is none, for a moment. Misses of many requests are read
-// in one query, so that many credentials used rarely cost little more than one used often.
+// cache caches credentials and similar values, and their absence. The misses of many requests are
+// read in one query, so many rarely used credentials cost little more than one that is used often.
 type cache[K comparable, V any] struct {
 	now    func() time.Time
-	absent time.Duration // how long it is remembered that there is none
+	absent time.Duration // how long absence is cached
 	group  *batch.Group[K, entry[V]]
 
 	mu      sync.RWMutex
@@ -33,17 +33,18 @@ type cache[K comparable, V any] struct {
 }
 
 type entry[V any] struct {
-	found *V // nil: there is none
+	found *V // nil: absent
 	until time.Time
 }
 
-// newCache reads many values at once with read, which gives them by the name that name makes of a key.
+// newCache reads many values at once with read, which returns them by the name that name derives
+// from a key.
 func newCache[K comparable, V any](
 	now func() time.Time, absent time.Duration, read func(context.Context, []K) (map[string]*V, error), name func(K) string,
 ) *cache[K, V] {
 	c := &cache[K, V]{now: now, absent: absent, entries: map[K]entry[V]{}}
 	c.group = batch.New(lookupBatch, lookupQueue, func(ctx context.Context, keys []K) ([]entry[V], error) {
-		began := c.now() // from before the read: a change after it may have been missed
+		began := c.now() // from before the read, which may miss a later change
 		ctx, cancel := context.WithTimeout(ctx, lookupTime)
 		defer cancel()
 		found, err := read(ctx, keys)
@@ -64,7 +65,7 @@ func newCache[K comparable, V any](
 	return c
 }
 
-// get gives the entry of a key, in which nothing is found when there is none. Its errors are coded.
+// get returns the entry of a key; its found is nil if the value is absent. Its errors are coded.
 func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], error) {
 	c.mu.RLock()
 	e, ok := c.entries[key]
@@ -86,7 +87,7 @@ func (c *cache[K, V]) get(ctx context.Context, key K, now time.Time) (entry[V], 
 	return e, nil
 }
 
-// busy is the refusal of work that would have to wait too long.
+// busy returns the error for work that would wait too long.
 func busy(err error) error {
 	e := apierr.Wrap(apierr.Overloaded, err, "too many requests are waiting to log in or be recognised")
 	e.RetryAfter = time.Second
@@ -104,8 +105,8 @@ func (c *cache[K, V]) put(keys []K, found []entry[V]) {
 	}
 }
 
-// shrink drops what is over, and a tenth of the rest when that was not enough to go on with: a flood
-// of invented credentials costs reads, not memory.
+// shrink drops expired entries, and a tenth of the rest if too many remain. A flood of invented
+// credentials therefore costs reads, not memory.
 func (c *cache[K, V]) shrink() {
 	now, spare := c.now(), cacheSize/10
 	for key, e := range c.entries {
@@ -127,7 +128,7 @@ func (c *cache[K, V]) forget(key K) {
 	delete(c.entries, key)
 }
 
-// forgetWhere looks at all entries, which takes milliseconds when there are many: it is for rare changes.
+// forgetWhere checks all entries, which can take milliseconds. It is for rare changes.
 func (c *cache[K, V]) forgetWhere(meant func(*V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,19 +11,21 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// ClientSecret is what a client secret is for: voice connections with one agent or template, in one session.
+// ClientSecret is the purpose of a client secret: voice connections with one agent or template, in
+// one session.
 type ClientSecret struct {
 	Model     string
 	SessionID string
-	Named     bool            // the session, by who made the secret
-	Session   json.RawMessage // settings of the protocol's session; nil for none
+	Named     bool            // the maker named the session
+	Session   json.RawMessage // settings of the protocol's session; nil: none
 	Expires   time.Time
 }
 
-// sealedSecret is what a client secret says. What it was made with is known by its name and its hash: neither is a credential.
+// sealedSecret is the content of a client secret. It identifies the maker's credential by name and
+// hash, neither of which is a credential.
 type sealedSecret struct {
-	KeyID     string          `json:"k,omitempty"` // of the API key that it was made with, if it was one
-	Hash      []byte          `json:"h"`           // of that, or of the login session's token
+	KeyID     string          `json:"k,omitempty"` // of the API key that made it, if any
+	Hash      []byte          `json:"h"`           // of that key, or of the login session's token
 	Org       string          `json:"o"`
 	Model     string          `json:"m"`
 	SessionID string          `json:"i"`
@@ -32,12 +34,12 @@ type sealedSecret struct {
 	Expires   int64           `json:"x"` // Unix time
 }
 
-// NewClientSecret makes a client secret, which is good for as long as what its maker shows is, and no longer than of says.
-// Its errors are coded.
-func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, of ClientSecret) (string, error) {
+// NewClientSecret returns a client secret. It is valid as long as the maker's credential is, and at
+// most as long as purpose says. Errors are coded.
+func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, purpose ClientSecret) (string, error) {
 	s := sealedSecret{
-		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: of.Model, SessionID: of.SessionID, Named: of.Named,
-		Session: of.Session, Expires: of.Expires.Unix(),
+		KeyID: maker.Caller.KeyID, Org: maker.Caller.OrganizationID, Model: purpose.Model, SessionID: purpose.SessionID, Named: purpose.Named,
+		Session: purpose.Session, Expires: purpose.Expires.Unix(),
 	}
 	if s.KeyID == "" {
 		sum := hashed(maker.Token)
@@ -60,8 +62,9 @@ func (r *Resolver) NewClientSecret(ctx context.Context, maker Identity, of Clien
 	return r.widgets.box.SealClientSecret(plain), nil
 }
 
-// secret checks a client secret, whose time may be over when its connection was let in before. Who shows it is its maker, as they
-// stand now, and acts where it was made.
+// secret checks a client secret. One that has expired is accepted if its connection was accepted
+// before. Its holder acts as the maker, with the maker's current rights, in the organization where
+// it was made.
 func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identity, error) {
 	var s sealedSecret
 	if r.widgets == nil {
@@ -97,7 +100,8 @@ func (r *Resolver) secret(ctx context.Context, p presented, before bool) (Identi
 	return ident, nil
 }
 
-// maker finds what a client secret was made with; unauthenticated when that was revoked or is over.
+// maker returns the credential that made a client secret, or unauthenticated if it was revoked or
+// has expired.
 func (r *Resolver) maker(ctx context.Context, s sealedSecret) (found entry[accountdb.Credential], err error) {
 	if s.KeyID != "" {
 		found, err = r.keys.get(ctx, s.KeyID, r.now())

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// SessionLife is how long a login session lasts.
+// SessionLife is the lifetime of a login session.
 const SessionLife = 30 * 24 * time.Hour
 
-// SetCookie gives the browser its session token.
+// SetCookie sets the browser's session cookie.
 func SetCookie(w http.ResponseWriter, token string, expires time.Time, secure bool) {
 	http.SetCookie(w, sessionCookie(token, expires, int(SessionLife/time.Second), secure))
 }
 
-// ClearCookie takes the session token from the browser.
+// ClearCookie deletes the browser's session cookie.
 func ClearCookie(w http.ResponseWriter, secure bool) {
 	http.SetCookie(w, sessionCookie("", time.Unix(1, 0), -1, secure))
 }
@@ -25,7 +25,7 @@ func sessionCookie(token string, expires time.Time, maxAge int, secure bool) *ht
 	}
 }
 
-// CookieToken gives the token in a request's session cookie, "" when there is none to speak of.
+// CookieToken returns the token in a request's session cookie, or "" if there is no valid one.
 func CookieToken(req *http.Request) string {
 	token, err := cookieToken(req)
 	if err != nil {

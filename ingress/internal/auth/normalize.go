@@ -6,9 +6,9 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// NormalizePassword gives the form of a password that is hashed: OpaqueString of RFC 8265. Two keyboards may type the same
-// password as different code points, such as "é" as one or as two. It is an error when the password has characters that no
-// new password may have, such as control characters.
+// NormalizePassword returns the form of a password that is hashed: OpaqueString of RFC 8265. Two
+// keyboards may produce different code points for the same password, such as "é" as one or two. It
+// returns an error for characters that new passwords may not contain, such as control characters.
 func NormalizePassword(password string) (string, error) {
 	normal, err := precis.OpaqueString.String(password)
 	if err != nil {
@@ -17,8 +17,8 @@ func NormalizePassword(password string) (string, error) {
 	return normal, nil
 }
 
-// spellings gives the forms of a password to compare with a stored hash: the normalized one, and the one that was typed,
-// which older hashes were made of.
+// spellings returns the forms of a password to compare with a stored hash: the normalized one, and
+// the one as typed, which older hashes use.
 func spellings(password string) []string {
 	normal, err := NormalizePassword(password)
 	if err != nil || normal == password {

@@ -16,27 +16,29 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// PasswordCost is what a password costs: about 25 ms and 19 MiB, as OWASP advises for argon2id with one lane.
+// PasswordCost is the cost of a hash: about 25 ms and 19 MiB, as OWASP recommends for argon2id with
+// one lane.
 var PasswordCost = argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 const (
 	passwordWait = 5 * time.Second
-	// How many may wait for each slot: they are through in under two seconds.
+	// Requests that may wait for each slot. The last one waits less than two seconds.
 	waitersPerSlot = 64
 )
 
 var errPasswordsBusy = errors.New("too many passwords are being checked")
 
-// Passwords hashes and checks passwords, a few at a time: each takes a core and much memory, and anybody may
-// ask for one. Those that would have to wait long are refused.
+// Passwords hashes and checks passwords, a few at a time, because each hash takes a core and much
+// memory and any client can ask for one. Requests that would wait long are refused.
 type Passwords struct {
 	cost    argon2id.Params
 	slots   chan struct{}
 	waiting atomic.Int32
-	dummy   string // the scheme under which the password of an account that there is not is computed
+	dummy   string // the scheme used to compute a hash if no account exists
 }
 
-// NewPasswords prepares to hash so many passwords at a time, at that cost each; 0 stands for the number of cores.
+// NewPasswords returns Passwords that hash at most slots passwords at a time. 0 means the number of
+// cores.
 func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
@@ -46,11 +48,12 @@ func NewPasswords(slots int, cost argon2id.Params) *Passwords {
 	return p
 }
 
-// A stored password is $argon2id$v=…$m=…,t=…,p=…$SALT$KEY. What stands before the last $ is its scheme. The accounts of an email
-// address share a scheme: however many have or had the address, a login computes one key.
+// A stored password is $argon2id$v=…$m=…,t=…,p=…$SALT$KEY. The part before the last $ is
+// its scheme. All accounts that have or had an email address share a scheme, so a login computes
+// one key for all of them.
 
-// Hash makes the text to store for a password, of its normalized form, under the first of the schemes that has today's cost, or under
-// a new one.
+// Hash returns the text to store for a password. It hashes the normalized form under the first
+// scheme with the current cost, or under a new scheme.
 func (p *Passwords) Hash(ctx context.Context, password string, schemes []string) (string, error) {
 	password, err := NormalizePassword(password)
 	if err != nil {
@@ -67,8 +70,9 @@ func (p *Passwords) Hash(ctx context.Context, password string, schemes []string)
 	return hash(p.newScheme(), password)
 }
 
-// Hashes returns the texts that may be stored for a password under the schemes, of its normalized form and as it was typed. Without a
-// scheme there are none, and it takes as long as with one, so that the time does not tell which addresses have accounts.
+// Hashes returns the texts that may be stored for a password under the schemes, for its normalized
+// form and as typed. Without schemes it returns none and takes the same time, so the time does not
+// reveal which addresses have accounts.
 func (p *Passwords) Hashes(ctx context.Context, password string, schemes []string) (hashes []string, err error) {
 	leave, err := p.enter(ctx)
 	if err != nil {
@@ -94,19 +98,19 @@ func (p *Passwords) Hashes(ctx context.Context, password string, schemes []strin
 	return hashes, nil
 }
 
-// prefix is what the schemes of today's cost begin with.
+// prefix returns the beginning of schemes with the current cost.
 func (p *Passwords) prefix() string {
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$", argon2.Version, p.cost.Memory, p.cost.Iterations, p.cost.Parallelism)
 }
 
-// newScheme is one of today's cost with a salt of its own.
+// newScheme returns a scheme with the current cost and a new salt.
 func (p *Passwords) newScheme() string {
 	salt := make([]byte, p.cost.SaltLength)
-	_, _ = rand.Read(salt) // it never fails
+	_, _ = rand.Read(salt) // never fails
 	return p.prefix() + base64.RawStdEncoding.EncodeToString(salt)
 }
 
-// hash computes the text of a password under a scheme.
+// hash returns the text of a password under a scheme.
 func hash(scheme, password string) (string, error) {
 	noKey := base64.RawStdEncoding.EncodeToString(make([]byte, PasswordCost.KeyLength))
 	cost, salt, _, err := argon2id.DecodeHash(scheme + "$" + noKey)
@@ -117,7 +121,7 @@ func hash(scheme, password string) (string, error) {
 	return scheme + "$" + base64.RawStdEncoding.EncodeToString(key), nil
 }
 
-// enter waits for a slot, for a moment; overloaded when none becomes free.
+// enter waits briefly for a slot. It returns overloaded if none becomes free.
 func (p *Passwords) enter(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-p.slots }
 	select {

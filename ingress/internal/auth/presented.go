@@ -9,10 +9,10 @@ import (
 	"parley/shared/secrets"
 )
 
-// Via says how a request showed its credential.
+// Via says how a request presented its credential.
 type Via string
 
-// The ways to show a credential.
+// The ways to present a credential.
 const (
 	ViaNothing Via = ""
 	ViaCookie  Via = "cookie"
@@ -25,7 +25,7 @@ const (
 // CookieName is the name of the session cookie.
 const CookieName = "parley_session"
 
-// The headers that say who calls, in the form that net/http keeps them in.
+// The headers that identify the caller, in the canonical form of net/http.
 const (
 	headerKey           = "X-Api-Key"
 	headerAuthorization = "Authorization"
@@ -33,8 +33,8 @@ const (
 	headerTenant        = "X-Tenant-Id"
 )
 
-// presented is what a request shows: at most one credential, and what it says about organization
-// and demo mode. Nothing of it is believed yet.
+// presented is what a request claims: at most one credential, an organization, and demo mode. It is
+// not verified yet.
 type presented struct {
 	via   Via
 	token string
@@ -42,8 +42,8 @@ type presented struct {
 	demo  bool
 }
 
-// read takes the credentials off a request, the cookie only when cookies count. Whatever is malformed
-// is an error, never "nothing shown".
+// read takes the credentials from a request; the cookie only if cookies is set. A malformed
+// credential is an error and never treated as absent.
 func read(req *http.Request, cookies bool) (presented, error) {
 	var p presented
 	tenant, err := single(req, headerTenant, "x-tenant-id")
@@ -82,7 +82,7 @@ func read(req *http.Request, cookies bool) (presented, error) {
 	return p, err
 }
 
-// bearing says what a bearer token means to be.
+// bearing returns the kind of credential that a bearer token looks like.
 func bearing(token string) Via {
 	switch {
 	case secrets.IsAPIKey(token):
@@ -94,8 +94,8 @@ func bearing(token string) Via {
 	}
 }
 
-// single gives a header that may come once, "" when it is absent. Empty, doubled, comma-joined and
-// spaced values are refused: two proxies might read them in two ways.
+// single returns a header that may occur once, or "" if it is absent. Empty, repeated, comma-joined
+// and spaced values are refused, because two proxies might read them differently.
 func single(req *http.Request, header, field string) (string, error) {
 	values, present := req.Header[header]
 	switch {
@@ -155,13 +155,13 @@ func cookieToken(req *http.Request) (string, error) {
 		return "", apierr.Invalid("cookie", "duplicate", "the session cookie may be sent only once")
 	case cookies[0].Value == "":
 		return "", apierr.Invalid("cookie", "required", "the session cookie is empty")
-	case !isVisible(cookies[0].Value): // net/http lets spaces pass
+	case !isVisible(cookies[0].Value): // net/http accepts spaces
 		return "", apierr.Invalid("cookie", "invalid_value", "the session cookie must hold no spaces")
 	}
 	return cookies[0].Value, nil
 }
 
-// SaysDemo reports whether a request carries the demo header, well-formed or not: each such request
+// SaysDemo reports whether a request has the demo header, even a malformed one. Each such request
 // counts against the demo limit.
 func SaysDemo(req *http.Request) bool {
 	for _, value := range req.Header[headerTenant] {

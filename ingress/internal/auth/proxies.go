@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are believed.
+// Proxies are the addresses whose X-Forwarded-For and X-Forwarded-Proto are trusted.
 type Proxies []netip.Prefix
 
-// Trust reports whether the address is a trusted proxy's.
+// Trust reports whether the address belongs to a trusted proxy.
 func (p Proxies) Trust(addr netip.Addr) bool {
 	for _, prefix := range p {
 		if prefix.Contains(addr) {
@@ -27,8 +27,8 @@ func peer(req *http.Request) netip.Addr {
 	return at.Addr().Unmap().WithZone("")
 }
 
-// OnThisMachine reports whether the client is a program on this machine: the connection comes from loopback, and neither the settings nor a
-// header say that a proxy forwards somebody else's request.
+// OnThisMachine reports whether the client runs on this machine: the connection comes from
+// loopback, and neither a header nor the settings indicate a proxy.
 func (p Proxies) OnThisMachine(req *http.Request) bool {
 	addr := peer(req)
 	if !addr.IsLoopback() || p.Trust(addr) {
@@ -42,8 +42,8 @@ func (p Proxies) OnThisMachine(req *http.Request) bool {
 	return true
 }
 
-// ClientAddr gives the address of the client: the last one that no trusted proxy has, read from the
-// right, for whatever stands further left the client may have made up.
+// ClientAddr returns the client's address: the rightmost one in the chain that is not a trusted
+// proxy's. The client may have invented the addresses further left.
 func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	addr := peer(req)
 	if !p.Trust(addr) {
@@ -60,7 +60,7 @@ func (p Proxies) ClientAddr(req *http.Request) netip.Addr {
 	return addr
 }
 
-// parseHop reads an address as proxies write it, with or without a port.
+// parseHop parses an address as proxies write it, with or without a port.
 func parseHop(s string) (netip.Addr, bool) {
 	addr, err := netip.ParseAddr(strings.Trim(s, "[]"))
 	if err != nil {
@@ -73,7 +73,7 @@ func parseHop(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// Secure reports whether the client reached the service, or the proxy before it, over TLS.
+// Secure reports whether the client reached the service, or the proxy in front of it, over TLS.
 func (p Proxies) Secure(req *http.Request) bool {
 	if req.TLS != nil {
 		return true
@@ -82,8 +82,8 @@ func (p Proxies) Secure(req *http.Request) bool {
 	return len(proto) == 1 && strings.EqualFold(proto[0], "https") && p.Trust(peer(req))
 }
 
-// ClientName is what clients are counted by: an IPv6 network of 64 bits is one client, for a single
-// customer usually has all of it.
+// ClientName returns the name under which a client is counted. For IPv6 it is the /64 network,
+// which usually belongs to a single customer.
 func ClientName(addr netip.Addr) string {
 	if !addr.IsValid() {
 		return "local"

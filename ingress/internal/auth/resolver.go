@@ -15,32 +15,32 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Need says which callers an endpoint lets in.
+// Need says which callers an endpoint accepts.
 type Need int
 
 // The needs of endpoints.
 const (
-	NeedUser    Need = iota // a person or a key
-	NeedDemo                // the same, or a visitor: of the demo, or of an agent's widget
-	NeedPublic              // anybody, but no broken credential
-	NeedNobody              // credentials are not looked at: signing up and logging in
-	NeedKey                 // an API key, and no browser: the caller is a system
-	NeedUserKey             // an API key, on behalf of the person who uses it
-	NeedPage                // as NeedNobody: what counts is the page that sends the request
-	NeedVoice               // a person or a key, but by no cookie; or who was given a client secret
+	NeedUser    Need = iota // a user or a key
+	NeedDemo                // the same, or a visitor of the demo or of a widget
+	NeedPublic              // anyone, but a broken credential is refused
+	NeedNobody              // credentials are ignored: sign-up and login
+	NeedKey                 // an API key and no browser: the caller is a system
+	NeedUserKey             // an API key that acts for its user
+	NeedPage                // as NeedNobody; the sending page matters instead
+	NeedVoice               // a user or a key without a cookie, or the holder of a client secret
 )
 
-// ofKeys reports whether nothing but an API key will do.
+// ofKeys reports whether the endpoint requires an API key.
 func (n Need) ofKeys() bool { return n == NeedKey || n == NeedUserKey }
 
-// Lookup reads credentials; the store does.
+// Lookup reads credentials. The store implements it.
 type Lookup interface {
 	KeyCredentials(ctx context.Context, keyIDs []string) (map[string]*accountdb.Credential, error)
 	LoginCredentials(ctx context.Context, hashes [][]byte) (map[string]*accountdb.Credential, error)
 	Touch(ctx context.Context, used map[string]time.Time) error
 }
 
-// Resolver tells who calls. Its Run must be running for it to answer.
+// Resolver identifies callers. It answers only while Run runs.
 type Resolver struct {
 	proxies Proxies
 	now     func() time.Time
@@ -50,8 +50,8 @@ type Resolver struct {
 	widgets *Widgets
 }
 
-// New makes a resolver that reads credentials from l, widget tokens with w (which may be nil: then none is good), and
-// believes forwarded addresses from proxies only.
+// New returns a resolver that reads credentials from l and checks widget tokens with w (nil: no
+// token is valid). It trusts forwarded addresses only from proxies.
 func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	r := &Resolver{proxies: proxies, now: time.Now, widgets: w}
 	now := func() time.Time { return r.now() }
@@ -67,7 +67,7 @@ func New(l Lookup, w *Widgets, proxies Proxies) *Resolver {
 	return r
 }
 
-// Run reads credentials and writes down their use until ctx ends.
+// Run reads credentials and records their use, until ctx ends.
 func (r *Resolver) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.keys.group.Run(ctx) })
@@ -79,22 +79,23 @@ func (r *Resolver) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Identity is who calls: Caller as the service sees them, Via how they showed it, Token the login
-// session's token (empty for others), and Organizations where their credential is good, oldest first. What lasts
-// longer than a request must resolve it again at Until, when that is set: others may have changed or revoked it.
+// Identity is an identified caller. Via says how it presented its credential. Token is the token of
+// a login session, else empty. Organizations are those where the credential is valid, oldest first.
+// Until, if set, is when work that outlasts the request must resolve the caller again, because the
+// credential may have been changed or revoked.
 type Identity struct {
 	Until         time.Time
 	Caller        domain.Caller
 	Via           Via
 	Token         string
 	Organizations []accountdb.Standing
-	Secret        *ClientSecret // what was shown, when it is one
+	Secret        *ClientSecret // the client secret presented, if any
 }
 
-// Resolve tells who sends req to an endpoint of that need. Its errors are coded.
+// Resolve identifies the sender of a request to an endpoint with this need. Its errors are coded.
 func (r *Resolver) Resolve(req *http.Request, need Need) (Identity, error) {
 	ident, err := r.resolve(req, need)
-	if need == NeedKey && fromBrowser(req) { // whatever came along; the identity only tells whose limit to show
+	if need == NeedKey && fromBrowser(req) { // whatever the credentials; the identity only selects the limit to show
 		return ident, apierr.New(apierr.ServerToServerOnly, "this endpoint must not be called from a browser")
 	}
 	return ident, err
@@ -126,7 +127,8 @@ func (r *Resolver) resolve(req *http.Request, need Need) (Identity, error) {
 	return r.known(req.Context(), p, need)
 }
 
-// fromBrowser reports whether a browser says that it sends the request; servers have no reason to.
+// fromBrowser reports whether the headers say that a browser sends the request. Servers have no
+// reason to send them.
 func fromBrowser(req *http.Request) bool {
 	_, origin := req.Header["Origin"]
 	_, fetch := req.Header["Sec-Fetch-Site"]
@@ -137,7 +139,8 @@ func keyRequired() error {
 	return apierr.New(apierr.APIKeyRequired, "this endpoint takes an API key, in x-api-key or as a bearer token, and nothing else")
 }
 
-// noKey is the refusal of a credential where an API key is needed. A bearer token that is nothing of ours was meant as one.
+// noKey returns the error for a request without an API key where one is needed. An unknown bearer
+// token counts as an attempted key.
 func noKey(p presented) error {
 	if p.via == ViaBearer && !secrets.IsSessionToken(p.token) {
 		return apierr.New(apierr.APIKeyRequired, "the bearer token is no API key of Parley: they begin with ak_")
@@ -167,12 +170,12 @@ func (r *Resolver) demo(req *http.Request, need Need) (Identity, error) {
 	}}, nil
 }
 
-// DemoRestricted is the refusal of whatever is not open to demo visitors.
+// DemoRestricted returns the error for endpoints that are closed to demo visitors.
 func DemoRestricted() error {
 	return apierr.New(apierr.DemoRestricted, "demo mode may list templates and chat with them, nothing else")
 }
 
-// known checks a shown credential and chooses the organization.
+// known verifies a presented credential and chooses the organization.
 func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity, error) {
 	found, err := r.credential(ctx, p)
 	if err != nil {
@@ -189,14 +192,15 @@ func (r *Resolver) known(ctx context.Context, p presented, need Need) (Identity,
 		ident.Token = p.token
 	}
 	standing, err := organization(cred, p)
-	if err != nil && need != NeedPublic { // what is public needs no organization
-		return Identity{Caller: ident.Caller}, err // whose limit it counts against is known
+	if err != nil && need != NeedPublic { // public endpoints need no organization
+		return Identity{Caller: ident.Caller}, err // the caller whose limit counts is known
 	}
 	ident.Caller.OrganizationID, ident.Caller.Role = standing.OrganizationID, standing.Role
 	return ident, nil
 }
 
-// credential finds what was shown; unauthenticated when it is unknown, revoked or over.
+// credential returns the credential presented, or unauthenticated if it is unknown, revoked or
+// expired.
 func (r *Resolver) credential(ctx context.Context, p presented) (found entry[accountdb.Credential], err error) {
 	if p.via == ViaKey {
 		keyID, ok := secrets.APIKeyID(p.token)
@@ -216,7 +220,7 @@ func (r *Resolver) credential(ctx context.Context, p presented) (found entry[acc
 	return r.lasting(found, hashed(p.token))
 }
 
-// lasting gives what was found, if it is of that hash and good still.
+// lasting returns the entry found if its hash matches and it is still valid.
 func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (entry[accountdb.Credential], error) {
 	cred := found.found
 	if cred == nil || subtle.ConstantTimeCompare(cred.SecretHash, sum[:]) != 1 {
@@ -230,12 +234,13 @@ func (r *Resolver) lasting(found entry[accountdb.Credential], sum [32]byte) (ent
 	return found, nil
 }
 
-// Used notes that a request entered as a key whose secret it did not bring, such as a hook's delivery.
+// Used records that a request acted as a key without its secret, as a hook's delivery does.
 func (r *Resolver) Used(keyID string) { r.touches.note(keyID, r.now()) }
 
 func ended() error { return unauthenticated("the credential is unknown, was revoked or has ended") }
 
-// malformed says what a credential should look like. Clients that were made for other services send those services' keys.
+// malformed describes the expected form of a credential. Clients made for other services send keys
+// of those services.
 func malformed(p presented) error {
 	switch {
 	case p.via == ViaCookie:
@@ -253,8 +258,8 @@ func malformed(p presented) error {
 
 func unauthenticated(detail string) error { return apierr.New(apierr.Unauthenticated, "%s", detail) }
 
-// organization chooses where a request acts: an organization's key in its own, a user's key where
-// the header says, a login session there too or else in the oldest membership.
+// organization returns where a request acts. An organization's key acts in its own. A user's key
+// acts where the header says. A login session acts there too, or in the oldest membership.
 func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, error) {
 	if cred.OrganizationID != "" {
 		if p.org != "" && p.org != cred.OrganizationID {
@@ -278,35 +283,37 @@ func organization(cred *accountdb.Credential, p presented) (accountdb.Standing, 
 	return accountdb.Standing{}, apierr.New(apierr.PermissionDenied, "you are not a member of this organization")
 }
 
-// DemoClient names the demo visitor behind a request: the client's address, its /64 for IPv6.
+// DemoClient returns the name of the demo visitor that sends a request: the client's address, or
+// its /64 for IPv6.
 func (r *Resolver) DemoClient(req *http.Request) string { return ClientName(r.proxies.ClientAddr(req)) }
 
-// ClientAddr gives the address of the client behind a request.
+// ClientAddr returns the address of the client that sends a request.
 func (r *Resolver) ClientAddr(req *http.Request) netip.Addr { return r.proxies.ClientAddr(req) }
 
-// ForgetKey drops what is remembered of a key, so that its revocation holds here at once.
+// ForgetKey drops a key from the cache, so its revocation takes effect here immediately.
 func (r *Resolver) ForgetKey(keyID string) { r.keys.forget(keyID) }
 
-// ForgetToken drops what is remembered of a login session's token.
+// ForgetToken drops the token of a login session from the cache.
 func (r *Resolver) ForgetToken(token string) { r.logins.forget(hashed(token)) }
 
-// ForgetLogin is ForgetToken by the hash of the token.
+// ForgetLogin is ForgetToken for the hash of a token.
 func (r *Resolver) ForgetLogin(hash []byte) {
 	if len(hash) == sha256.Size {
 		r.logins.forget([sha256.Size]byte(hash))
 	}
 }
 
-// ForgetUser drops what is remembered of all login sessions and keys of a user: what they may do has changed.
+// ForgetUser drops all login sessions and keys of a user from the cache, after a change of the
+// user's rights.
 func (r *Resolver) ForgetUser(userID string) {
 	theirs := func(cred *accountdb.Credential) bool { return cred.UserID == userID }
 	r.keys.forgetWhere(theirs)
 	r.logins.forgetWhere(theirs)
 }
 
-// Person tells whose login session a request shows at an endpoint that takes none: nobody when it shows none, a
-// key, or a cookie that is no longer good, which the browser sends whether it is wanted or not. Any other broken
-// credential is an error.
+// Person returns the owner of the login session that a request presents at an endpoint that needs
+// none. The identity is empty if the request presents nothing, a key, or an expired cookie, which
+// browsers send anyway. Any other broken credential is an error.
 func (r *Resolver) Person(req *http.Request) (Identity, error) {
 	ident, err := r.Resolve(req, NeedPublic)
 	if err == nil && ident.Via != ViaCookie && ident.Via != ViaBearer {

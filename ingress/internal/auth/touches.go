@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	touchEvery = time.Minute // of one credential
-	touchPause = time.Second // gathers the credentials of many requests in one write
+	touchEvery = time.Minute // per credential
+	touchPause = time.Second // collects the credentials of many requests in one write
 	touchTime  = 3 * time.Second
 	touchSize  = 100_000
 )
 
-// touches writes down when API keys and login sessions were used, off the path of requests: it is a nicety, and lost when
-// the database is away.
+// touches records when API keys and login sessions were last used, outside of requests. The record
+// is lost if the database is unreachable.
 type touches struct {
 	write func(context.Context, map[string]time.Time) error
 	wake  chan struct{}
@@ -38,7 +38,7 @@ func (t *touches) note(name string, now time.Time) {
 		return
 	}
 	if len(t.last) >= touchSize {
-		clear(t.last) // the price is one more write for each
+		clear(t.last) // at the cost of one more write for each
 	}
 	t.last[name], t.pending[name] = now, now
 	select {
@@ -47,7 +47,7 @@ func (t *touches) note(name string, now time.Time) {
 	}
 }
 
-// run writes what was noted, until ctx ends and the rest is written.
+// run writes the records until ctx ends, and then the remaining ones.
 func (t *touches) run(ctx context.Context) {
 	for {
 		select {
@@ -74,5 +74,5 @@ func (t *touches) flush(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, touchTime)
 	defer cancel()
-	_ = t.write(ctx, used) // the next use of each, a minute later, writes it again
+	_ = t.write(ctx, used) // the next use, a minute later, writes it again
 }

@@ -8,11 +8,11 @@ import (
 	"parley/shared/domain"
 )
 
-// headerOrigin says which origin's page sends a request; browsers set it, and pages cannot.
+// headerOrigin is the origin of the page that sends a request. Browsers set it and pages cannot.
 const headerOrigin = "Origin"
 
-// visitor tells which visitor of a widget sends req. They may chat, and see what is public, and nothing else. With an error
-// the identity says that a widget token was shown, and not whose.
+// visitor identifies the widget visitor that sends req. Visitors may chat and read what is public.
+// With an error, the identity only says that a widget token was presented.
 func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity, error) {
 	ident, err := r.visiting(req, p, false)
 	if err == nil && need != NeedDemo && need != NeedPublic {
@@ -24,12 +24,13 @@ func (r *Resolver) visitor(req *http.Request, p presented, need Need) (Identity,
 	return ident, nil
 }
 
-// WidgetRestricted is the refusal of whatever is not open to visitors of a widget.
+// WidgetRestricted returns the error for endpoints that are closed to widget visitors.
 func WidgetRestricted() error {
 	return apierr.New(apierr.PermissionDenied, "a widget token is for chatting with its agent, nothing else")
 }
 
-// visiting checks a widget token, whose time may be over when the request was let in before, and where it is used.
+// visiting checks a widget token and the page that uses it. With before set, the token may have
+// expired, because the request was accepted before.
 func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identity, error) {
 	if r.widgets == nil {
 		return Identity{}, unauthenticated("the widget token is malformed")
@@ -63,8 +64,8 @@ func (r *Resolver) visiting(req *http.Request, p presented, before bool) (Identi
 	}}, nil
 }
 
-// Again resolves a request once more that was let in and is still being answered. A widget token is then good beyond its
-// time, for as long as the agent's widget is.
+// Again resolves an accepted request again while it is being answered. An expired widget token
+// stays valid for it as long as the agent's widget is enabled.
 func (r *Resolver) Again(req *http.Request) (Identity, error) {
 	p, err := read(req, true)
 	if err == nil && p.via == ViaWidget {
@@ -73,5 +74,5 @@ func (r *Resolver) Again(req *http.Request) (Identity, error) {
 	return r.Resolve(req, NeedUser)
 }
 
-// Widgets gives what is known of widgets; nil when this resolver takes no tokens of theirs.
+// Widgets returns the widgets, or nil if this resolver accepts no widget tokens.
 func (r *Resolver) Widgets() *Widgets { return r.widgets }

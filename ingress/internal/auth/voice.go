@@ -8,19 +8,20 @@ import (
 	"parley/shared/secrets"
 )
 
-// Where browsers, which cannot set headers of WebSockets, say who they are: as net/http keeps it, and as others write it.
+// Browsers cannot set headers of WebSockets and send credentials in this one: in the form of
+// net/http, and as others write it.
 const (
 	headerProtocol = "Sec-Websocket-Protocol"
 	nameProtocol   = "Sec-WebSocket-Protocol"
 )
 
-// What clients of OpenAI's Realtime API offer as subprotocols besides "realtime".
+// Subprotocols that clients of OpenAI's Realtime API offer in addition to "realtime".
 const (
 	protocolKey          = "openai-insecure-api-key."
 	protocolOrganization = "openai-organization."
 )
 
-// Protocols gives the subprotocols that a request for a WebSocket offers. Its errors are coded.
+// Protocols returns the subprotocols that a WebSocket request offers. Its errors are coded.
 func Protocols(req *http.Request) ([]string, error) {
 	var out []string
 	for _, line := range req.Header[headerProtocol] {
@@ -35,8 +36,8 @@ func Protocols(req *http.Request) ([]string, error) {
 	return out, nil
 }
 
-// readVoice takes the credential off a request for a WebSocket. A cookie is none: a browser sends it for any page, and asks none of
-// them whether it may.
+// readVoice takes the credential from a WebSocket request. It ignores cookies, because browsers
+// send them for any page without asking it.
 func readVoice(req *http.Request) (presented, error) {
 	p, err := read(req, false)
 	if err != nil {
@@ -67,11 +68,12 @@ func readVoice(req *http.Request) (presented, error) {
 	return p, nil
 }
 
-// VoiceAgain resolves a request once more that has become a voice connection. A client secret is then good beyond its time, for as
-// long as what it was made with is.
+// VoiceAgain resolves a request that has become a voice connection again. An expired client secret
+// stays valid for it as long as the maker's credential is valid.
 func (r *Resolver) VoiceAgain(req *http.Request) (Identity, error) { return r.voice(req, true) }
 
-// voice tells who asks for a voice connection: a person or a key, who may have sent a client secret ahead.
+// voice identifies the caller of a voice connection: a user or a key, or the holder of a client
+// secret made by one.
 func (r *Resolver) voice(req *http.Request, before bool) (Identity, error) {
 	p, err := readVoice(req)
 	switch {

@@ -22,19 +22,20 @@ import (
 )
 
 const (
-	// WidgetTokenLife is how long a widget token is good.
+	// WidgetTokenLife is the lifetime of a widget token.
 	WidgetTokenLife = 10 * time.Minute
 
-	unlisted = time.Second // how long it is remembered that a widget or an origin is none: people try what they have just set
+	unlisted = time.Second // how long the absence of a widget or origin is cached; short, because people test a change immediately
 )
 
-// WidgetLookup reads the widgets of agents, of whichever organization; the store does.
+// WidgetLookup reads the widgets of agents of any organization. The store implements it.
 type WidgetLookup interface {
 	Widgets(ctx context.Context, agentIDs []string) (map[string]*agentdb.Widget, error)
 	WidgetOrigins(ctx context.Context, origins []string) (map[string]*agentdb.Origin, error)
 }
 
-// Widgets knows which pages may embed which agents, and makes the tokens of their visitors. A Resolver runs it.
+// Widgets decides which pages may embed which agents, and makes visitors' tokens. A Resolver runs
+// it.
 type Widgets struct {
 	box     *secrets.Box
 	secrets Opener
@@ -48,7 +49,8 @@ type Opener interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
-// NewWidgets makes widgets that are read from l, and whose tokens are sealed with box. opener opens their identity secrets.
+// NewWidgets returns Widgets that read from l and seal tokens with box. opener opens identity
+// secrets.
 func NewWidgets(l WidgetLookup, box *secrets.Box, opener Opener) *Widgets {
 	w := &Widgets{box: box, secrets: opener, now: time.Now}
 	now := func() time.Time { return w.now() }
@@ -65,7 +67,7 @@ func (w *Widgets) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// Embedded gives the widget of an agent if it may be embedded in pages of the origin, else nil.
+// Embedded returns the widget of an agent if pages of the origin may embed it, else nil.
 func (w *Widgets) Embedded(ctx context.Context, agentID, origin string) (*agentdb.Widget, error) {
 	found, err := w.embedded(ctx, agentID, origin)
 	return found.found, err
@@ -79,13 +81,14 @@ func (w *Widgets) embedded(ctx context.Context, agentID, origin string) (entry[a
 	return found, err
 }
 
-// Listed reports whether any widget may be embedded in pages of the origin.
+// Listed reports whether pages of the origin may embed any widget.
 func (w *Widgets) Listed(ctx context.Context, origin string) (bool, error) {
 	found, err := w.origins.get(ctx, origin, w.now())
 	return found.found != nil, err
 }
 
-// Forget drops what is remembered of an agent's widget, and of its origins, so that a change holds here at once.
+// Forget drops an agent's widget and its origins from the cache, so a change takes effect here
+// immediately.
 func (w *Widgets) Forget(agentID string, origins ...string) {
 	w.agents.forget(agentID)
 	for _, origin := range origins {
@@ -93,7 +96,7 @@ func (w *Widgets) Forget(agentID string, origins ...string) {
 	}
 }
 
-// pass is what a widget token says. Whose the agent is tells its widget, at each use.
+// pass is the content of a widget token. The agent's organization is looked up at each use.
 type pass struct {
 	Agent   string `json:"a"`
 	Origin  string `json:"o"`
@@ -101,13 +104,13 @@ type pass struct {
 	Expires int64  `json:"x"` // Unix time
 }
 
-// NewToken makes a widget token.
+// NewToken returns a widget token and its expiry.
 func (w *Widgets) NewToken(agentID, origin, visitorID string) (token string, expires time.Time) {
 	expires = w.now().Add(WidgetTokenLife).Truncate(time.Second)
 	return w.box.SealWidgetToken(rendered(pass{agentID, origin, visitorID, expires.Unix()})), expires
 }
 
-// open reads a widget token, also one that has expired.
+// open opens a widget token, even an expired one.
 func (w *Widgets) open(token string) (p pass, err error) {
 	plain, err := w.box.OpenWidgetToken(token)
 	if err != nil {
@@ -119,25 +122,26 @@ func (w *Widgets) open(token string) (p pass, err error) {
 	return p, nil
 }
 
-// visitorName is what a browser keeps of its visitor. Of one whom the site has named it keeps the signature, too: it is
-// good for as long as that.
+// visitorName is the visitor's name that the browser stores. If the site has named the visitor, it
+// includes the signature and is valid as long as that is.
 type visitorName struct {
 	ID        string `json:"i"`
 	Signature string `json:"s,omitempty"`
 }
 
-// Signed says who a visitor is, on the word of the site's server: Signature is the hexadecimal HMAC-SHA256 of
-// "<agent id>\n<ID>" under the agent's identity secret.
+// Signed is a visitor's name as the site's server signed it. Signature is the hexadecimal
+// HMAC-SHA256 of "<agent id>\n<ID>" under the agent's identity secret.
 type Signed struct{ ID, Signature string }
 
-// NewVisitor makes a visitor whom nobody has named, and the name that the browser keeps.
+// NewVisitor returns a new anonymous visitor, and the name that the browser stores.
 func (w *Widgets) NewVisitor(of *agentdb.Widget) (visitorID, name string) {
 	visitorID = domain.VisitorAnonymous + strings.ToLower(rand.Text())
 	return visitorID, w.seal(of, visitorName{ID: visitorID})
 }
 
-// Returning reads the visitor name that a browser has stored. ok is false if the name is malformed, expired, or another agent's. fresh is
-// the name to store from now on; it differs if an older key sealed the name. An error reports that the agent's secret cannot be opened.
+// Returning reads the visitor name that a browser has stored. ok is false if the name is malformed,
+// expired, or another agent's. fresh is the name to store from now on; it differs if an older key
+// sealed the name. An error reports that the agent's secret cannot be opened.
 func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh string, ok bool, err error) {
 	v, ok := w.readName(of, name)
 	switch {
@@ -158,7 +162,7 @@ func (w *Widgets) Returning(of *agentdb.Widget, name string) (visitorID, fresh s
 	return visitorID, fresh, ok, nil
 }
 
-// readName reads a name that was sealed for the widget; false when it was not.
+// readName opens a name that was sealed for this widget. It returns false for any other.
 func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok bool) {
 	plain, err := w.box.OpenVisitorToken(name, visitorPlace(of))
 	if err != nil || json.Unmarshal(plain, &v) != nil {
@@ -167,7 +171,8 @@ func (w *Widgets) readName(of *agentdb.Widget, name string) (v visitorName, ok b
 	return v, true
 }
 
-// Identify checks who a visitor is said to be, and gives the name that the browser keeps. Its errors are coded.
+// Identify checks a signed visitor name and returns the name that the browser stores. Its errors
+// are coded.
 func (w *Widgets) Identify(of *agentdb.Widget, who Signed) (visitorID, name string, err error) {
 	wrong := apierr.New(apierr.PermissionDenied, "the visitor's signature does not hold for this agent")
 	given, err := hex.DecodeString(who.Signature)

@@ -2,10 +2,11 @@ package openaiapi
 
 import "parley/shared/domain"
 
-// ResponseAnnotation is a citation as this protocol shows it.
+// ResponseAnnotation is a citation in this protocol.
 type ResponseAnnotation = annotation
 
-// Annotations gives the citations of an answer for protocols that show them as this one does; nil for none.
+// Annotations returns the citations of an answer, for protocols with the same annotations; nil for
+// none.
 func Annotations(citations []domain.Citation) []ResponseAnnotation {
 	var out []ResponseAnnotation
 	for _, c := range citations {
@@ -14,10 +15,10 @@ func Annotations(citations []domain.Citation) []ResponseAnnotation {
 	return out
 }
 
-// WaitsForPerson says that a run waits for a person's decision about the call of a tool.
+// WaitsForPerson returns the error for a run that waits for a person's decision about a tool call.
 func WaitsForPerson(runID string, action *domain.RequiredAction) Error {
 	return requiresActionError(runID, action)
 }
 
-// CheckMetadata tells what is wrong with the metadata of a response.
+// CheckMetadata validates the metadata of a response.
 func CheckMetadata(metadata map[string]string, wrong Wrong) { checkMetadata(metadata, wrong) }

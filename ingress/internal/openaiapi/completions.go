@@ -8,8 +8,7 @@ import (
 	"parley/shared/id"
 )
 
-// CompletionRequest is the body of POST /v1/chat/completions, as far as Parley looks at it. What is not here is passed
-// over.
+// CompletionRequest is the body of POST /v1/chat/completions. Other fields are ignored.
 type CompletionRequest struct {
 	Model          string              `json:"model" need:"yes"`
 	Messages       []Message           `json:"messages" need:"yes"`
@@ -34,29 +33,29 @@ type StreamOptions struct {
 	IncludeUsage *bool `json:"include_usage"`
 }
 
-// Format is the form in which an answer is wanted.
+// Format is the requested format of the answer.
 type Format struct {
 	Type string `json:"type" need:"yes"`
 }
 
-// Stop are texts at which an answer is wanted to end.
+// Stop are texts at which the answer should stop.
 type Stop struct {
 	One  string
 	Many []string
 }
 
-// Either says that it is one or many.
+// Either marks Stop as one text or a list.
 func (Stop) Either() {}
 
-// Streamed reports whether the answer is wanted as it grows.
+// Streamed reports whether the request asks for a stream.
 func (r *CompletionRequest) Streamed() bool { return r.Stream != nil && *r.Stream }
 
-// WantsUsage reports whether a stream is to tell at its end what was used.
+// WantsUsage reports whether the stream ends with its usage.
 func (r *CompletionRequest) WantsUsage() bool {
 	return r.StreamOptions != nil && r.StreamOptions.IncludeUsage != nil && *r.StreamOptions.IncludeUsage
 }
 
-// Session is the session that the request names, "" when it names none.
+// Session returns the session that the request names, or "".
 func (r *CompletionRequest) Session() string {
 	if named := value(r.Metadata)[sessionName]; named != nil {
 		return *named
@@ -64,7 +63,7 @@ func (r *CompletionRequest) Session() string {
 	return deref(r.User)
 }
 
-// Conversation checks the request and gives what it says.
+// Conversation validates the request and returns its content.
 func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	r.refuse(wrong)
 	metadata := map[string]string{}
@@ -81,7 +80,7 @@ func (r *CompletionRequest) Conversation(wrong Wrong) Conversation {
 	return Converse(Read(r.Messages, "messages", wrong), r.Session() != "", "messages", wrong)
 }
 
-// refuse names what the request asks for that agents cannot do.
+// refuse reports the parameters that agents do not support.
 func (r *CompletionRequest) refuse(wrong Wrong) {
 	unsupported := func(asked bool, field, message string) {
 		if asked {
@@ -104,15 +103,15 @@ func (r *CompletionRequest) refuse(wrong Wrong) {
 	}
 }
 
-// ownTools says why a caller's tools are refused.
+// ownTools is the reason for refusing a caller's tools.
 const ownTools = "agents call the tools that they are configured with, not their caller's"
 
-// chooses reports whether a choice of tools asks for any of the caller's.
+// chooses reports whether a tool choice requires a tool of the caller.
 func chooses(choice *json.RawMessage) bool {
 	return choice != nil && string(*choice) != `"none"` && string(*choice) != `"auto"`
 }
 
-// Completion is a run that has its answer, as a chat completion.
+// Completion is a completed run as a chat completion.
 type Completion struct {
 	ID      string      `json:"id"`
 	Object  string      `json:"object"` // chat.completion
@@ -123,7 +122,7 @@ type Completion struct {
 	Parley  RunNames    `json:"parley"`
 }
 
-// Choice is the one answer of a completion.
+// Choice is the only answer of a completion.
 type Choice struct {
 	Index        int           `json:"index"`
 	Message      AnswerMessage `json:"message"`
@@ -139,14 +138,14 @@ type AnswerMessage struct {
 	Annotations []Annotation `json:"annotations"`
 }
 
-// Annotation is a citation: of a page or of a document.
+// Annotation is a citation of a page or document.
 type Annotation struct {
 	Type         string        `json:"type"`
 	URLCitation  *URLCitation  `json:"url_citation,omitempty"`
 	FileCitation *FileCitation `json:"file_citation,omitempty"`
 }
 
-// URLCitation says which words of the answer a page supports.
+// URLCitation is the part of the answer that a page supports.
 type URLCitation struct {
 	StartIndex int    `json:"start_index"`
 	EndIndex   int    `json:"end_index"`
@@ -154,7 +153,7 @@ type URLCitation struct {
 	URL        string `json:"url"`
 }
 
-// FileCitation says which words of the answer a document supports.
+// FileCitation is the part of the answer that a document supports.
 type FileCitation struct {
 	FileID     string `json:"file_id"`
 	Filename   string `json:"filename"`
@@ -162,20 +161,20 @@ type FileCitation struct {
 	EndIndex   int    `json:"end_index"`
 }
 
-// TokenCounts are what a run consumed.
+// TokenCounts is the token usage of a run.
 type TokenCounts struct {
 	Prompt     int64 `json:"prompt_tokens"`
 	Completion int64 `json:"completion_tokens"`
 	Total      int64 `json:"total_tokens"`
 }
 
-// RunNames names a run and its session: our addition to the protocol.
+// RunNames identifies a run and its session. It extends the protocol.
 type RunNames struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`
 }
 
-// NewCompletion shows a completed run.
+// NewCompletion renders a completed run.
 func NewCompletion(run *domain.Run) Completion {
 	return Completion{
 		ID: completionID(run.ID), Object: "chat.completion", Created: run.CreatedAt.Unix(), Model: modelFor(run),

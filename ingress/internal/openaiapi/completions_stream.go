@@ -8,20 +8,20 @@ import (
 	"parley/shared/domain"
 )
 
-// CompletionStream turns the events of a run into the chunks of its completion:
+// CompletionStream encodes the events of a run as chunks of a completion:
 //
-//	role ─► content … ─► finish_reason, annotations ─► usage, when that is wanted ─► [DONE]
+//	role ─► content … ─► finish_reason, annotations ─► usage, if requested ─► [DONE]
 //
-// or an error, behind which there is no [DONE].
+// or an error, without a [DONE] after it.
 type CompletionStream struct {
 	runID string
-	usage bool // wanted
+	usage bool // requested
 	head  chunkHead
 	told  stream.Told
 	ended bool
 }
 
-// NewCompletionStream makes the encoder of a run's events, from the first on.
+// NewCompletionStream returns an encoder. It needs the run's events from the first on.
 func NewCompletionStream(runID string, wantsUsage bool) *CompletionStream {
 	return &CompletionStream{runID: runID, usage: wantsUsage, head: chunkHead{ID: completionID(runID), Object: "chat.completion.chunk"}}
 }
@@ -39,7 +39,7 @@ type chunk struct {
 	Parley  *RunNames     `json:"parley,omitempty"`
 }
 
-// chunkWithUsage is a chunk of a stream that ends with what was used; until then that is null.
+// chunkWithUsage is a chunk of a stream with usage. The usage is null until the last chunk.
 type chunkWithUsage struct {
 	chunk
 	Usage *TokenCounts `json:"usage"`
@@ -58,7 +58,7 @@ type chunkDelta struct {
 	Annotations []Annotation `json:"annotations,omitempty"`
 }
 
-// Append writes what an event comes to in the protocol to b, and reports whether the stream ends with it.
+// Append appends the encoding of an event to b. It reports whether the stream has ended.
 func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended bool, err error) {
 	if s.ended {
 		return b, true, nil
@@ -69,8 +69,8 @@ func (s *CompletionStream) Append(b []byte, e domain.Event) (out []byte, ended b
 	return out, s.ended, nil
 }
 
-// Cut writes to b that the stream ends before its run does.
-func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, cutError(s.runID)) }
+// Cut appends an error to b: the stream ends before its run.
+func (s *CompletionStream) Cut(b []byte) []byte { return s.fail(b, interruptedError(s.runID)) }
 
 func (s *CompletionStream) take(b []byte, e domain.Event) ([]byte, error) {
 	switch e.Type {

@@ -15,12 +15,12 @@ const (
 	TypePermission     = "permission_error"
 	TypeInvalid        = "invalid_request_error"
 	TypeRateLimit      = "rate_limit_error"
-	TypeQuota          = "insufficient_quota" // TypeQuota is of a budget that is used up: asking again helps once it begins anew.
+	TypeQuota          = "insufficient_quota" // TypeQuota is the type for an exhausted budget. A retry succeeds in the next period.
 	TypeServer         = "server_error"
-	TypeRun            = "run_error" // TypeRun is of a run that was begun and gave no answer.
+	TypeRun            = "run_error" // TypeRun is the type for a run that started and has no answer.
 )
 
-// Codes of errors that the rest of the service does not have.
+// Error codes that only this protocol has.
 const (
 	CodeInvalidKey      = "invalid_api_key"
 	CodeModelNotFound   = "model_not_found"
@@ -29,7 +29,7 @@ const (
 	CodeVoiceNotEnabled = "voice_not_enabled"
 )
 
-// Error is an error as this protocol shows it.
+// Error is an error in this protocol.
 type Error struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -37,18 +37,18 @@ type Error struct {
 	Code    string  `json:"code"`
 }
 
-// Body is what an error's answer holds.
+// Body returns the response body of an error.
 func (e Error) Body() []byte {
 	body, err := json.Marshal(struct {
 		Error Error `json:"error"`
 	}{e})
 	if err != nil {
-		return []byte(`{"error":{"message":"","type":"server_error","param":null,"code":"internal"}}`) // not reached: texts have a JSON form
+		return []byte(`{"error":{"message":"","type":"server_error","param":null,"code":"internal"}}`) // unreachable: texts have a JSON form
 	}
 	return body
 }
 
-// Refused shows an error of the service that is answered with a status.
+// Refused converts an error of the service with the given status.
 func Refused(status int, e *apierr.Error) Error {
 	out := Error{Message: e.Detail, Type: typeName(status), Code: string(e.Code)}
 	if e.Code == apierr.Unauthenticated {
@@ -92,7 +92,8 @@ func typeName(status int) string {
 	}
 }
 
-// Unanswered says why a run has no answer: it failed, was cancelled or took too long, or waits for a person.
+// Unanswered returns the reason why a run has no answer: it failed, was cancelled, timed out, or
+// waits for a person.
 func Unanswered(run *domain.Run) Error {
 	switch {
 	case run.Status == domain.RunRequiresAction && run.RequiredAction != nil:
@@ -113,7 +114,7 @@ func requiresActionError(runID string, action *domain.RequiredAction) Error {
 	}
 }
 
-// restartedError is what a stream ends with that has told what a later attempt at its run does not say.
+// restartedError returns the error for a stream whose text a later attempt contradicts.
 func restartedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: CodeStreamRestarted,
@@ -122,8 +123,8 @@ func restartedError(runID string) Error {
 	}
 }
 
-// cutError is what a stream ends with that can tell no more of a run that goes on.
-func cutError(runID string) Error {
+// interruptedError returns the error for a stream that ends before its run.
+func interruptedError(runID string) Error {
 	return Error{
 		Type: TypeServer, Code: string(apierr.Unavailable),
 		Message: "this stream can tell no more of the run " + runID + "; the run goes on: the same request with the same Idempotency-Key, " +

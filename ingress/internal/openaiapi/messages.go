@@ -14,35 +14,35 @@ const (
 	historyMax      = 200_000 // characters of earlier messages that are kept, in whole exchanges
 )
 
-// Codes of what can be wrong with a field.
+// Codes of invalid fields.
 const (
 	codeRequired     = "required"
 	codeInvalidValue = "invalid_value"
 	codeTooLong      = "too_long"
 	codeTooShort     = "too_short"
-	CodeUnsupported  = "unsupported_parameter" // CodeUnsupported refuses what agents cannot do.
+	CodeUnsupported  = "unsupported_parameter" // CodeUnsupported is the code for parameters that agents do not support.
 )
 
-// Wrong takes what is wrong with a field of a request.
+// Wrong records an invalid field of a request.
 type Wrong func(field, code, message string, args ...any)
 
-// Content is what a message says: a text, or parts.
+// Content is the content of a message: a text or parts.
 type Content struct {
 	Text  string
 	Parts []Part
 }
 
-// Either says that a content is one of its fields.
+// Either marks Content as having one of its fields.
 func (*Content) Either() {}
 
-// Part is a piece of a content.
+// Part is a part of a content.
 type Part struct {
 	Type    string  `json:"type" need:"yes"`
 	Text    *string `json:"text"`
 	Refusal *string `json:"refusal"`
 }
 
-// partKinds are the types of parts that hold text, in either API.
+// partKinds are the types of parts that contain text, in either API.
 var partKinds = map[string]func(Part) *string{
 	"text":        func(p Part) *string { return p.Text },
 	"input_text":  func(p Part) *string { return p.Text },
@@ -50,8 +50,8 @@ var partKinds = map[string]func(Part) *string{
 	"refusal":     func(p Part) *string { return p.Refusal },
 }
 
-// Read gives the content's text; its parts are lines of it. field names the content in what is wrong with it. No
-// content is an empty one.
+// Read returns the text of a content, with one line for each part. field names the content in
+// errors. A missing content is empty.
 func (c *Content) Read(field string, wrong Wrong) string {
 	switch {
 	case c == nil:
@@ -75,7 +75,7 @@ func (c *Content) Read(field string, wrong Wrong) string {
 	return strings.Join(texts, "\n")
 }
 
-// Message is one entry of a request's messages.
+// Message is an entry of a request's messages.
 type Message struct {
 	Role         string             `json:"role" need:"yes"`
 	Content      *Content           `json:"content"`
@@ -91,14 +91,14 @@ const (
 	RoleAssistant = "assistant"
 )
 
-// Said is a message as it was read: who says what, and where it stands in the request.
+// Said is a parsed message: its role, its text, and its field in the request.
 type Said struct {
 	Field string
 	Role  string
 	Text  string
 }
 
-// Read reads messages; list names them in what is wrong with them.
+// Read parses messages. list names them in errors.
 func Read(messages []Message, list string, wrong Wrong) []Said {
 	said := make([]Said, 0, len(messages))
 	for i, m := range messages {
@@ -123,16 +123,16 @@ func Read(messages []Message, list string, wrong Wrong) []Said {
 	return said
 }
 
-// Conversation is what a request says in Parley's words: the message, what came before it, and what the caller
-// instructs the agent beside the agent's own prompt.
+// Conversation is the content of a request: the message, the messages before it, and instructions
+// in addition to the agent's own.
 type Conversation struct {
 	Message      string
 	History      []domain.Exchange
 	Instructions string
 }
 
-// Converse makes a conversation of what was said; list names it as a whole. Of a conversation that is remembered
-// only what the user says behind the last answer counts: what was said before is known.
+// Converse makes a conversation of messages; list names them in errors. In a session that Parley
+// stores (remembered), only the user messages after the last answer count.
 func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversation {
 	var out Conversation
 	var messages, instructions []Said
@@ -140,7 +140,7 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 		switch {
 		case s.Role == RoleSystem || s.Role == RoleDeveloper:
 			instructions = append(instructions, s)
-		case s.Text == "" || len(messages) == 0 && s.Role == RoleAssistant: // nothing, or an answer to nothing
+		case s.Text == "" || len(messages) == 0 && s.Role == RoleAssistant: // empty, or an answer without a question
 		default:
 			messages = append(messages, s)
 		}
@@ -158,7 +158,8 @@ func Converse(said []Said, remembered bool, list string, wrong Wrong) Conversati
 	return out
 }
 
-// turns makes one message of those that one side says in a row. Each is written once: a body holds tens of thousands.
+// turns joins consecutive messages of the same role. It runs in linear time, because a body may
+// have tens of thousands of messages.
 func turns(messages []Said) []Said {
 	var out []Said
 	for len(messages) > 0 {
@@ -172,7 +173,7 @@ func turns(messages []Said) []Said {
 	return out
 }
 
-// oneText joins what was said, with empty lines between.
+// oneText joins messages, with empty lines between them.
 func oneText(said []Said) string {
 	texts := make([]string, 0, len(said))
 	for _, s := range said {
@@ -183,7 +184,7 @@ func oneText(said []Said) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// join makes one text of all instructions.
+// join joins all instructions.
 func join(instructions []Said, wrong Wrong) string {
 	all := oneText(instructions)
 	if n := utf8.RuneCountInString(all); n > instructionsMax {
@@ -192,7 +193,7 @@ func join(instructions []Said, wrong Wrong) string {
 	return all
 }
 
-// exchanges pairs what was said by turns, as much of the newest as is kept.
+// exchanges pairs questions with answers. It keeps the newest that fit into historyMax.
 func exchanges(talk []Said) []domain.Exchange {
 	from, room := len(talk), historyMax
 	for from >= 2 {
@@ -209,7 +210,7 @@ func exchanges(talk []Said) []domain.Exchange {
 	return out
 }
 
-// CheckSession checks the id of a session that a request names by a field.
+// CheckSession validates a session id in a field of the request.
 func CheckSession(sessionID, field string, wrong Wrong) {
 	switch n, fault := utf8.RuneCountInString(sessionID), domain.NameFault(sessionID); {
 	case n == 0:

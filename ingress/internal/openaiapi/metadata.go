@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What metadata may be, as OpenAI has it: responses repeat them.
+// OpenAI's limits for metadata, which responses repeat.
 const (
 	metadataPairs = 16
 	metadataName  = 64 // characters
@@ -15,11 +15,11 @@ const (
 	sessionName = "session_id" // in metadata
 )
 
-// checkMetadata tells what is wrong with a request's metadata.
+// checkMetadata validates a request's metadata.
 func checkMetadata(metadata map[string]string, wrong Wrong) {
 	if len(metadata) > metadataPairs {
 		wrong("metadata", codeTooLong, "must have at most %d pairs, not %d", metadataPairs, len(metadata))
-		return // rather than of each
+		return // one error instead of one for each
 	}
 	for _, name := range slices.Sorted(maps.Keys(metadata)) {
 		if n := utf8.RuneCountInString(name); n > metadataName {

@@ -7,16 +7,16 @@ import (
 	"parley/shared/apierr"
 )
 
-// MaxID is how many bytes of an id are looked at; no id has as many.
-const MaxID = 64 // bytes of an id that are looked at; none has as many
+// MaxID bounds the bytes of an id that are used. Valid ids are shorter.
+const MaxID = 64
 
 // TemplatePrefix begins the ids of templates.
 const TemplatePrefix = "tpl_"
 
-// ClipModel shortens what cannot be an id.
+// ClipModel truncates text that is too long for an id.
 func ClipModel(model string) string { return strings.ToValidUTF8(model[:min(len(model), MaxID)], "") }
 
-// AsModelError names the model as what was not found; any other error stays as it is.
+// AsModelError returns model_not_found for a not_found error, and any other error unchanged.
 func AsModelError(err error) error {
 	if coded, ok := errors.AsType[*apierr.Error](err); ok && coded.Code == apierr.NotFound {
 		return ModelNotFound()
@@ -24,7 +24,7 @@ func AsModelError(err error) error {
 	return err
 }
 
-// ModelNotFound is the refusal of a model that is no agent and no template.
+// ModelNotFound returns the error for a model that is neither an agent nor a template.
 func ModelNotFound() error {
 	return &apierr.Error{
 		Code: apierr.NotFound, Detail: "there is no such model: a model is an agent or a template, by its id",

@@ -2,7 +2,8 @@ package openaiapi
 
 import "time"
 
-// Model is an agent or a template as this protocol lists it. Name is an addition of ours, which some clients show.
+// Model is an agent or template in a list of models. Name extends the protocol; some clients show
+// it.
 type Model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"` // model
@@ -11,7 +12,7 @@ type Model struct {
 	Name    string `json:"name"`
 }
 
-// NewModel shows an agent or a template; a template was never created.
+// NewModel renders an agent or template. Templates have no creation time.
 func NewModel(id, name, owner string, created time.Time) Model {
 	m := Model{ID: id, Object: "model", OwnedBy: owner, Name: name}
 	if !created.IsZero() {
@@ -20,13 +21,13 @@ func NewModel(id, name, owner string, created time.Time) Model {
 	return m
 }
 
-// ModelList is the answer to whoever asks for all models.
+// ModelList is the list of all models.
 type ModelList struct {
 	Object string  `json:"object"` // list
 	Data   []Model `json:"data"`
 }
 
-// NewModelList makes a list of models.
+// NewModelList returns a list of models.
 func NewModelList(models []Model) ModelList {
 	if models == nil {
 		models = []Model{}

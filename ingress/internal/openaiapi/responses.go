@@ -7,13 +7,13 @@ import (
 	"parley/shared/id"
 )
 
-// ResponsePrefix begins the ids of responses; what follows is the suffix of their run's id.
+// ResponsePrefix begins the ids of responses. The rest is the suffix of the run's id.
 const ResponsePrefix = "resp"
 
-// ResponseStatus is where a response stands.
+// ResponseStatus is the state of a response.
 type ResponseStatus string
 
-// The states of a response that a run can be in.
+// The states of a response that a run can have.
 const (
 	ResponseQueued     ResponseStatus = "queued"
 	ResponseInProgress ResponseStatus = "in_progress"
@@ -22,8 +22,8 @@ const (
 	ResponseCancelled  ResponseStatus = "cancelled"
 )
 
-// Response is a run as the protocol's response object. What the protocol has and a run has not is there with the value
-// that says so: its clients' types want it.
+// Response is a run as a response object. Fields of the protocol that runs lack are present with
+// their neutral values, because clients' types require them.
 type Response struct {
 	ID                 string            `json:"id"`
 	Object             string            `json:"object"` // response
@@ -45,20 +45,20 @@ type Response struct {
 	Temperature        *float64          `json:"temperature"`
 	Text               textFormat        `json:"text"`
 	ToolChoice         string            `json:"tool_choice"` // auto: the agent chooses
-	Tools              []struct{}        `json:"tools"`       // none of the caller's
+	Tools              []struct{}        `json:"tools"`       // always empty
 	TopP               *float64          `json:"top_p"`
 	Truncation         string            `json:"truncation"`
 	Usage              *ResponseUsage    `json:"usage"`
 	Parley             RunNames          `json:"parley"`
 }
 
-// ResponseError says why a response failed.
+// ResponseError is the reason why a response failed.
 type ResponseError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// ResponseUsage counts what a response consumed, in tokens.
+// ResponseUsage is the token usage of a response.
 type ResponseUsage struct {
 	InputTokens        int64         `json:"input_tokens"`
 	InputTokensDetails inputDetails  `json:"input_tokens_details"`
@@ -86,7 +86,8 @@ type textFormat struct {
 	} `json:"format"`
 }
 
-// ResponseEcho is what of a request its responses repeat. A response that is read later, by its id, repeats nothing.
+// ResponseEcho has the request fields that responses repeat. It is empty for a response that is
+// read later by its id.
 type ResponseEcho struct {
 	Background         bool
 	Instructions       string
@@ -94,10 +95,10 @@ type ResponseEcho struct {
 	PreviousResponseID string
 }
 
-// ResponseID gives the id of a run's response.
+// ResponseID returns the id of a run's response.
 func ResponseID(runID string) string { return ResponsePrefix + "_" + id.Suffix(runID) }
 
-// RunOfResponse gives the id of a response's run; false for what is no response's id.
+// RunOfResponse returns the id of a response's run, or false if the id is not a response's.
 func RunOfResponse(responseID string) (runID string, ok bool) {
 	if !id.Valid(ResponsePrefix, responseID) {
 		return "", false
@@ -105,7 +106,7 @@ func RunOfResponse(responseID string) (runID string, ok bool) {
 	return id.Run + "_" + id.Suffix(responseID), true
 }
 
-// NewResponse renders a run as it stands.
+// NewResponse renders a run in its current state.
 func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := newResponse(run, echo)
 	r.Status = statusFor(run.Status)
@@ -116,7 +117,7 @@ func NewResponse(run *domain.Run, echo ResponseEcho) *Response {
 	return r
 }
 
-// newResponse makes the response of a run of which nothing is known but who was asked, where and when.
+// newResponse returns the response of a run with its agent, session and time only.
 func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	r := &Response{
 		ID: ResponseID(run.ID), Object: "response", CreatedAt: run.CreatedAt.Unix(), Status: ResponseInProgress,
@@ -137,7 +138,7 @@ func newResponse(run *domain.Run, echo ResponseEcho) *Response {
 	return r
 }
 
-// end adds what is known of a run once it has ended.
+// end sets the fields of a finished run.
 func (r *Response) end(run *domain.Run) {
 	r.Status = statusFor(run.Status)
 	if run.Status == domain.RunCompleted && run.FinishedAt != nil {
@@ -155,7 +156,8 @@ func modelFor(run *domain.Run) string {
 	return deref(run.TemplateID)
 }
 
-// statusFor gives the protocol's word for a run's state. It has none for a run that waits for a person: that goes on.
+// statusFor returns the protocol's status of a run. The protocol has none for a run that waits for
+// a person, which counts as in progress.
 func statusFor(status domain.RunStatus) ResponseStatus {
 	switch status {
 	case domain.RunQueued:
@@ -171,7 +173,7 @@ func statusFor(status domain.RunStatus) ResponseStatus {
 	return ResponseInProgress
 }
 
-// failure says why an ended run has no answer; nil when it has one.
+// failure returns the reason why a finished run has no answer, or nil if it has one.
 func failure(run *domain.Run) *ResponseError {
 	said := domain.RunError{}
 	if run.Error != nil {

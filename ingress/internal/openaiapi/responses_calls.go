@@ -6,7 +6,7 @@ import (
 	"parley/shared/domain"
 )
 
-// tool takes what is told of a call of a tool: that it was begun, or what came of it.
+// tool handles the event of a tool call, which reports its start or its result.
 func (s *ResponseStream) tool(data []byte) error {
 	var said struct {
 		ToolCall domain.ToolCall `json:"toolCall"`
@@ -18,7 +18,8 @@ func (s *ResponseStream) tool(data []byte) error {
 	return nil
 }
 
-// call tells of a call what was not told: attempts that take a run over tell anew of the calls before theirs.
+// call writes the events of a call that were not sent. An attempt that takes over a run repeats the
+// earlier calls.
 func (s *ResponseStream) call(call domain.ToolCall) {
 	s.begin()
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
@@ -30,9 +31,9 @@ func (s *ResponseStream) call(call domain.ToolCall) {
 	if status := item.head().Status; status == itemInProgress || s.items[at].done {
 		return
 	} else if status == itemCompleted {
-		s.tell("response."+item.head().Type+".completed", progressEvent{item.head().ID, at})
-	} else if item.head().Type == typeMCP { // the one kind that has a word for it
-		s.tell("response.mcp_call.failed", progressEvent{item.head().ID, at})
+		s.write("response."+item.head().Type+".completed", progressEvent{item.head().ID, at})
+	} else if item.head().Type == typeMCP { // the only type with an event for a failure
+		s.write("response.mcp_call.failed", progressEvent{item.head().ID, at})
 	}
 	s.close(at, item)
 }
@@ -46,7 +47,8 @@ func (s *ResponseStream) place(itemID string) int {
 	return -1
 }
 
-// open tells that a call was begun. What the protocol tells in pieces, the item does not have at first.
+// open writes the start of a call. Parts that the protocol sends later are missing from the item at
+// first.
 func (s *ResponseStream) open(call domain.ToolCall) {
 	call.Status, call.Output = "running", nil
 	item := newToolItem(call, s.runID, s.response.Parley.SessionID)
@@ -56,26 +58,27 @@ func (s *ResponseStream) open(call domain.ToolCall) {
 		code := begun.Code
 		begun.Code = ""
 		s.add(begun)
-		s.tell("response.code_interpreter_call.in_progress", at)
-		s.tell("response.code_interpreter_call_code.delta", inputDeltaEvent{at, code})
-		s.tell("response.code_interpreter_call_code.done", codeEvent{at, code})
-		s.tell("response.code_interpreter_call.interpreting", at)
+		s.write("response.code_interpreter_call.in_progress", at)
+		s.write("response.code_interpreter_call_code.delta", inputDeltaEvent{at, code})
+		s.write("response.code_interpreter_call_code.done", codeEvent{at, code})
+		s.write("response.code_interpreter_call.interpreting", at)
 	case mcpItem:
 		arguments := begun.Arguments
 		begun.Arguments = ""
 		s.add(begun)
-		s.tell("response.mcp_call.in_progress", at)
-		s.tell("response.mcp_call_arguments.delta", inputDeltaEvent{at, arguments})
-		s.tell("response.mcp_call_arguments.done", argumentsEvent{at, arguments})
+		s.write("response.mcp_call.in_progress", at)
+		s.write("response.mcp_call_arguments.delta", inputDeltaEvent{at, arguments})
+		s.write("response.mcp_call_arguments.done", argumentsEvent{at, arguments})
 	default:
 		s.add(item)
-		s.tell("response."+item.head().Type+".in_progress", at)
-		s.tell("response."+item.head().Type+".searching", at)
+		s.write("response."+item.head().Type+".in_progress", at)
+		s.write("response."+item.head().Type+".searching", at)
 	}
 	s.items[at.OutputIndex].item = item
 }
 
-// abandoned is a call that nothing came of. Of searches of the web the protocol cannot say that they are incomplete.
+// abandoned returns the item of a call without a result. For web searches the protocol has no
+// incomplete state.
 func abandoned(item Item) Item {
 	switch item := item.(type) {
 	case webSearchItem:

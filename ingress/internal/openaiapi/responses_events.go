@@ -1,6 +1,6 @@
 package openaiapi
 
-// What the events of a response say beside their type and number.
+// The fields of a response's events, in addition to type and sequence number.
 
 type responseEvent struct {
 	Response *Response `json:"response"`
@@ -11,7 +11,7 @@ type itemEvent struct {
 	Item        Item `json:"item"`
 }
 
-// progressEvent is of a tool's call.
+// progressEvent reports the progress of a tool call.
 type progressEvent struct {
 	ItemID      string `json:"item_id"`
 	OutputIndex int    `json:"output_index"`
@@ -32,7 +32,7 @@ type argumentsEvent struct {
 	Arguments string `json:"arguments"`
 }
 
-// partPlace is where the text stands: the one part of the message.
+// partPlace identifies the text: the only part of the message.
 type partPlace struct {
 	ItemID       string `json:"item_id"`
 	OutputIndex  int    `json:"output_index"`
@@ -62,7 +62,8 @@ type annotationEvent struct {
 	Annotation      annotation `json:"annotation"`
 }
 
-// errorEvent says it twice: as the protocol is written down, and in the form that makes its clients raise an error.
+// errorEvent has the error twice: in the documented form, and in the form that makes clients raise
+// it.
 type errorEvent struct {
 	Code    string  `json:"code"`
 	Message string  `json:"message"`

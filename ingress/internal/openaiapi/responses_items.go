@@ -9,7 +9,7 @@ import (
 	"parley/shared/id"
 )
 
-// Item is one entry of a response's output: a call of a tool, or the message.
+// Item is an entry of a response's output: a tool call or the message.
 type Item interface{ head() itemHead }
 
 type itemHead struct {
@@ -50,8 +50,8 @@ type textPart struct {
 	Logprobs    []struct{}   `json:"logprobs"`
 }
 
-// annotation is a citation: of a web page, which says for which characters of the text it stands, or of a document,
-// which says behind which one.
+// annotation is a citation: of a web page, with the range of text that it supports, or of a
+// document, with the position after that text.
 type annotation struct {
 	Type       string  `json:"type"`
 	FileID     string  `json:"file_id,omitempty"`
@@ -71,7 +71,7 @@ type webSearchItem struct {
 type searchAction struct {
 	Type    string         `json:"type"` // search
 	Query   string         `json:"query"`
-	Sources []searchSource `json:"sources,omitempty"` // what was found, once it was
+	Sources []searchSource `json:"sources,omitempty"` // the results, once there are any
 }
 
 type searchSource struct {
@@ -82,8 +82,8 @@ type searchSource struct {
 type codeItem struct {
 	itemHead
 	Code        string    `json:"code"`
-	ContainerID string    `json:"container_id"` // the session: its files are there for each call
-	Outputs     []codeLog `json:"outputs"`      // null while it runs
+	ContainerID string    `json:"container_id"` // the session, whose files each call finds
+	Outputs     []codeLog `json:"outputs"`      // null while the program runs
 }
 
 type codeLog struct {
@@ -94,7 +94,7 @@ type codeLog struct {
 type fileSearchItem struct {
 	itemHead
 	Queries []string   `json:"queries"`
-	Results []struct{} `json:"results"` // null: what was found stands in the annotations, as far as it was used
+	Results []struct{} `json:"results"` // null: the annotations contain the results that were used
 }
 
 type mcpItem struct {
@@ -107,10 +107,11 @@ type mcpItem struct {
 	ApprovalRequestID *string `json:"approval_request_id"`
 }
 
-// serverLabel stands for all servers and endpoints of an agent: a run knows its tools by their names alone.
+// serverLabel stands for all servers and endpoints of an agent, because a run stores only the names
+// of tools.
 const serverLabel = "parley"
 
-// items gives a run's output: the calls of its tools in their order, and behind them the message, if there is one.
+// items returns the output of a run: its tool calls in order, then its message, if any.
 func items(run *domain.Run) []Item {
 	out := make([]Item, 0, len(run.ToolCalls)+1)
 	for _, call := range run.ToolCalls {
@@ -124,7 +125,7 @@ func items(run *domain.Run) []Item {
 
 func messageID(runID string) string { return "msg_" + id.Suffix(runID) }
 
-// answerItem is the message of a run that has one.
+// answerItem returns the message of a run that has one.
 func answerItem(run *domain.Run) messageItem {
 	part := newTextPart()
 	part.Text = deref(run.Message)
@@ -145,11 +146,11 @@ func newAnnotation(c domain.Citation) annotation {
 	return annotation{Type: "url_citation", StartIndex: &c.StartIndex, EndIndex: &c.EndIndex, URL: c.URL, Title: &c.Title}
 }
 
-// newToolItem gives a tool's call in the protocol's terms: as one of its own tools where there is such a one, else as the
-// call of a server's.
+// newToolItem returns a tool call as the protocol's own type of tool, if there is one, else as the
+// call of an MCP server's tool.
 func newToolItem(call domain.ToolCall, runID, sessionID string) Item {
 	head := func(prefix, kind string) itemHead {
-		// Clients keep items of many responses by their ids, and calls are numbered in their run only.
+		// Clients store items of many responses by id, and call ids are unique only in their run.
 		return itemHead{prefix + "_" + id.Suffix(runID) + "_" + call.ID, kind, callStatus(call.Status)}
 	}
 	switch call.Name {
@@ -184,7 +185,8 @@ func callStatus(status string) string {
 	return itemInProgress
 }
 
-// textFor gives a member of an object that is a text; tools are called by models, which write what they like.
+// textFor returns a text member of an object. The objects are written by models, so the member may
+// be missing or of another type.
 func textFor(object json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var text string
@@ -194,7 +196,7 @@ func textFor(object json.RawMessage, name string) string {
 	return text
 }
 
-// jsonText gives a value as it stands, nothing for none.
+// jsonText returns the JSON of a value, or "" for null.
 func jsonText(raw json.RawMessage) string {
 	if text := string(raw); text != "null" {
 		return text
@@ -202,7 +204,7 @@ func jsonText(raw json.RawMessage) string {
 	return ""
 }
 
-// failureText says why a call failed.
+// failureText returns the reason why a call failed.
 func failureText(output json.RawMessage) string {
 	if text := textFor(output, "error"); text != "" {
 		return text
@@ -226,7 +228,8 @@ func foundBy(output json.RawMessage) []searchSource {
 	return sources
 }
 
-// logsFor gives what a program has printed, the value of its last line and what went wrong, in this order.
+// logsFor returns the printed text of a program, the value of its last line, and its error, in this
+// order.
 func logsFor(output json.RawMessage) []codeLog {
 	logs := []codeLog{}
 	for _, name := range []string{"stdout", "stderr", "value", "error"} {

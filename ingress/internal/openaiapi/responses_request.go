@@ -2,7 +2,7 @@ package openaiapi
 
 import "encoding/json"
 
-// ResponseBody is what a response is asked for with. What the protocol has beside it is passed over: see the guide.
+// ResponseBody is the body of a response request. Other fields are ignored: see the guide.
 type ResponseBody struct {
 	Model        string             `json:"model" need:"yes"`
 	Input        *ResponseInput     `json:"input"`
@@ -20,23 +20,23 @@ type ResponseBody struct {
 	Prompt       *json.RawMessage   `json:"prompt"`
 }
 
-// ResponseInput is what is said: a text, or items.
+// ResponseInput is the input: a text or a list of items.
 type ResponseInput struct {
 	Text  string
 	Items []InputItem
 }
 
-// Either says that an input is one of its fields.
+// Either marks ResponseInput as having one of its fields.
 func (ResponseInput) Either() {}
 
-// InputItem is one entry of an input: a message, unless its type says that it is something else.
+// InputItem is an entry of an input: a message, unless its type says otherwise.
 type InputItem struct {
 	Type    *string  `json:"type"`
 	Role    *string  `json:"role"`
 	Content *Content `json:"content"`
 }
 
-// ConversationName names a conversation: by its id, or by an object that has it.
+// ConversationName names a conversation by its id, or by an object with the id.
 type ConversationName struct {
 	Name   string
 	Object struct {
@@ -44,32 +44,32 @@ type ConversationName struct {
 	}
 }
 
-// Either says that a name is one of its fields.
+// Either marks ConversationName as having one of its fields.
 func (ConversationName) Either() {}
 
-// TextOptions says how the answer is to be written.
+// TextOptions are the options of the answer's text.
 type TextOptions struct {
 	Format *Format `json:"format"`
 }
 
-// passedOver are the items that responses have besides messages: clients send them along with what they go on from.
-// The session has them, or the agent does without.
-var passedOver = map[string]bool{
+// ignoredItems are the items other than messages. Clients send them back with earlier responses. They
+// are ignored, because the session has them already or the agent does not need them.
+var ignoredItems = map[string]bool{
 	typeWebSearch: true, typeCode: true, typeFileSearch: true, typeMCP: true, "mcp_list_tools": true, "reasoning": true, "compaction": true,
 }
 
-// ResponseAsk is what a response is asked for with, in Parley's words.
+// ResponseAsk is the content of a response request.
 type ResponseAsk struct {
 	Conversation
 
 	Model     string
-	SessionID string // that the request names; empty for none
-	Previous  string // the run whose session it goes on in, when it names that; empty for none
+	SessionID string // named by the request; empty: none
+	Previous  string // the run of the previous response, whose session continues; empty: none
 	Stream    bool
 	Echo      ResponseEcho
 }
 
-// ParseResponse reads a body, and tells what is wrong with it.
+// ParseResponse validates a body.
 func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask := ResponseAsk{
 		Model: body.Model, Stream: value(body.Stream),
@@ -81,7 +81,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	ask.nameSession(body, wrong)
 	checkMetadata(ask.Echo.Metadata, wrong)
 	body.refuse(wrong)
-	said := saidIn(body.Input, wrong)
+	said := inputMessages(body.Input, wrong)
 	if ask.Echo.Instructions != "" {
 		said = append([]Said{{Field: "instructions", Role: RoleSystem, Text: ask.Echo.Instructions}}, said...)
 	}
@@ -89,7 +89,7 @@ func ParseResponse(body *ResponseBody, wrong Wrong) ResponseAsk {
 	return ask
 }
 
-// nameSession finds which session a request is of: the first name counts.
+// nameSession determines the session of a request. The first name counts.
 func (ask *ResponseAsk) nameSession(body *ResponseBody, wrong Wrong) {
 	named, inMetadata := ask.Echo.Metadata[sessionName]
 	switch {
@@ -115,10 +115,10 @@ func (ask *ResponseAsk) name(sessionID, field string, wrong Wrong) {
 	ask.SessionID = sessionID
 }
 
-// NoPrevious says what is wrong with the id of a response that cannot be gone on from.
+// NoPrevious is the error for the id of a response that cannot be continued.
 const NoPrevious = "there is no such response of this model and caller to go on from"
 
-// refuse tells what is asked for that agents cannot do.
+// refuse reports the parameters that agents do not support.
 func (body *ResponseBody) refuse(wrong Wrong) {
 	if body.Tools != nil && len(*body.Tools) > 0 {
 		wrong("tools", CodeUnsupported, ownTools)
@@ -136,8 +136,8 @@ func (body *ResponseBody) refuse(wrong Wrong) {
 	}
 }
 
-// saidIn gives what an input says.
-func saidIn(input *ResponseInput, wrong Wrong) []Said {
+// inputMessages returns the messages of an input.
+func inputMessages(input *ResponseInput, wrong Wrong) []Said {
 	switch {
 	case input == nil:
 		return nil
@@ -148,7 +148,7 @@ func saidIn(input *ResponseInput, wrong Wrong) []Said {
 	for i := range input.Items {
 		item, at := &input.Items[i], index("input", i)
 		switch kind := deref(item.Type); {
-		case passedOver[kind]:
+		case ignoredItems[kind]:
 		case kind != "" && kind != typeMessage || kind == "" && item.Role == nil:
 			wrong(at+".type", CodeUnsupported, ownTools)
 		case item.Role == nil:
@@ -160,7 +160,7 @@ func saidIn(input *ResponseInput, wrong Wrong) []Said {
 	return said
 }
 
-// message gives what an item says that is a message.
+// message returns the text of an item that is a message.
 func (item *InputItem) message(at string, wrong Wrong) []Said {
 	switch *item.Role {
 	case RoleSystem, RoleDeveloper, RoleUser, RoleAssistant:

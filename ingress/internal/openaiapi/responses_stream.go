@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// ResponseStream turns the events of a run into those of its response:
+// ResponseStream encodes the events of a run as events of its response:
 //
 //	response.created, response.in_progress
 //	  a tool:    output_item.added ─► its own events ─► output_item.done
@@ -18,19 +18,19 @@ import (
 //	             ─► output_text.done, content_part.done, output_item.done      once the run has ended
 //	response.completed | response.failed | error
 //
-// Items have the places in which they were told of, in the response at the end too. What was told cannot be taken back
-// in this protocol: see [stream.Told].
+// Items keep the order in which they were sent, in the final response too. The protocol cannot
+// retract what was sent: see [stream.Told].
 type ResponseStream struct {
 	runID    string
 	echo     ResponseEcho
-	response *Response // as it was created
+	response *Response // as created
 	told     stream.Told
 	begun    bool
 	next     int // sequence number of the next event
 	items    []toldItem
-	message  int // place of the message among items; -1 before it has one
-	cited    int // annotations that were told
-	at       int // how many of them the present attempt has told, too
+	message  int // index of the message in items; -1: none yet
+	cited    int // annotations sent
+	at       int // annotations that the current attempt has repeated
 	out      []byte
 	err      error
 	ended    bool
@@ -41,12 +41,12 @@ type toldItem struct {
 	done bool
 }
 
-// NewResponseStream makes the encoder of a run's events, from the first on.
+// NewResponseStream returns an encoder. It needs the run's events from the first on.
 func NewResponseStream(runID string, echo ResponseEcho) *ResponseStream {
 	return &ResponseStream{runID: runID, echo: echo, message: -1}
 }
 
-// Append writes what an event comes to in the protocol to b, and reports whether the stream ends with it.
+// Append appends the encoding of an event to b. It reports whether the stream has ended.
 func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended bool, err error) {
 	if s.ended {
 		return b, true, nil
@@ -59,10 +59,10 @@ func (s *ResponseStream) Append(b []byte, e domain.Event) (out []byte, ended boo
 	return out, s.ended, s.err
 }
 
-// Cut writes to b that the stream can tell no more of a run that goes on.
+// Cut appends an error to b: the stream ends before its run.
 func (s *ResponseStream) Cut(b []byte) (out []byte) {
 	s.out = b
-	s.fail(cutError(s.runID))
+	s.fail(interruptedError(s.runID))
 	out, s.out = s.out, nil
 	return out
 }
@@ -100,15 +100,15 @@ func (s *ResponseStream) created(data []byte) error {
 		return err
 	}
 	s.response = newResponse(&run, s.echo)
-	s.tell("response.created", responseEvent{s.response})
+	s.write("response.created", responseEvent{s.response})
 	return nil
 }
 
-// begin tells once that the run goes on: a run that is tried again has gone on all the time, to this reader.
+// begin writes the event that the run is in progress, once. A retry changes nothing for the reader.
 func (s *ResponseStream) begin() {
 	if !s.begun {
 		s.begun = true
-		s.tell("response.in_progress", responseEvent{s.response})
+		s.write("response.in_progress", responseEvent{s.response})
 	}
 }
 
@@ -121,30 +121,30 @@ func (s *ResponseStream) delta(data []byte) error {
 	}
 	fresh, ok := s.told.Delta(said.Text)
 	if !ok {
-		s.restarted()
+		s.endContradicted()
 		return nil
 	}
 	s.text(fresh)
 	return nil
 }
 
-// text tells a piece of the answer.
+// text writes a piece of the answer.
 func (s *ResponseStream) text(fresh string) {
 	if fresh == "" {
 		return
 	}
 	s.openMessage()
-	s.tell("response.output_text.delta", deltaEvent{s.part(), fresh, []struct{}{}})
+	s.write("response.output_text.delta", deltaEvent{s.part(), fresh, []struct{}{}})
 }
 
-// openMessage tells that there is a message, the first time.
+// openMessage writes the start of the message, once.
 func (s *ResponseStream) openMessage() {
 	if s.message >= 0 {
 		return
 	}
 	s.message = len(s.items)
 	s.add(messageItem{itemHead{messageID(s.runID), typeMessage, itemInProgress}, "assistant", []textPart{}})
-	s.tell("response.content_part.added", partEvent{s.part(), newTextPart()})
+	s.write("response.content_part.added", partEvent{s.part(), newTextPart()})
 }
 
 func (s *ResponseStream) part() partPlace {
@@ -167,7 +167,7 @@ func (s *ResponseStream) citation(data []byte) error {
 
 func (s *ResponseStream) annotate(c domain.Citation) {
 	s.openMessage()
-	s.tell("response.output_text.annotation.added", annotationEvent{s.part(), s.cited, newAnnotation(c)})
+	s.write("response.output_text.annotation.added", annotationEvent{s.part(), s.cited, newAnnotation(c)})
 	s.cited++
 }
 
@@ -183,7 +183,7 @@ func (s *ResponseStream) requiresAction(data []byte) error {
 	return nil
 }
 
-// end tells what of the ended run was not told, and then the whole.
+// end writes the events of a finished run that were not sent, then the whole response.
 func (s *ResponseStream) end(data []byte) error {
 	var told struct {
 		Run domain.Run `json:"run"`
@@ -195,7 +195,7 @@ func (s *ResponseStream) end(data []byte) error {
 	if run.Status == domain.RunCompleted {
 		fresh, ok := s.told.Rest(deref(run.Message))
 		if !ok {
-			s.restarted()
+			s.endContradicted()
 			return nil
 		}
 		s.complete(run, fresh)
@@ -204,36 +204,37 @@ func (s *ResponseStream) end(data []byte) error {
 	last := NewResponse(run, s.echo)
 	if last.Status == ResponseCompleted {
 		last.Output = s.output()
-		s.tell("response.completed", responseEvent{last})
+		s.write("response.completed", responseEvent{last})
 		return nil
 	}
-	s.tell("response.failed", responseEvent{last})
+	s.write("response.failed", responseEvent{last})
 	return nil
 }
 
-// complete tells the rest of a run that has its answer: calls of tools, text, annotations; and closes what is open.
+// complete writes the remaining events of a completed run: tool calls, text, annotations. It closes
+// open items.
 func (s *ResponseStream) complete(run *domain.Run, fresh string) {
 	s.begin()
 	for _, call := range run.ToolCalls {
 		s.call(call)
 	}
 	s.text(fresh)
-	s.openMessage() // of an empty answer, too
+	s.openMessage() // for an empty answer, too
 	for s.cited < len(run.Citations) {
 		s.annotate(run.Citations[s.cited])
 	}
 	answer := answerItem(run)
-	s.tell("response.output_text.done", doneEvent{s.part(), answer.Content[0].Text, []struct{}{}})
-	s.tell("response.content_part.done", partEvent{s.part(), answer.Content[0]})
+	s.write("response.output_text.done", doneEvent{s.part(), answer.Content[0].Text, []struct{}{}})
+	s.write("response.content_part.done", partEvent{s.part(), answer.Content[0]})
 	s.close(s.message, answer)
-	for i, told := range s.items { // calls of an attempt that is void, which none after it has made
+	for i, told := range s.items { // calls of a void attempt that no later attempt has made
 		if !told.done {
 			s.close(i, abandoned(told.item))
 		}
 	}
 }
 
-// output gives the items in the places in which they were told of.
+// output returns the items in the order in which they were sent.
 func (s *ResponseStream) output() []Item {
 	out := make([]Item, len(s.items))
 	for i, told := range s.items {
@@ -242,31 +243,31 @@ func (s *ResponseStream) output() []Item {
 	return out
 }
 
-// restarted ends the stream of a run that answers otherwise than this reader was told.
-func (s *ResponseStream) restarted() {
+// endContradicted ends the stream of a run whose text contradicts the text sent.
+func (s *ResponseStream) endContradicted() {
 	s.fail(restartedError(s.runID))
 }
 
 func (s *ResponseStream) fail(e Error) {
 	s.ended = true
-	s.tell("error", errorEvent{e.Code, e.Message, e.Param, e})
+	s.write("error", errorEvent{e.Code, e.Message, e.Param, e})
 }
 
 func (s *ResponseStream) add(item Item) {
-	s.tell("response.output_item.added", itemEvent{len(s.items), item})
+	s.write("response.output_item.added", itemEvent{len(s.items), item})
 	s.items = append(s.items, toldItem{item: item})
 }
 
 func (s *ResponseStream) close(at int, item Item) {
 	s.items[at] = toldItem{item: item, done: true}
-	s.tell("response.output_item.done", itemEvent{at, item})
+	s.write("response.output_item.done", itemEvent{at, item})
 }
 
-// tell writes an event: its type and number, and what it says.
-func (s *ResponseStream) tell(kind string, says any) {
+// write writes an event with its type, sequence number and content.
+func (s *ResponseStream) write(kind string, says any) {
 	body, err := json.Marshal(says)
 	if err != nil {
-		s.err, s.ended = err, true // a tool's output that is no JSON: not from our journal
+		s.err, s.ended = err, true // a tool's output that is not JSON; the journal contains none
 		return
 	}
 	s.out = append(append(s.out, "event: "...), kind...)

@@ -1,5 +1,5 @@
-// Package openapi holds the HTTP contract: openapi.yaml, an OpenAPI 3.1 document written by hand. It is
-// embedded, and what the service serves of it is made from it: the document as JSON, the pages' data, the
-// text for language models, the table of error codes. The test suites hold every response against it, with
-// package openapitest.
+// Package openapi contains the HTTP contract: openapi.yaml, a handwritten OpenAPI 3.1 document. The
+// document is embedded. The service derives from it the JSON document, the data of the
+// documentation pages, the text for language models, and the table of error codes. The test suites
+// check every response against it, with package openapitest.
 package openapi

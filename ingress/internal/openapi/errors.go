@@ -1,14 +1,14 @@
 package openapi
 
-// ErrorCode is a code of the contract: its status and title, whether the same request may succeed later,
-// and what it means, in Markdown.
+// ErrorCode is an error code: its status, title and meaning (in Markdown), and whether a retry may
+// succeed.
 type ErrorCode struct {
 	Code, Title, Meaning string
 	Status               int
 	Retryable            bool
 }
 
-// ErrorCodes lists the codes of problems by status.
+// ErrorCodes lists the error codes by status.
 func ErrorCodes() []ErrorCode {
 	var out []ErrorCode
 	for _, code := range schemas().At("ErrorCode").Objects("oneOf") {
@@ -23,10 +23,10 @@ func ErrorCodes() []ErrorCode {
 
 func schemas() object { return read().root.At("components", "schemas") }
 
-// Word is one value of a closed list, and what it means, in Markdown.
+// Word is a value of an enumeration and its meaning, in Markdown.
 type Word struct{ Name, Meaning string }
 
-// Words lists the values of a schema that names each with its meaning, such as "RunErrorCode".
+// Words lists the values of a schema that explains each of them, such as "RunErrorCode".
 func Words(schema string) []Word {
 	var out []Word
 	for _, value := range schemas().At(schema).Objects("oneOf") {
@@ -35,7 +35,7 @@ func Words(schema string) []Word {
 	return out
 }
 
-// ExampleFor gives the example of a shared response, such as "NotFound", as indented JSON.
+// ExampleFor returns the example of a shared response, such as "NotFound", as indented JSON.
 func ExampleFor(response string) string {
 	for _, content := range read().root.At("components", "responses", response, "content").Members() {
 		return indented(content.Get("example"))

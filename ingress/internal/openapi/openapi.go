@@ -12,13 +12,14 @@ import (
 //go:embed openapi.yaml
 var source []byte
 
-// parsed is the document as it was read, and as it is served.
+// parsed is the document as parsed and as served.
 type parsed struct {
 	root     object
 	document []byte
 }
 
-// read reads the embedded document once. A document that cannot be read is a fault of the build, which the
+// read parses the embedded document once. A document that cannot be parsed is a build error, which
+// the tests find.
 // tests find.
 var read = sync.OnceValue(func() parsed {
 	root, err := yamldoc.Parse(source)
@@ -32,10 +33,10 @@ var read = sync.OnceValue(func() parsed {
 	return parsed{root, document}
 })
 
-// object is a mapping of the document, in the order of its source.
+// object is a mapping of the document, in source order.
 type object = yamldoc.Object
 
-// withHead gives the document with a HEAD beside each GET that does not say x-no-head: the source leaves them out.
+// withHead adds a HEAD to each GET without x-no-head, because the source omits them.
 func withHead(root object) object {
 	out := slices.Clone(root)
 	for i, item := range out {
@@ -54,7 +55,7 @@ func withHead(root object) object {
 	return out
 }
 
-// addHead describes HEAD of a path as its GET, whose headers it answers.
+// addHead describes HEAD of a path like its GET, whose headers it returns.
 func addHead(operations object) object {
 	get := operations.At("get")
 	if get == nil || get.Flag("x-no-head") {
@@ -69,11 +70,12 @@ func addHead(operations object) object {
 	return append(slices.Clone(operations), yamldoc.Item{Key: "head", Value: head})
 }
 
-// Document gives the OpenAPI document as JSON, in the order of its source. The bytes are shared: nobody changes them.
+// Document returns the OpenAPI document as JSON, in source order. Callers must not modify the
+// bytes.
 func Document() []byte { return read().document }
 
-// Version gives the version of the service, which the document's info names.
+// Version returns the version of the service, from the document's info.
 func Version() string { return read().root.At("info").Text("version") }
 
-// Title gives the name of the service.
+// Title returns the name of the service.
 func Title() string { return read().root.At("info").Text("title") }

@@ -12,18 +12,18 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Prose is Markdown as the document's descriptions use it: headings, paragraphs, lists and tables.
+// Prose is Markdown as descriptions use it: headings, paragraphs, lists and tables.
 type Prose []Block
 
-// Block is a piece of prose. Exactly one of its fields is set.
+// Block is a block of prose. Exactly one of its fields is set.
 type Block struct {
 	Heading   *Heading
 	Paragraph []Span
 	List      [][]Span
-	Table     [][][]Span // rows of cells; the first row is the heads
+	Table     [][][]Span // rows of cells; the first row is the head
 }
 
-// Heading is a heading and the anchor that leads to it.
+// Heading is a heading and its anchor.
 type Heading struct{ Text, Anchor string }
 
 // Span is a run of text: code, or strong, or a link if Link is set.
@@ -32,7 +32,7 @@ type Span struct {
 	Code, Strong bool
 }
 
-// Text within a line has no HTML: <id> is a placeholder.
+// Inline text contains no HTML: <id> is a placeholder.
 var (
 	inlineParsers = parser.WithInlineParsers(
 		util.Prioritized(parser.NewCodeSpanParser(), 1),
@@ -46,7 +46,7 @@ var (
 	spanParser = parser.NewParser(inlineParsers, parser.WithBlockParsers(util.Prioritized(parser.NewParagraphParser(), 1)))
 )
 
-// parseProse reads Markdown.
+// parseProse parses Markdown.
 func parseProse(markdown string) Prose {
 	source := []byte(markdown)
 	var out Prose
@@ -73,7 +73,7 @@ func parseProse(markdown string) Prose {
 	return out
 }
 
-// ParseSpans reads what stands within a line: `code`, **strong** and [links](to).
+// ParseSpans parses inline Markdown: `code`, **strong** and [links](to).
 func ParseSpans(line string) []Span {
 	source := []byte(line)
 	return appendSpans(nil, spanParser.Parse(text.NewReader(source)), source)
@@ -113,7 +113,7 @@ func appendSpans(out []Span, parent ast.Node, source []byte) []Span {
 	return out
 }
 
-// textFor returns the text of a node without its marks.
+// textFor returns the text of a node without markup.
 func textFor(n ast.Node, source []byte) string {
 	var out strings.Builder
 	for _, span := range appendSpans(nil, n, source) {
@@ -122,7 +122,7 @@ func textFor(n ast.Node, source []byte) string {
 	return out.String()
 }
 
-// anchor makes a fragment of a title: lower case, hyphens for all but letters and digits.
+// anchor returns the fragment of a title: lower case, with hyphens for all but letters and digits.
 func anchor(title string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')

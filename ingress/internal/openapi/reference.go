@@ -24,20 +24,20 @@ type Group struct {
 	Operations   []Operation
 }
 
-// Operation is one method of one path.
+// Operation is a method of a path.
 type Operation struct {
 	ID, Method, Path, Summary string
 	Description               Prose
-	Credentials               []string // what may be shown; empty when none is needed
+	Credentials               []string // accepted credentials; empty if none is needed
 	Parameters                []Field
-	Bodies                    []Schema // what may be sent; empty for none
+	Bodies                    []Schema // accepted bodies; empty: none
 	BodyNote                  []Span
 	Samples                   []Sample
 	Answer                    *Example // of the first success
 	Responses                 []Response
 }
 
-// Field is a parameter, or a member of an object. In says where a parameter goes.
+// Field is a parameter, or a member of an object. In is the place of a parameter.
 type Field struct {
 	Name, In    string
 	Required    bool
@@ -45,7 +45,8 @@ type Field struct {
 	Description []Span
 }
 
-// Response is one answer of an operation. Codes are its error codes, Headers what it may carry beyond those of all.
+// Response is a response of an operation. Codes are its error codes. Headers are those beyond the
+// common ones.
 type Response struct {
 	Status      string
 	Description []Span
@@ -55,10 +56,11 @@ type Response struct {
 	Headers     []string
 }
 
-// Example is a JSON text, indented.
+// Example is an indented JSON text.
 type Example struct{ Title, JSON string }
 
-// Schema is a named schema: Fields of an object, Words of a closed list that explains its values, else its Type.
+// Schema is a named schema. It has the Fields of an object, the Words of an enumeration, or else a
+// Type.
 type Schema struct {
 	Name, Anchor string
 	Description  []Span
@@ -69,7 +71,7 @@ type Schema struct {
 
 var methods = []string{"get", "post", "put", "delete"}
 
-// Read gives the document as pages show it.
+// Read returns the document as its pages show it.
 func Read() Reference {
 	root := read().root
 	info := root.At("info")
@@ -94,7 +96,7 @@ func Read() Reference {
 	return ref
 }
 
-// place puts an operation into the group of its first tag.
+// place adds an operation to the group of its first tag.
 func place(groups []Group, op object, operation Operation) {
 	for _, tag := range op.List("tags") {
 		if i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == tag }); i >= 0 {
@@ -132,7 +134,7 @@ func newOperation(root object, path, method string, item object) Operation {
 	return out
 }
 
-// bodies gives the schemas that a body may have, those that have names.
+// bodies returns the named schemas that a body may have.
 func bodies(root, schema object) []Schema {
 	choices := append(schema.Objects("oneOf"), schema.Objects("anyOf")...)
 	if len(choices) == 0 {
@@ -147,7 +149,7 @@ func bodies(root, schema object) []Schema {
 	return out
 }
 
-// credentials names what an operation may be shown; none when it can be done without.
+// credentials returns the credentials that an operation accepts; none if it needs none.
 func credentials(root, op object) []string {
 	allowed := op.List("security")
 	if allowed == nil {
@@ -186,7 +188,7 @@ func newResponse(status string, response object) Response {
 	return out
 }
 
-// firstExample gives the first example of a JSON answer, nil when there is none.
+// firstExample returns the first example of a JSON response, or nil.
 func firstExample(response object) any {
 	content := response.At("content", "application/json")
 	if example := content.Get("example"); example != nil {
@@ -210,7 +212,7 @@ func newSchema(name string, schema object) Schema {
 	return out
 }
 
-// fields lists the members of an object, those of objects within by their path.
+// fields lists the members of an object, and those of inner objects by their path.
 func fields(schema object, within string) []Field {
 	var out []Field
 	required := schema.List("required")
@@ -233,7 +235,7 @@ func resolve(root, o object) object {
 	return root.At(strings.Split(path, "/")...)
 }
 
-// indented writes a value of the document as JSON for people.
+// indented returns a value as indented JSON.
 func indented(value any) string {
 	var out bytes.Buffer
 	raw, err := yamldoc.JSON(value)

@@ -10,11 +10,11 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// Sample is a request to paste. Query and Headers are pairs of name and value, in order.
+// Sample is a request to copy. Query and Headers are pairs of name and value, in order.
 type Sample struct {
 	Title, Method, Path string
 	Query, Headers      [][2]string
-	Body                string // JSON; "" for none
+	Body                string // JSON; "": none
 	stream              bool
 }
 
@@ -38,7 +38,7 @@ func samples(op object, operation Operation) []Sample {
 	return out
 }
 
-// filled puts values in the places that a path names.
+// filled puts values into the parameters of a path.
 func filled(path string, values [][2]string) string {
 	for _, pair := range values {
 		path = strings.ReplaceAll(path, "{"+pair[0]+"}", pair[1])
@@ -46,10 +46,10 @@ func filled(path string, values [][2]string) string {
 	return path
 }
 
-// featured are the samples to begin with.
+// featured are the titles of the first samples.
 var featured = []string{"Demo mode", "Chat with an agent", "Stream the answer", "From a scheduler", "Wait for a run", "Create an agent"}
 
-// Featured gives the samples to begin with, those that need the least first.
+// Featured returns the first samples, the simplest first.
 func (r Reference) Featured() []Sample {
 	out := make([]Sample, 0, len(featured))
 	for _, title := range featured {
@@ -64,7 +64,8 @@ func (r Reference) Featured() []Sample {
 	return out
 }
 
-// credentialFor gives the header that a sample is sent with: what it says, or an API key where one is taken.
+// credentialFor returns the credential header of a sample: the one that it names, or an API key if
+// the operation accepts one.
 func credentialFor(request object, allowed []string) [][2]string {
 	credential := request.Text("credential")
 	if credential == "" && slices.Contains(allowed, "apiKey") {
@@ -98,7 +99,7 @@ func compact(value any) string {
 	return string(raw)
 }
 
-// Target is the sample's path and query.
+// Target returns the path and query of the sample.
 func (s Sample) Target() string {
 	parts := make([]string, len(s.Query))
 	for i, pair := range s.Query {
@@ -110,7 +111,7 @@ func (s Sample) Target() string {
 	return s.Path + "?" + strings.Join(parts, "&")
 }
 
-// Curl writes the sample as a command for a service at the base address.
+// Curl returns the sample as a curl command for a service at the base address.
 func (s Sample) Curl(base string) string {
 	words := []string{"curl"}
 	switch {
@@ -130,7 +131,7 @@ func (s Sample) Curl(base string) string {
 	return strings.Join(lines, " \\\n  ")
 }
 
-// quoted quotes for a shell; variables stay variables.
+// quoted quotes for a shell, and leaves variables as they are.
 func quoted(s string) string {
 	if strings.Contains(s, "$PARLEY_") {
 		return `"` + s + `"`

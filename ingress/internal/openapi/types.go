@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Type says in a few words what a value may be: "list of Agent", "text, 1 to 120 characters". Spans that name a
-// schema link to it.
+// Type describes the values of a schema in a few words: "list of Agent", "text, 1 to 120
+// characters". Spans that name a schema link to it.
 type Type []Span
 
-// words are how the pages call JSON's types.
+// words are the names of JSON's types on the pages.
 var words = map[string]string{
 	"string": "text", "integer": "whole number", "boolean": "true or false", "object": "object", "null": "null", "array": "list",
 }
@@ -72,7 +72,7 @@ func plainType(schema object) Type {
 	return Type{{Text: "anything"}}
 }
 
-// rulesFor says what bounds a value.
+// rulesFor describes the bounds of a value.
 func rulesFor(schema object) string {
 	var rules []string
 	add := func(least, limit, unit string) {

@@ -1,10 +1,11 @@
-// Package openapiimport makes endpoints that an agent may call of the operations of an OpenAPI document, 3.0 or 3.1, in
-// JSON or YAML. It is pure: nothing is fetched, and references lead only to places of the same document.
+// Package openapiimport converts operations of an OpenAPI document, 3.0 or 3.1, in JSON or YAML, to
+// endpoints that an agent may call. It is pure: it fetches nothing, and references must stay
+// within the document.
 //
 //	document ─► operations ─► chosen ones ─► address with variables ─┐
 //	                                     └─► parameters, body ─► one JSON Schema ─► endpoint, or skipped with a reason
 //
-// A document is foreign: it is read as plain JSON values under bounds of size, depth and work. References are replaced by
-// what they lead to, because not every model provider follows them; where one leads back to itself, or a schema is too
-// large, what lies deeper is left open.
+// Documents are untrusted. They are parsed as plain JSON values with bounds on size, depth and
+// work. References are replaced by their targets, because not every model provider follows them.
+// Recursive and oversized schemas are left open below some depth.
 package openapiimport

@@ -19,7 +19,7 @@ const (
 	maxSchema      = 16 << 10 // bytes
 )
 
-// endpoint makes an endpoint of an operation. A skip as error is the reason why it cannot be one.
+// endpoint makes an endpoint of an operation. If it cannot, the error is a skip with the reason.
 func (d *document) endpoint(o operation, b *base) (domain.Endpoint, error) {
 	e := domain.Endpoint{Name: o.name, Method: o.method, Description: description(o.body)}
 	if o.broken != nil {
@@ -61,10 +61,10 @@ func description(operation map[string]any) string {
 	default:
 		text = summary + "\n\n" + text
 	}
-	return shorten(text, maxDescription-1) // and the sign that there was more
+	return shorten(text, maxDescription-1) // and the ellipsis
 }
 
-// permits reports whether an operation can be called with no more than headers as credentials.
+// permits reports whether headers are sufficient credentials for an operation.
 func (d *document) permits(o operation) bool {
 	requirements, given := o.body["security"].([]any)
 	if !given {
@@ -88,7 +88,7 @@ func (d *document) unfitScheme(name string) bool {
 
 var variable = regexp.MustCompile(`\{[^{}]*\}`)
 
-// arguments gives the address with its variables and the schema of the arguments.
+// arguments returns the address with its variables and the schema of the arguments.
 func (p *pass) arguments(o operation, server string, parameters []parameter) (string, any, error) {
 	body, hasBody, err := p.body(o)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 		return "", nil, err
 	}
 	if !hasBody {
-		body.additional = false // anything else would go out as a query
+		body.additional = false // other properties would be sent as query parameters
 	}
 	for _, param := range parameters {
 		if body.properties[param.argument], err = p.parameter(param); err != nil {
@@ -116,7 +116,7 @@ func (p *pass) arguments(o operation, server string, parameters []parameter) (st
 	return address, input, err
 }
 
-// addressFor puts the names of arguments where the parameters' values go.
+// addressFor puts argument names into the address.
 func addressFor(address string, parameters []parameter) (string, error) {
 	inPath := map[string]string{}
 	var pairs []string
@@ -141,7 +141,7 @@ func addressFor(address string, parameters []parameter) (string, error) {
 	return address, nil
 }
 
-// finish makes the schema of a tool's arguments, and judges it.
+// finish makes and validates the schema of a tool's arguments.
 func finish(s shape) (any, error) {
 	input := map[string]any{"type": "object", "properties": s.properties}
 	if s.additional != nil {
@@ -172,10 +172,10 @@ func finish(s shape) (any, error) {
 	return plain, nil
 }
 
-// argumentName is what model providers take as the name of an argument.
+// argumentName is the syntax of argument names that model providers accept.
 var argumentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// body gives the shape of an operation's JSON body; false when it has none.
+// body returns the shape of an operation's JSON body, or false if it has none.
 func (p *pass) body(o operation) (shape, bool, error) {
 	none := shape{properties: map[string]any{}, required: map[string]bool{}}
 	if o.body["requestBody"] == nil {
@@ -215,7 +215,7 @@ func (p *pass) body(o operation) (shape, bool, error) {
 	return s, true, s.nameable()
 }
 
-// nameable leaves properties out whose names model providers do not take.
+// nameable drops properties whose names model providers do not accept.
 func (s *shape) nameable() error {
 	for name := range s.properties {
 		if argumentName.MatchString(name) {
@@ -229,7 +229,7 @@ func (s *shape) nameable() error {
 	return nil
 }
 
-// jsonFor finds the JSON among a body's media types.
+// jsonFor returns the JSON media type of a body.
 func jsonFor(content map[string]any) (any, bool) {
 	for _, wanted := range []string{"application/json", "application/*", "*/*"} {
 		for _, kind := range slices.Sorted(maps.Keys(content)) {

@@ -11,23 +11,23 @@ import (
 const (
 	maxDocument  = 2 << 20 // bytes
 	maxEndpoints = 32
-	maxWork      = 3_000_000 // values looked at for all operations together
+	maxWork      = 3_000_000 // values visited for all operations together
 )
 
-// Options say what of a document is wanted.
+// Options select the parts of a document.
 type Options struct {
 	Operations []string // operation ids, or "METHOD /path"; empty: all
-	// ServerURL is used instead of the document's servers, and is what relative ones are relative to.
+	// ServerURL replaces the document's servers. Relative servers are resolved against it.
 	ServerURL string
 }
 
-// Skipped is an operation that cannot become an endpoint.
+// Skipped is an operation that cannot become an endpoint, with the reason.
 type Skipped struct {
 	Operation string
 	Reason    string
 }
 
-// Codes of problems, as the API has them.
+// Codes of problems, as in the API.
 const (
 	CodeRequired  = "required"
 	CodeInvalid   = "invalid_value"
@@ -36,17 +36,17 @@ const (
 	CodeTooDeep   = "too_deep"
 )
 
-// Problem says what is wrong with a field of the request: document, operations, operations[i] or serverUrl.
+// Problem is an invalid field of the request: document, operations, operations[i] or serverUrl.
 type Problem struct {
 	Field   string
 	Code    string
-	Message string // goes on after the field's name
+	Message string // continues the field's name
 }
 
-// Invalid is the error of a request from which nothing can be imported.
-type Invalid struct{ Problems []Problem } //nolint:errname // what is invalid is the request; the package says of what
+// Invalid is the error of a request that imports nothing.
+type Invalid struct{ Problems []Problem } //nolint:errname // the name says what is wrong with the request
 
-// Error gives all problems.
+// Error returns all problems.
 func (e *Invalid) Error() string {
 	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -59,7 +59,7 @@ func invalid(field, code, format string, args ...any) *Invalid {
 	return &Invalid{Problems: []Problem{{Field: field, Code: code, Message: fmt.Sprintf(format, args...)}}}
 }
 
-// Convert makes endpoints of a document's operations, in the order of their paths. Its error is an *Invalid.
+// Convert makes endpoints of a document's operations, ordered by path. Its error is an *Invalid.
 func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	d, err := open(document)
 	if err != nil {
@@ -81,10 +81,10 @@ func Convert(document []byte, o Options) ([]domain.Endpoint, []Skipped, error) {
 	return d.convert(operations, base)
 }
 
-// skip is an error that makes an operation be skipped: its text is the reason.
+// skip is the error for an operation to skip; its text is the reason.
 type skip string
 
-// Error gives the reason.
+// Error returns the reason.
 func (s skip) Error() string { return string(s) }
 
 func (d *document) convert(operations []operation, base *base) ([]domain.Endpoint, []Skipped, error) {

@@ -12,18 +12,18 @@ import (
 // verbs are the methods of a path item, in the order of their endpoints.
 var verbs = []string{"get", "head", "post", "put", "patch", "delete", "options", "trace"}
 
-// operation is one method of one path.
+// operation is a method of a path.
 type operation struct {
 	path   string
 	method string // in capitals
-	id     string // operationId, "" when it has none
+	id     string // operationId; "" if absent
 	name   string // of the endpoint
 	item   map[string]any
 	body   map[string]any
-	broken error // why it cannot be read any further
+	broken error // why it cannot be read
 }
 
-// label is what people know an operation by.
+// label is the name of an operation in messages.
 func (o operation) label() string {
 	if o.id != "" {
 		return shorten(clean(o.id), maxLabel)
@@ -33,8 +33,8 @@ func (o operation) label() string {
 
 const maxLabel = 200
 
-// operations gives all operations. Their names depend on the whole document, so that they are the same whichever of
-// them are imported.
+// operations returns all operations. Their names depend on the whole document, so they do not
+// depend on the selection.
 func (d *document) operations() []operation {
 	paths, _ := d.root["paths"].(map[string]any)
 	var all []operation
@@ -74,7 +74,7 @@ var (
 
 const maxName = 64
 
-// nameFor makes a tool's name that no operation before has.
+// nameFor returns a tool name that no earlier operation has.
 func nameFor(o operation, taken map[string]bool) string {
 	plain := strings.Trim(unfit.ReplaceAllString(o.id, "_"), "_")
 	if plain == "" {
@@ -92,7 +92,7 @@ func nameFor(o operation, taken map[string]bool) string {
 	return name
 }
 
-// choose finds the operations that are named; all names that fit none, or not just one, are reported.
+// choose selects operations by name. It reports every name that matches none or several.
 func choose(all []operation, named []string) ([]operation, error) {
 	if len(named) > maxEndpoints {
 		return nil, invalid("operations", CodeTooLong, "must have at most %d entries, not %d", maxEndpoints, len(named))
@@ -138,7 +138,7 @@ func find(all []operation, name string) []int {
 	return found
 }
 
-// sideEffect of a method, as HTTP has it.
+// sideEffect returns the side effect of a method, by HTTP's definition.
 func sideEffect(method string) (effect string, known bool) {
 	switch method {
 	case http.MethodGet, http.MethodHead:

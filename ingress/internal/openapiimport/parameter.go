@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// parameter is a part of an address that a call fills.
+// parameter is a parameter of an operation, which a call fills.
 type parameter struct {
 	in          string // path or query
 	name        string
-	argument    string // the name that models give it by
+	argument    string // the name of the model's argument
 	required    bool
 	description string
 	schema      any
-	joined      string // a list is given as one text, with this between its values
+	joined      string // a list is sent as one text with this separator
 }
 
-// pair is a query parameter in a template.
+// pair returns a query parameter in a template.
 func (p parameter) pair() string { return url.QueryEscape(p.name) + "={" + p.argument + "}" }
 
-// Headers that OpenAPI says are described elsewhere.
+// Headers that OpenAPI defines elsewhere.
 var otherHeaders = []string{"accept", "content-type", "authorization"}
 
-// parameters gives an operation's own and its path's, those of the path's variables first and the rest in their order.
+// parameters returns the parameters of an operation and its path: those in the path first, then the
+// others in document order.
 func (d *document) parameters(o operation) ([]parameter, error) {
 	var all []parameter
 	for _, list := range [][]any{listFor(o.body, "parameters"), listFor(o.item, "parameters")} {
@@ -36,7 +37,7 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 			}
 			in, name := stringValue(object, "in"), stringValue(object, "name")
 			if slices.ContainsFunc(all, func(p parameter) bool { return p.in == in && p.name == name }) {
-				continue // the operation's own goes before the path's
+				continue // the operation's own takes precedence
 			}
 			param, err := d.parameter(object)
 			if err != nil {
@@ -64,7 +65,8 @@ func (d *document) parameters(o operation) ([]parameter, error) {
 	return wanted, nil
 }
 
-// parameter reads one. Optional ones that cannot be filled come back as of no place, and are left out.
+// parameter reads a parameter. Optional ones that cannot be filled are returned without a place,
+// and are left out.
 func (d *document) parameter(object map[string]any) (parameter, error) {
 	p := parameter{in: stringValue(object, "in"), name: stringValue(object, "name"), description: stringValue(object, "description")}
 	p.required = object["required"] == true || p.in == "path"
@@ -97,7 +99,7 @@ func (d *document) parameter(object map[string]any) (parameter, error) {
 	return p, nil
 }
 
-// form decides how a parameter's values are written; a reason why they cannot be comes back.
+// form determines the serialization of a parameter's values. reason says why there is none.
 func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	if p.schema == nil {
 		p.schema = map[string]any{"type": "string"}
@@ -129,11 +131,11 @@ func (d *document) form(object map[string]any, p *parameter) (reason string) {
 	return ""
 }
 
-// kind is what a schema is of, as far as that can be seen from outside.
+// kind returns the type of a schema as far as it is evident.
 func (d *document) kind(schema any) string {
 	object, err := d.object(schema)
 	if err != nil {
-		return "" // whoever copies the schema finds out
+		return "" // copying the schema reports the error
 	}
 	kinds, _ := object["type"].([]any)
 	for _, kind := range []string{"object", "array"} {
@@ -147,7 +149,7 @@ func (d *document) kind(schema any) string {
 	return ""
 }
 
-// parameter gives the schema of an argument.
+// parameter returns the schema of an argument.
 func (p *pass) parameter(param parameter) (any, error) {
 	said := param.description
 	if param.joined != "" {
@@ -167,7 +169,7 @@ func (p *pass) parameter(param parameter) (any, error) {
 	return copied, nil
 }
 
-// choices says which values a list takes, where they are listed.
+// choices lists the values that a list accepts, if they are enumerated.
 func (p *pass) choices(schema any) string {
 	list, err := p.d.object(schema)
 	if err != nil {
@@ -186,7 +188,7 @@ func (p *pass) choices(schema any) string {
 
 var unfitArgument = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
-// name gives each parameter a name that no other argument has: a body's property keeps its own.
+// name gives each parameter a unique argument name. Properties of the body keep their names.
 func name(parameters []parameter, body shape) error {
 	taken := map[string]bool{}
 	for property := range body.properties {

@@ -20,11 +20,11 @@ const (
 // document is an OpenAPI document as plain JSON values.
 type document struct {
 	root   map[string]any
-	legacy bool // 3.0, whose schemas are a dialect of their own
-	work   int  // what is left
+	legacy bool // 3.0, which has its own schema dialect
+	work   int  // work left
 }
 
-// open reads a document and its version.
+// open parses a document and its version.
 func open(raw []byte) (*document, error) {
 	if len(raw) > maxDocument {
 		return nil, invalid("document", CodeTooLong, "must have at most %d bytes, not %d", maxDocument, len(raw))
@@ -58,7 +58,7 @@ func open(raw []byte) (*document, error) {
 	return d, nil
 }
 
-// parse reads JSON or YAML into the values that encoding/json makes.
+// parse parses JSON or YAML into values as encoding/json makes them.
 func parse(raw []byte) (value any, err error) {
 	if !utf8.Valid(raw) {
 		return nil, errors.New("it is not UTF-8")
@@ -70,11 +70,11 @@ func parse(raw []byte) (value any, err error) {
 		r := reader{left: maxValues}
 		return value, r.measure(value, 0)
 	}
-	if nodes(raw) > maxValues { // the library makes far more of each than it takes in the text
+	if nodes(raw) > maxValues { // the library uses far more memory for each than its text takes
 		return nil, errMany
 	}
 	defer func() {
-		if recover() != nil { // the library gives up on some texts in this way
+		if recover() != nil { // the library panics on some texts
 			value, err = nil, errors.New("reading YAML: it cannot be read")
 		}
 	}()
@@ -86,7 +86,7 @@ func parse(raw []byte) (value any, err error) {
 	return r.value(&node, 0)
 }
 
-// nodes is about how many values a YAML text has, and never much less.
+// nodes estimates the number of values in a YAML text, never much too low.
 func nodes(raw []byte) int {
 	n := 0
 	for _, sign := range []string{",", "\n", ": ", "- ", "[", "{"} {
@@ -100,7 +100,7 @@ var (
 	errMany = invalid("document", CodeTooLong, "must hold at most %d values", maxValues)
 )
 
-// reader makes JSON values of YAML nodes. Aliases are copied, so what they may grow to is bounded.
+// reader converts YAML nodes to JSON values. It copies aliases, so it bounds their expansion.
 type reader struct{ left int }
 
 func (r *reader) take(depth int) error {
@@ -195,7 +195,8 @@ func (r *reader) mapping(n *yaml.Node, depth int) (any, error) {
 	return object, nil
 }
 
-// merge takes in what a merge key names: an object, or several, of which the first wins.
+// merge adds the members of a merge key's object, or of several objects, of which the first takes
+// precedence.
 func merge(into map[string]any, value any) {
 	list, several := value.([]any)
 	if !several {
@@ -214,7 +215,7 @@ func merge(into map[string]any, value any) {
 func scalar(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
-		return nil, nil //nolint:nilnil // is what null is
+		return nil, nil //nolint:nilnil // null
 	case "!!bool":
 		var b bool
 		if err := n.Decode(&b); err != nil {
@@ -224,10 +225,10 @@ func scalar(n *yaml.Node) (any, error) {
 	case "!!int", "!!float":
 		var f float64
 		if err := n.Decode(&f); err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return n.Value, nil //nolint:nilerr // what is no number in JSON stays a text
+			return n.Value, nil //nolint:nilerr // values that are not JSON numbers stay texts
 		}
 		return f, nil
-	default: // dates too are texts in JSON
+	default: // dates are texts in JSON, too
 		return n.Value, nil
 	}
 }

@@ -13,7 +13,7 @@ const (
 	errCircular  = skip("It refers to itself.")
 )
 
-// object follows references until there is an object.
+// object follows references until it finds an object.
 func (d *document) object(value any) (map[string]any, error) {
 	for range maxHops {
 		object, ok := value.(map[string]any)
@@ -32,7 +32,7 @@ func (d *document) object(value any) (map[string]any, error) {
 	return nil, errCircular
 }
 
-// lookup finds what a reference leads to.
+// lookup returns the target of a reference.
 func (d *document) lookup(ref string) (any, error) {
 	pointer, local := strings.CutPrefix(ref, "#")
 	if !local {

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// How a schema's keywords are gone through. Whatever is in none of the lists is left out: what only documents a schema,
-// and what a reference would be needed for.
+// The keywords of a schema by how they are copied. Other keywords are dropped: documentation, and
+// those that need references.
 var (
 	single = []string{
 		"not", "additionalProperties", "items", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties", "unevaluatedItems",
@@ -23,19 +23,19 @@ var (
 	}
 )
 
-// pass copies schemas with every reference replaced, under bounds of its own.
+// pass copies schemas within bounds, and replaces each reference by its target.
 type pass struct {
 	d      *document
-	left   int      // values that may be copied
-	depth  int      // of schemas in schemas
+	left   int      // values that may still be copied
+	depth  int      // of nested schemas
 	texts  int      // characters of descriptions
-	within []string // references that are being followed
+	within []string // references being followed
 }
 
-// errTooLarge tells the caller to try again with narrower bounds.
+// errTooLarge makes the caller try narrower bounds.
 const errTooLarge = skip("Its arguments are too large to describe.")
 
-// bounds from wide to narrow: the first within which a schema is small enough is used.
+// bounds from wide to narrow. The first under which a schema fits is used.
 var bounds = []pass{
 	{left: 3000, depth: 12, texts: 300},
 	{left: 3000, depth: 8, texts: 100},
@@ -59,7 +59,7 @@ func (p *pass) take(n int) error {
 	}
 }
 
-// schema copies a schema that stands depth schemas deep.
+// schema copies a schema at a nesting depth.
 func (p *pass) schema(value any, depth int) (any, error) {
 	if err := p.take(1); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (p *pass) schema(value any, depth int) (any, error) {
 	return p.keywords(object, depth)
 }
 
-// stub says no more of a schema than what kind of value it takes.
+// stub reduces a schema to its type.
 func (p *pass) stub(object map[string]any) any {
 	if kind, ok := object["type"].(string); ok {
 		return p.nullable(object, map[string]any{"type": kind})
@@ -92,7 +92,7 @@ func (p *pass) stub(object map[string]any) any {
 	return map[string]any{}
 }
 
-// reference copies what a reference leads to; what stands beside it counts too, but in 3.0.
+// reference copies the target of a reference. Siblings of the reference count too, except in 3.0.
 func (p *pass) reference(object map[string]any, ref string, depth int) (any, error) {
 	target, err := p.d.lookup(ref)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *pass) reference(object map[string]any, ref string, depth int) (any, err
 	return both(copied, more), nil
 }
 
-// both is what fits two schemas.
+// both returns the schema of values that match a and b.
 func both(a, b any) any {
 	first, _ := a.(map[string]any)
 	second, _ := b.(map[string]any)
@@ -168,7 +168,7 @@ func (p *pass) keywords(object map[string]any, depth int) (any, error) {
 	return p.dialect(object, out), nil
 }
 
-// below copies an inner schema; true and false stay what they are where that is usual.
+// below copies an inner schema. true and false are kept where they are valid schemas.
 func (p *pass) below(key string, value any, depth int) (any, error) {
 	if b, ok := value.(bool); ok && key != "items" {
 		return b, nil
@@ -195,7 +195,7 @@ func (p *pass) lists(object, out map[string]any, depth int) error {
 	return nil
 }
 
-// properties copies inner schemas that have names. What only answers hold is left out.
+// properties copies named inner schemas. It drops those that only responses contain.
 func (p *pass) properties(object, out map[string]any, depth int) error {
 	for _, key := range named {
 		schemas, _ := object[key].(map[string]any)
@@ -232,7 +232,7 @@ func (d *document) readOnly(schema any) bool {
 	return err == nil && object["readOnly"] == true
 }
 
-// dialect turns what 3.0 writes in its own way into JSON Schema.
+// dialect converts keywords of 3.0 to JSON Schema.
 func (p *pass) dialect(object, out map[string]any) any {
 	if !p.d.legacy {
 		return out
@@ -251,7 +251,7 @@ func (p *pass) dialect(object, out map[string]any) any {
 	return p.nullable(object, out)
 }
 
-// nullable lets null through where 3.0 says so.
+// nullable allows null for nullable schemas of 3.0.
 func (p *pass) nullable(object, out map[string]any) any {
 	if !p.d.legacy || object["nullable"] != true {
 		return out
@@ -267,7 +267,7 @@ func (p *pass) nullable(object, out map[string]any) any {
 	return out
 }
 
-// measure counts a value that is copied as it is.
+// measure counts a value that is copied unchanged.
 func (p *pass) measure(value any) error {
 	size := 1
 	switch v := value.(type) {
@@ -296,7 +296,7 @@ func (p *pass) text(text string, maximum int) string {
 	return shorten(clean(text), maximum)
 }
 
-// clean takes out of a text what a reader would not see.
+// clean removes invisible characters from a text.
 func clean(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// base is the server that the request names; the nil one is none.
+// base is the server that the request names; nil: none.
 type base struct{ at *url.URL }
 
 const maxURL = 2048
 
-// baseFor reads the request's server.
+// baseFor parses the request's server.
 func baseFor(text string) (*base, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // none is needed
@@ -29,7 +29,7 @@ func baseFor(text string) (*base, error) {
 
 var errNoServer = invalid("serverUrl", CodeRequired, "is required: the document does not say which host it is served from")
 
-// server gives the address that an operation's path is put behind.
+// server returns the address to which an operation's path is appended.
 func (d *document) server(o operation, b *base) (string, error) {
 	u, err := d.ownServer(o)
 	switch {
@@ -48,7 +48,8 @@ func (d *document) server(o operation, b *base) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// ownServer gives the first server that the operation, its path or the document names, which may be relative.
+// ownServer returns the first server of the operation, its path, or the document. It may be
+// relative.
 func (d *document) ownServer(o operation) (*url.URL, error) {
 	address := "/"
 	for _, holder := range []map[string]any{o.body, o.item, d.root} {
@@ -70,7 +71,7 @@ func (d *document) ownServer(o operation) (*url.URL, error) {
 	return u, nil
 }
 
-// fill puts the default values of a server's variables in.
+// fill replaces a server's variables by their defaults.
 func fill(server map[string]any) string {
 	address := stringValue(server, "url")
 	variables, _ := server["variables"].(map[string]any)

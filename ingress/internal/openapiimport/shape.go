@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// shape is an object's schema taken apart: model providers take no alternatives at the top of a tool's arguments.
+// shape is the flattened schema of an object, because model providers allow no alternatives at the
+// top of a tool's arguments.
 type shape struct {
 	properties map[string]any
 	required   map[string]bool
-	additional any // additionalProperties, nil when nothing is said
+	additional any // additionalProperties; nil if absent
 }
 
 const errNoObject = skip("Its body is no JSON object.")
 
-// shape takes a body's schema apart. Parts of allOf are joined; of alternatives, each may be given, and what all of them
-// require is required.
+// shape flattens a body's schema. It joins the parts of allOf. Properties of all alternatives are
+// allowed, and those that every alternative requires are required.
 func (p *pass) shape(value any) (shape, error) {
 	s := shape{properties: map[string]any{}, required: map[string]bool{}}
 	if err := p.take(1); err != nil {
@@ -60,7 +61,7 @@ func takesObject(kind any) bool {
 	return kind == nil || kind == "object" || several && slices.Contains(list, any("object"))
 }
 
-// join adds what a schema says itself, in the parts that it is made of, and in its alternatives.
+// join adds a schema, its parts and its alternatives.
 func (p *pass) join(object map[string]any, into *shape) error {
 	copied, err := p.keywords(bare(object), 0)
 	if err != nil {
@@ -96,14 +97,14 @@ func (p *pass) join(object map[string]any, into *shape) error {
 			}
 		}
 	}
-	// What one of several parts forbids, another may name.
+	// A property that one part forbids may be named by another.
 	if additional, found := own["additionalProperties"]; found && (alone || additional != false) {
 		into.additional = additional
 	}
 	return nil
 }
 
-// bare is the schema of an object without whatever is not about its own properties.
+// bare returns an object's schema with only what concerns its own properties.
 func bare(object map[string]any) map[string]any {
 	kept := map[string]any{}
 	for _, key := range []string{"properties", "required", "additionalProperties"} {
@@ -134,7 +135,8 @@ func (p *pass) alternatives(list []any, into *shape) error {
 	return nil
 }
 
-// take adds another's properties; how says whether what both have must fit both or one of them.
+// take adds the properties of another shape. how says whether common properties must match both
+// schemas or one of them.
 func (s *shape) take(other shape, how string) {
 	for _, name := range slices.Sorted(maps.Keys(other.properties)) {
 		s.add(name, other.properties[name], how)
@@ -153,7 +155,7 @@ func (s *shape) add(name string, schema any, how string) {
 	}
 }
 
-// either is what fits one of two schemas.
+// either returns the schema of values that match a or b.
 func either(a, b any) any {
 	if same(a, b) {
 		return a

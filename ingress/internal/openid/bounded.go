@@ -7,10 +7,10 @@ import (
 
 const maxAnswer = 1 << 20 // bytes of one answer of the provider
 
-// bounded cuts answers off, which go-oidc reads whole.
+// bounded truncates response bodies, because go-oidc reads them whole.
 type bounded struct{ next http.RoundTripper }
 
-// RoundTrip sends a request on.
+// RoundTrip sends a request.
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := b.next.RoundTrip(req)
 	if err != nil {

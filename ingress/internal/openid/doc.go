@@ -1,9 +1,9 @@
-// Package openid logs people in by an OpenID Connect provider: the authorization code flow with PKCE. What the
-// provider says is checked by go-oidc (signature, issuer, audience, expiry); state and nonce tie it to the browser
-// that began.
+// Package openid logs people in with an OpenID Connect provider, by the authorization code flow
+// with PKCE. go-oidc checks the ID token (signature, issuer, audience, expiry). State and nonce
+// bind it to the browser that began.
 //
 //	Begin ──► browser goes to the provider ──► comes back with a code ──► Finish: tokens ──► Person
 //
-// The provider is asked for its addresses at the first login, and again after a failure: the service starts
-// although the provider is down.
+// The provider's addresses are discovered at the first login, and again after a failure, so the
+// service starts even if the provider is down.
 package openid

@@ -19,15 +19,15 @@ import (
 
 const (
 	callTime   = 5 * time.Second // of one request to the provider
-	giveUpTime = 2 * time.Second // after a failure nobody asks again for so long
+	giveUpTime = 2 * time.Second // no further request for this long after a failure
 )
 
-// Settings name the provider, and what the service is called there.
+// Settings identify the provider and this service's client.
 type Settings struct {
 	Issuer       string
 	ClientID     string
 	ClientSecret string
-	RedirectURL  string // where the provider sends browsers back to
+	RedirectURL  string // where the provider returns browsers to
 }
 
 // Provider is an OpenID provider. It is safe for concurrent use.
@@ -37,26 +37,26 @@ type Provider struct {
 	now      func() time.Time
 
 	mu      sync.Mutex
-	known   *oidc.Provider // nil until it has told its addresses
+	known   *oidc.Provider // nil until its addresses are discovered
 	failed  error
 	retryAt time.Time
 }
 
-// New prepares to log people in by a provider. It does not call it.
+// New returns a Provider. It does not call it yet.
 func New(s Settings) *Provider {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, ResponseHeaderTimeout: callTime, MaxIdleConnsPerHost: 4}
 	return &Provider{settings: s, client: &http.Client{Transport: bounded{transport}, Timeout: callTime}, now: time.Now}
 }
 
-// Attempt is what a browser that begins to log in must come back with. It is secret to that browser.
+// Attempt is the state of a login that a browser must return with. It is secret to that browser.
 type Attempt struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// Person is whom the provider vouches for. Issuer and Subject name them for ever; Email may change, and counts
-// only when it is verified.
+// Person is an authenticated person. Issuer and Subject identify them permanently. Email may
+// change, and counts only if it is verified.
 type Person struct {
 	Issuer, Subject string
 	Email           string
@@ -64,7 +64,8 @@ type Person struct {
 	Name            string
 }
 
-// Begin gives the address to send a browser to. unavailable when the provider cannot be reached.
+// Begin returns the address to send a browser to. It returns unavailable if the provider cannot be
+// reached.
 func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -74,13 +75,13 @@ func (p *Provider) Begin(ctx context.Context) (string, Attempt, error) {
 	return p.config(known).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), a, nil
 }
 
-// Matches reports whether a state that came back is the attempt's.
+// Matches reports whether a returned state is this attempt's.
 func (a Attempt) Matches(state string) bool {
 	return a.State != "" && subtle.ConstantTimeCompare([]byte(a.State), []byte(state)) == 1
 }
 
-// Finish exchanges the code that a browser came back with for whom the provider vouches for: unauthenticated when
-// it vouches for nobody, or for somebody in another attempt.
+// Finish exchanges a returned code for the authenticated person. It returns unauthenticated if the
+// provider authenticates nobody, or a person of another attempt.
 func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, error) {
 	known, err := p.discovered(ctx)
 	if err != nil {
@@ -110,14 +111,14 @@ func (p *Provider) Finish(ctx context.Context, a Attempt, code string) (Person, 
 	return p.person(ctx, known, idToken, token)
 }
 
-// claims are what the service reads of a person.
+// claims are the parts of an ID token that the service reads.
 type claims struct {
 	Email    string  `json:"email"`
 	Verified boolean `json:"email_verified"`
 	Name     string  `json:"name"`
 }
 
-// boolean is true or "true": some providers write it as text.
+// boolean accepts true and "true", because some providers send a string.
 type boolean bool
 
 func (b *boolean) UnmarshalJSON(raw []byte) error {
@@ -125,7 +126,7 @@ func (b *boolean) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// person reads the ID token, and asks the provider for an address that the token does not hold.
+// person reads the ID token, and asks the provider for an address that the token lacks.
 func (p *Provider) person(ctx context.Context, known *oidc.Provider, idToken *oidc.IDToken, token *oauth2.Token) (Person, error) {
 	var c claims
 	if err := idToken.Claims(&c); err != nil {
@@ -155,8 +156,8 @@ func (p *Provider) config(known *oidc.Provider) *oauth2.Config {
 	}
 }
 
-// authStyle is how the provider wants to be shown the client's secret. Trying both ways in turn, as oauth2 does by
-// itself, may use up the code.
+// authStyle returns how the provider expects the client secret. oauth2 would try both ways, which
+// may use up the code.
 func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	var metadata struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
@@ -169,8 +170,8 @@ func (p *Provider) authStyle(known *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInParams
 }
 
-// discovered gives the provider's addresses, asked for once it can be reached. Those who come while somebody asks
-// wait for the answer, and so do not ask a dead provider one after another.
+// discovered returns the provider's addresses, discovered on first use. Concurrent callers wait for
+// one request, so they do not each try a dead provider.
 func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +181,7 @@ func (p *Provider) discovered(ctx context.Context) (*oidc.Provider, error) {
 	if p.now().Before(p.retryAt) {
 		return nil, away(p.failed)
 	}
-	// Whoever asked first may go away, and the others waiting here still want an answer.
+	// The first caller may disconnect while others still wait.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), callTime)
 	defer cancel()
 	known, err := oidc.NewProvider(ctx, p.settings.Issuer)
@@ -196,7 +197,8 @@ func unauthenticated(cause error) error {
 	return apierr.Wrap(apierr.Unauthenticated, withoutTokens(cause), "the provider did not confirm who you are; begin again")
 }
 
-// withoutTokens keeps what a provider answered out of the log: it may hold tokens.
+// withoutTokens removes the provider's response from an error before it is logged, because it may
+// contain tokens.
 func withoutTokens(cause error) error {
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](cause); ok {
 		return fmt.Errorf("exchanging code: status %d, error %q", refusal.Response.StatusCode, refusal.ErrorCode)

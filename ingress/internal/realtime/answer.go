@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Begun says that a turn's run was accepted.
+// Begun handles the acceptance of a turn's run.
 func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	var e effects
 	a := c.now
@@ -21,14 +21,14 @@ func (c *Conversation) Begun(now time.Time, name, runID string) Effects {
 	}
 	c.active = now
 	a.begun, a.run, a.response, a.given = true, runID, openaiapi.ResponseID(runID), nil
-	c.tell(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
+	c.emit(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
 	if a.dropped != "" {
 		c.interrupt(&e, now, a.dropped)
 	}
 	return e
 }
 
-// Refused says that a turn's run was not accepted.
+// Refused handles the refusal of a turn's run.
 func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error) Effects {
 	var e effects
 	a := c.now
@@ -41,25 +41,25 @@ func (c *Conversation) Refused(now time.Time, name string, refusal *apierr.Error
 	}
 	a.given = nil
 	a.response = c.newID("resp")
-	c.tell(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
+	c.emit(&e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
 	why := openaiapi.Refused(statusFor(refusal.Code), refusal)
 	c.finish(&e, now, status{name: statusFailed, err: &why})
 	return e
 }
 
-// open tells of the message, the first time that there is something of it.
+// open sends the start of an answer's message, once.
 func (c *Conversation) open(e *effects, a *answer) {
 	if a.opened {
 		return
 	}
 	a.opened = true
 	it := a.message(status{name: statusInProgress})
-	c.tell(e, "response.output_item.added", outputItemEvent{ResponseID: a.response, Item: it.shown()})
+	c.emit(e, "response.output_item.added", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 	c.added(e, len(c.items), it, false)
-	c.tell(e, "response.content_part.added", partEvent{a.place(), a.part("")})
+	c.emit(e, "response.content_part.added", partEvent{a.place(), a.part("")})
 }
 
-// Run takes an event of an answer's run.
+// Run handles an event of an answer's run.
 func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effects {
 	var e effects
 	a := c.now
@@ -67,7 +67,7 @@ func (c *Conversation) Run(now time.Time, name string, event domain.Event) Effec
 		return e
 	}
 	c.active = now
-	if err := takeRunEvent(c, &e, now, a, event); err != nil { // a log that is not ours to repair
+	if err := takeRunEvent(c, &e, now, a, event); err != nil { // a damaged log cannot be repaired here
 		c.abandon(&e, now, openaiapi.Error{
 			Type: openaiapi.TypeServer, Code: string(apierr.Internal), Message: "the run's events cannot be read",
 		}, true)
@@ -106,13 +106,13 @@ func takeRunEvent(c *Conversation, e *effects, now time.Time, a *answer, event d
 }
 
 func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte) error {
-	var told struct {
+	var reported struct {
 		Run domain.Run `json:"run"`
 	}
-	if err := json.Unmarshal(data, &told); err != nil {
+	if err := json.Unmarshal(data, &reported); err != nil {
 		return err
 	}
-	a.final = &told.Run
+	a.final = &reported.Run
 	if a.final.ID == "" {
 		a.final.ID = a.run
 	}
@@ -136,7 +136,7 @@ func runEnded(c *Conversation, e *effects, now time.Time, a *answer, data []byte
 	return nil
 }
 
-// grow adds to an answer's text.
+// grow appends text to an answer.
 func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	if fresh == "" {
 		return
@@ -145,7 +145,7 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	start := len(a.spoken.text)
 	a.spoken.text = append(a.spoken.text, fresh...)
 	if a.text {
-		c.tell(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.tell(len(a.spoken.text))})
+		c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
 		return
 	}
 	if a.mute != nil {
@@ -155,10 +155,12 @@ func (c *Conversation) grow(e *effects, a *answer, fresh string) {
 	e.Commands = a.say(e.Commands, start, 0)
 }
 
-// maxSay is how many bytes of text a command has at most: a message of the bus has a limit, and escapes make them more.
+// maxSay bounds the bytes of text in a command, because a bus message has a limit and escapes
+// enlarge the text.
 const maxSay = 32 << 10
 
-// say has the worker say the text from start on, which ends as far as it is known to.
+// say appends commands for the worker to say the text from start on. The last one is final if the
+// text is complete.
 func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []contract.VoiceCommand {
 	for {
 		end := min(len(a.spoken.text), start+maxSay)
@@ -176,10 +178,10 @@ func (a *answer) say(commands []contract.VoiceCommand, start int, skip int64) []
 	}
 }
 
-// complete ends an answer's text. What is spoken ends once that is said.
+// complete ends an answer's text. A spoken answer ends once its text has been said.
 func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh string) {
 	a.last = true
-	if fresh != "" || a.final != nil { // of an empty answer too
+	if fresh != "" || a.final != nil { // for an empty answer, too
 		c.open(e, a)
 	}
 	start := len(a.spoken.text)
@@ -187,7 +189,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	switch {
 	case a.text || len(a.spoken.text) == 0:
 		if a.text && fresh != "" {
-			c.tell(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.tell(len(a.spoken.text))})
+			c.emit(e, "response.output_text.delta", deltaEvent{a.place(), a.spoken.emit(len(a.spoken.text))})
 		}
 		c.said(e, now, a)
 	case a.mute != nil:
@@ -197,7 +199,7 @@ func (c *Conversation) complete(e *effects, now time.Time, a *answer, fresh stri
 	}
 }
 
-// said ends a response whose text was told, and spoken as far as it can be.
+// said ends a response whose text was sent, and spoken as far as possible.
 func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	if !a.text {
 		c.transcript(e, a, len(a.spoken.text))
@@ -211,9 +213,9 @@ func (c *Conversation) said(e *effects, now time.Time, a *answer) {
 	c.finish(e, now, status{name: statusCompleted})
 }
 
-// transcript tells what an answer says up to a byte of it.
+// transcript sends the transcript of an answer up to a byte.
 func (c *Conversation) transcript(e *effects, a *answer, end int) {
-	if fresh := a.spoken.tell(end); fresh != "" {
-		c.tell(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})
+	if fresh := a.spoken.emit(end); fresh != "" {
+		c.emit(e, "response.output_audio_transcript.delta", deltaEvent{a.place(), fresh})
 	}
 }

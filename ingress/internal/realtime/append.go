@@ -7,7 +7,7 @@ import (
 
 const appendType = "input_audio_buffer.append"
 
-// append adds audio to the input. Its effects are its own: they stay on the stack.
+// append adds audio to the input. Its effects stay on the stack.
 func (c *Conversation) append(eventID, encoded []byte) Effects {
 	var e effects
 	c.broken = 0
@@ -25,7 +25,7 @@ func (c *Conversation) append(eventID, encoded []byte) Effects {
 	return e
 }
 
-// slowAppend is append for events that quickAppend leaves.
+// slowAppend handles the events that quickAppend does not parse.
 func slowAppend(c *Conversation, e *effects, r *request) Effects {
 	var encoded string
 	if !r.object.has("audio") {
@@ -52,8 +52,9 @@ func named(eventID []byte) *string {
 	return new(string(eventID))
 }
 
-// quickAppend gives the base64 of an append event that is written as clients do: an object of type and audio in texts without escapes. It
-// is what comes by the thousand, and a general decoder would look at every byte three times. All else is left to that.
+// quickAppend returns the base64 audio of an append event in the usual form: an object of type and
+// audio, whose strings have no escapes. Thousands of these arrive, and a general decoder reads each
+// byte three times. ok is false for any other form.
 func quickAppend(raw []byte) (eventID, encoded []byte, ok bool) {
 	rest := spaces(raw)
 	var found quickMembers
@@ -74,7 +75,7 @@ type quickMembers struct {
 	eventID, audio []byte
 }
 
-// take takes a member, each once; false for one that is left to the decoder.
+// take stores a member. It returns false for duplicates and unknown members.
 func (m *quickMembers) take(name, value []byte) bool {
 	switch {
 	case string(name) == "type" && !m.typed && string(value) == appendType:
@@ -89,7 +90,7 @@ func (m *quickMembers) take(name, value []byte) bool {
 	return true
 }
 
-// member reads a name and its text, and what stands behind them.
+// member parses a name and its string. rest is the text after them.
 func member(raw []byte) (name, value, rest []byte, ok bool) {
 	if name, rest, ok = plain(raw); !ok {
 		return nil, nil, nil, false
@@ -101,7 +102,7 @@ func member(raw []byte) (name, value, rest []byte, ok bool) {
 	return name, value, spaces(rest), ok
 }
 
-// printable tells whether a text can be an event's id as it stands.
+// printable reports whether a string can be used as an event's id without escapes.
 func printable(text []byte) bool {
 	for _, b := range text {
 		if b < ' ' || b > '~' {
@@ -111,8 +112,8 @@ func printable(text []byte) bool {
 	return len(text) <= maxEventID
 }
 
-// plain reads a text without escapes. That it is UTF-8 without control characters is left to who reads it: names and types are
-// compared, and base64 has neither.
+// plain parses a string without escapes. It does not check for UTF-8 and control characters: names
+// and types are compared, and base64 contains neither.
 func plain(raw []byte) (text, rest []byte, ok bool) {
 	raw = spaces(raw)
 	if len(raw) == 0 || raw[0] != '"' {

@@ -1,9 +1,10 @@
 package realtime
 
-// moved is a field of the protocol's beta, and where it is now.
+// moved is a field of the beta protocol, and its current place.
 type moved struct{ from, to string }
 
-// What clients of the beta set: to pass it over would give them another session than they asked for.
+// Fields of the beta protocol. Ignoring them would give clients another session than they asked
+// for.
 var (
 	betaSession = []moved{
 		{"modalities", "output_modalities"},
@@ -24,7 +25,8 @@ var (
 	}
 )
 
-// refuseMoved refuses the beta's fields, and names the places where they are now. Null asks for nothing, but for no turn detection.
+// refuseMoved refuses fields of the beta and names their current places. Null is accepted, except
+// for turn detection.
 func refuseMoved(o object, fields []moved) {
 	for _, f := range fields {
 		if o.has(f.from) || f.from == "turn_detection" && o.null(f.from) {
@@ -33,7 +35,7 @@ func refuseMoved(o object, fields []moved) {
 	}
 }
 
-// An event that only the beta has, and what is said about it.
+// An event that only the beta has, and the error for it.
 const (
 	betaUpdate = "transcription_session.update"
 	betaGone   = betaUpdate + " is an event of the beta of the Realtime API: now sessions are set with session.update, " +

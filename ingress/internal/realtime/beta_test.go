@@ -15,16 +15,16 @@ func TestASessionMayBeSentBack(t *testing.T) {
 		`{"audio":{"input":{"turn_detection":{"type":"semantic_vad"},"transcription":{"language":"en"}},"output":{"voice":"echo","speed":1.5}}}`,
 	} {
 		r := newTestEnv(t, given)
-		told := r.told(r.c.Open(), "session.created")
-		sent, err := json.Marshal(map[string]any{"type": "session.update", "session": told})
+		reported := r.reported(r.c.Open(), "session.created")
+		sent, err := json.Marshal(map[string]any{"type": "session.update", "session": reported})
 		must(t, err)
-		again := r.told(r.c.Client(r.now, sent), "session.updated")
-		if string(again) != string(told) {
-			t.Errorf("%s became %s", told, again)
+		again := r.reported(r.c.Client(r.now, sent), "session.updated")
+		if string(again) != string(reported) {
+			t.Errorf("%s became %s", reported, again)
 		}
 	}
 	r := newTestEnv(t, "")
-	r.told(r.c.Client(r.now, []byte(`{"type":"session.update","session":{"type":"realtime","object":"realtime.session","id":"sess_1",
+	r.reported(r.c.Client(r.now, []byte(`{"type":"session.update","session":{"type":"realtime","object":"realtime.session","id":"sess_1",
 		"expires_at":1,"include":null,"instructions":"x","max_output_tokens":"inf","model":"ag_1","output_modalities":["audio"],
 		"prompt":null,"tool_choice":"auto","tools":[],"tracing":null,"truncation":"auto","audio":{
 		"input":{"format":{"type":"audio/pcm","rate":24000},"noise_reduction":null,"transcription":null,"turn_detection":{
@@ -33,8 +33,8 @@ func TestASessionMayBeSentBack(t *testing.T) {
 		"output":{"format":{"type":"audio/pcm","rate":24000},"speed":1,"voice":"marin"}}}}`)), "session.updated")
 }
 
-// told gives the session of the only event that came.
-func (r *testEnv) told(e Effects, kind string) json.RawMessage {
+// reported gives the session of the only event that came.
+func (r *testEnv) reported(e Effects, kind string) json.RawMessage {
 	r.tb.Helper()
 	var event struct {
 		Type    string          `json:"type"`

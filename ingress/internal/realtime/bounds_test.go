@@ -300,10 +300,10 @@ func TestSegmentsAreKeptInTheText(t *testing.T) {
 	} {
 		r.do(line)
 	}
-	told := strings.Join(r.lines, "\n")
+	reported := strings.Join(r.lines, "\n")
 	for _, want := range []string{`delta item_id="item_1" "ä"`, `delta item_id="item_1" " "`, `delta item_id="item_1" "ö ü"`, `transcript="ä ö ü"`} {
-		if !strings.Contains(told, want) {
-			t.Errorf("no %s in %s", want, told)
+		if !strings.Contains(reported, want) {
+			t.Errorf("no %s in %s", want, reported)
 		}
 	}
 }

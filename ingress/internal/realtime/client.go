@@ -10,10 +10,10 @@ import (
 
 const (
 	maxEventID = 512 // characters
-	maxBroken  = 20  // messages in a row that are no events
+	maxBroken  = 20  // consecutive messages that are not valid events
 )
 
-// handlers are what a client can ask for, but for append, which comes fifty times a second.
+// handlers are the client's events, except append, which arrives fifty times a second.
 var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"session.update":             updateSession,
 	"input_audio_buffer.commit":  commitBuffer,
@@ -27,7 +27,7 @@ var handlers = map[string]func(*Conversation, *effects, time.Time, *request){
 	"response.cancel":            cancelResponse,
 }
 
-// Client takes a message of the client's.
+// Client handles a message from the client.
 func (c *Conversation) Client(now time.Time, raw []byte) Effects {
 	if eventID, encoded, ok := quickAppend(raw); ok {
 		return c.append(eventID, encoded)
@@ -35,7 +35,7 @@ func (c *Conversation) Client(now time.Time, raw []byte) Effects {
 	return c.read(now, raw)
 }
 
-// read takes any message but the usual append.
+// read handles a message that is not an append in the usual form.
 func (c *Conversation) read(now time.Time, raw []byte) Effects {
 	var e effects
 	r := &request{}
@@ -78,7 +78,7 @@ func unreadable(c *Conversation, e *effects) {
 	}
 }
 
-// updateSession changes the fields of the session that the client sent.
+// updateSession changes the session fields that the client sent.
 func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	if !r.object.has("session") {
 		r.object.wrong("session", codeMissing, "is required")
@@ -97,11 +97,11 @@ func updateSession(c *Conversation, e *effects, _ time.Time, r *request) {
 	in := &c.input
 	if after.detection == nil && c.session.listening() { // the buffered audio waits for the client's commit
 		in.start = in.buffered(true)
-		in.speech, in.behind = nil, in.end // what the worker finds before, it found while it still listened
+		in.speech, in.behind = nil, in.end // speech before this sample was reported while detection was on
 	}
 	c.session = after
 	c.configure(e)
-	c.tell(e, "session.updated", sessionEvent{c.shown()})
+	c.emit(e, "session.updated", sessionEvent{c.shown()})
 	c.release(e)
 	c.next(e, c.active)
 }
@@ -114,7 +114,7 @@ func commitBuffer(c *Conversation, e *effects, _ time.Time, r *request) {
 		c.refuse(e, r.id, codeEmpty, "", "the buffer has less than 100 ms of audio")
 		return
 	}
-	if len(in.waits)+len(c.held) >= maxWaits {
+	if len(in.waits)+len(c.heldAudio) >= maxWaits {
 		c.refuse(e, r.id, codeFull, "", tooManyWait)
 		return
 	}
@@ -136,7 +136,7 @@ func clearBuffer(c *Conversation, e *effects, now time.Time, _ *request) {
 	in.speech, in.start, in.behind = nil, in.end, in.end
 	in.prune(c.session.listening())
 	e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceClear, From: in.end})
-	c.tell(e, "input_audio_buffer.cleared", struct{}{})
+	c.emit(e, "input_audio_buffer.cleared", struct{}{})
 	c.release(e)
 	c.next(e, now)
 }

@@ -6,46 +6,46 @@ import (
 	"parley/shared/contract"
 )
 
-// Conversation is a connection's state. It is one goroutine's.
+// Conversation is the state of a connection. Only one goroutine may use it.
 type Conversation struct {
-	teller
+	eventMaker
 
-	set     Settings
-	session session
-	id      string
-	input   input
-	items   items
-	held    []held  // audio of items, until the user has said what he is saying
-	now     *answer // the response under way
-	before  *answer // the one before: its audio may still be playing
-	asked   *ask    // for a response, once all transcripts are there
-	due     bool    // a response to what was said
-	broken  int     // messages in a row that were no events
-	active  time.Time
+	set       Settings
+	session   session
+	id        string
+	input     input
+	items     items
+	heldAudio []heldAudio // audio of items, which waits while the user speaks
+	now       *answer     // the response in progress
+	before    *answer     // the previous answer, whose audio may still be playing
+	asked     *ask        // for a response, once all transcripts have arrived
+	due       bool        // the user's turn needs a response
+	broken    int         // consecutive messages that were not valid events
+	active    time.Time
 }
 
-// held is an item's audio that is to be transcribed.
-type held struct {
+// heldAudio is the audio of an item that waits to be transcribed.
+type heldAudio struct {
 	item    string
 	samples []byte
 }
 
 func (c *Conversation) shown() *shownSession { return c.session.shown(c.set) }
 
-// listening reports whether the worker finds speech in the input.
+// listening reports whether the worker detects speech in the input.
 func (s *session) listening() bool { return s.detection != nil }
 
 // interrupts reports whether speech cancels the response in progress.
 func (s *session) interrupts() bool { return s.listening() && s.detection.interrupt }
 
-// Open tells the client of the session.
+// Open sends the session to the client.
 func (c *Conversation) Open() Effects {
 	var e effects
-	c.tell(&e, "session.created", sessionEvent{c.shown()})
+	c.emit(&e, "session.created", sessionEvent{c.shown()})
 	return e
 }
 
-// config is how the line listens and speaks now.
+// config returns the configuration of the voice session.
 func (c *Conversation) config() contract.VoiceConfig {
 	config := c.session.config()
 	if c.now != nil {
@@ -58,10 +58,11 @@ func (c *Conversation) configure(e *effects) {
 	e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceConfigure, Config: new(c.config())})
 }
 
-// Unheard is how many samples the worker has not listened to yet.
+// Unheard returns the number of samples that the worker has not processed.
 func (c *Conversation) Unheard() int64 { return c.input.end - c.input.heard }
 
-// Idle tells since when nothing has happened but audio that came in, and whether something goes on: speech, its transcription, an answer.
+// Idle returns the time of the last activity other than incoming audio, and whether speech, a
+// transcription or an answer is in progress.
 func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	busy = c.now != nil || c.asked != nil || c.input.speech != nil || c.transcribing() || c.before.playing(now)
 	if busy {
@@ -70,20 +71,20 @@ func (c *Conversation) Idle(now time.Time) (since time.Time, busy bool) {
 	return c.active, busy
 }
 
-// Sent says that so many samples of an answer were sent to the client.
+// Sent records that samples of an answer were sent to the client.
 func (c *Conversation) Sent(now time.Time, name string, samples int64) {
 	a := c.answer(name)
 	if a == nil {
 		return
 	}
 	p := &a.spoken.playhead
-	if p.sent == 0 && a == c.now && c.before.playing(now) { // clients play one after the other
+	if p.sent == 0 && a == c.now && c.before.playing(now) { // clients play answers one after the other
 		p.asOf = now.Add(c.before.spoken.playhead.left(now))
 	}
 	p.more(now, samples)
 }
 
-// answer gives the answer of that name, as long as it is known.
+// answer returns the answer with this name, or nil if it is no longer kept.
 func (c *Conversation) answer(name string) *answer {
 	switch {
 	case c.now != nil && c.now.id == name:
@@ -97,7 +98,8 @@ func (c *Conversation) answer(name string) *answer {
 	return nil
 }
 
-// Resume gives what a line is opened with, and what is sent over it first. The worker that had the line before is forgotten.
+// Resume returns what to open a new voice session with, and what to send over it first. The state
+// of the previous worker is discarded.
 func (c *Conversation) Resume() Resumption {
 	in := &c.input
 	in.forsake()
@@ -118,7 +120,7 @@ func (c *Conversation) Resume() Resumption {
 	return out
 }
 
-// resay has a worker say what is left of an answer.
+// resay appends commands for a worker to say the rest of an answer.
 func (a *answer) resay(commands []contract.VoiceCommand) []contract.VoiceCommand {
 	if a == nil || a.text || a.mute != nil || len(a.spoken.text) == 0 {
 		return commands

@@ -125,7 +125,7 @@ func TestItemsWaitForTheWorker(t *testing.T) {
 		t.Fatal("the audio of items was sent though the worker has not listened yet")
 	}
 	r.do("alive 5000 4000")
-	if len(r.c.held) != 3 {
+	if len(r.c.heldAudio) != 3 {
 		t.Fatal("5 s would be repeated")
 	}
 	from := len(r.lines)

@@ -8,21 +8,21 @@ import (
 	"parley/shared/domain"
 )
 
-// Settings are what a connection begins with.
+// Settings are the initial settings of a connection.
 type Settings struct {
 	SessionID    string
 	Model        string          // agent or template
-	Voice        string          // the agent's; "": the backend's own
-	Session      json.RawMessage // what a client secret set, nil for nothing
+	Voice        string          // the agent's; "": the backend's default
+	Session      json.RawMessage // from a client secret; nil: none
 	Instructions string          // of the session, until the client sets others
-	Expires      time.Time       // when the connection ends at the latest; zero: not told
+	Expires      time.Time       // when the connection ends at the latest; zero: not reported
 	NewID        func(prefix string) string
 }
 
-// Effects are what is to be done, in the order of the fields: queued audio dropped, events sent, audio and then commands sent to the
-// worker, runs ended, runs begun, and the connection closed.
+// Effects are the actions to perform, in the order of the fields: drop queued audio, send events,
+// send audio and then commands to the worker, end runs, begin runs, close the connection.
 type Effects struct {
-	Drop     []string // answers whose queued audio is not to be sent any more: of what is queued already, not of Events
+	Drop     []string // answers whose queued audio is dropped; audio in Events is not
 	Events   []Event  // to the client
 	Audio    []contract.VoiceAudio
 	Commands []contract.VoiceCommand
@@ -31,37 +31,39 @@ type Effects struct {
 	Close    *Close
 }
 
-// Event is an event for the client. One with an Answer is audio of it, Samples long: its sending is told by [Conversation.Sent].
+// Event is an event for the client. One with an Answer carries that answer's audio, and Samples is
+// its length: the caller reports its sending with [Conversation.Sent].
 type Event struct {
 	Body    []byte
 	Answer  string
 	Samples int64
 }
 
-// Turn is a run to submit; Begun or Refused is told of it.
+// Turn is a run to submit. The caller reports the outcome with Begun or Refused.
 type Turn struct {
 	Answer       string
 	Message      string
 	Instructions string
-	History      []domain.Exchange // what the client put before the message
+	History      []domain.Exchange // exchanges that the client created before the message
 }
 
-// Ended is an answer of which no more events are wanted. It is told once for every answer that was Begun, and again when the client
-// corrects what was heard.
+// Ended is an answer whose later events are not needed. It is returned once for every answer that
+// was Begun, and again when the client corrects how much was played.
 type Ended struct {
 	Answer string
 	RunID  string
-	Cancel bool          // the run is open: cancel it
-	Heard  *domain.Heard // to be kept; nil: the answer is what the run says
+	Cancel bool          // the run is still open and must be cancelled
+	Heard  *domain.Heard // to be stored; nil: the run's answer is complete
 }
 
-// Close ends the connection, once Events are sent.
+// Close ends the connection after Events are sent.
 type Close struct {
 	Code   int
 	Reason string
 }
 
-// Resumption is what a line is opened with, and what is sent over it first, the audio before the commands.
+// Resumption is what a voice session is opened with, and what is sent over it first, the audio
+// before the commands.
 type Resumption struct {
 	Open     contract.VoiceOpen // without its Line
 	Audio    []contract.VoiceAudio

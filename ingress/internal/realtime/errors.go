@@ -26,38 +26,38 @@ const tooManyWait = "too much audio waits for its transcript: wait for some of i
 const uncommitted = "the buffer has more than 2 seconds of audio that is not committed: " +
 	"send input_audio_buffer.commit or input_audio_buffer.clear before an item with audio"
 
-// errorShown is an error as clients are told of it.
+// errorShown is an error in the protocol.
 type errorShown struct {
 	Type    string  `json:"type"`
 	Code    string  `json:"code"`
 	Message string  `json:"message"`
 	Param   *string `json:"param,omitempty"`
-	EventID *string `json:"event_id,omitempty"` // of the event of the client's that it is about
+	EventID *string `json:"event_id,omitempty"` // of the client's event that caused it
 }
 
 type errorEvent struct {
 	Error errorShown `json:"error"`
 }
 
-// request is an event of the client's that is being answered.
+// request is a client's event that is being handled.
 type request struct {
-	id     *string // that the client gave it
+	id     *string // the client's id for it
 	kind   string
 	object object
 	found  faults
 }
 
-// refuse tells what is wrong with a client's event.
-func (t teller) refuse(e *effects, eventID *string, code, param, message string) {
+// refuse sends an error about a client's event.
+func (t eventMaker) refuse(e *effects, eventID *string, code, param, message string) {
 	said := errorShown{Type: openaiapi.TypeInvalid, Code: code, Message: message, EventID: eventID}
 	if param != "" {
 		said.Param = &param
 	}
-	t.tell(e, "error", errorEvent{said})
+	t.emit(e, "error", errorEvent{said})
 }
 
-// faulty tells what is wrong with fields of a client's event; false when nothing is.
-func (t teller) faulty(e *effects, r *request) bool {
+// faulty sends the errors of an event's fields. It returns false if there are none.
+func (t eventMaker) faulty(e *effects, r *request) bool {
 	if len(r.found) == 0 {
 		return false
 	}
@@ -69,12 +69,12 @@ func (t teller) faulty(e *effects, r *request) bool {
 	return true
 }
 
-// Error makes an error event that no event of the client's caused: of the connection, or of a worker.
-func (t teller) Error(code, message string) Event {
+// Error returns an error event that no client event caused, such as a worker's failure.
+func (t eventMaker) Error(code, message string) Event {
 	return Event{Body: t.event("error", errorEvent{errorShown{Type: openaiapi.TypeServer, Code: code, Message: message}})}
 }
 
-// statusFor gives the status that a refusal has in HTTP: it says of what type an error is.
+// statusFor returns the HTTP status of a refusal, which determines the type of the error.
 func statusFor(code apierr.Code) int {
 	switch code {
 	case apierr.RateLimited, apierr.BudgetExceeded:

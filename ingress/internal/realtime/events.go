@@ -8,7 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
-// effects collects what is to be done.
+// effects is Effects under construction.
 type effects = Effects
 
 // eventHead begins every event.
@@ -83,7 +83,7 @@ type outputItemEvent struct {
 	Item        shownItem `json:"item"`
 }
 
-// partPlace is where an answer stands: the one part of the one item of its response.
+// partPlace identifies the answer's text: the only part of the only item of its response.
 type partPlace struct {
 	ResponseID   string `json:"response_id"`
 	ItemID       string `json:"item_id"`
@@ -111,22 +111,22 @@ type transcriptDoneEvent struct {
 	Transcript string `json:"transcript"`
 }
 
-// teller makes the events of a connection.
-type teller struct{ newID func(prefix string) string }
+// eventMaker makes the events of a connection.
+type eventMaker struct{ newID func(prefix string) string }
 
-// tell adds an event: its type and id, and what it says.
-func (t teller) tell(e *effects, kind string, says any) {
+// emit appends an event with its type, id and content.
+func (t eventMaker) emit(e *effects, kind string, says any) {
 	e.Events = append(e.Events, Event{Body: t.event(kind, says)})
 }
 
-func (t teller) event(kind string, says any) []byte {
+func (t eventMaker) event(kind string, says any) []byte {
 	head, err := json.Marshal(eventHead{kind, t.newID("event")})
 	if err != nil {
-		panic(err) // not reached: two texts
+		panic(err) // unreachable: two strings
 	}
 	body, err := json.Marshal(says)
 	if err != nil {
-		panic(err) // not reached: the events' types have a JSON form each
+		panic(err) // unreachable: all event types have a JSON form
 	}
 	if len(body) == len("{}") {
 		return head
@@ -135,8 +135,8 @@ func (t teller) event(kind string, says any) []byte {
 	return append(head, body[1:]...)
 }
 
-// audioEvent is the one that comes by the thousand. Its ids are ours and need no escapes.
-func (t teller) audioEvent(a *answer, samples []byte) Event {
+// audioEvent encodes the most frequent event by hand. Its ids need no escapes.
+func (t eventMaker) audioEvent(a *answer, samples []byte) Event {
 	const fixed = len(`{"type":"response.output_audio.delta","event_id":"","response_id":"","item_id":"","output_index":0,"content_index":0,"delta":""}`)
 	eventID := t.newID("event")
 	size := fixed + len(eventID) + len(a.response) + len(a.id) + base64.StdEncoding.EncodedLen(len(samples))

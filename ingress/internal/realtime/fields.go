@@ -11,7 +11,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// Codes of what can be wrong with a field.
+// Codes of invalid fields.
 const (
 	codeMissing     = "missing_required_parameter"
 	codeType        = "invalid_type"
@@ -20,22 +20,22 @@ const (
 	codeUnsupported = "unsupported_parameter"
 )
 
-// faults collects what is wrong with an event or a session.
+// faults collects the errors of an event or a session.
 type faults []apierr.Field
 
 func (f *faults) add(field, code, message string, args ...any) {
 	*f = append(*f, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
 }
 
-// object is a JSON object that is read member by member; what is wrong with one goes to faults under its path. Members that
-// nobody reads are passed over: the protocol grows.
+// object reads a JSON object member by member. Errors of a member are added to faults with its
+// path. Other members are ignored, because the protocol grows.
 type object struct {
 	path    string
 	members map[string]json.RawMessage
 	faults  *faults
 }
 
-// newObject reads an object; false, and a fault, for what is none.
+// newObject parses an object. If the value is not one, it adds a fault and returns false.
 func newObject(path string, raw json.RawMessage, found *faults) (object, bool) {
 	o := object{path: path, faults: found}
 	if kind(raw) != '{' || json.Unmarshal(raw, &o.members) != nil {
@@ -45,7 +45,7 @@ func newObject(path string, raw json.RawMessage, found *faults) (object, bool) {
 	return o, true
 }
 
-// kind is the first byte of a value: what it is.
+// kind returns the first byte of a value, which determines its type.
 func kind(raw json.RawMessage) byte {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if len(raw) == 0 {
@@ -61,13 +61,13 @@ func (o object) at(name string) string {
 	return o.path + "." + name
 }
 
-// has tells whether a member is there, and is not null.
+// has reports whether a member is present and not null.
 func (o object) has(name string) bool {
 	raw, there := o.members[name]
 	return there && kind(raw) != 'n'
 }
 
-// null tells whether a member is there and null.
+// null reports whether a member is present and null.
 func (o object) null(name string) bool {
 	raw, there := o.members[name]
 	return there && kind(raw) == 'n'
@@ -77,7 +77,7 @@ func (o object) wrong(name, code, message string, args ...any) {
 	o.faults.add(o.at(name), code, message, args...)
 }
 
-// object gives a member that is an object; false when there is none.
+// object returns an object member, or false if there is none.
 func (o object) object(name string) (object, bool) {
 	if !o.has(name) {
 		return object{}, false
@@ -85,7 +85,8 @@ func (o object) object(name string) (object, bool) {
 	return newObject(o.at(name), o.members[name], o.faults)
 }
 
-// text reads a member that is a text of at most so many characters into it; without one it stays.
+// text reads a string member of at most limit characters into it. A missing member leaves it
+// unchanged.
 func (o object) text(name string, it *string, limit int) bool {
 	if !o.has(name) {
 		return false
@@ -107,7 +108,7 @@ func (o object) text(name string, it *string, limit int) bool {
 	return true
 }
 
-// need is text for a member that must be there, and not be empty.
+// need is text for a required member that must not be empty.
 func (o object) need(name string, it *string, limit int) {
 	switch {
 	case !o.has(name):
@@ -117,7 +118,7 @@ func (o object) need(name string, it *string, limit int) {
 	}
 }
 
-// number reads a member that is a number from least to most.
+// number reads a number member from least to limit.
 func (o object) number(name string, it *float64, least, limit float64) {
 	if !o.has(name) {
 		return
@@ -135,7 +136,7 @@ func (o object) number(name string, it *float64, least, limit float64) {
 
 func plainly(number float64) string { return strconv.FormatFloat(number, 'f', -1, 64) }
 
-// whole reads a member that is a whole number from least to most.
+// whole reads an integer member from least to limit.
 func (o object) whole(name string, it *int, least, limit int) {
 	value := float64(*it)
 	before := len(*o.faults)
@@ -149,14 +150,14 @@ func (o object) whole(name string, it *int, least, limit int) {
 	}
 }
 
-// flag reads a member that is true or false.
+// flag reads a boolean member.
 func (o object) flag(name string, it *bool) {
 	if o.has(name) && json.Unmarshal(o.members[name], it) != nil {
 		o.wrong(name, codeType, "must be true or false")
 	}
 }
 
-// list gives a member that is a list; false when there is none.
+// list returns a list member, or false if there is none.
 func (o object) list(name string) ([]json.RawMessage, bool) {
 	if !o.has(name) {
 		return nil, false
@@ -169,7 +170,7 @@ func (o object) list(name string) ([]json.RawMessage, bool) {
 	return entries, true
 }
 
-// refuse refuses a member that asks for something; null and an empty list ask for nothing.
+// refuse refuses a member, unless it is null or an empty list.
 func (o object) refuse(name, why string) {
 	if !o.has(name) || string(bytes.Join(bytes.Fields(o.members[name]), nil)) == "[]" {
 		return

@@ -9,7 +9,7 @@ import (
 	"parley/shared/contract"
 )
 
-// Cut says that no more can be told of an answer's run, which goes on.
+// Cut handles the loss of an answer's events while its run continues.
 func (c *Conversation) Cut(now time.Time, name string) Effects {
 	var e effects
 	a := c.now
@@ -24,8 +24,8 @@ func (c *Conversation) Cut(now time.Time, name string) Effects {
 	return e
 }
 
-// runRestarted ends a response whose run started again and now answers differently. The run is stopped, because the client has
-// already heard the beginning of the first answer.
+// runRestarted ends a response whose run started again and now answers differently. It stops the
+// run, because the client has already heard the beginning of the first answer.
 func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	c.abandon(e, now, openaiapi.Error{
 		Type: openaiapi.TypeServer, Code: openaiapi.CodeStreamRestarted,
@@ -33,7 +33,7 @@ func runRestarted(c *Conversation, e *effects, now time.Time, a *answer) {
 	}, true)
 }
 
-// abandon ends a response that failed.
+// abandon ends a failed response.
 func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, heard bool) {
 	a := c.now
 	c.stop(e, a)
@@ -45,21 +45,21 @@ func (c *Conversation) abandon(e *effects, now time.Time, why openaiapi.Error, h
 	c.finish(e, now, status{name: statusFailed, err: &why})
 }
 
-// stop has the worker say no more of an answer.
+// stop makes the worker stop saying an answer.
 func (c *Conversation) stop(e *effects, a *answer) {
 	if !a.text && len(a.spoken.text) > 0 {
 		e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceStop, Answer: a.id})
 	}
 }
 
-// finish tells the end of the response under way, and what there is to do then.
+// finish ends the response in progress and begins the next one.
 func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	a := c.now
 	c.active = now
 	if a.opened {
 		closeMessage(c, e, a, s)
 	}
-	c.tell(e, "response.done", responseEvent{c.shownResponse(a, s)})
+	c.emit(e, "response.done", responseEvent{c.shownResponse(a, s)})
 	if a.begun && !ending(e, a.id) {
 		e.End = append(e.End, Ended{Answer: a.id, RunID: a.run})
 	}
@@ -71,7 +71,8 @@ func (c *Conversation) finish(e *effects, now time.Time, s status) {
 	c.next(e, now)
 }
 
-// release forgets of an answer that was told of what is needed no more. How it was spoken is: clients correct what was heard.
+// release drops the data of an ended answer, except how it was spoken: clients may still correct
+// how much was played.
 func (a *answer) release() {
 	a.final, a.waits, a.metadata, a.attempts = nil, nil, nil, stream.Told{}
 	if a.text {
@@ -90,18 +91,18 @@ func ending(e *effects, name string) bool {
 	return false
 }
 
-// closeMessage tells the end of an answer's message.
+// closeMessage sends the end of an answer's message.
 func closeMessage(c *Conversation, e *effects, a *answer, s status) {
-	text := string(a.spoken.text[:a.spoken.told])
+	text := string(a.spoken.text[:a.spoken.reported])
 	if a.text {
-		c.tell(e, "response.output_text.done", textDoneEvent{a.place(), text})
+		c.emit(e, "response.output_text.done", textDoneEvent{a.place(), text})
 	} else {
-		c.tell(e, "response.output_audio.done", a.place())
-		c.tell(e, "response.output_audio_transcript.done", transcriptDoneEvent{a.place(), text})
+		c.emit(e, "response.output_audio.done", a.place())
+		c.emit(e, "response.output_audio_transcript.done", transcriptDoneEvent{a.place(), text})
 	}
-	c.tell(e, "response.content_part.done", partEvent{a.place(), a.part(text)})
+	c.emit(e, "response.content_part.done", partEvent{a.place(), a.part(text)})
 	it := a.message(s)
-	c.tell(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
+	c.emit(e, "response.output_item.done", outputItemEvent{ResponseID: a.response, Item: it.shown()})
 	var previous *string
 	if at, _ := c.items.find(a.id); at >= 0 {
 		c.items[at] = it
@@ -109,5 +110,5 @@ func closeMessage(c *Conversation, e *effects, a *answer, s status) {
 			previous = &c.items[at-1].id
 		}
 	}
-	c.tell(e, "conversation.item.done", itemEvent{previous, it.shown()})
+	c.emit(e, "conversation.item.done", itemEvent{previous, it.shown()})
 }

@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	bytesOf     = 2                         // a sample
+	bytesOf     = 2                         // bytes of a sample
 	perMS       = contract.VoiceRate / 1000 // samples
-	maxBuffer   = 120 * contract.VoiceRate  // samples that were not committed
-	maxKept     = 240 * contract.VoiceRate  // samples that are kept, those included whose transcript is waited for
+	maxBuffer   = 120 * contract.VoiceRate  // uncommitted samples
+	maxKept     = 240 * contract.VoiceRate  // samples kept, including those whose transcript is pending
 	commitLeast = 100 * perMS
-	maxWaits    = 64                     // utterances whose transcript is waited for
-	maxAgain    = 2 * contract.VoiceRate // samples that were not committed, and are sent once more behind an item's
-	// The same while the worker listens: it needs up to 2.1 s to know speech that begins, and tells every 500 ms how far it is.
-	againMostHeard = 4 * contract.VoiceRate
-	blockBytes     = 200 * perMS * bytesOf // what small appends are put together into
+	maxWaits    = 64                     // utterances whose transcript is pending
+	maxAgain    = 2 * contract.VoiceRate // uncommitted samples that are sent again after an item's audio
+	// The same while detection is on. The worker needs up to 2.1 s to detect the beginning of
+	// speech, and reports its progress every 500 ms.
+	maxAgainListening = 4 * contract.VoiceRate
+	blockBytes        = 200 * perMS * bytesOf // small appends are combined into blocks of this size
 )
 
 var (
@@ -28,21 +29,21 @@ var (
 	errKept   = errors.New("at most 240 seconds can wait for their transcripts, with those that wait to be committed; this audio was dropped")
 )
 
-// input is what came in on the line: samples are counted from the connection's first, and kept for as long as another worker might need
-// them.
+// input is the audio received. Samples are numbered from the first one of the connection. They are
+// kept as long as another worker might need them.
 type input struct {
 	blocks []block
-	end    int64 // behind the last sample
-	heard  int64 // up to which the worker has listened
-	needs  int64 // before which it needs nothing to listen on
-	start  int64 // of the buffer: behind what was committed or cleared last
-	behind int64 // what the worker finds before is known already: it heard those samples anew
-	shift  int64 // samples that are none of the stream that the client sent
+	end    int64 // after the last sample
+	heard  int64 // end of the samples that the worker has processed
+	needs  int64 // the worker needs no samples before this one
+	start  int64 // of the buffer: after the last commit or clear
+	behind int64 // speech before this sample was reported before; the worker receives these samples again
+	shift  int64 // samples that are not from the client's stream
 	speech *speech
-	waits  []span // utterances whose transcript is waited for, by their order
+	waits  []span // utterances whose transcript is pending, in order
 }
 
-// block is samples from at on. What is written of it is not written again.
+// block contains samples from at on. Written samples are not modified.
 type block struct {
 	at  int64
 	pcm []byte
@@ -50,23 +51,23 @@ type block struct {
 
 func (b *block) end() int64 { return b.at + int64(len(b.pcm))/bytesOf }
 
-// speech goes on.
+// speech is an utterance in progress.
 type speech struct {
-	item string // as clients know it
-	line string // as the line's worker does, which may have found it anew
+	item string // the client's name
+	line string // the worker's name, which may be new after a change of workers
 	from int64
 }
 
 // span is the samples of an item.
 type span struct {
 	item     string
-	line     string // as the line's worker names it
+	line     string // the worker's name
 	from, to int64
-	auto     bool // a response follows: the turn was found by listening
-	deleted  bool // nobody waits for it but the worker, whose time and memory it takes until it is transcribed
+	auto     bool // found by detection, so a response follows
+	deleted  bool // its item is deleted; it stays until the worker has transcribed it
 }
 
-// buffered gives where the buffer begins that a commit would take.
+// buffered returns the first sample that a commit would take.
 func (in *input) buffered(listening bool) int64 {
 	switch {
 	case in.speech != nil:
@@ -78,7 +79,7 @@ func (in *input) buffered(listening bool) int64 {
 	}
 }
 
-// floor is the first sample that must be kept.
+// floor returns the first sample that must be kept.
 func (in *input) floor(listening bool) int64 {
 	low := in.buffered(listening)
 	for _, w := range in.waits {
@@ -87,7 +88,7 @@ func (in *input) floor(listening bool) int64 {
 	return low
 }
 
-// prune forgets what nobody needs, but for the last block, which may have room.
+// prune drops unneeded blocks, except the last one, which may have room.
 func (in *input) prune(listening bool) {
 	low, n := in.floor(listening), 0
 	for n < len(in.blocks)-1 && in.blocks[n].end() <= low {
@@ -98,7 +99,7 @@ func (in *input) prune(listening bool) {
 	}
 }
 
-// decode adds base64 audio at the end, and gives it as it was added.
+// decode appends base64 audio and returns the samples appended.
 func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	limit := base64.StdEncoding.DecodedLen(len(encoded))
 	room := in.room(limit)
@@ -116,14 +117,14 @@ func (in *input) decode(encoded []byte, listening bool) ([]byte, error) {
 	return in.wrote(n), nil
 }
 
-// room gives space for so many bytes behind the last block's, in a new block when that one is full.
+// room returns space for bytes at the end, in a new block if the last one is full.
 func (in *input) room(bytes int) []byte {
 	if n := len(in.blocks); n > 0 {
 		last := &in.blocks[n-1]
 		if free := last.pcm[len(last.pcm):cap(last.pcm)]; len(free) >= bytes && last.end() == in.end {
 			return free
 		}
-		if len(last.pcm) == 0 { // made for an append that did not hold
+		if len(last.pcm) == 0 { // allocated for an append that failed
 			in.blocks = in.blocks[:n-1]
 		}
 	}
@@ -132,7 +133,7 @@ func (in *input) room(bytes int) []byte {
 	return made[:cap(made)]
 }
 
-// wrote takes the bytes that were written into room.
+// wrote appends the bytes written into room.
 func (in *input) wrote(bytes int) []byte {
 	last := &in.blocks[len(in.blocks)-1]
 	from := len(last.pcm)
@@ -141,7 +142,7 @@ func (in *input) wrote(bytes int) []byte {
 	return last.pcm[from : from+bytes : from+bytes]
 }
 
-// frames gives kept samples as frames of the line.
+// frames returns kept samples as frames.
 func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	var out []contract.VoiceAudio
 	for _, b := range in.blocks {
@@ -153,7 +154,7 @@ func (in *input) frames(from, to int64) []contract.VoiceAudio {
 	return out
 }
 
-// appendFrames cuts samples into frames that are not too long.
+// appendFrames splits samples into frames of limited length.
 func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contract.VoiceAudio {
 	for len(samples) > 0 {
 		n := min(len(samples), contract.MaxVoiceFrame*bytesOf)
@@ -164,12 +165,13 @@ func appendFrames(out []contract.VoiceAudio, at int64, samples []byte) []contrac
 	return out
 }
 
-// rest is how many samples an insertion sends once more.
+// rest returns the number of samples that an insertion sends again.
 func (in *input) rest(listening bool) int64 { return in.end - in.buffered(listening) }
 
-// insert puts audio that is no part of the client's stream into the line, and what was not committed yet behind it once more: so items'
-// audio can be committed without what the user is about to say. It gives where the audio is, and what is to be sent.
-func (in *input) insert(items []held, listening bool) (inserted []span, out []contract.VoiceAudio) {
+// insert adds audio that is not from the client's stream, and sends the uncommitted samples again
+// after it. Items' audio can then be committed without the user's current speech. It returns the
+// position of each item's audio, and the frames to send.
+func (in *input) insert(items []heldAudio, listening bool) (inserted []span, out []contract.VoiceAudio) {
 	low, end := in.buffered(listening), in.end
 	rest := in.frames(low, end)
 	add := func(samples []byte) {
@@ -190,10 +192,10 @@ func (in *input) insert(items []held, listening bool) (inserted []span, out []co
 	return inserted, out
 }
 
-// ms is a sample's time in the stream that the client sent.
+// ms returns the time of a sample in the client's stream.
 func (in *input) ms(sample int64) int64 { return max(0, sample-in.shift) / perMS }
 
-// settle forgets an utterance whose transcript is waited for; false when there is none.
+// settle removes a pending utterance. It returns false if there is none.
 func (in *input) settle(is func(span) bool) (span, bool) {
 	at := slices.IndexFunc(in.waits, is)
 	if at < 0 {
@@ -204,7 +206,8 @@ func (in *input) settle(is func(span) bool) (span, bool) {
 	return found, true
 }
 
-// disown marks an utterance whose item was deleted: what waits is bounded with it, as it is at the worker.
+// disown marks an utterance whose item was deleted. It still counts as pending, as it does at the
+// worker.
 func (in *input) disown(item string) {
 	for i := range in.waits {
 		if in.waits[i].item == item {
@@ -213,12 +216,12 @@ func (in *input) disown(item string) {
 	}
 }
 
-// wanted tells whether somebody waits for an utterance's transcript.
+// wanted reports whether the transcript of an existing item is pending.
 func (in *input) wanted() bool {
 	return slices.ContainsFunc(in.waits, func(w span) bool { return !w.deleted })
 }
 
-// forsake forgets the utterances that nobody waits for: no worker has them any more.
+// forsake removes the utterances of deleted items, because no worker has them any longer.
 func (in *input) forsake() {
 	in.waits = slices.DeleteFunc(in.waits, func(w span) bool {
 		if w.deleted {

@@ -38,23 +38,23 @@ func createItem(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 	c.added(e, at, it, true)
 	if it.waiting {
-		c.held = append(c.held, held{it.id, audio})
+		c.heldAudio = append(c.heldAudio, heldAudio{it.id, audio})
 		c.release(e)
 	}
 	c.next(e, now)
 }
 
-// roomFor tells whether an item's audio can be kept until it is transcribed.
+// roomFor reports whether an item's audio can be kept until it is transcribed.
 func roomFor(c *Conversation, audio []byte) bool {
 	bytes := int64(len(audio))
-	for _, h := range c.held {
+	for _, h := range c.heldAudio {
 		bytes += int64(len(h.samples))
 	}
 	kept := c.input.end - c.input.floor(c.session.listening())
-	return len(c.input.waits)+len(c.held) < maxWaits && kept+bytes/bytesOf <= maxKept
+	return len(c.input.waits)+len(c.heldAudio) < maxWaits && kept+bytes/bytesOf <= maxKept
 }
 
-// checkItem checks an item against those that there are.
+// checkItem validates an item against the existing ones.
 func checkItem(c *Conversation, o object, it *item) {
 	if it.id != "" && c.known(it.id) {
 		o.wrong("id", codeValue, "there is an item %s already", it.id)
@@ -67,14 +67,15 @@ func checkItem(c *Conversation, o object, it *item) {
 	}
 }
 
-// known tells whether an id is an item's, or will be, or still is for the line's worker.
+// known reports whether an id belongs to an item, including future ones and those that the worker
+// still has.
 func (c *Conversation) known(itemID string) bool {
 	_, there := c.items.find(itemID)
 	waits := slices.ContainsFunc(c.input.waits, func(w span) bool { return w.item == itemID })
 	return waits || there != nil || c.now != nil && c.now.id == itemID || c.input.speech != nil && c.input.speech.item == itemID
 }
 
-// unansweredLength counts the characters that the user has said since the last response.
+// unansweredLength counts the characters of the user since the last response.
 func (l *items) unansweredLength() int {
 	sum := 0
 	for _, it := range *l {
@@ -91,7 +92,7 @@ func (l *items) unansweredLength() int {
 	return sum
 }
 
-// placeBehind returns the place of a new item: behind the item that the client names, or at the end.
+// placeBehind returns the index of a new item: after the item that the client names, or at the end.
 func placeBehind(c *Conversation, o object) int {
 	var previous string
 	if !o.text("previous_item_id", &previous, nameMax) {
@@ -107,19 +108,19 @@ func placeBehind(c *Conversation, o object) int {
 	return at + 1
 }
 
-// release puts the audio of items into the line, as soon as nobody is speaking and the worker has listened to nearly all that came:
-// what it may still need of that is sent once more.
+// release sends the audio of items to the worker once the user is silent and the worker has
+// processed nearly all input. The samples that it may still need are sent again.
 func (c *Conversation) release(e *effects) {
-	if len(c.held) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > againMostHeard {
+	if len(c.heldAudio) == 0 || c.input.speech != nil || c.session.listening() && c.input.rest(true) > maxAgainListening {
 		return
 	}
-	inserted, audio := c.input.insert(c.held, c.session.listening())
+	inserted, audio := c.input.insert(c.heldAudio, c.session.listening())
 	e.Audio = append(e.Audio, audio...)
 	for _, s := range inserted {
 		c.input.waits = append(c.input.waits, s)
 		e.Commands = append(e.Commands, contract.VoiceCommand{Type: contract.VoiceCommit, Item: s.item, From: s.from, To: s.to})
 	}
-	c.held = nil
+	c.heldAudio = nil
 }
 
 func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
@@ -137,11 +138,11 @@ func namedItem(c *Conversation, e *effects, r *request) (int, *item) {
 
 func retrieveItem(c *Conversation, e *effects, _ time.Time, r *request) {
 	if _, it := namedItem(c, e, r); it != nil {
-		c.tell(e, "conversation.item.retrieved", retrievedEvent{it.shown()})
+		c.emit(e, "conversation.item.retrieved", retrievedEvent{it.shown()})
 	}
 }
 
-// kept tells whether the session keeps an item: it is an answer, or what a run was given.
+// kept reports whether the session stores an item: an answer, or the input of a run.
 func (i *item) kept() bool { return i.answer != nil || i.taken && !i.refused && i.said() != "" }
 
 // deleteItem deletes an item. Items that were passed to a run belong to the session and stay.
@@ -157,7 +158,7 @@ func deleteItem(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 	c.items = slices.Delete(c.items, at, at+1)
 	c.input.disown(it.id)
-	c.held = slices.DeleteFunc(c.held, func(h held) bool { return h.item == it.id })
-	c.tell(e, "conversation.item.deleted", namedEvent{it.id})
+	c.heldAudio = slices.DeleteFunc(c.heldAudio, func(h heldAudio) bool { return h.item == it.id })
+	c.emit(e, "conversation.item.deleted", namedEvent{it.id})
 	c.next(e, now)
 }

@@ -17,7 +17,7 @@ const (
 	maxMessage = 32_000  // characters
 	maxParts   = 100
 
-	annotationBytes, segmentBytes = 128, 24 // that one has beside its texts
+	annotationBytes, segmentBytes = 128, 24 // overhead of each in addition to its text
 )
 
 // States of items and responses.
@@ -37,26 +37,26 @@ const (
 	partOutputAudio = "output_audio"
 )
 
-// item is one entry of the conversation: a message.
+// item is a message of the conversation.
 type item struct {
 	id      string
 	role    string
 	status  string
 	parts   []part
 	waiting bool // for its transcript
-	taken   bool // by a run, with which it stays
-	refused bool // that run was: no session has it
+	taken   bool // passed to a run, and stored with it
+	refused bool // the run was refused, so no session stores it
 	answer  *answer
 }
 
 type part struct {
 	kind        string
-	text        string // the transcript, of audio
-	heardBy     bool   // audio: its transcript is there
+	text        string // the transcript, for audio
+	heardBy     bool   // audio whose transcript has arrived
 	annotations []openaiapi.ResponseAnnotation
 }
 
-// shownItem is an item as clients are told of it.
+// shownItem is an item in the protocol.
 type shownItem struct {
 	ID      string      `json:"id"`
 	Object  string      `json:"object"`
@@ -88,7 +88,7 @@ func (i *item) shown() shownItem {
 	return out
 }
 
-// said is what an item says: its parts are lines of it.
+// said returns the text of an item, with one line for each part.
 func (i *item) said() string {
 	texts := make([]string, 0, len(i.parts))
 	for _, p := range i.parts {
@@ -102,7 +102,7 @@ func (i *item) said() string {
 // items are the entries of the conversation, oldest first.
 type items []*item
 
-// find returns the item with an id and its place; -1 and nil if there is none.
+// find returns the item with an id and its index; -1 and nil if there is none.
 func (l *items) find(id string) (int, *item) {
 	for i, it := range *l {
 		if it.id == id {
@@ -112,8 +112,8 @@ func (l *items) find(id string) (int, *item) {
 	return -1, nil
 }
 
-// place inserts an item and returns the id of the item before it. The oldest items are dropped when there are too many; now, the
-// answer in progress, stays.
+// place inserts an item and returns the id of the item before it. It drops the oldest items above
+// the limits; now, the answer in progress, stays.
 func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	*l = slices.Insert(*l, at, it)
 	if at > 0 {
@@ -134,7 +134,7 @@ func (l *items) place(at int, it *item, now *answer) (previous *string) {
 	return previous
 }
 
-// bytes is about how much an item keeps: its texts, and what was spoken.
+// bytes estimates the memory of an item: its texts and its speech.
 func (i *item) bytes() int {
 	sum := 0
 	for _, p := range i.parts {
@@ -160,23 +160,23 @@ func (l *items) last() *string {
 	return &(*l)[len(*l)-1].id
 }
 
-// added places an item and tells of it.
+// added inserts an item and sends it to the client.
 func (c *Conversation) added(e *effects, at int, it *item, done bool) {
 	previous := c.items.place(at, it, c.now)
-	c.tell(e, "conversation.item.added", itemEvent{previous, it.shown()})
+	c.emit(e, "conversation.item.added", itemEvent{previous, it.shown()})
 	if done {
-		c.tell(e, "conversation.item.done", itemEvent{previous, it.shown()})
+		c.emit(e, "conversation.item.done", itemEvent{previous, it.shown()})
 	}
 }
 
-// partKinds are the kinds of parts that items of a role have.
+// partKinds are the kinds of parts in items of a role.
 var partKinds = map[string][]string{
 	"user":      {partInputText, partInputAudio},
 	"system":    {partInputText},
 	"assistant": {partOutputText, partOutputAudio},
 }
 
-// readItem reads an item that a client makes, and the audio that is in it.
+// readItem parses an item that a client creates, and returns its audio.
 func readItem(o object) (*item, []byte) {
 	it := &item{status: statusCompleted}
 	kind := "message"
@@ -246,7 +246,7 @@ func readText(entry object, p *part) {
 	entry.text(name, &p.text, maxMessage)
 }
 
-// readAudio reads the audio of a part: base64, as in the buffer.
+// readAudio parses the audio of a part: base64, as in the buffer.
 func readAudio(entry object) []byte {
 	if !entry.has("audio") {
 		entry.wrong("audio", codeMissing, "is required")

@@ -17,22 +17,22 @@ import (
 
 // talk is a connection in which workers are lost at random: a client that speaks, waits for the answer, and speaks again.
 type talk struct {
-	tb      testing.TB
-	dice    *rand.Rand
-	losses  float64
-	c       *Conversation
-	now     time.Time
-	names   int
-	ids     int
-	worker  *worker
-	client  []string // events to send
-	turns   []string // that are still to be said
-	run     []domain.Event
-	answer  string
-	manual  bool
-	told    strings.Builder // what the client was told, without ids
-	spoken  strings.Builder
-	waiting bool // for an answer
+	tb       testing.TB
+	dice     *rand.Rand
+	losses   float64
+	c        *Conversation
+	now      time.Time
+	names    int
+	ids      int
+	worker   *worker
+	client   []string // events to send
+	turns    []string // that are still to be said
+	run      []domain.Event
+	answer   string
+	manual   bool
+	reported strings.Builder // what the client was told, without ids
+	spoken   strings.Builder
+	waiting  bool // for an answer
 }
 
 func (k *talk) newID(prefix string) string {
@@ -77,7 +77,7 @@ func (k *talk) step() bool {
 		can = append(can, k.send)
 	}
 	if len(k.run) > 0 {
-		can = append(can, k.tell)
+		can = append(can, k.emit)
 	}
 	switch {
 	case k.worker == nil:
@@ -102,7 +102,7 @@ func (k *talk) send() {
 	k.take(k.c.Client(k.now, []byte(next)))
 }
 
-func (k *talk) tell() {
+func (k *talk) emit() {
 	next := k.run[0]
 	k.run = k.run[1:]
 	k.take(k.c.Run(k.now, k.answer, next))
@@ -145,7 +145,7 @@ func (k *talk) take(e Effects) {
 		}
 	}
 	for _, turn := range e.Begin {
-		fmt.Fprintf(&k.told, "turn %q\n", turn.Message)
+		fmt.Fprintf(&k.reported, "turn %q\n", turn.Message)
 		k.begin(turn)
 	}
 }
@@ -186,7 +186,7 @@ func (k *talk) event(e Event) {
 	case "response.output_audio.delta":
 		samples, err := base64.StdEncoding.DecodeString(fields.Delta)
 		must(k.tb, err)
-		k.told.Write(samples)
+		k.reported.Write(samples)
 		k.c.Sent(k.now, e.Answer, e.Samples)
 	case "response.output_audio_transcript.done":
 		if k.spoken.String() != fields.Transcript {
@@ -197,7 +197,7 @@ func (k *talk) event(e Event) {
 		k.waiting = false
 	}
 	if !strings.HasSuffix(fields.Type, "delta") {
-		fmt.Fprintf(&k.told, "%s %q %s\n", fields.Type, fields.Transcript, fields.Response.Status)
+		fmt.Fprintf(&k.reported, "%s %q %s\n", fields.Type, fields.Transcript, fields.Response.Status)
 	}
 }
 
@@ -211,16 +211,16 @@ func converse(tb testing.TB, seed uint64, losses float64, session string, turns 
 	k.c = c
 	for steps := 0; k.step(); steps++ {
 		if steps > 200_000 {
-			tb.Fatalf("no end: waiting %v, %d turns, worker %+v, told %s", k.waiting, len(k.turns), k.worker, k.told.String())
+			tb.Fatalf("no end: waiting %v, %d turns, worker %+v, told %s", k.waiting, len(k.turns), k.worker, k.reported.String())
 		}
 	}
 	if k.waiting || len(k.turns) > 0 {
-		tb.Errorf("it stands still: %d turns left, told %s", len(k.turns), k.told.String())
+		tb.Errorf("it stands still: %d turns left, told %s", len(k.turns), k.reported.String())
 	}
 	if n := len(c.input.blocks); n > 3 {
 		tb.Errorf("%d blocks of audio are kept", n)
 	}
-	return k.told.String()
+	return k.reported.String()
 }
 
 // However often workers are lost, and whenever, the client is told the same, and hears the same samples.

@@ -9,7 +9,7 @@ import (
 	"parley/shared/contract"
 )
 
-// Report takes what the line's worker tells.
+// Report handles a report of the voice worker.
 func (c *Conversation) Report(now time.Time, r contract.VoiceReport) Effects {
 	var e effects
 	switch r.Type {
@@ -41,7 +41,8 @@ func reportAlive(c *Conversation, r contract.VoiceReport) {
 	in.prune(c.session.listening())
 }
 
-// speechStarted handles the beginning of speech. It ignores speech that a commit has taken already, or that a new worker found again.
+// speechStarted handles the beginning of speech. It ignores speech that a commit has taken already,
+// or that a new worker found again.
 func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	in := &c.input
 	switch _, known := c.items.find(r.Item); {
@@ -53,7 +54,7 @@ func speechStarted(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	}
 	c.active = now
 	in.speech = &speech{item: r.Item, line: r.Item, from: min(max(r.From, in.start), in.end)}
-	c.tell(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
+	c.emit(e, "input_audio_buffer.speech_started", startedEvent{r.Item, in.ms(in.speech.from)})
 	if !c.session.interrupts() {
 		return
 	}
@@ -73,7 +74,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 	was := *in.speech
 	to := min(max(r.To, was.from), in.end)
 	in.speech, in.start = nil, max(in.start, to)
-	c.tell(e, "input_audio_buffer.speech_stopped", stoppedEvent{was.item, in.ms(to)})
+	c.emit(e, "input_audio_buffer.speech_stopped", stoppedEvent{was.item, in.ms(to)})
 	c.committed(e, span{item: was.item, line: was.line, from: was.from, to: to, auto: c.session.listening() && c.session.detection.create})
 	c.release(e)
 }
@@ -82,7 +83,7 @@ func speechStopped(c *Conversation, e *effects, now time.Time, r contract.VoiceR
 func (c *Conversation) committed(e *effects, utterance span) {
 	c.input.waits = append(c.input.waits, utterance)
 	it := &item{id: utterance.item, role: "user", status: statusCompleted, parts: []part{{kind: partInputAudio}}, waiting: true}
-	c.tell(e, "input_audio_buffer.committed", committedEvent{it.id, c.items.last()})
+	c.emit(e, "input_audio_buffer.committed", committedEvent{it.id, c.items.last()})
 	c.added(e, len(c.items), it, true)
 }
 
@@ -95,7 +96,7 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.active = now
 	text := clean(r.Text)
 	at := it.transcript(text)
-	c.tell(e, "conversation.item.input_audio_transcription.completed", transcriptEvent{
+	c.emit(e, "conversation.item.input_audio_transcription.completed", transcriptEvent{
 		ItemID: it.id, ContentIndex: at, Transcript: text, Usage: durationUsage{"duration", seconds(utterance.to - utterance.from)},
 	})
 	if utterance.auto && text != "" {
@@ -104,7 +105,7 @@ func utteranceTranscribed(c *Conversation, e *effects, now time.Time, r contract
 	c.next(e, now)
 }
 
-// clean makes a transcript a message: what recognition gives may be anything.
+// clean returns a transcript as a valid message.
 func clean(text string) string {
 	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 	if utf8.RuneCountInString(text) > maxMessage {
@@ -113,7 +114,8 @@ func clean(text string) string {
 	return text
 }
 
-// settleUtterance removes an utterance from those that wait for a transcript. It returns a nil item if it is not among them.
+// settleUtterance removes an utterance from the pending ones. It returns a nil item if it is not
+// among them.
 func settleUtterance(c *Conversation, line string) (span, *item) {
 	utterance, waited := c.input.settle(func(w span) bool { return w.line == line })
 	if !waited {
@@ -124,7 +126,7 @@ func settleUtterance(c *Conversation, line string) (span, *item) {
 	return utterance, it
 }
 
-// transcript sets what the item's audio says, and gives the place of that part.
+// transcript sets the transcript of an item's audio and returns the index of that part.
 func (i *item) transcript(text string) (at int) {
 	i.waiting = false
 	for at := range i.parts {
@@ -136,7 +138,7 @@ func (i *item) transcript(text string) (at int) {
 	return 0
 }
 
-// saying gives the answer of that name if it is being spoken.
+// saying returns the answer with this name if it is being spoken.
 func (c *Conversation) saying(name string) *answer {
 	if a := c.now; a != nil && a.id == name && a.begun && !a.text {
 		return a
@@ -144,7 +146,7 @@ func (c *Conversation) saying(name string) *answer {
 	return nil
 }
 
-// Audio takes speech: first what it says is told, then it.
+// Audio handles speech from the worker. It sends the transcript first and then the audio.
 func (c *Conversation) Audio(now time.Time, audio contract.VoiceAudio) Effects {
 	var e effects
 	a := c.saying(audio.Answer)
@@ -166,14 +168,15 @@ func segmentSpoken(c *Conversation, e *effects, r contract.VoiceReport) {
 		return
 	}
 	if done, _ := a.spoken.done(); r.End <= done {
-		return // a worker that begins there tells nothing before
+		return // a worker that begins there reports nothing earlier
 	}
 	g := a.spoken.segment(r.Start, r.End)
 	g.whole = true
 	c.transcript(e, a, g.end)
 }
 
-// taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker rejects.
+// taskFailed handles a failed transcription, a failed synthesis, or a setting that the worker
+// rejects.
 func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceReport) {
 	why := contract.VoiceFailure{Code: codeUnavailable, Message: "the voice worker failed"}
 	if r.Failure != nil {
@@ -185,7 +188,7 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 		if it == nil {
 			return
 		}
-		c.tell(e, "conversation.item.input_audio_transcription.failed", untranscribedEvent{
+		c.emit(e, "conversation.item.input_audio_transcription.failed", untranscribedEvent{
 			ItemID: it.id, ContentIndex: it.transcript(""),
 			Error: errorShown{Type: openaiapi.TypeServer, Code: why.Code, Message: why.Message},
 		})
@@ -197,8 +200,8 @@ func taskFailed(c *Conversation, e *effects, now time.Time, r contract.VoiceRepo
 	}
 }
 
-// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and then the response fails. The session
-// has the whole answer.
+// answerUnspoken handles an answer that cannot be spoken. The client gets the rest as text, and
+// then the response fails. The session stores the whole answer.
 func answerUnspoken(c *Conversation, e *effects, now time.Time, name string, why contract.VoiceFailure) {
 	a := c.saying(name)
 	if a == nil {
@@ -223,12 +226,12 @@ func configFailed(c *Conversation, e *effects, why contract.VoiceFailure) {
 		c.session.language = ""
 	default:
 		said.Type = openaiapi.TypeServer
-		c.tell(e, "error", errorEvent{said})
+		c.emit(e, "error", errorEvent{said})
 		return
 	}
-	c.tell(e, "error", errorEvent{said})
+	c.emit(e, "error", errorEvent{said})
 	c.configure(e)
-	c.tell(e, "session.updated", sessionEvent{c.shown()})
+	c.emit(e, "session.updated", sessionEvent{c.shown()})
 }
 
 // dropVoice removes the voice in use: the response's, else the session's, else the agent's.

@@ -11,35 +11,35 @@ import (
 
 // answer is a response: a run, and the message that it becomes.
 type answer struct {
-	id       string // of the message, and the answer's name on the line and to the gate
+	id       string // of the message; also names the answer to the worker and the gate
 	response string
 	run      string
-	text     bool // it is written, not spoken
+	text     bool // text only, without speech
 	voice    string
 	metadata map[string]string
-	given    []*item                // what the run is to answer, until it is accepted
+	given    []*item                // input of the run, until it is accepted
 	begun    bool                   // the run was accepted
-	dropped  string                 // reason for which it was cancelled before
-	opened   bool                   // the message was told of
-	last     bool                   // the text is whole
-	final    *domain.Run            // as it ended; nil as long as it is open
+	dropped  string                 // why it was cancelled before it was accepted
+	opened   bool                   // the message was sent
+	last     bool                   // the text is complete
+	final    *domain.Run            // the finished run; nil while it is open
 	waits    *domain.RequiredAction // a person's decision
-	stopped  bool                   // its audio is played no further
-	whole    bool                   // it was said to its end
-	mute     *contract.VoiceFailure // why it is spoken no further: the rest is told in writing
-	recorded bool                   // what was heard of it was told as less than the whole
+	stopped  bool                   // its audio is not played any further
+	whole    bool                   // said completely
+	mute     *contract.VoiceFailure // why it is not spoken any further; the rest is sent as text
+	recorded bool                   // it was recorded as played in part
 	attempts stream.Told
 	spoken   spoken
 }
 
-// status is what came of a response.
+// status is the outcome of a response.
 type status struct {
 	name   string
 	reason string
 	err    *openaiapi.Error
 }
 
-// shownResponse is a response as clients are told of it.
+// shownResponse is a response in the protocol.
 type shownResponse struct {
 	ID              string            `json:"id"`
 	Object          string            `json:"object"`
@@ -109,7 +109,7 @@ func (a *answer) voiceIn(s *session) string {
 	return s.voice
 }
 
-// message is an answer's item as it stands.
+// message returns an answer's item in its current state.
 func (a *answer) message(s status) *item {
 	it := &item{id: a.id, role: "assistant", status: statusIncomplete, answer: a, taken: true}
 	if s.name == statusInProgress || s.name == statusCompleted {
@@ -118,7 +118,7 @@ func (a *answer) message(s status) *item {
 	if s.name == statusInProgress {
 		return it
 	}
-	it.parts = []part{{kind: partOutputAudio, text: string(a.spoken.text[:a.spoken.told]), heardBy: true}}
+	it.parts = []part{{kind: partOutputAudio, text: string(a.spoken.text[:a.spoken.reported]), heardBy: true}}
 	if a.text {
 		it.parts[0].kind = partOutputText
 	}

@@ -74,10 +74,10 @@ func cancelResponse(c *Conversation, e *effects, now time.Time, r *request) {
 	}
 }
 
-// withdraw ends a response that was asked for and waits for a transcript.
+// withdraw ends a requested response that waits for a transcript.
 func withdraw(c *Conversation, e *effects) {
 	a := &answer{response: c.newID("resp"), text: c.asked.text, voice: c.asked.voice, metadata: c.asked.metadata}
 	c.asked = nil
-	c.tell(e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
-	c.tell(e, "response.done", responseEvent{c.shownResponse(a, status{name: statusCancelled, reason: reasonClient})})
+	c.emit(e, "response.created", responseEvent{c.shownResponse(a, status{name: statusInProgress})})
+	c.emit(e, "response.done", responseEvent{c.shownResponse(a, status{name: statusCancelled, reason: reasonClient})})
 }

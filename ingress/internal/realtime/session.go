@@ -7,11 +7,11 @@ import (
 	"parley/shared/contract"
 )
 
-// What of a session is how long at most.
+// Maximum lengths of a session's texts.
 const (
-	instructionsMax = 32_000 // characters, with those of system items
+	instructionsMax = 32_000 // characters, including those of system items
 	promptMax       = 2_000
-	nameMax         = 64 // of a voice, an item
+	nameMax         = 64 // of a voice or an item
 )
 
 // Modalities of answers.
@@ -26,25 +26,25 @@ const (
 	semanticVAD = "semantic_vad"
 )
 
-// session is what a client can set.
+// session has the settings that a client can change.
 type session struct {
-	text         bool // answers are written, not spoken
+	text         bool // answers are text only
 	instructions string
 	voice        string
 	speed        float64
 	language     string
 	prompt       string
-	detection    *detection // nil: turns end by the client's word
+	detection    *detection // nil: the client commits turns
 }
 
-// detection is how turns are found, in the client's words.
+// detection is the turn detection, as the client sets it.
 type detection struct {
 	kind      string
 	threshold float64
 	prefixMS  int
 	silenceMS int
 	eagerness string
-	create    bool // answer what was said
+	create    bool // respond to the user's turn
 	interrupt bool // stop answering when the user speaks
 }
 
@@ -56,10 +56,10 @@ func newDetection(kind string) *detection {
 	return &detection{kind: kind, threshold: 0.5, prefixMS: 300, silenceMS: 500, eagerness: "auto", create: true, interrupt: true}
 }
 
-// eagernesses are how long a silence ends a turn, in ms.
+// eagernesses are the lengths of silence that end a turn, in ms.
 var eagernesses = map[string]int{"low": 1200, "medium": 700, "high": 400, "auto": 700}
 
-// config is the session in the words of the line.
+// config returns the session's settings for the voice worker.
 func (s *session) config() contract.VoiceConfig {
 	config := contract.VoiceConfig{Language: s.language, Prompt: s.prompt, Voice: s.voice, Speed: s.speed}
 	if d := s.detection; d != nil {
@@ -71,7 +71,7 @@ func (s *session) config() contract.VoiceConfig {
 	return config
 }
 
-// update merges what a client sets into the session: what it does not name stays.
+// update merges the client's settings into the session. Missing fields keep their values.
 func (s *session) update(model string, o object) {
 	kind, named := "realtime", model
 	if o.text("type", &kind, nameMax) && kind != "realtime" {
@@ -154,7 +154,7 @@ func (s *session) updateDetection(o object) {
 	s.detection = d
 }
 
-// modality reads output_modalities: one of the two, for speech has its text along with it.
+// modality reads output_modalities: one of the two, because speech includes its text.
 func modality(o object, text bool) bool {
 	entries, given := o.list("output_modalities")
 	if !given {
@@ -176,7 +176,8 @@ func modality(o object, text bool) bool {
 	return named[0] == modalityText
 }
 
-// refuseTools refuses what would need another agent: this one has tools, prompt and limits of its own.
+// refuseTools refuses settings that would change the agent, which has its own tools, prompt and
+// limits.
 func refuseTools(o object) {
 	o.refuse("tools", "agents call their own tools, not their caller's")
 	o.refuse("prompt", "the agent has its own prompt; say more in instructions")
@@ -199,7 +200,7 @@ func refuseTools(o object) {
 	}
 }
 
-// checkFormat refuses audio that is not 16 bit PCM of 24,000 samples a second: there is no other.
+// checkFormat refuses audio other than 16-bit PCM at 24,000 samples per second.
 func checkFormat(o object) {
 	format, given := o.object("format")
 	if !given {

@@ -8,7 +8,7 @@ import (
 	"parley/shared/contract"
 )
 
-// shownSession is a session as clients are told of it. What the protocol has and agents do not is there with the value that says so.
+// shownSession is a session in the protocol. Features that agents lack have their neutral values.
 type shownSession struct {
 	Type            string     `json:"type"` // realtime
 	Object          string     `json:"object"`
@@ -99,7 +99,7 @@ func modalities(text bool) []string {
 	return []string{modalityAudio}
 }
 
-// take sets what came with a client secret.
+// take sets the session of a client secret.
 func (s *session) take(model string, raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
@@ -111,9 +111,10 @@ func (s *session) take(model string, raw json.RawMessage) error {
 	return apierr.InvalidFields(found)
 }
 
-// New makes the conversation of a connection. Its error says what is wrong with the settings' Session.
+// New returns the conversation of a connection. The error says what is invalid in the settings'
+// Session.
 func New(set Settings, now time.Time) (*Conversation, error) {
-	c := &Conversation{teller: teller{set.NewID}, set: set, session: newSession(set), id: set.NewID("conv"), active: now}
+	c := &Conversation{eventMaker: eventMaker{set.NewID}, set: set, session: newSession(set), id: set.NewID("conv"), active: now}
 	if err := c.session.take(set.Model, set.Session); err != nil {
 		return nil, err
 	}

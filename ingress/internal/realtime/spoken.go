@@ -9,26 +9,28 @@ import (
 	"parley/shared/domain"
 )
 
-// perCharacter is how many samples a character takes to say, as long as nothing better is known: 15 a second.
+// perCharacter estimates the samples needed to say a character until more is known: 15 characters a
+// second.
 const perCharacter = contract.VoiceRate / 15
 
-// spoken is an answer's text as it is said: segment by segment.
+// spoken is an answer's text and its speech, segment by segment.
 type spoken struct {
 	text     []byte
-	segments []segment // in their order; all but the last are whole
-	told     int       // bytes of text whose transcript was told
+	segments []segment // in order; all except the last are complete
+	reported int       // bytes of text whose transcript was sent
 	playhead playhead
 }
 
-// segment is a piece of the text, from where the one before ends, and the samples that were had of it.
+// segment is a piece of the text, from the end of the previous one, and the number of samples
+// received for it.
 type segment struct {
 	end     int
 	samples int64
 	whole   bool
 }
 
-// playhead is how much of an answer's audio was heard, if it is played as it comes: from the first samples on, in real time, waiting where
-// there are none.
+// playhead computes how much of an answer's audio has been played, if it is played as it arrives:
+// from the first samples on, in real time, waiting while there are none.
 type playhead struct {
 	sent   int64
 	played int64
@@ -36,7 +38,7 @@ type playhead struct {
 }
 
 func (p *playhead) advance(now time.Time) int64 {
-	if now.Before(p.asOf) { // what was sent before is still playing
+	if now.Before(p.asOf) { // audio sent before is still playing
 		return p.played
 	}
 	fresh := int64(now.Sub(p.asOf)) * contract.VoiceRate / int64(time.Second)
@@ -45,7 +47,7 @@ func (p *playhead) advance(now time.Time) int64 {
 		return p.played
 	}
 	p.played += fresh
-	p.asOf = p.asOf.Add(time.Duration(fresh) * time.Second / contract.VoiceRate) // what is less than a sample counts the next time
+	p.asOf = p.asOf.Add(time.Duration(fresh) * time.Second / contract.VoiceRate) // fractions of a sample count the next time
 	return p.played
 }
 
@@ -54,12 +56,12 @@ func (p *playhead) more(now time.Time, samples int64) {
 	p.sent += samples
 }
 
-// left is how long it takes to play the rest.
+// left returns the time that playing the rest takes.
 func (p *playhead) left(now time.Time) time.Duration {
 	return time.Duration(p.sent-p.advance(now)) * time.Second / contract.VoiceRate
 }
 
-// done gives the bytes whose segments are whole, and the samples that were had of the next.
+// done returns the bytes with complete segments, and the samples received for the next segment.
 func (s *spoken) done() (end int, samples int64) {
 	for _, g := range s.segments {
 		if !g.whole {
@@ -70,7 +72,7 @@ func (s *spoken) done() (end int, samples int64) {
 	return end, 0
 }
 
-// segment gives the segment from start to end: the open one, or a new one.
+// segment returns the segment from start to end: the open one, or a new one.
 func (s *spoken) segment(start, end int) *segment {
 	if n := len(s.segments); n > 0 && start >= s.segments[n-1].end && start > 0 {
 		s.segments[n-1].whole = true
@@ -83,7 +85,8 @@ func (s *spoken) segment(start, end int) *segment {
 	return open
 }
 
-// bound keeps an end of a segment behind the one before and in the text, and no letter is cut.
+// bound keeps the end of a segment after the previous one, within the text, and at a character
+// boundary.
 func (s *spoken) bound(end int) int {
 	low := 0
 	if n := len(s.segments); n > 1 {
@@ -96,17 +99,18 @@ func (s *spoken) bound(end int) int {
 	return end
 }
 
-// tell gives what of the text up to end was not told yet.
-func (s *spoken) tell(end int) string {
-	if end <= s.told {
+// emit returns the transcript up to end that was not sent yet.
+func (s *spoken) emit(end int) string {
+	if end <= s.reported {
 		return ""
 	}
-	fresh := string(s.text[s.told:end])
-	s.told = end
+	fresh := string(s.text[s.reported:end])
+	s.reported = end
 	return fresh
 }
 
-// heard gives the text that the first samples say: whole segments, and of the last as many words as it was played for.
+// heard returns the text of the first samples: whole segments, and the words of the last segment
+// that were played.
 func (s *spoken) heard(samples int64) domain.Heard {
 	out := domain.Heard{AudioMS: samples / perMS}
 	start := 0
@@ -124,7 +128,8 @@ func (s *spoken) heard(samples int64) domain.Heard {
 	return out
 }
 
-// length is how many samples a segment has: of one that has not come whole, it is guessed by those that did.
+// length returns the samples of a segment. For an incomplete one it is estimated from the complete
+// ones.
 func (s *spoken) length(start int, g segment) int64 {
 	if g.whole {
 		return g.samples
@@ -142,10 +147,10 @@ func (s *spoken) length(start int, g segment) int64 {
 	if characters > 0 {
 		rate = samples / characters
 	}
-	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // it has not come whole: there is more
+	return max(g.samples+1, rate*int64(utf8.RuneCount(s.text[start:g.end]))) // incomplete: there is more
 }
 
-// words gives as many of a text's words as were said of it, with what stands between them.
+// words returns the words of a text that were said, with the spaces between them.
 func words(text string, said, of int64) string {
 	count := int64(len(strings.Fields(text)))
 	left := count * said / of
@@ -161,13 +166,13 @@ func words(text string, said, of int64) string {
 		}
 		inside = !space
 	}
-	if left > 0 { // the last word has no space behind it
+	if left > 0 { // no space follows the last word
 		return text
 	}
 	return text[:at]
 }
 
-// samples is how many samples were had of the answer.
+// samples returns the number of samples received for the answer.
 func (s *spoken) samples() int64 {
 	var sum int64
 	for _, g := range s.segments {

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	maxHistory = 200_000 // characters of what the client put before a message that are kept, in whole exchanges
-	unsaid     = "…"     // the user's part of an exchange in which only the agent speaks: its greeting
+	maxHistory = 200_000 // characters of the exchanges before a message that are kept, in whole exchanges
+	unsaid     = "…"     // the user's part of an exchange in which only the agent speaks, such as a greeting
 )
 
-// ask is a response that the client asks for.
+// ask is a response that the client requests.
 type ask struct {
 	eventID      *string
 	text         bool
 	voice        string
-	instructions *string // instead of the session's
+	instructions *string // in place of the session's
 	metadata     map[string]string
 }
 
-// transcribing tells whether a transcript is waited for.
-func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.held) > 0 }
+// transcribing reports whether a transcript is pending.
+func (c *Conversation) transcribing() bool { return c.input.wanted() || len(c.heldAudio) > 0 }
 
-// next begins the response that is due, once nothing stands in its way: another one, transcripts that are not there yet, and of a turn
-// that was found by listening, more that is being said.
+// next begins the response that is due. It waits for the response in progress, for pending
+// transcripts, and, for a detected turn, for speech in progress.
 func (c *Conversation) next(e *effects, now time.Time) {
 	if c.now != nil || c.transcribing() {
 		return
@@ -42,8 +42,8 @@ func (c *Conversation) next(e *effects, now time.Time) {
 	}
 }
 
-// begin submits a turn. When there is none, a client that asked for it is told.
-func (c *Conversation) begin(e *effects, now time.Time, asked *ask, told bool) {
+// begin submits a turn. If there is none, the client's request is refused.
+func (c *Conversation) begin(e *effects, now time.Time, asked *ask, reported bool) {
 	c.due = false
 	instructions := c.session.instructions
 	message, history, taken := c.items.unanswered()
@@ -55,7 +55,7 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, told bool) {
 		instructions = *asked.instructions
 	}
 	if strings.TrimSpace(message) == "" {
-		if told {
+		if reported {
 			c.refuse(e, asked.eventID, codeNothing, "",
 				"there is nothing to answer: no text of the user since the last response, and no instructions")
 		}
@@ -74,7 +74,8 @@ func (c *Conversation) begin(e *effects, now time.Time, asked *ask, told bool) {
 	}
 }
 
-// unanswered returns the items since the last response: the user's message, and the exchanges before it that the client created.
+// unanswered returns the items since the last response: the user's message, and the exchanges
+// before it that the client created.
 func (l *items) unanswered() (message string, history []domain.Exchange, taken []*item) {
 	var users []string
 	for _, it := range *l {
@@ -87,7 +88,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 		case said == "":
 		case it.role == "user":
 			users = append(users, said)
-		case len(users) == 0 && len(history) > 0: // it goes on
+		case len(users) == 0 && len(history) > 0: // the exchange continues
 			last := &history[len(history)-1]
 			last.Answer = joined(last.Answer, said)
 		default:
@@ -98,7 +99,7 @@ func (l *items) unanswered() (message string, history []domain.Exchange, taken [
 	return fitting(users), kept(history), taken
 }
 
-// fitting joins the newest of the texts that fit into a message.
+// fitting joins the newest texts that fit into a message.
 func fitting(texts []string) string {
 	from, room := len(texts), maxMessage
 	for from > 0 {
@@ -112,7 +113,7 @@ func fitting(texts []string) string {
 	return strings.Join(texts[from:], "\n\n")
 }
 
-// kept gives the newest exchanges that fit into a run's history.
+// kept returns the newest exchanges that fit into a run's history.
 func kept(history []domain.Exchange) []domain.Exchange {
 	from, room := len(history), maxHistory
 	for from > 0 {
@@ -136,7 +137,8 @@ func (l *items) systemText() string {
 	return strings.Join(texts, "\n\n")
 }
 
-// instructionsFit reports whether instructions, all system items and one more text together are within the limit.
+// instructionsFit reports whether the instructions, all system items and one more text together are
+// within the limit.
 func (l *items) instructionsFit(instructions, more string) bool {
 	return utf8.RuneCountInString(joined(instructions, joined(l.systemText(), more))) <= instructionsMax
 }

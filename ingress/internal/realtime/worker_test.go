@@ -79,7 +79,7 @@ func (w *worker) listen() {
 			*w.names++
 			w.speech = &contract.VoiceSpeech{Item: fmt.Sprintf("found_%d", *w.names), From: max(w.from, w.at-prefixSamples)}
 			w.silent = 0
-			w.tell(contract.VoiceReport{Type: contract.VoiceStarted, Item: w.speech.Item, From: w.speech.From})
+			w.emit(contract.VoiceReport{Type: contract.VoiceStarted, Item: w.speech.Item, From: w.speech.From})
 		case w.speech == nil:
 		case loud:
 			w.silent = 0
@@ -87,8 +87,8 @@ func (w *worker) listen() {
 			w.silent++
 			if w.silent == silentBlocks {
 				to := w.at - (silentBlocks-1)*blockSamples
-				w.tell(contract.VoiceReport{Type: contract.VoiceStopped, Item: w.speech.Item, From: w.speech.From, To: to})
-				w.tell(contract.VoiceReport{Type: contract.VoiceTranscript, Item: w.speech.Item, Text: w.words(w.speech.From, to)})
+				w.emit(contract.VoiceReport{Type: contract.VoiceStopped, Item: w.speech.Item, From: w.speech.From, To: to})
+				w.emit(contract.VoiceReport{Type: contract.VoiceTranscript, Item: w.speech.Item, Text: w.words(w.speech.From, to)})
 				w.speech, w.from = nil, to
 			}
 		}
@@ -100,7 +100,7 @@ func (w *worker) listen() {
 	if w.config.Detection == nil {
 		w.at, needs = w.end(), w.from
 	}
-	w.tell(contract.VoiceReport{Type: contract.VoiceAlive, Heard: w.at, Needs: needs})
+	w.emit(contract.VoiceReport{Type: contract.VoiceAlive, Heard: w.at, Needs: needs})
 }
 
 // words gives each letter once that is in samples.
@@ -117,14 +117,14 @@ func (w *worker) words(from, to int64) string {
 	return out.String()
 }
 
-func (w *worker) tell(r contract.VoiceReport) { w.out = append(w.out, message{report: &r}) }
+func (w *worker) emit(r contract.VoiceReport) { w.out = append(w.out, message{report: &r}) }
 
 func (w *worker) command(command contract.VoiceCommand) {
 	switch command.Type {
 	case contract.VoiceConfigure:
 		w.config = *command.Config
 	case contract.VoiceCommit:
-		w.tell(contract.VoiceReport{Type: contract.VoiceTranscript, Item: command.Item, Text: w.words(command.From, command.To)})
+		w.emit(contract.VoiceReport{Type: contract.VoiceTranscript, Item: command.Item, Text: w.words(command.From, command.To)})
 		w.again(command.To)
 	case contract.VoiceClear:
 		w.again(command.From)
@@ -181,11 +181,11 @@ func (w *worker) speak() {
 			}})
 			samples = samples[limit:]
 		}
-		w.tell(contract.VoiceReport{Type: contract.VoiceSegment, Answer: w.answer, Start: w.start, End: w.start + n, Samples: int64(n * perByte)})
+		w.emit(contract.VoiceReport{Type: contract.VoiceSegment, Answer: w.answer, Start: w.start, End: w.start + n, Samples: int64(n * perByte)})
 		w.start += n
 	}
 	if w.last && !w.said && w.start == w.base+len(w.text) {
 		w.said = true
-		w.tell(contract.VoiceReport{Type: contract.VoiceSaid, Answer: w.answer})
+		w.emit(contract.VoiceReport{Type: contract.VoiceSaid, Answer: w.answer})
 	}
 }

@@ -7,12 +7,13 @@ import (
 	"parley/shared/domain"
 )
 
-// agui is the Agent-User Interaction Protocol. Its clients keep the messages of a whole thread, by ids that must be unique in it:
-// those of tool calls are so in their run only, so the run is in all of them.
+// agui is the Agent-User Interaction Protocol. Its clients store the messages of a thread by ids
+// that must be unique in it. Ids of tool calls are unique only in their run, so all ids contain the
+// run.
 type agui struct{ runID string } // without its prefix
 
-// heard is an event of the protocol; which fields one has goes by its type.
-type heard struct {
+// aguiEvent is an event of the protocol. The type decides which fields are set.
+type aguiEvent struct {
 	Type         string  `json:"type"`
 	ThreadID     string  `json:"threadId,omitempty"`
 	RunID        string  `json:"runId,omitempty"`
@@ -35,30 +36,30 @@ func (agui) last() string { return "" }
 
 func (d agui) chunks(piece any) []any {
 	switch p := piece.(type) {
-	case begun:
+	case runStarted:
 		return []any{
-			heard{Type: "RUN_STARTED", ThreadID: p.threadID, RunID: p.theirRunID},
-			heard{Type: "CUSTOM", Name: "run", Value: place{p.runID, p.sessionID}},
+			aguiEvent{Type: "RUN_STARTED", ThreadID: p.threadID, RunID: p.theirRunID},
+			aguiEvent{Type: "CUSTOM", Name: "run", Value: messageMetadata{p.runID, p.sessionID}},
 		}
 	case textBegun:
-		return []any{heard{Type: "TEXT_MESSAGE_START", MessageID: d.message(p.n), Role: "assistant"}}
+		return []any{aguiEvent{Type: "TEXT_MESSAGE_START", MessageID: d.message(p.n), Role: "assistant"}}
 	case textAdded:
-		return []any{heard{Type: "TEXT_MESSAGE_CONTENT", MessageID: d.message(p.n), Delta: p.text}}
+		return []any{aguiEvent{Type: "TEXT_MESSAGE_CONTENT", MessageID: d.message(p.n), Delta: p.text}}
 	case textEnded:
-		return []any{heard{Type: "TEXT_MESSAGE_END", MessageID: d.message(p.n)}}
+		return []any{aguiEvent{Type: "TEXT_MESSAGE_END", MessageID: d.message(p.n)}}
 	case toolBegun:
 		return d.asked(p)
 	case toolEnded:
 		output := string(p.call.Output)
-		return []any{heard{Type: "TOOL_CALL_RESULT", MessageID: "msg_" + d.call(p.id), ToolCallID: d.call(p.id), Content: &output, Role: "tool"}}
+		return []any{aguiEvent{Type: "TOOL_CALL_RESULT", MessageID: "msg_" + d.call(p.id), ToolCallID: d.call(p.id), Content: &output, Role: "tool"}}
 	case cited:
-		return []any{heard{Type: "CUSTOM", Name: "citation", Value: p.citation}}
+		return []any{aguiEvent{Type: "CUSTOM", Name: "citation", Value: p.citation}}
 	case awaited:
-		return []any{heard{Type: "CUSTOM", Name: "required_action", Value: p.action}}
+		return []any{aguiEvent{Type: "CUSTOM", Name: "required_action", Value: p.action}}
 	case ended:
 		return []any{finished(p)}
 	case failed:
-		return []any{heard{Type: "RUN_ERROR", Message: p.message, Code: p.code}}
+		return []any{aguiEvent{Type: "RUN_ERROR", Message: p.message, Code: p.code}}
 	}
 	return nil
 }
@@ -73,41 +74,41 @@ func (d agui) asked(p toolBegun) []any {
 		input = json.RawMessage("{}")
 	}
 	return []any{
-		heard{Type: "TOOL_CALL_START", ToolCallID: d.call(p.id), ToolCallName: p.call.Name},
-		heard{Type: "TOOL_CALL_ARGS", ToolCallID: d.call(p.id), Delta: string(input)},
-		heard{Type: "TOOL_CALL_END", ToolCallID: d.call(p.id)},
+		aguiEvent{Type: "TOOL_CALL_START", ToolCallID: d.call(p.id), ToolCallName: p.call.Name},
+		aguiEvent{Type: "TOOL_CALL_ARGS", ToolCallID: d.call(p.id), Delta: string(input)},
+		aguiEvent{Type: "TOOL_CALL_END", ToolCallID: d.call(p.id)},
 	}
 }
 
-// counted is what a model was given and gave, as the protocol counts it.
-type counted struct {
+// tokenUsage is the token usage of a model, in the protocol's form.
+type tokenUsage struct {
 	Model        string `json:"model"`
 	InputTokens  int64  `json:"inputTokens"`
 	OutputTokens int64  `json:"outputTokens"`
 	TotalTokens  int64  `json:"totalTokens"`
 }
 
-// outcome says how a run ended that did not fail.
+// outcome is the result of a run that did not fail.
 type outcome struct {
 	Type string `json:"type"`
 }
 
-func finished(p ended) heard {
+func finished(p ended) aguiEvent {
 	run := p.run
-	end := heard{Type: "RUN_FINISHED", ThreadID: p.threadID, RunID: p.theirRunID}
+	end := aguiEvent{Type: "RUN_FINISHED", ThreadID: p.threadID, RunID: p.theirRunID}
 	if run.Status == domain.RunCancelled {
 		end.Outcome = outcome{"cancelled"}
 		return end
 	}
 	end.Outcome = outcome{"success"}
 	end.Result = struct {
-		place
+		messageMetadata
 		Status    domain.RunStatus  `json:"status"`
 		Message   *string           `json:"message"`
 		Citations []domain.Citation `json:"citations"`
-	}{place{run.ID, run.SessionID}, run.Status, run.Message, run.Citations}
+	}{messageMetadata{run.ID, run.SessionID}, run.Status, run.Message, run.Citations}
 	if u := run.Usage; u.Model != "" {
-		end.Usage = []counted{{u.Model, u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}}
+		end.Usage = []tokenUsage{{u.Model, u.InputTokens, u.OutputTokens, u.InputTokens + u.OutputTokens}}
 	}
 	return end
 }

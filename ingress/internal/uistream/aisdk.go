@@ -10,11 +10,11 @@ import (
 	"parley/shared/id"
 )
 
-// aisdk is the AI SDK's UI message stream: one message of parts. Tools are marked as carried out by the service, or its
-// clients would try to carry them out.
+// aisdk is the AI SDK's UI message stream: one message of parts. Tools are marked as executed by
+// the service; otherwise clients would try to execute them.
 type aisdk struct{}
 
-// chunk is a chunk of the stream; which fields one has goes by its type.
+// chunk is a chunk of the stream. The type decides which fields are set.
 type chunk struct {
 	Type             string          `json:"type"`
 	ID               string          `json:"id,omitempty"`
@@ -37,8 +37,8 @@ type chunk struct {
 	FinishReason     string          `json:"finishReason,omitempty"`
 }
 
-// place says which run a message is of.
-type place struct {
+// messageMetadata identifies the run of a message.
+type messageMetadata struct {
 	RunID     string `json:"runId"`
 	SessionID string `json:"sessionId"`
 }
@@ -47,8 +47,8 @@ func (aisdk) last() string { return "[DONE]" }
 
 func (aisdk) chunks(piece any) []any {
 	switch p := piece.(type) {
-	case begun:
-		at := place{p.runID, p.sessionID}
+	case runStarted:
+		at := messageMetadata{p.runID, p.sessionID}
 		return []any{
 			chunk{Type: "start", MessageID: "msg_" + id.Suffix(p.runID), MessageMetadata: at},
 			chunk{Type: "start-step"},
@@ -83,7 +83,7 @@ func textID(n int) string { return "text-" + strconv.Itoa(n) }
 func toolOutcome(p toolEnded) chunk {
 	c := chunk{Type: "tool-output-available", ToolCallID: p.id, Output: p.call.Output, Dynamic: true, ProviderExecuted: true}
 	if len(c.Output) == 0 {
-		c.Output = json.RawMessage("null") // which the protocol wants to see
+		c.Output = json.RawMessage("null") // the protocol requires a value
 	}
 	if p.call.Status == "completed" {
 		return c
@@ -92,7 +92,7 @@ func toolOutcome(p toolEnded) chunk {
 	return c
 }
 
-// failure gives the words for a call that failed: the text of its output's key error.
+// failure returns the message of a failed call: the text of its output's key error.
 func failure(call domain.ToolCall) string {
 	var output struct {
 		Error string `json:"error"`
@@ -103,7 +103,8 @@ func failure(call domain.ToolCall) string {
 	return output.Error
 }
 
-// sourceChunks give a source once, and each citation with the words that it is for.
+// sourceChunks returns a source when it is first cited, and each citation with the text that it
+// supports.
 func sourceChunks(p cited) []any {
 	c := p.citation
 	said := chunk{Type: "data-citation", Data: c}
@@ -114,13 +115,14 @@ func sourceChunks(p cited) []any {
 	if c.DocumentID != nil || c.URL == "" {
 		source.Type, source.URL, source.MediaType = "source-document", "", mediaType(c.Title)
 		if source.Title == "" {
-			source.Title = "Source " + source.SourceID // the protocol wants a title
+			source.Title = "Source " + source.SourceID // the protocol requires a title
 		}
 	}
 	return []any{source, said}
 }
 
-// mediaType guesses what a document is by its name: the protocol wants it, and a citation does not say.
+// mediaType guesses a document's media type from its name, because the protocol requires one and a
+// citation has none.
 func mediaType(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".pdf":
@@ -143,9 +145,9 @@ func endChunks(run domain.Run) []any {
 	return []any{
 		chunk{Type: "finish-step"},
 		chunk{Type: "finish", FinishReason: "stop", MessageMetadata: struct {
-			place
+			messageMetadata
 			Status domain.RunStatus `json:"status"`
 			Usage  domain.Usage     `json:"usage"`
-		}{place{run.ID, run.SessionID}, run.Status, run.Usage}},
+		}{messageMetadata{run.ID, run.SessionID}, run.Status, run.Usage}},
 	}
 }

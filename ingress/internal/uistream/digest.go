@@ -8,11 +8,11 @@ import (
 	"parley/shared/domain"
 )
 
-// The pieces that a run is told in.
+// The pieces of a stream, the same for all protocols.
 type (
-	begun     struct{ runID, sessionID, threadID, theirRunID string }
-	textBegun struct{ n int }
-	textAdded struct {
+	runStarted struct{ runID, sessionID, threadID, theirRunID string }
+	textBegun  struct{ n int }
+	textAdded  struct {
 		n    int
 		text string
 	}
@@ -27,7 +27,7 @@ type (
 	}
 	cited struct {
 		citation domain.Citation
-		first    bool // of its source
+		first    bool // the first citation of its source
 	}
 	awaited struct{ action domain.RequiredAction }
 	ended   struct {
@@ -37,15 +37,15 @@ type (
 	failed struct{ code, message string }
 )
 
-// toldCall is a tool call as the reader knows it.
-type toldCall struct {
+// sentCall is a tool call that the reader has received.
+type sentCall struct {
 	id    string
 	asked string // the tool and its input
 	ended bool
 }
 
-// told is the data of all kinds of events.
-type told struct {
+// eventData is the data of an event of any kind.
+type eventData struct {
 	SessionID      string                 `json:"sessionId"`
 	Text           string                 `json:"text"`
 	ToolCall       *domain.ToolCall       `json:"toolCall"`
@@ -54,27 +54,27 @@ type told struct {
 	Run            *domain.Run            `json:"run"`
 }
 
-// digest takes an event, and gives the pieces that tell what is new in it.
+// digest takes an event and returns the pieces that are new to the reader.
 func (e *Encoder) digest(event domain.Event) ([]any, error) {
 	e.reached = e.reached || event.ID == e.reader.Last
-	var t told
+	var t eventData
 	if err := json.Unmarshal(event.Data, &t); err != nil {
 		return nil, fmt.Errorf("reading event %s: %w", event.ID, err)
 	}
 	if e.lost && event.ID.After(e.reader.Last) {
-		return e.contradict(), nil
+		return e.endContradicted(), nil
 	}
 	return e.tell(event, t), nil
 }
 
-func (e *Encoder) tell(event domain.Event, t told) []any {
+func (e *Encoder) tell(event domain.Event, t eventData) []any {
 	switch event.Type {
 	case domain.EventRunCreated:
 		return e.begin(t.SessionID)
 	case domain.EventRunRestarted:
 		return e.restart(event.ID)
 	case domain.EventMessageDelta:
-		fresh, ok := e.told.Delta(t.Text)
+		fresh, ok := e.eventData.Delta(t.Text)
 		return e.text(nil, fresh, ok)
 	case domain.EventToolStarted, domain.EventToolCompleted:
 		return e.tool(t.ToolCall, event.Type == domain.EventToolCompleted)
@@ -87,7 +87,7 @@ func (e *Encoder) tell(event domain.Event, t told) []any {
 	case domain.EventRunCompleted, domain.EventRunCancelled, domain.EventRunFailed, domain.EventRunTimedOut:
 		return e.end(t.Run)
 	}
-	return nil // of later releases, or of no interest
+	return nil // of a later release, or not shown
 }
 
 func (e *Encoder) begin(sessionID string) []any {
@@ -97,26 +97,26 @@ func (e *Encoder) begin(sessionID string) []any {
 	if e.reader.RunID == "" {
 		e.reader.RunID = e.runID
 	}
-	return []any{begun{runID: e.runID, sessionID: sessionID, threadID: e.reader.ThreadID, theirRunID: e.reader.RunID}}
+	return []any{runStarted{runID: e.runID, sessionID: sessionID, threadID: e.reader.ThreadID, theirRunID: e.reader.RunID}}
 }
 
-// restart takes the beginning of another attempt. The log keeps nothing of earlier ones: when the reader has been told
-// something by one that is not here, what is new to them cannot be known.
+// restart handles the start of another attempt. The log contains no earlier attempts. If the reader
+// has received events of one that is missing, it is unknown what is new to the reader.
 func (e *Encoder) restart(at domain.EventID) []any {
 	if e.reader.Last.After(domain.StartedID) && (!at.After(e.reader.Last) || !e.reached) {
 		e.lost = true
 		if at.After(e.reader.Last) {
-			return e.contradict()
+			return e.endContradicted()
 		}
 	}
-	e.told.Restarted()
+	e.eventData.Restarted()
 	return nil
 }
 
-// text adds what is new of the answer.
+// text appends the new part of the answer.
 func (e *Encoder) text(pieces []any, fresh string, ok bool) []any {
 	if !ok {
-		return append(pieces, e.contradict()...)
+		return append(pieces, e.endContradicted()...)
 	}
 	if fresh == "" {
 		return pieces
@@ -137,8 +137,8 @@ func (e *Encoder) endText(pieces []any) []any {
 	return pieces
 }
 
-// tool tells of a call: what it is asked, and then what came of it. A call that another attempt tells of again is not told
-// twice; one that asks something else under the same id is another one.
+// tool returns the pieces of a tool call: its input, then its result. A call that another attempt
+// repeats is returned once. A call with the same id and a different input counts as another call.
 func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 	if call == nil {
 		return nil
@@ -152,7 +152,7 @@ func (e *Encoder) tool(call *domain.ToolCall, over bool) []any {
 		if known != nil {
 			name += "_" + strconv.Itoa(e.called)
 		}
-		known = &toldCall{id: name, asked: asked}
+		known = &sentCall{id: name, asked: asked}
 		e.calls[call.ID] = known
 		pieces = append(e.endText(pieces), toolBegun{known.id, *call})
 	}
@@ -178,11 +178,11 @@ func (e *Encoder) cite(citation *domain.Citation) []any {
 
 func (e *Encoder) end(run *domain.Run) []any {
 	if run == nil {
-		return nil // not reached: every end has it
+		return nil // unreachable: every outcome has a type
 	}
 	var pieces []any
 	if run.Status == domain.RunCompleted && run.Message != nil {
-		fresh, ok := e.told.Rest(*run.Message)
+		fresh, ok := e.eventData.Rest(*run.Message)
 		if pieces = e.text(pieces, fresh, ok); !ok {
 			return pieces
 		}
@@ -199,8 +199,8 @@ func (e *Encoder) end(run *domain.Run) []any {
 	}
 }
 
-// contradict ends a stream whose reader was told what does not hold any more.
-func (e *Encoder) contradict() []any {
+// endContradicted ends a stream whose reader has received text that is no longer valid.
+func (e *Encoder) endContradicted() []any {
 	return e.breakOff("stream_restarted", "The agent began anew, and answers otherwise than it had begun to. The run goes on: "+
 		"GET /api/runs?id="+e.runID+", or the same request with the same Idempotency-Key, gives its answer.")
 }

@@ -1,9 +1,10 @@
-// Package uistream tells the events of a run in the protocols that libraries for user interfaces read: the UI message
-// stream of the AI SDK, and AG-UI. It is pure: events go in, server-sent events come out.
+// Package uistream encodes the events of a run in protocols for user interface libraries: the UI
+// message stream of the AI SDK, and AG-UI. It is pure: events go in, server-sent events come out.
 //
 //	domain.Event ──► Encoder ──► pieces: text, tool call, source, end ──► dialect ──► frames
 //	                 (digest.go)                                          (aisdk.go, agui.go)
 //
-// Both protocols have no word for a void attempt. Of a run that begins anew only what goes beyond what was told is told
-// (stream.Told), and when that contradicts it, the stream ends with an error.
+// Neither protocol has an event for a void attempt. When an attempt starts over, the encoder sends
+// only what goes beyond the text already sent (stream.Told). If the new text contradicts it, the
+// stream ends with an error.
 package uistream

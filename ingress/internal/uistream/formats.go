@@ -8,19 +8,20 @@ import (
 	"parley/shared/id"
 )
 
-// Format is a protocol that a run's events can be told in.
+// Format is a protocol for a run's events.
 type Format string
 
-// The protocols that there are.
+// The supported protocols.
 const (
 	AISDK Format = "ai-sdk" // the AI SDK's UI message stream, version 1
 	AGUI  Format = "ag-ui"  // the Agent-User Interaction Protocol
 )
 
-// Formats lists them.
+// Formats lists the supported protocols.
 var Formats = []Format{AISDK, AGUI}
 
-// Header is what a stream's response says of its format, beside its content type; empty for nothing.
+// Header returns the header that marks a response as this format, or empty strings if the format
+// has none.
 func (f Format) Header() (name, value string) {
 	if f == AISDK {
 		return "X-Vercel-Ai-Ui-Message-Stream", "v1"
@@ -28,41 +29,42 @@ func (f Format) Header() (name, value string) {
 	return "", ""
 }
 
-// Reader is who a run is told to, and what they know of it.
+// Reader is a client of a stream, and what it has received.
 type Reader struct {
 	Format   Format
-	ThreadID string         // what the reader calls the session; empty: as we do
-	RunID    string         // what the reader calls the run; empty: as we do
-	Last     domain.EventID // the last event that the reader has; the zero value is none
+	ThreadID string         // the client's name for the session; empty: the session's id
+	RunID    string         // the client's name for the run; empty: the run's id
+	Last     domain.EventID // the last event received; zero: none
 }
 
-// Encoder tells one run to one reader. It must be given the run's log from its beginning, whatever the reader has of it.
+// Encoder encodes one run for one reader. It needs the run's log from the beginning, even if the
+// reader has a part of it.
 type Encoder struct {
-	runID   string
-	reader  Reader
-	dialect dialect
-	told    stream.Told
-	calls   map[string]*toldCall
-	called  int             // calls that were told of
-	cited   map[string]bool // by citation
-	sources map[int]bool    // by number
-	texts   int             // pieces of text that were begun
-	open    bool            // the last of them has not ended
-	reached bool            // the log has the reader's last event
-	lost    bool            // the log lacks what the reader was told
-	done    bool
+	runID     string
+	reader    Reader
+	dialect   dialect
+	eventData stream.Told
+	calls     map[string]*sentCall
+	called    int             // calls returned
+	cited     map[string]bool // by citation
+	sources   map[int]bool    // by number
+	texts     int             // pieces of text begun
+	open      bool            // the last of them has not ended
+	reached   bool            // the log contains the reader's last event
+	lost      bool            // the log lacks events that the reader has received
+	done      bool
 }
 
-// dialect says a piece in the words of a protocol.
+// dialect encodes a piece in a protocol.
 type dialect interface {
 	chunks(piece any) []any
-	last() string // what ends a stream, behind its last chunk; empty for nothing
+	last() string // the end of a stream, after its last chunk; empty for none
 }
 
-// New makes the encoder of a run for a reader.
+// New returns the encoder of a run for a reader.
 func New(runID string, reader Reader) *Encoder {
 	e := &Encoder{
-		runID: runID, reader: reader, calls: map[string]*toldCall{}, cited: map[string]bool{}, sources: map[int]bool{},
+		runID: runID, reader: reader, calls: map[string]*sentCall{}, cited: map[string]bool{}, sources: map[int]bool{},
 	}
 	if reader.Format == AGUI {
 		e.dialect = agui{runID: id.Suffix(runID)}
@@ -72,7 +74,8 @@ func New(runID string, reader Reader) *Encoder {
 	return e
 }
 
-// Append writes what an event tells the reader to b, which may be nothing, and reports whether that was the end.
+// Append appends the encoding of an event to b, which may be empty. It reports whether the stream
+// has ended.
 func (e *Encoder) Append(b []byte, event domain.Event) (out []byte, ended bool, err error) {
 	if e.done {
 		return b, true, nil
@@ -87,7 +90,7 @@ func (e *Encoder) Append(b []byte, event domain.Event) (out []byte, ended bool, 
 	return b, e.done, nil
 }
 
-// Cut writes to b that the stream ends before its run does.
+// Cut appends an error to b: the stream ends before its run.
 func (e *Encoder) Cut(b []byte) []byte {
 	if e.done {
 		return b
@@ -95,15 +98,15 @@ func (e *Encoder) Cut(b []byte) []byte {
 	return e.write(b, e.breakOff("stream_cut", "The stream was cut off; the run goes on, and reading it again tells all of it."), "")
 }
 
-// write writes chunks as server-sent events. The last one has the event's id: who was cut off before it is told all of them
-// again.
+// write appends chunks as server-sent events. Only the last one has the event's id. A reader that
+// was disconnected in between receives all of them again.
 func (e *Encoder) write(b []byte, pieces []any, eventID string) []byte {
 	var data [][]byte
 	for _, piece := range pieces {
 		for _, chunk := range e.dialect.chunks(piece) {
 			encoded, err := json.Marshal(chunk)
 			if err != nil {
-				continue // not reached: what the service has rendered can be rendered again
+				continue // unreachable: rendered pieces can be encoded
 			}
 			data = append(data, encoded)
 		}

@@ -378,7 +378,7 @@ func FuzzText(f *testing.F) {
 		for _, format := range uistream.Formats {
 			e := uistream.New("run_abc", uistream.Reader{Format: format})
 			b := add(t, e, add(t, e, nil, created), delta("1.2", text))
-			told := ""
+			eventData := ""
 			for frame := range strings.SplitSeq(strings.TrimSuffix(string(b), "\n\n"), "\n\n") {
 				if id, rest, found := strings.Cut(frame, "\n"); found {
 					if !strings.HasPrefix(id, "id: ") {
@@ -393,10 +393,10 @@ func FuzzText(f *testing.F) {
 				if err := json.Unmarshal([]byte(data), &c); err != nil || !ok || strings.ContainsAny(frame, "\r\n") {
 					t.Fatalf("%q is no frame: %v", frame, err)
 				}
-				told += c.Delta
+				eventData += c.Delta
 			}
-			if told != text {
-				t.Fatalf("%s: told %q of %q", format, told, text)
+			if eventData != text {
+				t.Fatalf("%s: told %q of %q", format, eventData, text)
 			}
 		}
 	})

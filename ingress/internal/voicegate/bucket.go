@@ -2,7 +2,7 @@ package voicegate
 
 import "time"
 
-// bucket lets so much pass in a second, and a burst after some rest.
+// bucket allows a rate per second, and a burst after a pause.
 type bucket struct {
 	rate, burst, level float64
 	at                 time.Time
@@ -12,7 +12,7 @@ func newBucket(rate, burst float64, now time.Time) bucket {
 	return bucket{rate: rate, burst: burst, level: burst, at: now}
 }
 
-// fill notes how much time has passed.
+// fill adds the tokens for the time passed.
 func (b *bucket) fill(now time.Time) {
 	if passed := now.Sub(b.at); passed > 0 {
 		b.level = min(b.burst, b.level+b.rate*passed.Seconds())
@@ -20,7 +20,7 @@ func (b *bucket) fill(now time.Time) {
 	}
 }
 
-// take takes one, if there is one.
+// take takes one token, if there is one.
 func (b *bucket) take(now time.Time) bool {
 	b.fill(now)
 	if b.level < 1 {
@@ -30,7 +30,7 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// owe takes some that may not be there yet, and gives how long that takes.
+// owe takes tokens that may not exist yet, and returns how long they take to accrue.
 func (b *bucket) owe(now time.Time, some int) time.Duration {
 	b.fill(now)
 	b.level -= float64(some)

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	maxUnheard = 10 * contract.VoiceRate // samples that the worker has not listened to: then the client must wait
-	maxJobs    = 32                      // that are to be done for turns: the same
+	maxUnprocessed = 10 * contract.VoiceRate // samples that the worker has not processed; above this the client must wait
+	maxJobs        = 32                      // pending actions on runs; above this, too
 
-	eventRate, eventBurst   = 50, 500   // of events that are no audio: a client that sends more is closed
-	appendRate, appendBurst = 500, 2000 // of those that are: it has to wait
+	eventRate, eventBurst   = 50, 500   // of events other than audio; a client that sends more is disconnected
+	appendRate, appendBurst = 500, 2000 // of audio events; a client that sends more must wait
 
-	lookWhileBusy  = time.Second            // between looks at a connection that may become idle at any time
-	lookWhileDrain = 100 * time.Millisecond // or that is to end then
+	lookWhileBusy  = time.Second            // between checks of a connection that may become idle
+	lookWhileDrain = 100 * time.Millisecond // between checks of one that drains
 )
 
-// connection is a voice connection. Its fields are the owner's, the goroutine of serve, where nothing else is said.
+// connection is a voice connection. Only the goroutine of serve, its owner, uses the fields, unless
+// noted otherwise.
 type connection struct {
 	gate         *Gate
 	a            Admission
@@ -39,12 +40,12 @@ type connection struct {
 	line   *line
 	turns  *turns
 
-	over    chan struct{} // closed when the owner listens to nobody any more
+	over    chan struct{} // closed when the owner stops receiving
 	revoked chan struct{} // closed when the permit is gone
 	mute    chan struct{} // closed when the client does not answer a ping
-	stalls  atomic.Int64  // how often it was begun or ended not to read; odd: now it is not read
+	stalls  atomic.Int64  // number of times reading was paused or resumed; odd: paused
 
-	hold    *time.Timer // while the client has to wait for its rate
+	hold    *time.Timer // while the client must wait for its rate
 	held    bool
 	look    *time.Timer
 	drain   <-chan struct{}
@@ -52,30 +53,30 @@ type connection struct {
 	events  bucket
 	appends bucket
 
-	told    bool // of the session: a worker has it
-	ending  *end
-	last    time.Time // that the conversation was told
-	answers int       // that were asked for
-	lost    int       // lines
-	stopped time.Time // when the worker told of the end of speech that has no answer yet
-	due     string    // the newest answer to speech, until some of it is written
-	dueFrom time.Time // the end of that speech
+	announced bool // the session was sent: a worker is there
+	ending    *end
+	last      time.Time // last time passed to the conversation
+	answers   int       // answers requested
+	lost      int       // voice sessions lost
+	stopped   time.Time // when the worker reported the end of speech that has no answer yet
+	due       string    // the newest answer to speech, until a part of it is written
+	dueFrom   time.Time // the end of that speech
 }
 
-// serve serves the connection until its end.
+// serve serves the connection until it ends.
 func (c *connection) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.prepare()
 	var group sync.WaitGroup
-	defer func() { // also after a panic, which would leave all of them behind
+	defer func() { // after a panic, too; otherwise the goroutines would be left behind
 		c.close()
-		late := time.AfterFunc(c.gate.times.run, cancel) // what is left to do for turns has this long
+		late := time.AfterFunc(c.gate.times.run, cancel) // the time for what remains to do for turns
 		group.Wait()
 		late.Stop()
 		c.report()
 	}()
-	//nolint:contextcheck // reading and writing end with the socket
+	// reading and writing end with the socket
 	group.Go(func() { c.out.write(c.socket, c.conn, c.gate.times.write) })
 	group.Go(func() { c.reader.read(c.in, c.over) }) //nolint:contextcheck // as above
 	group.Go(func() { c.turns.work(ctx) })
@@ -99,7 +100,7 @@ func (c *connection) prepare() {
 	c.events, c.appends = newBucket(eventRate, eventBurst, c.began), newBucket(appendRate, appendBurst, c.began)
 }
 
-// step waits for one thing, and does what follows from it.
+// step waits for one event and handles it.
 func (c *connection) step(ctx context.Context) {
 	select {
 	case m := <-c.readable():
@@ -110,9 +111,9 @@ func (c *connection) step(ctx context.Context) {
 		c.opened(came)
 	case n := <-c.turns.news:
 		c.turn(n)
-	case <-c.turns.did: // it may be read again
-	case <-c.out.told:
-		c.tellSent()
+	case <-c.turns.did: // the client may be read again
+	case <-c.out.announced:
+		c.reportWritten()
 	case <-c.out.done:
 		if c.out.slow {
 			c.end(endSlow)
@@ -131,9 +132,10 @@ func (c *connection) step(ctx context.Context) {
 	}
 }
 
-// readable is where messages come from, or nil while the client has to wait: at first for a worker.
+// readable returns the channel of the client's messages, or nil while the client must wait, such as
+// for the first worker.
 func (c *connection) readable() <-chan incoming {
-	wait := !c.told || c.held || c.conversation.Unheard() > maxUnheard || c.turns.waiting() >= maxJobs
+	wait := !c.announced || c.held || c.conversation.Unheard() > maxUnprocessed || c.turns.waiting() >= maxJobs
 	if wait != (c.stalls.Load()%2 == 1) {
 		c.stalls.Add(1)
 	}
@@ -143,7 +145,7 @@ func (c *connection) readable() <-chan incoming {
 	return c.in
 }
 
-// hear takes a message of the client.
+// hear handles a message from the client.
 func (c *connection) hear(m incoming) {
 	if m.err != nil {
 		c.end(endFor(m.err))
@@ -151,7 +153,7 @@ func (c *connection) hear(m incoming) {
 	}
 	now := c.now()
 	effects := c.conversation.Client(now, m.body)
-	c.reader.giveBack(m.body)
+	c.reader.release(m.body)
 	if len(effects.Audio) > 0 {
 		if wait := c.appends.owe(now, 1); wait > 0 {
 			c.held = true
@@ -164,7 +166,7 @@ func (c *connection) hear(m incoming) {
 	c.apply(effects)
 }
 
-// worker takes a frame of the worker, or the end of its line.
+// worker handles a frame from the worker, or the end of its session.
 func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contract.VoiceReport], ok bool) {
 	now := c.now()
 	switch {
@@ -183,7 +185,7 @@ func (c *connection) worker(ctx context.Context, frame contract.VoiceFrame[contr
 	}
 }
 
-// turn takes news of a run.
+// turn handles news of a run.
 func (c *connection) turn(n news) {
 	now := c.now()
 	switch {
@@ -202,7 +204,7 @@ func (c *connection) turn(n news) {
 	}
 }
 
-// apply carries out what follows.
+// apply performs effects.
 func (c *connection) apply(effects realtime.Effects) {
 	if len(effects.Drop) > 0 {
 		c.out.drop(effects.Drop)
@@ -226,29 +228,29 @@ func (c *connection) apply(effects realtime.Effects) {
 	}
 }
 
-// now is the time to tell the conversation, which has been told what was written until then: what was heard of an answer depends
-// on it.
+// now returns the current time. It first reports to the conversation what was written until then,
+// because the playback position depends on it.
 func (c *connection) now() time.Time {
-	c.tellSent()
+	c.reportWritten()
 	c.last = time.Now()
 	return c.last
 }
 
-// tellSent tells the conversation what was written.
-func (c *connection) tellSent() {
+// reportWritten reports to the conversation what was written.
+func (c *connection) reportWritten() {
 	for _, s := range c.out.takeWritten() {
 		if c.due != "" && s.answer == c.due {
 			c.gate.metrics.turn.Observe(s.at.Sub(c.dueFrom).Seconds())
 			c.due = ""
 		}
-		if s.at.After(c.last) { // its time does not go back
+		if s.at.After(c.last) { // time must not go back
 			c.last = s.at
 		}
 		c.conversation.Sent(c.last, s.answer, s.samples)
 	}
 }
 
-// openLine begins to open the line, anew where there was one.
+// openLine starts to open a voice session, or another one after a loss.
 func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	if err := c.line.open(ctx, c.conversation.Resume(), within); err != nil {
 		c.gate.deps.Log.Error().Err(err).Msg("a voice line cannot be described")
@@ -256,7 +258,7 @@ func (c *connection) openLine(ctx context.Context, within time.Duration) {
 	}
 }
 
-// reopen opens a line that was lost, or whose worker is leaving.
+// reopen replaces a voice session that was lost, or whose worker is stopping.
 func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 	c.line.leave()
 	if !leaving {
@@ -270,7 +272,7 @@ func (c *connection) reopen(ctx context.Context, now time.Time, leaving bool) {
 	c.openLine(ctx, c.gate.times.reopen)
 }
 
-// opened takes what came of an opening.
+// opened handles the result of an opening.
 func (c *connection) opened(came opening) {
 	if came.err != nil {
 		c.gate.deps.Log.Warn().Err(came.err).Str("session_id", c.a.Conversation.SessionID).Msg("no voice line")
@@ -279,13 +281,13 @@ func (c *connection) opened(came opening) {
 		return
 	}
 	c.line.up(came)
-	if !c.told {
-		c.told = true
+	if !c.announced {
+		c.announced = true
 		c.apply(c.conversation.Open())
 	}
 }
 
-// leave is called when the gate drains, and again when its patience is over.
+// leave is called when the gate drains, and again when the drain time is over.
 func (c *connection) leave() {
 	if c.leaving {
 		c.end(endDrain)
@@ -295,7 +297,7 @@ func (c *connection) leave() {
 	c.look.Reset(0)
 }
 
-// lookAround ends a connection whose time is over.
+// lookAround ends a connection that is idle or whose time is over.
 func (c *connection) lookAround() {
 	now := c.now()
 	since, busy := c.conversation.Idle(now)

@@ -1,17 +1,17 @@
-// Package voicegate moves a voice connection's frames between its WebSocket, a voice worker and its runs.
+// Package voicegate connects a voice client's WebSocket with a voice worker and with runs.
 //
 //	client ⇄ reader, writer ⇄ owner ⇄ line ⇄ voice worker
 //	                            │
-//	                            └─ turns: runs begun, followed, cancelled, and what was heard of them
+//	                            └─ turns: runs begun, followed, cancelled, and how much of them was played
 //
-// One goroutine owns a connection: it alone asks the conversation (package realtime) what follows from what came, and has that
-// carried out. The others read, write, open lines, begin and follow runs, and wait for nothing but their own part, so that a slow
-// client, worker or database holds up nobody else, and not the owner either: what is told by a worker takes no longer than its way
-// through two channels.
+// One goroutine owns a connection. It passes each input to the conversation (package realtime) and
+// performs the resulting effects. Other goroutines read, write, open voice sessions, and begin and
+// follow runs. Each waits only for its own part, so a slow client, worker or database delays no
+// other connection and not the owner either.
 //
-// Everything that may pile up is bounded. A client that sends faster than the worker listens, or has more begun than can be begun,
-// is not read from until that is over; one that does not read what it is sent is closed when its queue is full.
+// All queues are bounded. The gate stops reading from a client that sends faster than the worker
+// processes, or that has too many pending turns. It closes a client that does not read its events.
 //
-// A line that is lost is opened anew, with what the conversation says that another worker must know. Until then the client's audio
-// is kept, and follows.
+// If a voice session is lost, the gate opens another one with the state that the conversation
+// provides. The client's audio is kept in the meantime and sent afterwards.
 package voicegate

@@ -14,12 +14,13 @@ import (
 	"parley/shared/apierr"
 )
 
-// end is how a connection ends: the reason for metrics and log, the last error event, and the close frame.
+// end is how a connection ends: the reason for metrics and log, the last error event, and the close
+// frame.
 type end struct {
 	reason        string
-	code, message string // of the event; "": there is none
+	code, message string // of the event; "": no event
 	how           realtime.Close
-	alone         bool // what is queued is not sent: it would take too long, or must not be
+	alone         bool // queued events are dropped, because sending them would take too long or is not allowed
 }
 
 func closing(code websocket.StatusCode, reason string) realtime.Close {
@@ -27,8 +28,8 @@ func closing(code websocket.StatusCode, reason string) realtime.Close {
 }
 
 var (
-	endClient = end{reason: "client"} // it has closed it
-	endGone   = end{reason: "gone"}   // without a word
+	endClient = end{reason: "client"} // the client has closed it
+	endGone   = end{reason: "gone"}   // the client is gone without a close frame
 	endSlow   = end{
 		"slow", "client_too_slow", "the client does not read what it is sent",
 		closing(websocket.StatusPolicyViolation, "the client does not read"), true,
@@ -76,7 +77,7 @@ var (
 	}
 )
 
-// endFor is how a connection ends of which no more can be read.
+// endFor returns how a connection ends after a read error.
 func endFor(err error) end {
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -94,21 +95,22 @@ func endFor(err error) end {
 	return endProtocol
 }
 
-// end notes why the connection ends; the first reason counts.
+// end records why the connection ends. The first reason counts.
 func (c *connection) end(why end) {
 	if c.ending == nil {
 		c.ending = &why
 	}
 }
 
-// close tells the client why, closes the connection, and leaves line and turns. What was heard of an answer is kept, if it was not all;
-// its run goes on, as any run does whose client is gone.
+// close sends the reason to the client, closes the connection, and releases the voice session and
+// turns. It stores how much of an unfinished answer was played. The run continues, as other runs do
+// when their client disconnects.
 func (c *connection) close() {
 	why, words := c.lastWords()
 	close(c.over)
 	c.turns.close()
 	c.line.close()
-	if why.how.Code == 0 { // nobody is there any more
+	if why.how.Code == 0 { // the client is gone
 		_ = c.conn.Close()
 	}
 	c.out.finish(words, why.alone, why.how)
@@ -121,14 +123,14 @@ func (c *connection) close() {
 		<-c.out.done
 	}
 	_ = c.conn.Close()
-	_ = c.socket.CloseNow() // its memory; the connection is closed
+	_ = c.socket.CloseNow() // frees its memory; the connection is closed
 	c.hold.Stop()
 	c.look.Stop()
 }
 
-// lastWords has what was heard kept, and gives the last event.
+// lastWords stores how much was played and returns the last event.
 func (c *connection) lastWords() (end, []realtime.Event) {
-	if c.ending == nil { // it panicked: the conversation is not to be asked any more
+	if c.ending == nil { // the owner panicked, so the conversation is not used any more
 		c.end(end{reason: "failed", how: closing(websocket.StatusInternalError, "")})
 		return *c.ending, nil
 	}
@@ -141,7 +143,8 @@ func (c *connection) lastWords() (end, []realtime.Event) {
 	return *c.ending, []realtime.Event{c.conversation.Error(c.ending.code, c.ending.message)}
 }
 
-// ping asks the client every now and then whether it is there. While it is not read, its answer is not either.
+// ping checks periodically that the client responds. While reading is paused, its response is not
+// read either.
 func (c *connection) ping(ctx context.Context) {
 	tick := time.NewTicker(c.gate.times.ping)
 	defer tick.Stop()
@@ -163,7 +166,8 @@ func (c *connection) ping(ctx context.Context) {
 	}
 }
 
-// watchPermit looks again and again whether the caller may go on. It may take its time, and must not keep the owner.
+// watchPermit checks periodically whether the caller may continue. It runs outside the owner,
+// because a check may be slow.
 func (c *connection) watchPermit() {
 	if c.a.Holds == nil || c.a.Look == nil {
 		return
@@ -186,7 +190,7 @@ func (c *connection) watchPermit() {
 
 const shortestLook = 50 * time.Millisecond
 
-// report counts the connection's end, and writes one line about it: no word of what was said.
+// report counts and logs the end of the connection, without any content.
 func (c *connection) report() {
 	c.gate.metrics.closed.WithLabelValues(c.ending.reason).Inc()
 	c.gate.deps.Log.Info().Str("org_id", c.a.Organization).Str("agent_id", c.a.Conversation.Model).
@@ -194,7 +198,7 @@ func (c *connection) report() {
 		Dur("took_ms", time.Since(c.began)).Int("answers", c.answers).Int("lines_lost", c.lost).Msg("voice connection")
 }
 
-// coded is the error as the conversation tells it: what has no code is none of the client's business.
+// coded returns the error for the client. Errors without a code are internal and not shown.
 func coded(err error) *apierr.Error {
 	if known, ok := errors.AsType[*apierr.Error](err); ok {
 		return known

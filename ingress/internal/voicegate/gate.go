@@ -17,46 +17,47 @@ import (
 	"parley/shared/domain"
 )
 
-// Runs is where a connection's turns become runs.
+// Runs starts runs for the turns of a connection.
 type Runs interface {
 	Begin(ctx context.Context, turn realtime.Turn) (Run, error)
 	Cancel(ctx context.Context, runID string) error
 	SaveHeard(ctx context.Context, runID string, heard domain.Heard) error
 }
 
-// Run is a run that is followed. Next gives events as stream.Reader does: valid until the next call, and io.EOF behind the last.
+// Run is a followed run. Next returns events as stream.Reader does: they are valid until the next
+// call, and io.EOF follows the last.
 type Run interface {
 	ID() string
 	Next(ctx context.Context, until time.Time) ([]domain.Event, error)
 	Close()
 }
 
-// Lines is where lines to voice workers are opened.
+// Lines opens sessions with voice workers.
 type Lines interface {
 	Open(ctx context.Context, capability string, body []byte) (*bus.VoiceLine, error)
 }
 
-// Signer signs the capabilities of lines.
+// Signer signs the capabilities of voice sessions.
 type Signer interface {
 	Sign(claims, body []byte) string
 }
 
-// Admission is what a connection was let in with.
+// Admission is what the caller of Serve has decided about a connection.
 type Admission struct {
 	Conversation realtime.Settings
 	Organization string
 	Runs         Runs
-	Holds        func(now time.Time) bool        // whether the caller may go on; it may take its time
-	Look         func(until time.Time) time.Time // when Holds is to be asked, at the latest until
+	Holds        func(now time.Time) bool        // whether the caller may continue; may be slow
+	Look         func(until time.Time) time.Time // when to call Holds next, at most until
 }
 
-// Config are the limits of a connection; zero is none.
+// Config has the limits of a connection; zero is no limit.
 type Config struct {
 	MaxDuration time.Duration
 	IdleTimeout time.Duration // without speech, a response, or an event other than audio
 }
 
-// Deps are what the gate works with; Metrics may be nil.
+// Deps are the gate's dependencies. Metrics may be nil.
 type Deps struct {
 	Lines   Lines
 	Signer  Signer
@@ -64,15 +65,15 @@ type Deps struct {
 	Metrics prometheus.Registerer
 }
 
-// times are how long things may take. Tests have others.
+// times are timeouts and intervals. Tests use other values.
 type times struct {
-	ping, pong time.Duration // between pings, and for the answer to one
+	ping, pong time.Duration // between pings, and for the response to one
 	write      time.Duration // of one event
-	end        time.Duration // of what is queued, and of the handshake, when a connection is closed
-	open       time.Duration // for a worker to be found at first,
-	reopen     time.Duration // and when the line was lost
-	run        time.Duration // for a run to be begun, cancelled, or told of
-	permit     time.Duration // between looks at the permit, at most
+	end        time.Duration // of the queue, and of the close handshake
+	open       time.Duration // to find the first worker
+	reopen     time.Duration // to find another one
+	run        time.Duration // to start, cancel or follow a run
+	permit     time.Duration // between checks of the permit, at most
 }
 
 func usual() times {
@@ -91,12 +92,12 @@ type Gate struct {
 
 	mu       sync.Mutex
 	open     int
-	draining chan struct{} // closed: no new connections, and those go that have nothing to say
-	cut      chan struct{} // closed: all go
-	empty    chan struct{} // closed when the gate drains and none is left
+	draining chan struct{} // closed: new connections are refused, and silent ones end
+	cut      chan struct{} // closed: all connections end
+	empty    chan struct{} // closed when the gate drains and no connection is left
 }
 
-// New makes a gate. It fails only when its metrics cannot be registered.
+// New returns a gate. It fails only if its metrics cannot be registered.
 func New(cfg Config, deps Deps) (*Gate, error) {
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {
@@ -108,8 +109,9 @@ func New(cfg Config, deps Deps) (*Gate, error) {
 	}, nil
 }
 
-// Drain takes no more connections, ends those that are not being answered, the others when they were, all when ctx ends, and
-// returns when none is left, or closing them took too long.
+// Drain refuses new connections and ends the open ones: silent ones at once, others after their
+// answer, all of them when ctx ends. It returns when none is left, or when closing them takes too
+// long.
 func (g *Gate) Drain(ctx context.Context) {
 	g.mu.Lock()
 	select {
@@ -133,7 +135,7 @@ func (g *Gate) Drain(ctx context.Context) {
 		close(g.cut)
 	}
 	g.mu.Unlock()
-	late := time.NewTimer(2 * g.times.end) // what they still have to keep may take longer, if the database is slow
+	late := time.NewTimer(2 * g.times.end) // storing what was played may take longer if the database is slow
 	defer late.Stop()
 	select {
 	case <-g.empty:
@@ -168,8 +170,8 @@ func (g *Gate) leave() {
 	}
 }
 
-// Serve makes the request a voice connection, and returns at its end. It gives an error when it has not, and nothing was
-// answered yet: coded, for the caller.
+// Serve turns the request into a voice connection and returns when that ends. If it returns an
+// error, which is coded, nothing was written to the response.
 func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error {
 	if !g.enter() {
 		err := apierr.New(apierr.Unavailable, "the service is stopping; try again")
@@ -188,19 +190,19 @@ func (g *Gate) Serve(w http.ResponseWriter, r *http.Request, a Admission) error 
 	taken, from := &hijacked{ResponseWriter: w}, newReader(now)
 	socket, err := websocket.Accept(taken, r, &websocket.AcceptOptions{
 		Subprotocols:    []string{"realtime"},
-		CompressionMode: websocket.CompressionDisabled, // base64 of noise: it would cost time and win nothing
-		// Which origins may connect depends on the agent: the caller has decided it before.
+		CompressionMode: websocket.CompressionDisabled, // base64 of noise does not compress
+		// The allowed origins depend on the agent; the caller has checked them.
 		InsecureSkipVerify: true,
 		OnPingReceived:     from.pinged,
 	})
 	if err != nil {
 		return nil // Accept has answered the request
 	}
-	socket.SetReadLimit(-1) // the reader has its own: the client is told which
+	socket.SetReadLimit(-1) // the reader has its own limit, and reports it to the client
 	from.socket = socket
 	c := &connection{
 		gate: g, a: a, began: now, conversation: conversation, socket: socket, conn: taken.conn, reader: from,
 	}
-	c.serve(context.WithoutCancel(r.Context())) // it has its own reasons to end
+	c.serve(context.WithoutCancel(r.Context())) // the connection has its own reasons to end
 	return nil
 }

@@ -8,49 +8,50 @@ import (
 	"time"
 )
 
-// sendBuffer is what the system may hold of what was written and not yet taken, so that a client that does not read is found out
-// within seconds, and an answer that was stopped is not in there for long.
+// sendBuffer bounds the written data that the kernel holds. A client that does not read is then
+// detected within seconds, and little audio remains there after an answer is stopped.
 const sendBuffer = 128 << 10
 
-// What a connection may send, in bytes: more than sound can be, and few enough that the smallest frames, which no message is made of,
-// keep nobody else from the processor. What comes faster is read later.
+// The bytes that a connection may send: more than audio needs, and few enough that floods of the
+// smallest frames leave the processor to others. Faster clients are read later.
 const (
-	byteRate  = 4 << 20 // a second
+	byteRate  = 4 << 20 // per second
 	byteBurst = 8 << 20
 )
 
-// hijacked is a response whose connection is taken over, and kept at hand: the library closes a connection only with as much
-// patience as its peer demands. net/http has taken its deadlines from the connection by then.
+// hijacked is a response that keeps its connection after Hijack. The library closes a connection
+// only after a handshake with its peer, which may be slow. net/http has removed its deadlines by
+// then.
 type hijacked struct {
 	http.ResponseWriter
 
 	conn *throttled
 }
 
-// Unwrap gives what it stands before.
+// Unwrap returns the wrapped response.
 func (h *hijacked) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// WriteHeaderNow sends the status where that is put off otherwise.
+// WriteHeaderNow sends the status immediately if the wrapped response would delay it.
 func (h *hijacked) WriteHeaderNow() {
 	if w, ok := h.ResponseWriter.(interface{ WriteHeaderNow() }); ok {
 		w.WriteHeaderNow()
 	}
 }
 
-// Hijack takes the connection over.
+// Hijack takes over the connection.
 func (h *hijacked) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
 	if tcp, ok := conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		_ = tcp.SetWriteBuffer(sendBuffer) // if it cannot be set, it is as it was
+		_ = tcp.SetWriteBuffer(sendBuffer) // on failure the default remains
 	}
 	h.conn = &throttled{Conn: conn, bytes: newBucket(byteRate, byteBurst, time.Now()), closed: make(chan struct{})}
 	return h.conn, buffered, nil
 }
 
-// throttled is a connection that is read as fast as it may be. One goroutine reads it at a time.
+// throttled is a connection with a limited read rate. One goroutine reads it at a time.
 type throttled struct {
 	net.Conn
 
@@ -59,7 +60,7 @@ type throttled struct {
 	closed chan struct{}
 }
 
-// Read reads, and then waits as long as the bytes cost.
+// Read reads, then waits until the rate allows the bytes read.
 func (t *throttled) Read(p []byte) (int, error) {
 	n, err := t.Conn.Read(p)
 	if wait := t.bytes.owe(time.Now(), n); wait > 0 {
@@ -73,7 +74,7 @@ func (t *throttled) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection; also while Read waits.
+// Close closes the connection, even while Read waits.
 func (t *throttled) Close() error {
 	t.once.Do(func() { close(t.closed) })
 	return t.Conn.Close()

@@ -13,10 +13,10 @@ const (
 	maxMessage = 1 << 20 // bytes
 	bufferKept = 64 << 10
 
-	pingRate, pingBurst = 10, 100 // of the client's pings a second: each costs a pong
+	pingRate, pingBurst = 10, 100 // of the client's pings per second, because each costs a pong
 )
 
-// noDeadline is for the library's calls: one with an end of its own closes the whole connection at that.
+// noDeadline is for calls of the library, which closes the whole connection when a context ends.
 var noDeadline = context.Background()
 
 var (
@@ -24,13 +24,14 @@ var (
 	errBinary   = errors.New("the message is binary")
 )
 
-// incoming is what came from the client: a message, or why there will be none.
+// incoming is a message from the client, or the reason why there are no more.
 type incoming struct {
 	body []byte
 	err  error
 }
 
-// reader reads the socket, one message ahead of the owner, who gives back the memory.
+// reader reads the socket, one message ahead of the owner. The owner returns the memory of
+// messages.
 type reader struct {
 	socket *websocket.Conn
 	free   chan []byte
@@ -41,10 +42,11 @@ func newReader(now time.Time) *reader {
 	return &reader{free: make(chan []byte, 2), pings: newBucket(pingRate, pingBurst, now)}
 }
 
-// pinged is called by the library, in the reader's goroutine: pings beyond some are read, and not answered.
+// pinged is called by the library in the reader's goroutine. Excess pings are read and not
+// answered.
 func (r *reader) pinged(context.Context, []byte) bool { return r.pings.take(time.Now()) }
 
-// read hands on messages until there are none, or over is closed.
+// read delivers messages until there are none, or over is closed.
 func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
 	for {
 		body, err := r.message()
@@ -59,7 +61,8 @@ func (r *reader) read(to chan<- incoming, over <-chan struct{}) {
 	}
 }
 
-// message reads a message of bounded length. Of one that is too long the rest is left to whoever closes the connection.
+// message reads a message of limited length. The rest of a longer one is not read, because the
+// connection is closed.
 func (r *reader) message() ([]byte, error) {
 	kind, from, err := r.socket.Reader(noDeadline)
 	if err != nil {
@@ -95,8 +98,8 @@ func (r *reader) memory() []byte {
 	}
 }
 
-// giveBack takes a message's memory for another one, unless it is unusually large.
-func (r *reader) giveBack(body []byte) {
+// release keeps a message's memory for reuse, unless it is unusually large.
+func (r *reader) release(body []byte) {
 	if cap(body) > bufferKept {
 		return
 	}

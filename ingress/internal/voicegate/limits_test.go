@@ -229,12 +229,12 @@ func TestAClientWaitsForTheWorker(t *testing.T) {
 		}
 		sent <- n
 	}()
-	l.wantHeard(maxUnheard)
+	l.wantHeard(maxUnprocessed)
 	<-time.After(time.Second)
 	l.mu.Lock()
 	got := len(l.heard) / 2
 	l.mu.Unlock()
-	if got > maxUnheard+2*contract.VoiceRate {
+	if got > maxUnprocessed+2*contract.VoiceRate {
 		t.Errorf("%d samples came though nobody listened", got)
 	}
 	l.deaf.Store(false)

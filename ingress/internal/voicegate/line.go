@@ -13,41 +13,43 @@ import (
 )
 
 const (
-	maxLosses = 5 // in lossesIn: then it is not the workers
+	maxLosses = 5 // within lossesIn; more are not the workers' fault
 	lossesIn  = 30 * time.Second
 
-	// What the worker may not have listened to yet of what it was sent: a line is lost when more waits for its reader than that. After
+	// Data sent that the worker may not have processed yet. A session is lost if more waits for its
+	// reader. After a loss, minutes of audio may have to be sent again, and clients may send it in
+	// the smallest pieces.
 	// a loss minutes of audio may have to be sent again, and clients may send it in the smallest pieces.
 	aheadFrames  = 500
 	aheadSamples = 20 * contract.VoiceRate
 
-	queueKept = 64 // steps that an empty queue has room for
+	queueKept = 64 // capacity that an empty queue keeps
 )
 
-// opening is what came of an attempt to open a line.
+// opening is the result of an attempt to open a session.
 type opening struct {
 	line *bus.VoiceLine
 	err  error
 }
 
-// line is a connection's line to a voice worker, now this one's and now that one's. The owner's alone.
+// line is a connection's voice session, with one worker after another. Only the owner uses it.
 type line struct {
 	lines  Lines
 	signer Signer
 	org    string
-	name   string // the same for all workers, so that one who had it before gives it up
+	name   string // the same for all workers, so a previous worker ends its session
 	opened chan opening
-	stop   context.CancelFunc // of an opening that is under way; else nil
+	stop   context.CancelFunc // cancels an opening in progress; else nil
 
-	at     *bus.VoiceLine // nil: there is none at the moment
+	at     *bus.VoiceLine // nil: no session at the moment
 	frames <-chan contract.VoiceFrame[contract.VoiceReport]
-	queue  []step  // for the worker, once there is one that listens
-	ahead  []int64 // where the frames end that were sent, and to which it has not listened
-	heard  int64   // up to which it has
+	queue  []step  // for the worker, once it has capacity
+	ahead  []int64 // ends of the frames sent that the worker has not processed
+	heard  int64   // samples that it has processed
 	losses []time.Time
 }
 
-// step is something for the worker.
+// step is audio or a command for the worker.
 type step struct {
 	audio   contract.VoiceAudio
 	command *contract.VoiceCommand
@@ -57,7 +59,8 @@ func newLine(lines Lines, signer Signer, org string) *line {
 	return &line{lines: lines, signer: signer, org: org, name: rand.Text(), opened: make(chan opening, 1)}
 }
 
-// open begins to open the line from where the conversation stands. What is sent from now on follows.
+// open starts to open a session in the conversation's current state. What is sent from now on
+// follows.
 func (l *line) open(ctx context.Context, from realtime.Resumption, within time.Duration) error {
 	from.Open.Line, from.Open.OrganizationID = l.name, l.org
 	body, err := json.Marshal(from.Open)
@@ -80,13 +83,13 @@ func (l *line) open(ctx context.Context, from realtime.Resumption, within time.D
 	return nil
 }
 
-// failed notes that the line could not be opened.
+// failed records that the session could not be opened.
 func (l *line) failed() {
 	l.stop()
 	l.stop = nil
 }
 
-// up takes the line that was opened, and sends what its worker must know.
+// up starts to use an opened session, and sends its initial audio and commands.
 func (l *line) up(came opening) {
 	l.stop()
 	l.stop = nil
@@ -94,10 +97,10 @@ func (l *line) up(came opening) {
 	l.pump()
 }
 
-// send gives the worker audio and commands, or keeps them for it, or for the next one.
+// send sends audio and commands to the worker, or queues them for this one or the next one.
 func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceCommand) {
 	if l.at == nil && l.stop == nil {
-		return // the next opening covers it
+		return // the next opening includes it
 	}
 	for _, a := range audio {
 		l.queue = append(l.queue, step{audio: a})
@@ -108,7 +111,7 @@ func (l *line) send(audio []contract.VoiceAudio, commands []contract.VoiceComman
 	l.pump()
 }
 
-// listened notes up to which sample the worker has listened: more may be sent.
+// listened records how far the worker has processed the audio, so that more may be sent.
 func (l *line) listened(heard int64) {
 	l.heard = max(l.heard, heard)
 	n := 0
@@ -119,7 +122,7 @@ func (l *line) listened(heard int64) {
 	l.pump()
 }
 
-// pump sends what may be sent. When that fails the line is lost, and its frames end.
+// pump sends what may be sent. If that fails, the session is lost and its channel of frames closes.
 func (l *line) pump() {
 	n := 0
 	for l.at != nil && n < len(l.queue) && !l.full() {
@@ -142,7 +145,7 @@ func (l *line) full() bool {
 	return n >= aheadFrames || n > 0 && l.ahead[n-1]-l.heard >= aheadSamples
 }
 
-// leave gives the line up.
+// leave ends the session.
 func (l *line) leave() {
 	if l.at != nil {
 		l.at.Close()
@@ -150,7 +153,7 @@ func (l *line) leave() {
 	l.at, l.frames = nil, nil
 }
 
-// tooOften counts a line that was lost, and reports whether it is in vain to open it again.
+// tooOften counts a lost session, and reports whether opening another one is futile.
 func (l *line) tooOften(now time.Time) bool {
 	l.losses = append(l.losses, now)
 	if len(l.losses) > maxLosses {
@@ -159,7 +162,7 @@ func (l *line) tooOften(now time.Time) bool {
 	return len(l.losses) == maxLosses && now.Sub(l.losses[0]) < lossesIn
 }
 
-// close leaves the line for good.
+// close ends the session for good.
 func (l *line) close() {
 	l.leave()
 	if l.stop == nil {

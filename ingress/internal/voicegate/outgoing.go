@@ -13,34 +13,34 @@ import (
 	"parley/ingress/internal/realtime"
 )
 
-// maxQueue is how many bytes of events may wait for a client: some 16 s of audio.
+// maxQueue bounds the bytes of events that wait for a client: about 16 s of audio.
 const maxQueue = 1 << 20
 
-// sent is audio that was written, or, the last of it, is being written.
+// sent is audio that was written or, for the last entry, is being written.
 type sent struct {
 	answer  string
 	samples int64
 	at      time.Time
 }
 
-// outgoing is what goes to the client: a bounded queue, and the one goroutine that writes it.
+// outgoing is a bounded queue of events for the client, and the goroutine that writes it.
 type outgoing struct {
-	mu      sync.Mutex
-	queue   []realtime.Event
-	bytes   int
-	written []sent
-	last    *realtime.Close // once the queue is written
-	wake    chan struct{}   // there is something to write
-	told    chan struct{}   // there is something in written
-	slow    bool            // an event was not taken in time; to be read once done is closed
-	done    chan struct{}   // closed when nothing can be written any more
+	mu        sync.Mutex
+	queue     []realtime.Event
+	bytes     int
+	written   []sent
+	last      *realtime.Close // after the queue is written
+	wake      chan struct{}   // signals a new event
+	announced chan struct{}   // signals new entries in written
+	slow      bool            // an event was not accepted in time; read it after done is closed
+	done      chan struct{}   // closed when nothing more can be written
 }
 
 func newOutgoing() *outgoing {
-	return &outgoing{wake: make(chan struct{}, 1), told: make(chan struct{}, 1), done: make(chan struct{})}
+	return &outgoing{wake: make(chan struct{}, 1), announced: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// push queues events; false says that they are too many for a client that reads.
+// push queues events. It returns false if the queue is full, because the client does not read.
 func (o *outgoing) push(events []realtime.Event) bool {
 	if len(events) == 0 {
 		return true
@@ -58,7 +58,7 @@ func (o *outgoing) push(events []realtime.Event) bool {
 	return o.bytes <= maxQueue
 }
 
-// drop takes the audio of answers out of the queue. From here on none of it leaves.
+// drop removes the audio of answers from the queue. None of it is sent afterwards.
 func (o *outgoing) drop(answers []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,7 +71,8 @@ func (o *outgoing) drop(answers []string) {
 	})
 }
 
-// finish closes the connection behind what is queued, or behind last words alone. Nothing is queued any more.
+// finish closes the connection after the queue, or after the last words only. Nothing may be queued
+// afterwards.
 func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -83,7 +84,7 @@ func (o *outgoing) finish(words []realtime.Event, alone bool, how realtime.Close
 	rouse(o.wake)
 }
 
-// takeWritten gives the audio that was written since it was asked before.
+// takeWritten returns the audio written since the last call.
 func (o *outgoing) takeWritten() []sent {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,7 +93,8 @@ func (o *outgoing) takeWritten() []sent {
 	return taken
 }
 
-// next takes the first event of the queue, or says how to close behind the last; neither: there is nothing.
+// next takes the first event of the queue, or returns how to close after the last one. It returns
+// neither if there is nothing to do.
 func (o *outgoing) next() (event realtime.Event, some bool, how *realtime.Close) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,10 +112,10 @@ func (o *outgoing) writes(e realtime.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.written = append(o.written, sent{e.Answer, e.Samples, time.Now()})
-	rouse(o.told)
+	rouse(o.announced)
 }
 
-// write writes the queue until it was told to close, or the client takes nothing for too long.
+// write writes the queue until it is closed, or until the client accepts nothing for too long.
 func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Duration) {
 	defer close(o.done)
 	for {
@@ -121,14 +123,14 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 		switch {
 		case some:
 			if event.Samples > 0 {
-				o.writes(event) // before: a client may answer to it sooner than it is noted
+				o.writes(event) // recorded first, because a client may respond sooner
 			}
 			if err := send(socket, conn, event.Body, within); err != nil {
 				o.slow = errors.Is(err, os.ErrDeadlineExceeded)
 				return
 			}
 		case how != nil:
-			if how.Code != 0 { // the library may wait for what the client has only announced: the owner does not
+			if how.Code != 0 { // the library may wait for the rest of an announced message; the owner does not
 				_ = socket.Close(websocket.StatusCode(how.Code), how.Reason)
 			}
 			return
@@ -138,8 +140,8 @@ func (o *outgoing) write(socket *websocket.Conn, conn net.Conn, within time.Dura
 	}
 }
 
-// send writes one event. A deadline of the connection costs less than a context, but must not be met by the library's own
-// frames later: it is taken away again.
+// send writes one event. A connection deadline costs less than a context. It is removed afterwards,
+// because the library's own frames must not hit it.
 func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Duration) error {
 	_ = conn.SetWriteDeadline(time.Now().Add(within))
 	err := socket.Write(noDeadline, websocket.MessageText, body)
@@ -150,6 +152,6 @@ func send(socket *websocket.Conn, conn net.Conn, body []byte, within time.Durati
 func rouse(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it is awake
+	default: // already awake
 	}
 }

@@ -18,37 +18,38 @@ import (
 
 var errPanic = errors.New("a turn panicked")
 
-const followFor = time.Minute // a wait for a run's events; then the next one
+const followFor = time.Minute // one wait for a run's events; then the next one
 
-// savePauses are the pauses between attempts to keep what was heard.
+// savePauses are the pauses between attempts to store what was played.
 var savePauses = []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second}
 
-// news is what became of a turn. The events are the run's reader's: whoever takes news of a run says when they are done with.
+// news is a change of a turn. The events belong to the run's reader: the receiver signals when it
+// has finished with them.
 type news struct {
 	answer string
-	runID  string // it was begun
-	err    error  // it was not
+	runID  string // the run was started
+	err    error  // the run was refused
 	events []domain.Event
-	cut    bool // no more can be told
+	cut    bool // the events are lost
 	done   chan<- struct{}
 }
 
-// turns carries out, one after the other, what is to be done with runs, and follows those that were begun.
+// turns performs the actions on runs one after another, and follows the runs that it started.
 type turns struct {
 	runs Runs
 	log  zerolog.Logger
 	may  time.Duration
 	news chan news
-	did  chan struct{}   // a job was done
-	over <-chan struct{} // nobody takes news any more
+	did  chan struct{}   // signals that a job is done
+	over <-chan struct{} // closed when news is no longer received
 
 	mu      sync.Mutex
 	jobs    []func(context.Context)
 	closed  bool
 	more    chan struct{}
-	pending int // jobs, the one under way included
+	pending int // jobs, including the current one
 
-	following map[string]context.CancelFunc // by answer; of the one goroutine that does the jobs
+	following map[string]context.CancelFunc // by answer; only the goroutine that performs the jobs uses it
 	followers sync.WaitGroup
 }
 
@@ -59,19 +60,19 @@ func newTurns(runs Runs, log zerolog.Logger, may time.Duration, over <-chan stru
 	}
 }
 
-// waiting is how many jobs are not done yet.
+// waiting returns the number of pending jobs.
 func (t *turns) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pending
 }
 
-// begin has a turn's run begun.
+// begin queues the start of a turn's run.
 func (t *turns) begin(turn realtime.Turn) {
 	t.add(func(ctx context.Context) { t.start(ctx, turn) })
 }
 
-// end has done what is left to do of a turn: behind its begin, which may be under way or not have been looked at.
+// end queues the end of a turn, after its start, which may be in progress or still queued.
 func (t *turns) end(ended realtime.Ended) {
 	t.add(func(ctx context.Context) { t.settle(ctx, ended) })
 }
@@ -84,7 +85,7 @@ func (t *turns) add(job func(context.Context)) {
 	rouse(t.more)
 }
 
-// close says that no more comes. What was there is still done.
+// close ends the queue. Pending jobs are still performed.
 func (t *turns) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +105,7 @@ func (t *turns) next() (job func(context.Context), closed bool) {
 	return job, false
 }
 
-// work does the jobs until there will be no more, and ends what it follows.
+// work performs jobs until the queue has ended, and then ends the followed runs.
 func (t *turns) work(ctx context.Context) {
 	defer t.followers.Wait()
 	defer func() {
@@ -129,7 +130,7 @@ func (t *turns) work(ctx context.Context) {
 	}
 }
 
-// safely makes a panic an error: conversations of others are in the same process.
+// safely turns a panic into an error, because the process serves other conversations.
 func (t *turns) safely(do func() error) (err error) {
 	defer t.contain(&err)
 	return do()
@@ -137,7 +138,7 @@ func (t *turns) safely(do func() error) (err error) {
 
 func (t *turns) contain(err *error) {
 	if cause := recover(); cause != nil {
-		// The cause may quote what was said; the stack says where.
+		// The panic value may quote the conversation; the stack says where it happened.
 		t.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("a turn panicked")
 		*err = errPanic
 	}
@@ -155,7 +156,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 		t.tell(news{answer: turn.Answer, err: err})
 		return
 	}
-	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // it goes on, for the session
+	if !t.tell(news{answer: turn.Answer, runID: run.ID()}) { // the run continues for the session
 		run.Close()
 		return
 	}
@@ -164,7 +165,7 @@ func (t *turns) start(ctx context.Context, turn realtime.Turn) {
 	t.followers.Go(func() { t.follow(follow, turn.Answer, run) })
 }
 
-// follow tells a run's events until its end, or until nobody wants to know.
+// follow reports a run's events until it ends or they are no longer needed.
 func (t *turns) follow(ctx context.Context, answer string, run Run) {
 	defer run.Close()
 	done := make(chan struct{}, 1)
@@ -174,7 +175,7 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 			return
 		}
 		if len(events) > 0 {
-			if !t.tellFor(ctx, news{answer: answer, events: events, done: done}, done) {
+			if !t.sendAndWait(ctx, news{answer: answer, events: events, done: done}, done) {
 				return
 			}
 		}
@@ -182,13 +183,14 @@ func (t *turns) follow(ctx context.Context, answer string, run Run) {
 			if !errors.Is(err, io.EOF) {
 				t.log.Debug().Err(err).Str("run_id", run.ID()).Msg("a voice turn's run can be followed no further")
 			}
-			t.tellFor(ctx, news{answer: answer, cut: true, done: done}, done)
+			t.sendAndWait(ctx, news{answer: answer, cut: true, done: done}, done)
 			return
 		}
 	}
 }
 
-// settle cancels a turn's run, and keeps what was heard of it. A connection's end does not keep it from that.
+// settle cancels a turn's run and stores how much was played. It does so even after the connection
+// has ended.
 func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	if stop := t.following[ended.Answer]; stop != nil {
 		stop()
@@ -208,8 +210,8 @@ func (t *turns) settle(ctx context.Context, ended realtime.Ended) {
 	}
 }
 
-// save keeps what was heard, again after a pause when that fails: the database may be away for a moment, and nothing else has it.
-// What is refused is refused for good.
+// save stores how much was played. It retries, because nothing else has this value while the
+// database is unreachable. A refusal is final.
 func (t *turns) save(ctx context.Context, runID string, heard domain.Heard) error {
 	for _, pause := range savePauses {
 		err := t.safely(func() error { return t.runs.SaveHeard(ctx, runID, heard) })
@@ -229,7 +231,7 @@ func (t *turns) save(ctx context.Context, runID string, heard domain.Heard) erro
 
 func transient(err error) bool {
 	switch apierr.CodeFor(err) {
-	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // what has no code is internal
+	case apierr.Internal, apierr.Unavailable, apierr.Overloaded: // errors without a code are internal
 		return !errors.Is(err, errPanic)
 	default:
 		return false
@@ -245,8 +247,8 @@ func (t *turns) tell(n news) bool {
 	}
 }
 
-// tellFor tells of a run that is followed, and waits until it was looked at.
-func (t *turns) tellFor(ctx context.Context, n news, done <-chan struct{}) bool {
+// sendAndWait sends news of a followed run and waits until it was handled.
+func (t *turns) sendAndWait(ctx context.Context, n news, done <-chan struct{}) bool {
 	select {
 	case t.news <- n:
 	case <-t.over:
@@ -257,7 +259,7 @@ func (t *turns) tellFor(ctx context.Context, n news, done <-chan struct{}) bool 
 	select {
 	case <-done:
 		return true
-	case <-t.over: // the events are no longer the reader's concern, for it is closed
+	case <-t.over: // the reader is closed, so its events are not used any more
 		return false
 	}
 }

@@ -1,8 +1,10 @@
-// Package webhookin reads what sources send to hooks: it checks who signed a delivery, names it, and makes of its payload
-// the message of a run. It is pure: it knows neither HTTP servers nor stores.
+// Package webhookin reads deliveries of webhook sources: it verifies the signature, determines id
+// and event, and turns the payload into the message of a run. It is pure: it uses neither an HTTP
+// server nor a store.
 //
 //	headers and raw body ──► Verify ──► Read: id, event, payload ──► Rules: filter, message, key
 //
-// Templates are text with {{paths}}, and nothing more: no code, no loops, no functions. What a payload brings stands between
-// ⟦ and ⟧ in the message, and these two characters are taken out of it, so that nobody outside can end the marks.
+// Templates are text with {{paths}}, without code, loops or functions. Values of a payload are
+// enclosed in ⟦ and ⟧ in the message. These two characters are removed from the values, so a sender
+// cannot end the enclosure.
 package webhookin

@@ -16,24 +16,25 @@ import (
 )
 
 const (
-	maxID    = 200 // characters of a delivery's id; that of one delivered again has a few more
+	maxID    = 200 // characters of a delivery's id; a redelivery adds a few
 	maxEvent = 200
 	formForm = "application/x-www-form-urlencoded"
-	// Fields of a form that are read; what comes behind them is passed over.
+	// Fields of a form that are read; later ones are ignored.
 	maxFormFields = 1000
-	// Bytes of a body that is no JSON and is made JSON of. Of a larger one there is no payload: written as JSON it may be six times as much.
+	// Bytes of a body without JSON that becomes a JSON string. A larger body has no payload,
+	// because its JSON may be six times as large.
 	maxText = 4 << 20
 )
 
-// Event is a delivery that was verified, as its source names it.
+// Event is a verified delivery with its source's names.
 type Event struct {
 	ID      string
-	Name    string // "" when the source names no events
+	Name    string // "" if the source has no event names
 	Payload Payload
-	Answer  any // what a ping or a challenge is answered; nil: the delivery is one to run for
+	Answer  any // the response to a ping or challenge; nil for a delivery that may start a run
 }
 
-// Read names a verified delivery and reads its payload.
+// Read returns the id, event and payload of a verified delivery.
 func Read(source domain.HookSource, idHeader string, header http.Header, body []byte) Event {
 	e := Event{Payload: ReadPayload(header.Get("Content-Type"), body)}
 	switch source {
@@ -58,7 +59,7 @@ func Read(source domain.HookSource, idHeader string, header http.Header, body []
 	return e
 }
 
-// readSlack names a delivery of Slack's by what has happened, which stands within the event.
+// readSlack sets the names of a delivery from Slack, which are inside the event.
 func (e *Event) readSlack() {
 	e.ID, e.Name = e.Payload.text("event_id"), e.Payload.text("type")
 	if e.Name == "url_verification" {
@@ -70,7 +71,8 @@ func (e *Event) readSlack() {
 	}
 }
 
-// deliveryID is the id that a source gave, or one made of the body when it gave none that can be kept.
+// deliveryID returns the source's id, or one derived from the body if the source's is missing or
+// cannot be stored.
 func deliveryID(given string, body []byte) string {
 	if given != "" && utf8.ValidString(given) && domain.NameFault(given) == "" && utf8.RuneCountInString(given) <= maxID {
 		return given
@@ -83,7 +85,7 @@ func deliveryID(given string, body []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// shortName is an event's name as it is kept.
+// shortName returns an event's name as it is stored.
 func shortName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -91,24 +93,25 @@ func shortName(name string) string {
 		}
 		return r
 	}, name)
-	return cut(name, maxEvent)
+	return truncate(name, maxEvent)
 }
 
-// Payload is what a delivery brings: JSON, or else a text that stands in its place.
+// Payload is the content of a delivery as JSON. A text becomes a JSON string.
 type Payload struct {
-	raw     []byte // valid JSON without U+0000; nil when the body is neither JSON nor a text of a few MiB
+	raw     []byte // valid JSON without U+0000; nil if the body is neither JSON nor a text of at most maxText bytes
 	Bytes   int    // of the body
 	Foreign bool   // the body is neither JSON nor a form
 }
 
-// ReadPayload reads a body: JSON, whatever its type says, as some senders call everything a form; a form (whose field payload may be
-// JSON), or text. What is none of these has no payload.
+// ReadPayload reads a body. JSON is accepted with any content type, because some senders label
+// everything as a form. A form may have JSON in its field payload. Other text is accepted, and
+// anything else has no payload.
 func ReadPayload(contentType string, body []byte) Payload {
 	p := Payload{Bytes: len(body), raw: asJSON(body)}
 	if p.raw != nil {
 		return p
 	}
-	media, _, _ := mime.ParseMediaType(contentType) // what is no type is none of ours
+	media, _, _ := mime.ParseMediaType(contentType) // an invalid type matches none
 	if media == formForm {
 		p.raw = ofForm(body)
 		return p
@@ -117,7 +120,7 @@ func ReadPayload(contentType string, body []byte) Payload {
 	return p
 }
 
-// ofForm gives the JSON that a form's field payload holds, or an object of its fields.
+// ofForm returns the JSON in a form's field payload, or an object of the form's fields.
 func ofForm(body []byte) []byte {
 	if bytes.Count(body, []byte("&")) >= maxFormFields {
 		return asText(body)
@@ -138,29 +141,30 @@ func ofForm(body []byte) []byte {
 	for name, values := range fields {
 		flat[clean(name)] = clean(values[len(values)-1])
 	}
-	return written(flat)
+	return encoded(flat)
 }
 
-// written renders texts as JSON, with < and > as they are.
-func written(value any) []byte {
+// encoded returns texts as JSON, with < and > unescaped.
+func encoded(value any) []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(value); err != nil {
-		return nil // not reached: texts have a JSON form
+		return nil // unreachable: texts have a JSON form
 	}
 	return bytes.TrimSpace(out.Bytes())
 }
 
-// asText gives a body that is text, and not too large, as a JSON string.
+// asText returns a text body of at most maxText bytes as a JSON string.
 func asText(body []byte) []byte {
 	if len(body) == 0 || len(body) > maxText || !utf8.Valid(body) {
 		return nil
 	}
-	return written(clean(string(body)))
+	return encoded(clean(string(body)))
 }
 
-// asJSON gives a body that is one JSON value, not nested too deeply, with U+FFFD for every U+0000; nil for any other.
+// asJSON returns a body that is one JSON value of limited depth, with U+FFFD for each U+0000. It
+// returns nil for any other body.
 func asJSON(body []byte) []byte {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(body) || !isPayload(body) {
@@ -169,7 +173,7 @@ func asJSON(body []byte) []byte {
 	return withoutNUL(bytes.TrimSpace(body))
 }
 
-// withoutNUL replaces escapes of U+0000, which no database takes.
+// withoutNUL replaces escaped U+0000, which PostgreSQL cannot store.
 func withoutNUL(raw []byte) []byte {
 	if !bytes.Contains(raw, []byte(`\u0000`)) {
 		return raw
@@ -187,12 +191,12 @@ func withoutNUL(raw []byte) []byte {
 	return out
 }
 
-// clean takes out what no text of ours may hold.
+// clean replaces what a stored text may not contain.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// JSON gives the payload as JSON; ok is false above most bytes, or when there is none.
+// JSON returns the payload as JSON. ok is false if there is none or it is larger than limit bytes.
 func (p Payload) JSON(limit int) (raw json.RawMessage, ok bool) {
 	return p.raw, p.raw != nil && len(p.raw) <= limit
 }

@@ -21,29 +21,30 @@ const (
 )
 
 const (
-	// MaxFilters bounds a hook's filter.
+	// MaxFilters bounds the filters of a hook.
 	MaxFilters    = 20
 	maxFilterList = 100
 	maxFilterText = 1000 // characters of a value
-	// Bytes of a value that may be equal to one of a filter's.
+	// Bytes of a value that can equal a filter's value.
 	maxCompared = charBytes*maxFilterText + 2
 )
 
-// condition is a filter that was checked.
+// condition is a validated filter.
 type condition struct {
 	piece
 	op     string
 	values []scalar // one, or those of a list
-	wanted bool     // of exists
+	wanted bool     // for exists
 }
 
-// scalar is a JSON value that is neither an object nor a list. The zero value is null, as which what is missing counts.
+// scalar is a JSON value that is neither an object nor a list. The zero value is null, which also
+// stands for a missing value.
 type scalar struct {
 	kind byte // 's' text, 'n' number, 'b' true or false, 0 null
 	text string
 }
 
-// readScalar reads a value; ok is false for objects and lists, and for what is larger than any value of a filter.
+// readScalar parses a value. ok is false for objects, lists, and values larger than any filter's.
 func readScalar(raw []byte) (s scalar, ok bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return scalar{}, true
@@ -62,7 +63,8 @@ func readScalar(raw []byte) (s scalar, ok bool) {
 	return scalar{'n', string(raw)}, true
 }
 
-// equal compares numbers by their value, and whole ones digit by digit: large ids differ in the last of them.
+// equal compares numbers by value, and integers digit by digit, because large ids differ only in
+// the last digits.
 func (s scalar) equal(other scalar) bool {
 	if s.kind != other.kind {
 		return false
@@ -78,7 +80,7 @@ func (s scalar) equal(other scalar) bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// parseFilter checks one of a hook's filters; field says which part of it is wrong.
+// parseFilter validates one filter of a hook. field names the invalid part.
 func parseFilter(f domain.HookFilter) (c condition, field string, err error) {
 	c.op = f.Op
 	if c.piece, err = parsePlace(f.Path); err != nil {
@@ -132,7 +134,7 @@ func listed(value []byte) ([]scalar, error) {
 }
 
 // holds reports whether a delivery meets the condition.
-func (c *condition) holds(f *filled) bool {
+func (c *condition) holds(f *placeholderValues) bool {
 	raw := f.raw(&c.piece)
 	if c.op == opContains {
 		return c.contained(f, raw)
@@ -145,11 +147,11 @@ func (c *condition) holds(f *filled) bool {
 	case opNe:
 		return !among
 	}
-	return (simple && value.kind == 0) != c.wanted // exists
+	return (simple && value.kind == 0) != c.wanted // for exists
 }
 
-// contained reports whether a text has the value in it, or a list has it among its entries.
-func (c *condition) contained(f *filled, raw []byte) bool {
+// contained reports whether a text contains the value, or a list has it as an element.
+func (c *condition) contained(f *placeholderValues, raw []byte) bool {
 	wanted := c.values[0]
 	switch {
 	case len(raw) == 0:
@@ -166,22 +168,22 @@ func (c *condition) contained(f *filled, raw []byte) bool {
 		if err != nil { // the end of the list
 			return false
 		}
-		if wanted.written(entry) {
+		if wanted.encoded(entry) {
 			return true
 		}
 	}
 }
 
-// textIn is the whole text that is looked into; that of the payload is decoded once.
-func (c *condition) textIn(f *filled, raw []byte) string {
+// textIn returns the whole text to search. The payload's text is decoded once.
+func (c *condition) textIn(f *placeholderValues, raw []byte) string {
 	if c.name != "" {
 		return textFor(raw)
 	}
 	return once(f.decoded, c.at, func() string { return textFor(raw) })
 }
 
-// written reports whether an entry of a list is the value. Most are told apart without being decoded.
-func (s scalar) written(entry []byte) bool {
+// encoded reports whether a list element equals the value. Most elements differ without decoding.
+func (s scalar) encoded(entry []byte) bool {
 	if s.kind == 's' && (len(entry) == 0 || entry[0] != '"') {
 		return false
 	}
@@ -192,8 +194,8 @@ func (s scalar) written(entry []byte) bool {
 	return simple && value.equal(s)
 }
 
-// raw is the JSON of what a condition asks for; nil for what is not there.
-func (f *filled) raw(p *piece) []byte {
+// raw returns the JSON value that a condition names, or nil if it is missing.
+func (f *placeholderValues) raw(p *piece) []byte {
 	text := ""
 	switch p.name {
 	case "":
@@ -208,7 +210,7 @@ func (f *filled) raw(p *piece) []byte {
 	}
 	out, err := json.Marshal(text)
 	if err != nil {
-		return nil // not reached: a text has a JSON form
+		return nil // unreachable: a text has a JSON form
 	}
 	return out
 }

@@ -6,8 +6,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Rules are what a hook does with its deliveries: its filter, its message, and what it gathers them by. They are safe for
-// concurrent use.
+// Rules are a hook's filter, message template and coalescing key. They are safe for concurrent use.
 type Rules struct {
 	message    []piece
 	filter     []condition
@@ -17,13 +16,13 @@ type Rules struct {
 	wantedMany int
 }
 
-// Fault is what is wrong with a hook's rules: the field, as its body names it, and why.
+// Fault is an invalid field of a hook's rules, by its name in the request body, and the reason.
 type Fault struct {
 	Field string
 	Err   error
 }
 
-// NewRules reads a hook's rules, and says everything that is wrong with them.
+// NewRules parses a hook's rules. It returns all faults at once.
 func NewRules(messageTemplate string, filter []domain.HookFilter, coalesce *domain.HookCoalesce) (*Rules, []Fault) {
 	r := &Rules{wanted: newWanted(), coalesces: coalesce != nil}
 	var faults []Fault
@@ -70,14 +69,14 @@ func (r *Rules) place(p *piece) {
 	}
 }
 
-// Outcome is what a hook's rules make of a delivery.
+// Outcome is the result of a hook's rules for a delivery.
 type Outcome struct {
-	Passed  bool   // the filter
-	Message string // of the run; at most 32,000 characters, and none when the template gave nothing
-	Key     string // deliveries with the same are one run; "" is a run of its own
+	Passed  bool   // the delivery passed the filter
+	Message string // of the run, at most 32,000 characters; empty if the template produced nothing
+	Key     string // deliveries with the same key share a run; "": a run for this delivery alone
 }
 
-// Apply carries a hook's rules out on a delivery.
+// Apply applies the rules to a delivery.
 func (r *Rules) Apply(e *Event) Outcome {
 	f := r.fill(e)
 	for i := range r.filter {
@@ -88,21 +87,22 @@ func (r *Rules) Apply(e *Event) Outcome {
 	return r.outcome(f)
 }
 
-// ApplyUnfiltered is Apply for a delivery that somebody wants run, whatever the filter says, and by itself.
+// ApplyUnfiltered is Apply for a delivery that a user redelivers: it ignores the filter and does
+// not coalesce.
 func (r *Rules) ApplyUnfiltered(e *Event) Outcome {
 	out := r.outcome(r.fill(e))
 	out.Key = ""
 	return out
 }
 
-func (r *Rules) fill(e *Event) *filled {
-	return &filled{
+func (r *Rules) fill(e *Event) *placeholderValues {
+	return &placeholderValues{
 		event: e.Name, deliveryID: e.ID, payload: e.Payload, values: find(e.Payload.raw, r.wanted, r.wantedMany),
 		texts: map[int]string{}, hashes: map[int]string{}, decoded: map[int]string{},
 	}
 }
 
-func (r *Rules) outcome(f *filled) Outcome {
+func (r *Rules) outcome(f *placeholderValues) Outcome {
 	out := Outcome{Passed: true, Message: f.message(r.message)}
 	if r.coalesces {
 		out.Key, _ = f.key(r.key)

@@ -263,7 +263,7 @@ func TestValuesAreCutWhereCharactersEnd(t *testing.T) {
 		n := utf8.RuneCountInString(one)
 		for _, limit := range []int{maxValue, maxValue + n, 60_000} {
 			got := rules(t, "{{a}}").Apply(event(`{"a":"` + strings.Repeat(unit, limit/n) + `"}`)).Message
-			want := cut(strings.Repeat(one, limit/n), maxValue)
+			want := truncate(strings.Repeat(one, limit/n), maxValue)
 			if got != Opening+want+Closing {
 				t.Errorf("%d of %s: %d characters, want %d: …%s", limit/n, unit, utf8.RuneCountInString(got), utf8.RuneCountInString(want)+2, got[len(got)-12:])
 			}

@@ -15,15 +15,16 @@ const (
 	maxNamed = 64 << 10 // bytes of an id, an event or a challenge
 )
 
-// wanted is a tree of the paths that rules ask for: a payload is read once for all of them, and nothing else of it is kept.
+// wanted is a tree of the paths that rules use. A payload is read once for all of them, and the
+// rest is discarded.
 type wanted struct {
 	children map[string]*wanted
-	at       int // where the value is put; negative: none is asked for here
+	at       int // the index of the value; negative: no rule uses this path
 }
 
 func newWanted() *wanted { return &wanted{at: -1} }
 
-// add asks for a path, and gives where its value will be: the same for the same path.
+// add adds a path and returns the index of its value. Equal paths share an index.
 func (w *wanted) add(path []string, next int) (at int) {
 	for _, key := range path {
 		child := w.children[key]
@@ -65,21 +66,22 @@ func isPayload(body []byte) bool {
 	}
 }
 
-// scanner walks through a payload. Its reads do not fail, because isPayload has checked the grammar.
+// scanner walks through a payload. Its reads cannot fail, because isPayload has checked the
+// grammar.
 type scanner struct {
 	src    []byte
 	in     *jsontext.Decoder
-	values [][]byte // what was found, nil for what was not
+	values [][]byte // the values found; nil for missing ones
 }
 
-// find gives the values of what is wanted, as they are written. Of a name that an object has twice the last counts.
+// find returns the JSON of the wanted values. Of duplicate names in an object, the last one counts.
 func find(raw []byte, w *wanted, n int) [][]byte {
 	s := scanner{src: raw, in: newReader(raw), values: make([][]byte, n)}
 	s.value(w)
 	return s.values
 }
 
-// value reads a value of which w is wanted; nil is nothing of it.
+// value reads a value. w is the wanted subtree; nil: the value is skipped.
 func (s *scanner) value(w *wanted) {
 	if w == nil {
 		_ = s.in.SkipValue()
@@ -104,14 +106,14 @@ func (s *scanner) object(w *wanted) {
 	for s.in.PeekKind() == '"' {
 		name, _ := s.in.ReadValue()
 		child := w.child(name)
-		s.forget(child) // what stood under this name before does not count
+		s.forget(child) // an earlier value of this name does not count
 		s.value(child)
 	}
 	_, _ = s.in.ReadToken()
 }
 
-// child returns what is wanted of a member. Its name is quoted, as in the payload. It returns nil for a name that is too
-// long for a path.
+// child returns the wanted subtree of a member. Its name is quoted, as in the payload. It returns
+// nil for a name that is too long for a path.
 func (w *wanted) child(name []byte) *wanted {
 	switch {
 	case len(name) > charBytes*maxPath+2:
@@ -146,7 +148,7 @@ func (s *scanner) forget(w *wanted) {
 	}
 }
 
-// textFor gives the text of a JSON string, with U+FFFD for what is none.
+// textFor returns the text of a JSON string, with U+FFFD for invalid parts.
 func textFor(raw []byte) string {
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
@@ -155,11 +157,12 @@ func textFor(raw []byte) string {
 	return text
 }
 
-// text gives the string at a path of the payload, "" when there is none, or one that is too long for a name.
+// text returns the string at a path of the payload. It returns "" if there is none or it is too
+// long for a name.
 func (p Payload) text(path string) string {
 	keys, err := parsePath(path)
 	if err != nil {
-		return "" // not reached: the paths are this package's own
+		return "" // unreachable: the paths are constants of this package
 	}
 	w := newWanted()
 	at := w.add(keys, 0)

@@ -15,12 +15,12 @@ import (
 
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // of those that are made here
-	// What Standard Webhooks asks of keys, in bytes.
+	secretBytes  = 32 // of generated secrets
+	// The key sizes of Standard Webhooks, in bytes.
 	keyLeast, maxKey = 24, 64
 )
 
-// NewSecret makes a secret for a source.
+// NewSecret generates a secret for a source.
 func NewSecret(source domain.HookSource) string {
 	var raw [secretBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails
@@ -30,7 +30,7 @@ func NewSecret(source domain.HookSource) string {
 	return hex.EncodeToString(raw[:])
 }
 
-// CheckSecret says what is wrong with a secret of somebody's own for a source.
+// CheckSecret reports why a user's own secret is invalid for a source.
 func CheckSecret(source domain.HookSource, secret string) error {
 	if strings.TrimSpace(secret) != secret || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("must not begin or end with a space, nor hold control characters")
@@ -45,14 +45,14 @@ func CheckSecret(source domain.HookSource, secret string) error {
 	return nil
 }
 
-// Sent is a delivery as a source would send it.
+// Sent is a delivery in the form that a source sends.
 type Sent struct {
 	Header http.Header
 	Body   []byte
 }
 
-// Signed signs a body as the source does, for tests that people ask for. id and event stand where the source puts them, when
-// that is a header.
+// Signed signs a body as the source does, for test deliveries. It puts id and event where the
+// source puts them, if that is a header.
 func Signed(h *domain.Hook, secret, deliveryID, event string, body []byte, now time.Time) (Sent, error) {
 	key, err := keyFor(h.Source, secret)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of templates and of what they make, in characters.
+// Limits of templates and messages, in characters.
 const (
 	MaxTemplate = 32_000
 	maxMessage  = 32_000
@@ -22,36 +22,36 @@ const (
 )
 
 const (
-	charBytes    = 12      // that a character of a text has in JSON at most: two escapes
-	maxCompacted = 1 << 20 // bytes of an object or list that are looked at
-	maxKeyValue  = 4096    // bytes of a value in a key; of larger ones it has a hash
+	charBytes    = 12      // bytes of a character in JSON at most: two escapes
+	maxCompacted = 1 << 20 // bytes of an object or list that are read
+	maxKeyValue  = 4096    // bytes of a value in a key; larger values are hashed
 )
 
-// What a payload brings stands between these marks, of which the model is told that they come from outside.
+// Marks around values of a payload. The prompt says that text between them is untrusted.
 const (
 	Opening = "⟦"
 	Closing = "⟧"
 	more    = "…"
 )
 
-// Names that are no paths of the payload.
+// Names that are not paths of the payload.
 const (
 	ofEvent    = "@event"
 	ofDelivery = "@deliveryId"
 	ofPayload  = "@payload"
 )
 
-// piece is a part of a template: a text, or a place for a value.
+// piece is a part of a template: a text, or a placeholder for a value.
 type piece struct {
 	text string
-	name string // one of the names above; "" when it is a text or a path
+	name string // one of the names above; "" for a text or a path
 	path []string
-	at   int // of the path's value
+	at   int // index of the path's value
 }
 
 func (p *piece) isText() bool { return p.name == "" && p.path == nil }
 
-// parseTemplate reads a template: text with {{path}}, and nothing more.
+// parseTemplate parses a template: text with {{path}}.
 func parseTemplate(text string) ([]piece, error) {
 	var out []piece
 	places := 0
@@ -87,9 +87,9 @@ func parsePlace(name string) (piece, error) {
 	return piece{path: path}, err
 }
 
-// parsePath reads names and numbers with dots between.
+// parsePath parses names and numbers separated by dots.
 func parsePath(text string) ([]string, error) {
-	shown := cut(text, 64)
+	shown := truncate(text, 64)
 	if text == "" {
 		return nil, fmt.Errorf("a path is empty")
 	}
@@ -112,21 +112,21 @@ func inPath(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-$:/", r)
 }
 
-// wholePayload is where the payload itself counts as being found.
+// wholePayload is the index of the payload itself.
 const wholePayload = -1
 
-// filled is what places are filled with. What is made of a value is made once, however many places ask for it.
-type filled struct {
+// placeholderValues has the values of a delivery. A value is decoded once for all placeholders that use it.
+type placeholderValues struct {
 	event, deliveryID string
 	payload           Payload
 	values            [][]byte
-	texts             map[int]string // of the message,
-	hashes            map[int]string // of the key,
+	texts             map[int]string // of the message
+	hashes            map[int]string // of the key
 	decoded           map[int]string // and of filters
 }
 
-// named is the text of a place that is no value of the payload.
-func (f *filled) named(p *piece) (text string, is bool) {
+// named returns the text of a placeholder that is not a path.
+func (f *placeholderValues) named(p *piece) (text string, is bool) {
 	switch p.name {
 	case ofEvent:
 		return f.event, true
@@ -136,15 +136,15 @@ func (f *filled) named(p *piece) (text string, is bool) {
 	return "", false
 }
 
-// found is the value of a place, and where it was found.
-func (f *filled) found(p *piece) (raw []byte, at int) {
+// found returns the value of a placeholder, and its index.
+func (f *placeholderValues) found(p *piece) (raw []byte, at int) {
 	if p.name == ofPayload {
 		return f.payload.raw, wholePayload
 	}
 	return f.values[p.at], p.at
 }
 
-// once gives what was made for a place before, or makes it.
+// once returns the cached text of an index, or computes and caches it.
 func once(made map[int]string, at int, text func() string) string {
 	out, known := made[at]
 	if !known {
@@ -154,10 +154,11 @@ func once(made map[int]string, at int, text func() string) string {
 	return out
 }
 
-// shown is the text that stands for a place in a message, cut and without marks; "" for what is not there.
-func (f *filled) shown(p *piece) string {
+// shown returns the text of a placeholder in a message, truncated and without marks; "" if the
+// value is missing.
+func (f *placeholderValues) shown(p *piece) string {
 	if text, is := f.named(p); is {
-		return cut(unmarked.Replace(text), maxValue)
+		return truncate(unmarked.Replace(text), maxValue)
 	}
 	raw, at := f.found(p)
 	return once(f.texts, at, func() string {
@@ -168,18 +169,19 @@ func (f *filled) shown(p *piece) string {
 	})
 }
 
-// short writes a value as text of up to most characters, without marks.
+// short returns a value as text of at most limit characters, without marks.
 func short(raw []byte, limit int) string {
 	text, whole := plain(raw, limit)
 	text = unmarked.Replace(text)
 	if whole {
-		return cut(text, limit)
+		return truncate(text, limit)
 	}
 	return first(text, limit-1) + more
 }
 
-// plain writes a value as text: a string as it is, an object or a list as compact JSON, null as nothing. Of what has more than most
-// characters it gives somewhat more than these: no more of it is looked at than that takes.
+// plain returns a value as text: a string unquoted, an object or list as compact JSON, null as
+// nothing. For a value with more than limit characters it reads only as much as needed, and returns
+// slightly more than limit.
 func plain(raw []byte, limit int) (text string, whole bool) {
 	if len(raw) == 0 || raw[0] == 'n' {
 		return "", true
@@ -194,9 +196,9 @@ func plain(raw []byte, limit int) (text string, whole bool) {
 	return string(raw[:min(len(raw), limit+1)]), len(raw) <= limit+1
 }
 
-// textUpTo gives the text of a JSON string, or what its first bytes give of it.
+// textUpTo returns the text of a JSON string, or the text of its first bytes.
 func textUpTo(raw []byte, limit int) (text string, whole bool) {
-	const longest = 6 // of what is not cut within
+	const longest = 6 // of an escape at the end of the bytes read
 	if len(raw) <= limit+longest {
 		return textFor(raw), true
 	}
@@ -217,7 +219,7 @@ func textUpTo(raw []byte, limit int) (text string, whole bool) {
 	return textFor(append(slices.Clone(raw[:end]), '"')), false
 }
 
-// compact writes an object or a list without its blanks, or the first bytes of that.
+// compact returns an object or list without white space, or the first bytes of that.
 func compact(raw []byte, limit int) (text string, whole bool) {
 	looked := raw[:min(len(raw), maxCompacted)]
 	out := make([]byte, 0, min(len(looked), limit+utf8.UTFMax))
@@ -238,8 +240,8 @@ func compact(raw []byte, limit int) (text string, whole bool) {
 	return strings.ToValidUTF8(string(out), ""), len(looked) == len(raw)
 }
 
-// message fills a template: every value between the marks, cut, and without marks of its own.
-func (f *filled) message(pieces []piece) string {
+// message fills a template. Each value is between marks, truncated, and without marks inside.
+func (f *placeholderValues) message(pieces []piece) string {
 	out := writer{left: maxMessage + 1}
 	for i := 0; i < len(pieces) && out.left > 0; i++ {
 		if p := &pieces[i]; p.isText() {
@@ -253,8 +255,8 @@ func (f *filled) message(pieces []piece) string {
 
 var unmarked = strings.NewReplacer(Opening, "", Closing, "")
 
-// key fills a template without marks; whole is false when a value is missing.
-func (f *filled) key(pieces []piece) (key string, whole bool) {
+// key fills a template without marks. whole is false if a value is missing.
+func (f *placeholderValues) key(pieces []piece) (key string, whole bool) {
 	var out strings.Builder
 	for i := range pieces {
 		p := &pieces[i]
@@ -269,8 +271,8 @@ func (f *filled) key(pieces []piece) (key string, whole bool) {
 	return out.String(), out.Len() > 0
 }
 
-// inKey is what a key has of a place: the text, or for one of a large value its hash.
-func (f *filled) inKey(p *piece) string {
+// inKey returns the part of a placeholder in a key: its text, or the hash of a large value.
+func (f *placeholderValues) inKey(p *piece) string {
 	if text, is := f.named(p); is {
 		return text
 	}
@@ -285,10 +287,10 @@ func (f *filled) inKey(p *piece) string {
 	})
 }
 
-// writer writes a message; what does not fit any more is cut, and said to be.
+// writer writes a message of limited length, and marks where it was truncated.
 type writer struct {
 	buf  strings.Builder
-	left int // characters, and one: what fits exactly needs no cut
+	left int // characters left, plus one to detect an exact fit
 }
 
 func (w *writer) text(s string) {
@@ -309,7 +311,7 @@ func (w *writer) value(s string) {
 		w.left -= n
 		return
 	}
-	if w.left > 4 { // room for the marks, and something within
+	if w.left > 4 { // room for the marks and some text
 		w.buf.WriteString(Opening)
 		w.left--
 		w.end(s, Closing)
@@ -318,7 +320,7 @@ func (w *writer) value(s string) {
 	w.end("", "")
 }
 
-// end writes what still fits of the last piece. Whatever comes then is passed over.
+// end writes the part of the last piece that still fits. Later pieces are ignored.
 func (w *writer) end(s, closing string) {
 	if room := w.left - 2 - utf8.RuneCountInString(closing); room >= 0 {
 		w.buf.WriteString(first(s, room) + more + closing)
@@ -326,15 +328,15 @@ func (w *writer) end(s, closing string) {
 	w.left = 0
 }
 
-// cut shortens a text to so many characters, and says when it did.
-func cut(s string, limit int) string {
+// truncate truncates a text to a number of characters and marks the truncation.
+func truncate(s string, limit int) string {
 	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
 		return s
 	}
 	return first(s, limit-1) + more
 }
 
-// first gives the first n characters.
+// first returns the first n characters.
 func first(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {

@@ -15,7 +15,8 @@ import (
 	"parley/shared/domain"
 )
 
-// Why a delivery is not taken for its source's, in words that help whoever sets it up and no one who guesses.
+// The reasons for refusing a delivery. They help the person who configures the source, and reveal
+// nothing to one who guesses.
 var (
 	ErrUnsigned  = errors.New("the delivery carries no signature of this kind of source")
 	ErrDoubled   = errors.New("a header of the signature was sent more than once")
@@ -25,12 +26,12 @@ var (
 )
 
 const (
-	tolerance     = 5 * time.Minute // between a signature's time and ours, both ways
-	maxSignatures = 16              // of one header that are looked at
+	tolerance     = 5 * time.Minute // between the signature's time and ours, in both directions
+	maxSignatures = 16              // signatures checked in one header
 	bearer        = "Bearer "
 )
 
-// The headers that sources sign with.
+// The headers in which sources send signatures.
 const (
 	HeaderGitHubSignature = "X-Hub-Signature-256"
 	HeaderGitHubEvent     = "X-Github-Event"
@@ -43,15 +44,15 @@ const (
 	HeaderSignature       = "Webhook-Signature"
 )
 
-// Verify reports whether a delivery was signed with one of the secrets, by its headers and its body as it came. The time is
-// ours. Its errors are those above.
+// Verify reports whether a delivery was signed with one of the secrets, given its headers and its
+// unmodified body. now is the current time. It returns one of the errors above.
 func Verify(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, body []byte, now time.Time) error {
 	signed, err := presented(source, signatureHeader, header, now)
 	if err != nil {
 		return err
 	}
 	good := 0
-	for _, secret := range secrets { // all of them: how long it takes tells nothing
+	for _, secret := range secrets { // all of them, so the time reveals nothing
 		good |= signed.by(source, secret, body)
 	}
 	if good != 1 {
@@ -60,8 +61,9 @@ func Verify(source domain.HookSource, signatureHeader string, secrets []string, 
 	return nil
 }
 
-// VerifyHeaders reports what Verify would without the body: whether the delivery shows a signature at all, and, of sources
-// whose header is the secret itself, whether it is the right one. A body whose headers are refused need not be read.
+// VerifyHeaders performs the checks of Verify that need no body: that a signature is present or,
+// for sources that send the secret itself, that it is correct. A body with refused headers need not
+// be read.
 func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []string, header http.Header, now time.Time) error {
 	if source == domain.HookToken {
 		return Verify(source, signatureHeader, secrets, header, nil, now)
@@ -70,11 +72,12 @@ func VerifyHeaders(source domain.HookSource, signatureHeader string, secrets []s
 	return err
 }
 
-// signed is what a delivery shows: signatures, and what stands before the body in what they sign.
+// signed is the proof in a delivery: signatures, and the text that precedes the body in what they
+// sign.
 type signed struct {
 	signatures [][]byte
 	before     string
-	token      string // the secret itself, of sources that sign nothing
+	token      string // the secret itself, for sources that do not sign
 }
 
 func presented(source domain.HookSource, signatureHeader string, header http.Header, now time.Time) (signed, error) {
@@ -96,7 +99,7 @@ func presented(source domain.HookSource, signatureHeader string, header http.Hea
 	return signed{}, ErrUnsigned
 }
 
-// by gives 1 when the secret made one of the signatures, else 0.
+// by returns 1 if the secret made one of the signatures, else 0.
 func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	if source == domain.HookToken {
 		return same(s.token, secret) | same(strings.TrimPrefix(s.token, bearer), secret)
@@ -113,13 +116,13 @@ func (s *signed) by(source domain.HookSource, secret string, body []byte) int {
 	return good
 }
 
-// same compares texts of any lengths in constant time.
+// same compares texts of any length in constant time.
 func same(a, b string) int {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:])
 }
 
-// keyFor is the key that a secret stands for.
+// keyFor returns the key that a secret encodes.
 func keyFor(source domain.HookSource, secret string) ([]byte, error) {
 	if source != domain.HookStandard {
 		return []byte(secret), nil
@@ -134,7 +137,7 @@ func sign(key []byte, before string, body []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// one gives a header that must come once.
+// one returns a header that must occur once.
 func one(header http.Header, name string) (string, error) {
 	values := header.Values(name)
 	switch {
@@ -159,7 +162,7 @@ func hexSignature(header http.Header, name, prefix string) (signed, error) {
 	return signed{signatures: [][]byte{sum}}, nil
 }
 
-// plainSignature reads a signature in hexadecimal digits or base64, with "sha256=" before it or not.
+// plainSignature parses a signature in hexadecimal or base64, with or without the prefix "sha256=".
 func plainSignature(header http.Header, name string) (signed, error) {
 	value, err := one(header, name)
 	if err != nil {
@@ -176,7 +179,7 @@ func plainSignature(header http.Header, name string) (signed, error) {
 	return signed{}, ErrMalformed
 }
 
-// stripeSignatures reads t=<seconds>,v1=<hex>[,v1=…]; other schemes are passed over.
+// stripeSignatures parses t=<seconds>,v1=<hex>[,v1=…] and ignores other schemes.
 func stripeSignatures(header http.Header, now time.Time) (signed, error) {
 	value, err := one(header, HeaderStripe)
 	if err != nil {
@@ -218,7 +221,8 @@ func slackSignature(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(at, now)
 }
 
-// standardSignatures reads the headers of Standard Webhooks, whose signature is a list of v1,<base64> with spaces between.
+// standardSignatures parses the headers of Standard Webhooks, whose signature is a space-separated
+// list of v1,<base64>.
 func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	var values [3]string
 	for i, name := range [...]string{HeaderID, HeaderTime, HeaderSignature} {
@@ -244,7 +248,7 @@ func standardSignatures(header http.Header, now time.Time) (signed, error) {
 	return out, fresh(values[1], now)
 }
 
-// fresh checks a signature's time, in whole seconds of Unix.
+// fresh checks the time of a signature, in whole seconds of Unix time.
 func fresh(at string, now time.Time) error {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || strconv.FormatInt(seconds, 10) != at || seconds < 0 {

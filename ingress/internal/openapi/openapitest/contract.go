@@ -15,7 +15,7 @@ import (
 
 const resource = "openapi.json"
 
-// Contract is a document to hold exchanges against.
+// Contract is a document against which exchanges are checked.
 type Contract struct {
 	doc      *openapi3.T
 	compiler *jsonschema.Compiler
@@ -28,7 +28,7 @@ type Contract struct {
 // the is the contract of the embedded document.
 var the = sync.OnceValues(func() (*Contract, error) { return New(context.Background(), openapi.Document()) })
 
-// New reads a contract from an OpenAPI document in JSON, and checks the document itself.
+// New parses and validates an OpenAPI document in JSON.
 func New(ctx context.Context, document []byte) (*Contract, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -55,7 +55,7 @@ func New(ctx context.Context, document []byte) (*Contract, error) {
 	return c, nil
 }
 
-// schema compiles what a pointer such as "#/components/schemas/Run" leads to, once.
+// schema compiles the schema at a pointer, such as "#/components/schemas/Run", once.
 func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *Contract) schema(pointer string) (*jsonschema.Schema, error) {
 	return s, nil
 }
 
-// valid validates a decoded value against the schema that a pointer leads to.
+// valid validates a decoded value against the schema at a pointer.
 func (c *Contract) valid(pointer string, value any) error {
 	s, err := c.schema(pointer)
 	if err != nil {
@@ -97,7 +97,7 @@ func pointer(base string, names ...string) string {
 	return base
 }
 
-// Operations lists what the document describes as "METHOD /path".
+// Operations lists the document's operations as "METHOD /path".
 func (c *Contract) Operations() []string {
 	var out []string
 	for path, item := range c.doc.Paths.Map() {
@@ -108,5 +108,5 @@ func (c *Contract) Operations() []string {
 	return out
 }
 
-// Document gives the contract that the service is held against.
+// Document returns the contract of the service.
 func Document() (*Contract, error) { return the() }

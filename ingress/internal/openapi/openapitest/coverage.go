@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// Main runs a package's tests, and fails them if all passed but did not see an answer of the document that they are
-// to see: Base all those that elsewhere does not list, another package those that it lists for it. A run of some of
-// the tests is not held to that.
+// Main runs the tests of a package. It fails if all pass but a documented response was not seen:
+// Base must see all that elsewhere does not list, and other packages must see those listed for
+// them. Runs of selected tests are exempt.
 func Main(m *testing.M, name string) int {
 	code := m.Run()
 	for _, filter := range []string{"test.run", "test.skip", "test.fuzz", "test.list"} {
@@ -33,7 +33,7 @@ func Main(m *testing.M, name string) int {
 	return c.report(os.Stderr, name, elsewhere)
 }
 
-// report writes what of the document was not seen though it should have been, and what the list has too much.
+// report writes the documented responses that were not seen, and superfluous entries of the list.
 func (c *Contract) report(out io.Writer, name string, list map[string]string) (code int) {
 	documented := c.answers()
 	for _, answer := range documented {
@@ -61,7 +61,7 @@ func (c *Contract) report(out io.Writer, name string, list map[string]string) (c
 	return code
 }
 
-// answers lists what the document describes as "METHOD /path → status".
+// answers lists the documented responses as "METHOD /path → status".
 func (c *Contract) answers() []string {
 	var out []string
 	for path, item := range c.doc.Paths.Map() {

@@ -1,9 +1,9 @@
-// Package openapitest holds what the service does against what its OpenAPI document says. The document is
-// loaded and checked by kin-openapi, whose model says what an operation may answer. Bodies, headers and events
-// are validated against its schemas by the JSON Schema 2020-12 implementation that kin-openapi uses for
-// OpenAPI 3.1 too, each schema compiled once: kin-openapi itself compiles it anew for every response, and
-// falls back to the rules of OpenAPI 3.0 for some.
+// Package openapitest checks the service against its OpenAPI document. kin-openapi loads and
+// validates the document, and its model says which responses an operation has. Bodies, headers and
+// events are validated by the JSON Schema 2020-12 implementation that kin-openapi uses for OpenAPI
+// 3.1. Here each schema is compiled once; kin-openapi compiles it for every response, and applies
+// the rules of OpenAPI 3.0 to some.
 //
-// Check validates one exchange; the test harnesses give it every one. Main ends a package's tests with what
-// of the document they did not see.
+// Check validates one exchange; the test harnesses call it for each. Main ends the tests of a
+// package with the documented responses that they did not see.
 package openapitest

@@ -1,13 +1,13 @@
 package openapitest
 
-// Base is the package whose tests see every answer of the document but those listed here.
+// Base is the package whose tests see every documented response except those listed here.
 const Base = "httpapi"
 
-// other is the package whose tests see what those of Base need not; some of them do by chance.
+// other is the package whose tests see responses that Base need not see; some are seen by chance.
 const other = "ingress"
 
-// elsewhere lists the answers that its tests do not see: the package whose tests do, or the reason why none does.
-// "* → 500" is that status of every operation.
+// elsewhere lists the responses that Base's tests do not see: the package whose tests do, or the
+// reason why none does. "* → 500" means that status of every operation.
 var elsewhere = map[string]string{
 	"* → 500": "no request may bring one about; TestPanics and TestDocumentsThatFail see what one looks like",
 

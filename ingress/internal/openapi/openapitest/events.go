@@ -10,12 +10,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-const doneMark = "[DONE]" // ends streams of OpenAI's, and is no JSON
+const doneMark = "[DONE]" // ends streams of OpenAI's protocols, and is not JSON
 
 const eventPointer = "#/components/schemas/RunEvent"
 
-// events validates a stream: each block is a comment, or the lines id, event and data of one event. Events that nobody can
-// resume behind have no id, and those of some protocols no name.
+// events validates a stream. Each block is a comment, or the lines id, event and data of an event.
+// Events that cannot be resumed after have no id, and those of some protocols have no name.
 func (c *Contract) events(schema string, stream []byte) error {
 	if len(stream) == 0 {
 		return nil
@@ -68,12 +68,12 @@ func (c *Contract) event(schema, block string) error {
 	}
 	value["data"] = data
 	if one := c.eventSchema(schema, value["event"]); value["event"] != nil && one != "" {
-		schema = one // of the choices the one that is meant, so that the error tells of nothing else
+		schema = one // the intended one, so that the error concerns only it
 	}
 	return c.valid(schema, value)
 }
 
-// eventSchema finds among a schema's choices the one for an event; "" when there is none.
+// eventSchema returns the schema for an event among a schema's choices, or "".
 func (c *Contract) eventSchema(schema string, event any) string {
 	if !strings.HasSuffix(schema, "/text~1event-stream/schema") && schema != eventPointer {
 		return ""

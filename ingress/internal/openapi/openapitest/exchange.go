@@ -38,7 +38,7 @@ func Check(tb testing.TB, e Exchange) {
 	}
 }
 
-// Check says how an exchange differs from the document, nil when it does not.
+// Check returns how an exchange differs from the document, or nil.
 func (c *Contract) Check(e Exchange) error {
 	path, item := c.find(e.URL.Path)
 	if item == nil {
@@ -73,7 +73,7 @@ func (c *Contract) Check(e Exchange) error {
 	return errors.Join(c.headers(here, response.Value, e), c.body(here, response.Value, e), c.taken(at, operation, e))
 }
 
-// find gives the path of the document that a request's is one of.
+// find returns the documented path that a request's path matches.
 func (c *Contract) find(path string) (documented string, item *openapi3.PathItem) {
 	if item := c.doc.Paths.Value(path); item != nil {
 		return path, item
@@ -86,7 +86,7 @@ func (c *Contract) find(path string) (documented string, item *openapi3.PathItem
 	return path, nil
 }
 
-// fits reports whether a path is one that a documented path with {places} stands for.
+// fits reports whether a path matches a documented path with {parameters}.
 func fits(documented, path string) bool {
 	wanted, given := strings.Split(documented, "/"), strings.Split(path, "/")
 	if len(wanted) != len(given) {
@@ -100,8 +100,8 @@ func fits(documented, path string) bool {
 	return true
 }
 
-// sharing checks that only paths that say so let pages of other origins read an answer, and those only POSTs, and never
-// with cookies.
+// sharing checks that only paths that say so are open to pages of other origins, only for POST, and
+// never with cookies.
 func sharing(item *openapi3.PathItem, e Exchange) error {
 	origin, shared := e.Header["Access-Control-Allow-Origin"]
 	switch {
@@ -121,17 +121,17 @@ func sharing(item *openapi3.PathItem, e Exchange) error {
 	return nil
 }
 
-// isPreflight reports whether an answer lets a page send what it asked for.
+// isPreflight reports whether a response allows a page's request.
 func isPreflight(e Exchange) bool {
 	return e.Method == http.MethodOptions && e.Status == http.StatusNoContent && len(e.Body) == 0 &&
 		len(e.Header["Access-Control-Allow-Origin"]) == 1 && e.Header.Get("Access-Control-Allow-Methods") == http.MethodPost &&
 		e.Header.Get("Allow") == ""
 }
 
-// pages are where the paths of pages begin.
+// pages are the prefixes of page paths.
 var pages = []string{"/login", "/signup", "/dashboard", "/accept", "/reset", "/assets/", "/widget.js", "/widget/preview", "/favicon.svg"}
 
-// IsPage reports whether a path is a page of the browser's, which is no part of the interface.
+// IsPage reports whether a path is a page for browsers and not part of the API.
 func IsPage(path string) bool {
 	return path == "/" || slices.ContainsFunc(pages, func(page string) bool { return strings.HasPrefix(path, page) })
 }
@@ -140,7 +140,7 @@ func isProblem(header http.Header) bool {
 	return header.Get("Content-Type") == "application/problem+json"
 }
 
-// stray checks the answer to what the document does not describe: a problem, and which methods there are.
+// stray checks the response for an undocumented path or method: a problem, and the allowed methods.
 func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	if strings.HasPrefix(e.URL.Path, openAI) {
 		return c.strayOpenAI(e)
@@ -169,7 +169,7 @@ func (c *Contract) stray(e Exchange, item *openapi3.PathItem) error {
 	return nil
 }
 
-// openAI is where the paths of OpenAI's API begin, whose errors have its shape.
+// openAI is the prefix of OpenAI's API, whose errors have its own shape.
 const openAI = "/v1/"
 
 func (c *Contract) strayOpenAI(e Exchange) error {
@@ -182,7 +182,8 @@ func (c *Contract) strayOpenAI(e Exchange) error {
 	return c.validJSON("#/components/schemas/OpenAiError", e.Body)
 }
 
-// problem checks an error whose code the status must fit. The answer to HEAD has no body.
+// problem checks an error response, whose status must match its code. The response to HEAD has no
+// body.
 func (c *Contract) problem(e Exchange) error {
 	if e.Method == http.MethodHead {
 		return nil
@@ -197,7 +198,7 @@ func (c *Contract) problem(e Exchange) error {
 	return nil
 }
 
-// contractual are the headers that mean something to callers: they come only where the document has them.
+// contractual are headers with a meaning for callers. They appear only where the document has them.
 var contractual = []string{
 	"Allow", "Etag", "Idempotency-Replayed", "Location", "Ratelimit", "Ratelimit-Policy", "Retry-After", "Set-Cookie", "Www-Authenticate",
 	"X-Parley-Run-Id", "X-Should-Retry",

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// recording keeps what is read of a body. A client may be sending a request while its answer is being read.
+// recording keeps the part of a body that was read. A client may still send the request while its
+// response is read.
 type recording struct {
 	io.ReadCloser
 	mu   sync.Mutex
@@ -26,22 +27,22 @@ func (r *recording) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// soFar gives what was read until now.
+// soFar returns the part read so far.
 func (r *recording) soFar() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return bytes.Clone(r.read.Bytes())
 }
 
-// Serve has a handler answer a request, and checks the exchange.
+// Serve passes a request to a handler and checks the exchange.
 func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseRecorder {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // which says that there is none, where another would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // http.NoBody announces an empty body; another reader would be sent in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
-	target, header := *req.URL, req.Header.Clone() // as they were: handlers may change them
+	target, header := *req.URL, req.Header.Clone() // copied, because handlers may change them
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
 	got := rec.Body.Bytes()
@@ -55,12 +56,12 @@ func Serve(tb testing.TB, h http.Handler, req *http.Request) *httptest.ResponseR
 	return rec
 }
 
-// Do sends a request, and checks the exchange once the response was read to its end or is closed. Of a stream that
-// is left early the whole events are checked.
+// Do sends a request. It checks the exchange when the response is read to its end or closed. For a
+// stream that is closed early it checks the complete events.
 func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, error) {
 	tb.Helper()
 	sent := &recording{ReadCloser: http.NoBody}
-	if req.Body != nil && req.Body != http.NoBody { // which says that there is none, where another would be sent in chunks
+	if req.Body != nil && req.Body != http.NoBody { // http.NoBody announces an empty body; another reader would be sent in chunks
 		sent.ReadCloser = req.Body
 		req.Body = sent
 	}
@@ -80,7 +81,7 @@ func Do(tb testing.TB, client *http.Client, req *http.Request) (*http.Response, 
 	return res, nil
 }
 
-// wholeEvents cuts off the event that a stream broke off in.
+// wholeEvents removes an incomplete event at the end.
 func wholeEvents(stream []byte) []byte {
 	const end = "\n\n"
 	last := bytes.LastIndex(stream, []byte(end))
@@ -94,7 +95,7 @@ func withoutHost(u *url.URL) *url.URL {
 	return &url.URL{Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery}
 }
 
-// checking is a response's body that is checked when it ends.
+// checking is a response body that is checked when it ends.
 type checking struct {
 	recording
 	once   sync.Once

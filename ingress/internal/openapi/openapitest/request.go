@@ -9,7 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// codeFor reads code and status of a problem.
+// codeFor parses the code and status of a problem.
 func codeFor(body []byte) (code string, status int) {
 	var p struct {
 		Code   string `json:"code"`
@@ -21,8 +21,8 @@ func codeFor(body []byte) (code string, status int) {
 	return p.Code, p.Status
 }
 
-// taken checks a request that the service carried out: what it takes, the document must allow. Parameters
-// of the query that it passes over are no matter of the document.
+// taken checks a request that the service accepted: the document must allow it. Query parameters
+// that the service ignores are exempt.
 func (c *Contract) taken(at string, operation *openapi3.Operation, e Exchange) error {
 	if e.Status >= http.StatusMultipleChoices {
 		return nil
@@ -54,7 +54,7 @@ func (c *Contract) requestBody(at string, operation *openapi3.Operation, e Excha
 		if operation.RequestBody.Value.Content[contentForm] == nil {
 			return fmt.Errorf("the service took a form, and none is documented")
 		}
-		return nil // its parts are the tests' matter
+		return nil // tests check its parts
 	}
 	if err := c.validJSON(pointer(at, "requestBody", "content", "application/json", "schema"), e.RequestBody); err != nil {
 		return fmt.Errorf("the service took a body that is not documented: %w", err)

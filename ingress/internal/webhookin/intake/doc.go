@@ -1,5 +1,5 @@
-// Package intake decides what becomes of a delivery whose signature is good: it is answered, filtered, refused, put off, gathered with
-// others, or run.
+// Package intake decides about deliveries with a valid signature: each is answered, filtered,
+// refused, delayed, coalesced with others, or run.
 //
 //	hook, event ──► Take ──► rules ──► budget ──► run ──► dispatch.Deliver: the delivery's log and its run, in one transaction
 //	                  │                                      ▲

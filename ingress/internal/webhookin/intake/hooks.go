@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	hookRemembered = 4 * time.Second // and a change holds after 5 s: the rest is for a slow read
-	maxHooks       = 2000            // that are remembered,
-	maxMissing     = 1000            // and ids that are none's
-	hookKept       = time.Minute     // without a delivery, and then it is gone from memory
-	hookReads      = 16              // at a time, and as many again of hooks that were there a moment ago
+	hookRemembered = 4 * time.Second // a change takes effect within 5 s; the rest is for a slow read
+	maxHooks       = 2000            // cached hooks
+	maxMissing     = 1000            // cached ids without a hook
+	hookKept       = time.Minute     // an unused hook stays cached for this long
+	hookReads      = 16              // concurrent reads of unknown ids, and as many of recently cached hooks
 	hookReadTime   = 3 * time.Second
 )
 
-// Hook is a hook that takes deliveries: its secrets opened, its rules read.
+// Hook is a hook that takes deliveries, with its secrets opened and its rules parsed.
 type Hook struct {
 	hookdb.ReceivingHook
 
@@ -33,28 +33,28 @@ type Hook struct {
 	rules *webhookin.Rules
 }
 
-// Caller is who a hook's deliveries run agents as: its key.
+// Caller returns the caller of a hook's runs: its key.
 func (h *Hook) Caller() domain.Caller {
 	return domain.Caller{
 		Kind: domain.CallerSystem, OrganizationID: h.OrganizationID, UserID: h.KeyUserID, KeyID: h.KeyID, Credential: h.KeyID,
 	}
 }
 
-// Hooks remembers hooks for a moment, and ids that are none's. Reads are few at a time, and those of ids that may be invented are
-// apart: a flood of them waits for itself.
+// Hooks caches hooks, and ids without a hook. Reads are limited, and those of ids that may be
+// invented have a limit of their own, so a flood of them delays only itself.
 type Hooks struct {
 	read         func(ctx context.Context, id string) (hookdb.ReceivingHook, error)
 	secrets      Opener
-	first, again chan struct{} // reads of ids that are not known, and of hooks that were there a moment ago
+	first, again chan struct{} // slots for reads of unknown ids, and of recently cached hooks
 
 	mu      sync.Mutex
 	known   map[string]knownHook
-	missing map[string]time.Time // until when they are taken to be none's
+	missing map[string]time.Time // ids without a hook, until a time
 	swept   time.Time
 }
 
 type knownHook struct {
-	hook  *Hook // nil: there is none
+	hook  *Hook // nil: no such hook
 	err   error // why none of its secrets can be opened
 	until time.Time
 }
@@ -64,7 +64,7 @@ type Opener interface {
 	OpenText(kind sealdb.Kind, org, id, sealed string) (string, error)
 }
 
-// NewHooks remembers hooks that read finds, whose secrets opener opens.
+// NewHooks returns a cache that reads hooks with read and opens their secrets with opener.
 func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), opener Opener) *Hooks {
 	return &Hooks{
 		read: read, secrets: opener, first: make(chan struct{}, hookReads), again: make(chan struct{}, hookReads),
@@ -72,7 +72,8 @@ func NewHooks(read func(context.Context, string) (hookdb.ReceivingHook, error), 
 	}
 }
 
-// Get gives a hook that takes deliveries. One that does not, for whatever reason, is not_found.
+// Get returns a hook that takes deliveries. It returns not_found for any other, whatever the
+// reason.
 func (l *Hooks) Get(ctx context.Context, id string) (*Hook, error) {
 	entry, known := l.remembered(id)
 	if !known {
@@ -101,7 +102,7 @@ func (l *Hooks) remembered(id string) (entry knownHook, known bool) {
 	return entry, known && now.Before(entry.until)
 }
 
-// queue is where a read of an id waits.
+// queue returns the slots for a read of an id.
 func (l *Hooks) queue(id string) chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +112,7 @@ func (l *Hooks) queue(id string) chan struct{} {
 	return l.first
 }
 
-// find reads a hook, unless another request has just done so.
+// find reads a hook, unless another request has just read it.
 func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookReadTime)
 	defer cancel()
@@ -125,7 +126,7 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	if entry, known := l.remembered(id); known {
 		return entry, nil
 	}
-	entry := knownHook{until: time.Now().Add(hookRemembered)} // from before the read: a change after it may have been missed
+	entry := knownHook{until: time.Now().Add(hookRemembered)} // from before the read, which may miss a later change
 	found, err := l.read(ctx, id)
 	switch {
 	case apierr.CodeFor(err) == apierr.NotFound:
@@ -142,7 +143,8 @@ func (l *Hooks) find(ctx context.Context, id string) (knownHook, error) {
 	return entry, nil
 }
 
-// open opens a hook's secrets. While it is rotated it has two, and one of them is enough. sealdb.ErrUnopened comes with the hook.
+// open opens a hook's secrets. A hook has two during a rotation, and one of them is enough. With
+// sealdb.ErrUnopened the hook is returned, too.
 func (l *Hooks) open(found hookdb.ReceivingHook) (*Hook, error) {
 	hook := &Hook{ReceivingHook: found}
 	if !found.Enabled {
@@ -191,7 +193,7 @@ func (l *Hooks) put(id string, entry knownHook) {
 	l.known[id] = entry
 }
 
-// Forget lets a change take effect here at once.
+// Forget makes a change take effect here immediately.
 func (l *Hooks) Forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

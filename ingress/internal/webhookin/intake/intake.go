@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	payloadPassed  = 64 << 10 // bytes of a payload that are handed to the agent
-	maxContent     = 200      // bytes of a Content-Type that are kept
+	payloadPassed  = 64 << 10 // bytes of a payload passed to the agent
+	maxContent     = 200      // bytes of a Content-Type that are stored
 	triggerWebhook = "webhook"
 )
 
-// Intake decides about deliveries, and has them logged and run.
+// Intake decides about deliveries, logs them, and starts their runs.
 type Intake struct {
 	Agents      *agentdb.Store
 	Log         *hookdb.Store // of deliveries
@@ -38,15 +38,15 @@ type Intake struct {
 	Retention   time.Duration // of runs
 }
 
-// Delivered holds what is stored of a delivery in addition to its event.
+// Delivered has what is stored of a delivery in addition to its event.
 type Delivered struct {
 	ContentType string
 	Body        []byte
 	Traceparent string
-	Again       bool // somebody wants it run, whatever the filter says
+	Again       bool // a user redelivers it, so the filter does not apply
 }
 
-// Taken is the outcome of a delivery, as the answer to its source shows it.
+// Taken is the outcome of a delivery as the response to its source shows it.
 type Taken struct {
 	DeliveryID string                `json:"deliveryId"`
 	Status     domain.DeliveryStatus `json:"status"`
@@ -55,9 +55,10 @@ type Taken struct {
 	Error      *domain.RunError      `json:"error"`
 }
 
-// Take logs a verified delivery, and accepts the run that the hook's rules make of it. One that was seen before gives what came
-// of it then. A delivery that nothing can be run for is no error: sources would give the hook up. Over the limit of requests it is not
-// logged.
+// Take logs a verified delivery and accepts its run, if the hook's rules start one. A repeated
+// delivery returns its first outcome. A delivery that cannot start a run is not an error, because
+// sources disable hooks that answer errors. A delivery above the rate limit that starts no run is
+// not logged.
 func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (Taken, error) {
 	limit, err := i.Limits.Check(ctx, hook.Caller())
 	if err != nil {
@@ -68,28 +69,28 @@ func (i *Intake) Take(ctx context.Context, hook *Hook, e *webhookin.Event, of De
 		return Taken{}, err
 	}
 	if !limit.Allowed {
-		if err := i.putOff(ctx, hook, &d, limit.RetryAfter); err != nil {
+		if err := i.delay(ctx, hook, &d, limit.RetryAfter); err != nil {
 			return Taken{}, err
 		}
 	}
 	deliver := i.deliver
 	if !limit.Allowed && d.Run == nil {
-		deliver = i.unlogged
+		deliver = i.withoutLog
 	}
 	accepted, err := deliver(ctx, d)
 	if err != nil {
 		return Taken{}, err
 	}
 	was := accepted.Delivery
-	if limit.Allowed && !costs(&d, &accepted) {
+	if limit.Allowed && !charged(&d, &accepted) {
 		i.Limits.Refund(hook.Caller())
 	}
 	return Taken{DeliveryID: was.ID, Status: was.Status, RunID: was.RunID, Duplicate: accepted.Existing, Error: was.Error}, nil
 }
 
-// putOff says of a delivery over the limit that its run is to wait: it may not come again. One that no run could come of has none: it is
-// not logged.
-func (i *Intake) putOff(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
+// delay delays the run of a delivery above the rate limit, because the source may not send it
+// again. A delivery without a run is not logged.
+func (i *Intake) delay(ctx context.Context, hook *Hook, d *queuedb.NewDelivery, wait time.Duration) error {
 	if d.Run == nil {
 		return nil
 	}
@@ -109,15 +110,15 @@ func (i *Intake) putOff(ctx context.Context, hook *Hook, d *queuedb.NewDelivery,
 	return nil
 }
 
-// costs reports whether a delivery counts against the limit. Every logged delivery counts, except one that joined another delivery's
-// run and one that was received before.
-func costs(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
+// charged reports whether a delivery counts against the limit. Every logged delivery counts, except
+// one that joined another delivery's run and one that was received before.
+func charged(d *queuedb.NewDelivery, accepted *queuedb.AcceptedDelivery) bool {
 	joined := d.Run != nil && accepted.Delivery.RunID != nil && *accepted.Delivery.RunID != d.Run.ID
 	return !joined && !accepted.Existing
 }
 
-// deliver logs a delivery. One for whose run a budget has no room any more, though it had just before, is refused; if it was put off, too,
-// it is not logged.
+// deliver logs a delivery. If the budget has been used up since decide, the delivery is refused; if
+// it was also delayed, it is not logged.
 func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	accepted, err := i.deliverOnce(ctx, d)
 	if apierr.CodeFor(err) != apierr.BudgetExceeded {
@@ -127,13 +128,14 @@ func (i *Intake) deliver(ctx context.Context, d queuedb.NewDelivery) (queuedb.Ac
 	refuse(&d, apierr.BudgetExceeded, detail(err))
 	d.Run, d.Collect = nil, nil
 	if over {
-		return i.unlogged(ctx, d)
+		return i.withoutLog(ctx, d)
 	}
 	return i.deliverOnce(ctx, d)
 }
 
-// unlogged gives the run of a delivery that was seen before. Of any other it says what it would have been.
-func (i *Intake) unlogged(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
+// withoutLog returns the run of a repeated delivery. For any other it returns the outcome without
+// logging it.
+func (i *Intake) withoutLog(ctx context.Context, d queuedb.NewDelivery) (queuedb.AcceptedDelivery, error) {
 	seen, err := i.Log.Delivery(ctx, d.OrganizationID, d.HookID, d.ID)
 	if err != nil && apierr.CodeFor(err) != apierr.NotFound {
 		return queuedb.AcceptedDelivery{}, err
@@ -152,7 +154,8 @@ func (i *Intake) deliverOnce(ctx context.Context, d queuedb.NewDelivery) (queued
 	return accepted, err
 }
 
-// decide returns the record of a delivery with its outcome: answered, filtered, refused, or accepted with a run.
+// decide returns the record of a delivery with its outcome: answered, filtered, refused, or
+// accepted with a run.
 func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of Delivered) (queuedb.NewDelivery, error) {
 	d := queuedb.NewDelivery{
 		HookID: hook.ID, OrganizationID: hook.OrganizationID, ID: e.ID, Event: e.Name, ContentType: shortType(of.ContentType),
@@ -182,7 +185,7 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	}
 	who := hook.Caller()
 	switch err := i.Budgets.WithinBudget(ctx, who.OrganizationID, hook.AgentID, who.KeyID, hook.Name); {
-	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // it may join a run; if it is to begin one, that is refused
+	case out.Key != "" && errors.Is(err, budgetdb.ErrRunsUsedUp): // the delivery may join a run; if it would start one, it is refused
 	case apierr.CodeFor(err) == apierr.BudgetExceeded:
 		refuse(&d, apierr.BudgetExceeded, detail(err))
 		return d, nil
@@ -195,13 +198,14 @@ func (i *Intake) decide(ctx context.Context, hook *Hook, e *webhookin.Event, of 
 	}
 	d.Status, d.Run = domain.DeliveryAccepted, &run
 	if out.Key != "" {
-		d.Status, d.Collect = domain.DeliveryCoalesced, collected(hook, out.Key)
+		d.Status, d.Collect = domain.DeliveryCoalesced, coalesceKey(hook, out.Key)
 	}
 	return d, nil
 }
 
-// collected returns the key by which deliveries are coalesced. A change of the hook's agent or API key changes the key.
-func collected(hook *Hook, key string) *queuedb.Collect {
+// coalesceKey returns the key by which deliveries are coalesced. A change of the hook's agent or API
+// key changes the key.
+func coalesceKey(hook *Hook, key string) *queuedb.Collect {
 	by := hook.Coalesce
 	return &queuedb.Collect{
 		KeyHash: contract.Hash(hook.AgentID, hook.KeyID, key),
@@ -209,8 +213,8 @@ func collected(hook *Hook, key string) *queuedb.Collect {
 	}
 }
 
-// deliveryRun is the run of a delivery, as run-automation would accept it from the hook's key. What the delivery brings comes
-// along as data: the run has read what is not to be trusted.
+// deliveryRun returns the run of a delivery, as run-automation would accept it from the hook's key.
+// The payload is passed as data, and the run is marked as having read untrusted text.
 func (i *Intake) deliveryRun(hook *Hook, e *webhookin.Event, message, traceparent string) (queuedb.NewRun, error) {
 	data, err := deliveryData(hook.Source, e)
 	if err != nil {
@@ -229,7 +233,7 @@ type deliveryHead struct {
 	DeliveryID string            `json:"deliveryId"`
 }
 
-// deliveryData is what the agent is given of a delivery beside the message.
+// deliveryData returns what the agent receives in addition to the message.
 func deliveryData(source domain.HookSource, e *webhookin.Event) (json.RawMessage, error) {
 	data := struct {
 		Webhook      deliveryHead    `json:"webhook"`
@@ -244,7 +248,7 @@ func deliveryData(source domain.HookSource, e *webhookin.Event) (json.RawMessage
 	return json.Marshal(data)
 }
 
-// refuse says of a delivery that nothing can be run for it.
+// refuse records that a delivery cannot start a run.
 func refuse(d *queuedb.NewDelivery, code apierr.Code, why string) {
 	d.Status, d.Error = domain.DeliveryRefused, &domain.RunError{Code: string(code), Message: why}
 }
@@ -256,7 +260,7 @@ func detail(err error) string {
 	return ""
 }
 
-// shortType is a Content-Type as it is kept.
+// shortType returns a Content-Type as it is stored.
 func shortType(contentType string) string {
 	foreign := func(r rune) bool { return r < ' ' || r > '~' }
 	if len(contentType) > maxContent || strings.ContainsFunc(contentType, foreign) {

@@ -6,13 +6,14 @@ import (
 	"parley/shared/domain"
 )
 
-// Reasons for which a response was cancelled.
+// Reasons for cancelling a response.
 const (
 	reasonTurn   = "turn_detected"
 	reasonClient = "client_cancelled"
 )
 
-// interrupt cancels the response under way; one whose run was not accepted yet as soon as it is.
+// interrupt cancels the response in progress. If its run is not accepted yet, it is cancelled as
+// soon as it is.
 func (c *Conversation) interrupt(e *effects, now time.Time, reason string) {
 	a := c.now
 	if !a.begun {
@@ -32,7 +33,7 @@ func (c *Conversation) cancel(e *effects, now time.Time, reason string, heard *d
 	c.items.keep(a, heard)
 }
 
-// silence stops what is still playing of the answer before, when the user speaks.
+// silence stops the audio of the previous answer when the user speaks.
 func (c *Conversation) silence(e *effects, now time.Time) {
 	a := c.before
 	if !a.playing(now) || a.run == "" {
@@ -45,16 +46,16 @@ func (c *Conversation) silence(e *effects, now time.Time) {
 	c.items.keep(a, heard)
 }
 
-// keep cuts the text of an answer's item to the part that the client played.
+// keep truncates the text of an answer's item to the part that was played.
 func (l *items) keep(a *answer, heard *domain.Heard) {
 	if _, it := l.find(a.id); it != nil && heard != nil && len(it.parts) > 0 {
 		it.parts[0].text, it.parts[0].annotations = heard.Text, nil
 	}
 }
 
-// Gone says that the client is: what was heard is to be kept of the answer that is being said. Its run goes on. An answer of which
-// nothing was heard stays as it is: it is there to be read; and so does one that was sent to its end, for a client may have taken it
-// to be played later.
+// Gone handles the end of the connection. It returns how much was played of the answer that is
+// being said; the run continues. An answer of which nothing was played stays complete, because it
+// can be read. So does one that was sent completely, because a client may play it later.
 func (c *Conversation) Gone(now time.Time) []Ended {
 	a := c.now
 	if a == nil || a.text {
@@ -66,18 +67,19 @@ func (c *Conversation) Gone(now time.Time) []Ended {
 	return nil
 }
 
-// playing tells whether audio of an answer is still to be heard; also what was not sent yet.
+// playing reports whether audio of an answer is still to be played, including audio not sent yet.
 func (a *answer) playing(now time.Time) bool {
 	return a != nil && !a.text && !a.stopped && a.spoken.playhead.advance(now) < a.spoken.samples()
 }
 
-// heard is what was heard of an answer by now; of a written one what was told. All of a whole answer is nothing to be kept.
+// heard returns how much of an answer has been played, or sent, if it is text. It returns nil for a
+// complete answer.
 func (a *answer) heard(now time.Time) *domain.Heard {
 	if a.text {
 		if a.final != nil {
 			return nil
 		}
-		return &domain.Heard{Text: string(a.spoken.text[:a.spoken.told])}
+		return &domain.Heard{Text: string(a.spoken.text[:a.spoken.reported])}
 	}
 	return new(a.spoken.heard(a.spoken.playhead.advance(now)))
 }
@@ -112,10 +114,10 @@ func truncateItem(c *Conversation, e *effects, now time.Time, r *request) {
 		return
 	}
 	c.correct(e, now, a, int64(ms))
-	c.tell(e, "conversation.item.truncated", truncatedEvent{ItemID: a.id, EndMS: int64(ms)})
+	c.emit(e, "conversation.item.truncated", truncatedEvent{ItemID: a.id, EndMS: int64(ms)})
 }
 
-// correct makes so many ms what was heard of an answer. One that goes on is cancelled: nobody listens.
+// correct sets how many milliseconds of an answer were played. An answer in progress is cancelled.
 func (c *Conversation) correct(e *effects, now time.Time, a *answer, ms int64) {
 	samples := ms * perMS
 	whole := a.whole && samples+perMS > a.spoken.samples()
