@@ -11,7 +11,7 @@ import (
 
 // openBody is a body of another protocol.
 type openBody struct {
-	Name  string            `json:"name" need:"yes"`
+	Name  string            `json:"name" required:"true"`
 	Text  *eitherBody       `json:"text"`
 	Parts []openPart        `json:"parts"`
 	Flag  *bool             `json:"flag"`
@@ -21,7 +21,7 @@ type openBody struct {
 }
 
 type openPart struct {
-	Kind string `json:"kind" need:"yes"`
+	Kind string `json:"kind" required:"true"`
 }
 
 type eitherBody struct {

@@ -69,7 +69,7 @@ func TestWhatAResponseIsAskedForWith(t *testing.T) {
 		},
 		"in a conversation that is an object": {
 			ResponseBody{Conversation: &ConversationName{Object: struct {
-				ID string `json:"id" need:"yes"`
+				ID string `json:"id" required:"true"`
 			}{"c"}}, Input: input("Tea?")},
 			ResponseAsk{SessionID: "c", Conversation: Conversation{Message: "Tea?"}},
 		},

@@ -14,7 +14,7 @@ import (
 )
 
 type acceptBody struct {
-	Token    string                 `json:"token" need:"yes"`
+	Token    string                 `json:"token" required:"true"`
 	Name     httpx.Optional[string] `json:"name"`
 	Password httpx.Optional[string] `json:"password"`
 }
@@ -149,8 +149,8 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 }
 
 type resetBody struct {
-	Token    string `json:"token" need:"yes"`
-	Password string `json:"password" need:"yes"`
+	Token    string `json:"token" required:"true"`
+	Password string `json:"password" required:"true"`
 }
 
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }

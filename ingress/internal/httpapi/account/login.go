@@ -124,8 +124,8 @@ func checkPassword(p *httpx.Problems, field, value string) {
 }
 
 type signupBody struct {
-	Email    string                 `json:"email" need:"yes"`
-	Password string                 `json:"password" need:"yes"`
+	Email    string                 `json:"email" required:"true"`
+	Password string                 `json:"password" required:"true"`
 	Name     httpx.Optional[string] `json:"name"`
 }
 
@@ -196,8 +196,8 @@ func localPart(email string) string {
 }
 
 type loginBody struct {
-	Email    string `json:"email" need:"yes"`
-	Password string `json:"password" need:"yes"`
+	Email    string `json:"email" required:"true"`
+	Password string `json:"password" required:"true"`
 }
 
 func (b *loginBody) Check(p *httpx.Problems) {

@@ -25,7 +25,7 @@ const (
 
 // importBody is the body of an import: an OpenAPI document and the operations to import.
 type importBody struct {
-	Document   json.RawMessage                  `json:"document" need:"yes"`
+	Document   json.RawMessage                  `json:"document" required:"true"`
 	Operations httpx.Optional[[]string]         `json:"operations"`
 	ServerURL  httpx.Optional[string]           `json:"serverUrl"`
 	Headers    map[string]string                `json:"headers"`

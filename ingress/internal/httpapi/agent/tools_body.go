@@ -67,10 +67,10 @@ type httpBody struct {
 }
 
 type endpointBody struct {
-	Name          string                            `json:"name" need:"yes"`
+	Name          string                            `json:"name" required:"true"`
 	Description   string                            `json:"description"`
-	Method        string                            `json:"method" need:"yes"`
-	URL           string                            `json:"url" need:"yes"`
+	Method        string                            `json:"method" required:"true"`
+	URL           string                            `json:"url" required:"true"`
 	Headers       map[string]string                 `json:"headers"`
 	InputSchema   json.RawMessage                   `json:"inputSchema"`
 	SideEffect    httpx.Optional[domain.SideEffect] `json:"sideEffect"`
@@ -85,8 +85,8 @@ type mcpBody struct {
 }
 
 type serverBody struct {
-	Name       string                            `json:"name" need:"yes"`
-	URL        string                            `json:"url" need:"yes"`
+	Name       string                            `json:"name" required:"true"`
+	URL        string                            `json:"url" required:"true"`
 	Headers    map[string]string                 `json:"headers"`
 	SideEffect httpx.Optional[domain.SideEffect] `json:"sideEffect"`
 }

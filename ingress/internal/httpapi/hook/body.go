@@ -39,21 +39,21 @@ type hookFields struct {
 }
 
 type hookFilterBody struct {
-	Path  string          `json:"path" need:"yes"`
-	Op    string          `json:"op" need:"yes"`
+	Path  string          `json:"path" required:"true"`
+	Op    string          `json:"op" required:"true"`
 	Value json.RawMessage `json:"value"`
 }
 
 type hookCoalesceBody struct {
-	Key            string `json:"key" need:"yes"`
-	WindowSeconds  int    `json:"windowSeconds" need:"yes"`
-	MaxWaitSeconds int    `json:"maxWaitSeconds" need:"yes"`
+	Key            string `json:"key" required:"true"`
+	WindowSeconds  int    `json:"windowSeconds" required:"true"`
+	MaxWaitSeconds int    `json:"maxWaitSeconds" required:"true"`
 }
 
 type newHookBody struct {
 	hookFields
 
-	Source domain.HookSource      `json:"source" need:"yes"`
+	Source domain.HookSource      `json:"source" required:"true"`
 	Secret httpx.Optional[string] `json:"secret"`
 }
 

@@ -10,7 +10,7 @@ import (
 
 type strictInner struct {
 	Enabled Optional[bool] `json:"enabled"`
-	Count   int            `json:"count" need:"yes"`
+	Count   int            `json:"count" required:"true"`
 }
 
 type strictBase struct {
@@ -19,7 +19,7 @@ type strictBase struct {
 
 type strictBody struct {
 	strictBase
-	Name  string                `json:"name" need:"yes"`
+	Name  string                `json:"name" required:"true"`
 	Note  *string               `json:"note"`
 	Inner Optional[strictInner] `json:"inner"`
 	Tags  []string              `json:"tags"`

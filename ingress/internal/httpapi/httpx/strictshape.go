@@ -95,7 +95,7 @@ type field struct {
 var shapes sync.Map // reflect.Type → *shape
 
 // shapeFor returns the shape of a type. A struct's fields are named by their json tags, and the tag
-// `need:"yes"` makes a field required. shapeFor panics for types that the decoder does not support,
+// `required:"true"` makes a field required. shapeFor panics for types that the decoder does not support,
 // which the first test of an endpoint shows.
 func shapeFor(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
@@ -158,7 +158,7 @@ func fieldsFor(typ reflect.Type) []field {
 		if f.Anonymous || name == "" {
 			continue
 		}
-		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("need") == "yes"})
+		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("required") == "true"})
 	}
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))

@@ -84,9 +84,9 @@ func (h *Handler) mcp(c *gin.Context) {
 // envelope is a JSON-RPC message as far as it is checked before the SDK handles it: a request or a
 // notification. There are no responses, because the server sends no requests to clients.
 type envelope struct {
-	Version string          `json:"jsonrpc" need:"yes"`
+	Version string          `json:"jsonrpc" required:"true"`
 	ID      envelopeID      `json:"id"`
-	Method  string          `json:"method" need:"yes"`
+	Method  string          `json:"method" required:"true"`
 	Params  json.RawMessage `json:"params"`
 }
 
@@ -139,7 +139,7 @@ func (t *agentTools) List(context.Context) ([]agenttools.Agent, error) {
 
 // toolArguments is the input of a tool call.
 type toolArguments struct {
-	Message   string                 `json:"message" need:"yes"`
+	Message   string                 `json:"message" required:"true"`
 	SessionID httpx.Optional[string] `json:"sessionId"`
 }
 

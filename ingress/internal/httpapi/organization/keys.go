@@ -42,8 +42,8 @@ func keysFor(c *gin.Context) accountdb.KeyFilter {
 }
 
 type keyBody struct {
-	Name      string          `json:"name" need:"yes"`
-	Scope     domain.KeyScope `json:"scope" need:"yes"`
+	Name      string          `json:"name" required:"true"`
+	Scope     domain.KeyScope `json:"scope" required:"true"`
 	ExpiresAt *string         `json:"expiresAt"`
 	expires   *domain.Time
 }

@@ -39,8 +39,8 @@ func (h *Handler) listMembers(c *gin.Context) {
 }
 
 type memberBody struct {
-	Email string      `json:"email" need:"yes"`
-	Role  domain.Role `json:"role" need:"yes"`
+	Email string      `json:"email" required:"true"`
+	Role  domain.Role `json:"role" required:"true"`
 }
 
 func (b *memberBody) Check(p *httpx.Problems) {

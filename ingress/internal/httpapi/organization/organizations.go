@@ -76,7 +76,7 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 }
 
 type createOrganizationBody struct {
-	Name string `json:"name" need:"yes"`
+	Name string `json:"name" required:"true"`
 }
 
 func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, httpx.MaxName) }

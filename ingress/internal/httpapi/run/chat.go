@@ -17,8 +17,8 @@ const demoRetention = 24 * time.Hour
 
 // chatBody is the body of a chat request.
 type chatBody struct {
-	SessionID string               `json:"sessionId" need:"yes"`
-	Message   string               `json:"message" need:"yes"`
+	SessionID string               `json:"sessionId" required:"true"`
+	Message   string               `json:"message" required:"true"`
 	Stream    httpx.Optional[bool] `json:"stream"`
 }
 

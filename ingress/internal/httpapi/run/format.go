@@ -112,7 +112,7 @@ type messageContent struct {
 func (messageContent) Either() {}
 
 type messagePart struct {
-	Type string `json:"type" need:"yes"`
+	Type string `json:"type" required:"true"`
 	Text string `json:"text"`
 }
 

@@ -42,11 +42,11 @@ func (h *Handler) getBudgets(c *gin.Context) {
 }
 
 type budgetBody struct {
-	Scope     domain.BudgetScope  `json:"scope" need:"yes"`
+	Scope     domain.BudgetScope  `json:"scope" required:"true"`
 	SubjectID *string             `json:"subjectId"`
-	Metric    domain.BudgetMetric `json:"metric" need:"yes"`
-	Period    domain.BudgetPeriod `json:"period" need:"yes"`
-	Limit     int64               `json:"limit" need:"yes"`
+	Metric    domain.BudgetMetric `json:"metric" required:"true"`
+	Period    domain.BudgetPeriod `json:"period" required:"true"`
+	Limit     int64               `json:"limit" required:"true"`
 }
 
 func (b *budgetBody) Check(p *httpx.Problems) {

@@ -28,7 +28,7 @@ const (
 // clientSecretBody is the body of a request for a client secret.
 type clientSecretBody struct {
 	ExpiresAfter *expiresAfter   `json:"expires_after"`
-	Session      json.RawMessage `json:"session" need:"yes"`
+	Session      json.RawMessage `json:"session" required:"true"`
 }
 
 type expiresAfter struct {
@@ -58,7 +58,7 @@ func (b *clientSecretBody) life() time.Duration {
 // secretModel is the part of a client secret's session that is checked before the protocol checks
 // the rest.
 type secretModel struct {
-	Model string `json:"model" need:"yes"`
+	Model string `json:"model" required:"true"`
 }
 
 // clientSecretView is the response with a client secret. The secret is shown only once.

@@ -44,7 +44,7 @@ func (h *Handler) Routes() []httpx.Route {
 // widgetSessionBody is the body of a request for a token. The visitor is the name that the browser
 // has stored, or an object that the site's server has signed.
 type widgetSessionBody struct {
-	AgentID string          `json:"agentId" need:"yes"`
+	AgentID string          `json:"agentId" required:"true"`
 	Visitor json.RawMessage `json:"visitor"`
 
 	name   string
@@ -52,8 +52,8 @@ type widgetSessionBody struct {
 }
 
 type signedBody struct {
-	ID        string `json:"id" need:"yes"`
-	Signature string `json:"signature" need:"yes"`
+	ID        string `json:"id" required:"true"`
+	Signature string `json:"signature" required:"true"`
 }
 
 func (b *widgetSessionBody) Check(p *httpx.Problems) {
