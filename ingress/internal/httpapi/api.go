@@ -135,6 +135,7 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	if err := a.readPublicURL(); err != nil {
 		return nil, err
 	}
+
 	a.wire(deps, passwords)
 	return a, nil
 }
@@ -153,6 +154,7 @@ func (a *api) readPublicURL() error {
 		}
 		a.https = public.Scheme == "https"
 	}
+
 	return nil
 }
 

@@ -253,7 +253,7 @@ func (at *attack) shortly(method, target, body string, headers []string) answer 
 	return got
 }
 
-// run sends the requests with numbers from up to to concurrently.
+// run sends the requests with the numbers in [from, to) concurrently.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup

@@ -29,6 +29,7 @@ func (a *api) dashboardPage(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	boot := web.Boot{BaseURL: a.PublicURL}
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
@@ -43,11 +44,13 @@ func (a *api) dashboardPage(c *gin.Context) {
 		c.Redirect(http.StatusSeeOther, loginFor(c.Request.URL))
 		return
 	}
+
 	page, err := web.RenderDashboard(boot)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }
 
@@ -74,6 +77,7 @@ func asset(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found, known := assets[c.Param("name")]
 	switch name := c.Param("name"); {
 	case !known || name == web.WidgetScript:
@@ -109,11 +113,13 @@ func serve(c *gin.Context, found web.Asset, age string) {
 		c.Status(http.StatusNotModified)
 		return
 	}
+
 	body := found.Body
 	if acceptsGzip(c.Request.Header) {
 		header.Set("Content-Encoding", "gzip")
 		body = found.Gzip
 	}
+
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	c.Data(http.StatusOK, found.Type, body)
 }
@@ -131,6 +137,7 @@ func acceptsGzip(header http.Header) bool {
 			return !strings.EqualFold(strings.TrimSpace(name), "q") || err == nil && quality > 0
 		}
 	}
+
 	return false
 }
 
@@ -142,10 +149,12 @@ func previewPage(c *gin.Context) {
 		account.ShowNotice(c, http.StatusBadRequest, "The address must name an agent, such as /widget/preview?agent=ag_….")
 		return
 	}
+
 	page, err := web.RenderPreview(web.Preview{AgentID: agents[0]})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }

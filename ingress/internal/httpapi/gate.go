@@ -46,6 +46,7 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 			return err
 		}
 	}
+
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
 	st := httpx.StateFor(c)
 	st.Ident = ident // also with an error if the credential is valid, so that its limit is known
@@ -54,11 +55,13 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 			return err
 		}
 	}
+
 	var malformed error
 	st.Query, malformed = httpx.ReadQuery(c.Request.URL.RawQuery)
 	if refused == nil {
 		refused = checkAccess(c, r)
 	}
+
 	overLimit := a.count(c, r)
 	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // widget visitors need no account, so their limit comes first
 		return refused
@@ -128,6 +131,7 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 	case httpx.IsForm(req.Header):
 		return nil
 	}
+
 	return httpx.NeitherJSONNorForm()
 }
 
@@ -141,6 +145,7 @@ func (a *api) count(c *gin.Context, r httpx.Route) error {
 			return err
 		}
 	}
+
 	switch {
 	case who.Kind != domain.CallerUser && (who.Kind != domain.CallerSystem || who.OrganizationID == ""):
 		return nil
@@ -148,6 +153,7 @@ func (a *api) count(c *gin.Context, r httpx.Route) error {
 		a.ShowLimit(c)
 		return nil
 	}
+
 	return a.Spend(c)
 }
 
@@ -174,5 +180,6 @@ func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a lis
 	case r.Person && who.UserID == "":
 		return apierr.New(apierr.PermissionDenied, "an organization's key is not a person and cannot own another organization")
 	}
+
 	return nil
 }

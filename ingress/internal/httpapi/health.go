@@ -42,14 +42,17 @@ func (a *api) readyz(c *gin.Context) {
 			r.Status = "not ready"
 		}
 	}
+
 	if a.stopping() {
 		r.Status = "draining"
 	}
+
 	status := http.StatusOK
 	if r.Status != "ready" {
 		status = http.StatusServiceUnavailable
 		c.Header("Retry-After", "1")
 	}
+
 	httpx.WriteJSON(c, status, r)
 }
 
@@ -89,6 +92,7 @@ func (a *api) runChecks(ctx context.Context) map[string]string {
 			results[name] = result
 		})
 	}
+
 	wg.Wait()
 	return results
 }

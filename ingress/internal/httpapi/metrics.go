@@ -34,6 +34,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 	}
+
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_http_requests_total", Help: "Requests answered.",
@@ -57,9 +58,11 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, source := range domain.HookSources {
 		m.arrived.WithLabelValues(string(source), string(domain.DeliveryAccepted)) // initializes the counters with zero
 	}
+
 	m.show = gin.WrapH(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return m, nil
 }
@@ -105,6 +108,7 @@ func (m *metrics) countDelivery(st *httpx.State, status int) {
 	if st.Source == "" {
 		return
 	}
+
 	outcome := string(st.Delivery)
 	switch {
 	case outcome != "":
@@ -115,5 +119,6 @@ func (m *metrics) countDelivery(st *httpx.State, status int) {
 	default:
 		outcome = "invalid"
 	}
+
 	m.arrived.WithLabelValues(string(st.Source), outcome).Inc()
 }

@@ -75,6 +75,7 @@ func catch(c *gin.Context) {
 	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler)
 	}
+
 	begun := c.Writer.Written()
 	httpx.StateFor(c).Panicked = true
 	httpx.Fail(c, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
@@ -117,15 +118,18 @@ func traceparent(req *http.Request) string {
 	if len(given) != 1 || len(given[0]) != 55 {
 		return ""
 	}
+
 	parts := strings.Split(given[0], "-")
 	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 {
 		return ""
 	}
+
 	for _, part := range parts[1:] {
 		if strings.Trim(part, "0123456789abcdef") != "" {
 			return ""
 		}
 	}
+
 	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
 		return ""
 	}
@@ -143,6 +147,7 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	case isOperational(c.FullPath()):
 		level = zerolog.DebugLevel
 	}
+
 	path := c.Request.URL.Path
 	e := a.Log.WithLevel(level).Str("request_id", st.RequestID).Str("method", c.Request.Method).
 		Str("path", path[:min(len(path), maxLoggedPath)]).Int("status", status).
@@ -157,11 +162,13 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 			e = e.Str(id[0], id[1])
 		}
 	}
+
 	if coded, ok := errors.AsType[*apierr.Error](st.Err); ok {
 		e = e.Str("code", string(coded.Code)).AnErr("error", coded.Err)
 	} else {
 		e = e.AnErr("error", st.Err)
 	}
+
 	e.Msg("request")
 }
 

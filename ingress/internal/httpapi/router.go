@@ -87,10 +87,12 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		panic(err) // an empty list is always valid
 	}
+
 	e.Use(answerHead)
 	if a.Tracer.On() {
 		e.Use(a.traced())
 	}
+
 	e.Use(a.observe(m))
 	e.NoRoute(a.noRoute(apierr.New(apierr.NotFound, "no such resource")))
 	e.NoMethod(a.widget.Preflight,
@@ -98,6 +100,7 @@ func (a *api) engine(m *metrics) *gin.Engine {
 	for _, r := range withHead(a.pages(m)) {
 		e.Handle(r.Method, r.Path, r.Handle)
 	}
+
 	for _, group := range groupRoutes(withHead(a.routes())) {
 		e.Handle(group[0].Method, group[0].Path, a.byAction(group))
 	}
@@ -118,6 +121,7 @@ func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 		}
 		out[i] = append(out[i], r)
 	}
+
 	return out
 }
 
@@ -128,12 +132,14 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	if len(group) == 1 {
 		return a.gate(none)
 	}
+
 	none.Other = group[1].Action
 	first := a.gate(none)
 	actions := map[string]gin.HandlerFunc{}
 	for _, r := range group[1:] {
 		actions[r.Action] = a.gate(r)
 	}
+
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {

@@ -28,6 +28,7 @@ func annotate(c *gin.Context, st *httpx.State, status int) {
 	if !span.On() {
 		return
 	}
+
 	span.Str("parley.request.id", st.RequestID)
 	span.Str("parley.organization.id", st.Ident.Caller.OrganizationID)
 	span.Str("parley.agent.id", st.AgentID)

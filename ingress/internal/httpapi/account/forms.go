@@ -22,10 +22,12 @@ func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err := h.Origins.Check(c.Request); err != nil {
 		return nil, apierr.Wrap(apierr.PermissionDenied, err, "a page of another origin may not send this request")
 	}
+
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" || len(c.Request.Header["Content-Type"]) != 1 {
 		return nil, apierr.New(apierr.UnsupportedMediaType, "the body must be a form, sent as application/x-www-form-urlencoded")
 	}
+
 	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxForm))
 	if _, tooMuch := errors.AsType[*http.MaxBytesError](err); tooMuch {
 		return nil, apierr.New(apierr.PayloadTooLarge, "the form may have %d bytes at most", maxForm)
@@ -33,14 +35,17 @@ func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err != nil {
 		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading form: %w", err), "the form did not arrive whole")
 	}
+
 	fields, err := httpx.ReadQuery(string(raw))
 	if err != nil {
 		return nil, err
 	}
+
 	for name, values := range fields {
 		if len(values) != 1 {
 			return nil, apierr.Invalid(name, httpx.CodeDuplicate, "may be given once")
 		}
 	}
+
 	return fields, nil
 }

@@ -32,11 +32,13 @@ func (h *Handler) listInvitations(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	invitations, err := h.OrganizationsDB.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(invitations, p, func(i accountdb.OwnInvitation) (ownInvitation, accountdb.After) {
 		return invitationView(i), accountdb.After{At: i.At, ID: i.ID}
 	}))
@@ -66,6 +68,7 @@ func (h *Handler) answerInvitation(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	action, _ := httpx.QueryValue(c, "action", found)
 	if action != actionAccept && action != actionDecline {
@@ -75,16 +78,19 @@ func (h *Handler) answerInvitation(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who, accept := httpx.Caller(c), action == actionAccept
 	answered, err := h.OrganizationsDB.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	status := "declined"
 	if accept {
 		h.Auth.ForgetUser(who.UserID)
 		status = "accepted"
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, answeredInvitation{invitationView(answered), status})
 }

@@ -22,12 +22,14 @@ func (h *Pages) LoginForm(c *gin.Context) {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showLogin(c, status, web.Login{Problem: problem}) })
 		return
 	}
+
 	next := ReturnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := h.logIn(c, body)
 		err = h.enter(c, next, token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) {
 			h.showLogin(c, status, web.Login{Problem: problem, Email: body.Email, Next: next})
@@ -42,6 +44,7 @@ func (h *Pages) SignupForm(c *gin.Context) {
 		httpx.FailOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
 		return
 	}
+
 	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: ReturnTo(fields["next"])}
 	body := signupBody{Email: shown.Email, Password: fields.Get("password")}
 	body.Name.Value, body.Name.Set = shown.Name, shown.Name != ""
@@ -49,6 +52,7 @@ func (h *Pages) SignupForm(c *gin.Context) {
 		_, token, login, failed := h.signUp(c, body)
 		err = h.enter(c, shown.Next, token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) {
 			shown.Problem = problem
@@ -79,6 +83,7 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
+
 	body := acceptBody{Token: fields.Get("token")}
 	body.Name.Value, body.Password.Value = strings.TrimSpace(fields.Get("name")), fields.Get("password")
 	body.Name.Set, body.Password.Set = body.Name.Value != "", body.Password.Value != ""
@@ -90,6 +95,7 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 		_, token, login, failed := h.acceptInvitation(c, body, fields.Has("new"))
 		err = h.enter(c, "", token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showAccept(c, body.Token, status, problem) })
 	}
@@ -105,6 +111,7 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 		showLinkGone(c, err, invitationGone)
 		return
 	}
+
 	page, err := web.RenderNotice(web.Notice{
 		Title: "Invitation declined", Words: "You did not join " + invited.Organization + ". The link no longer works.",
 	})
@@ -122,6 +129,7 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 		showLinkGone(c, err, invitationGone)
 		return
 	}
+
 	as := map[domain.Role]string{domain.RoleOwner: "an owner", domain.RoleAdmin: "an admin", domain.RoleMember: "a member"}
 	page, err := web.RenderAccept(web.Accept{
 		Token: token, Organization: invited.Organization, Email: invited.Email, As: as[invited.Role],
@@ -140,11 +148,13 @@ func (h *Pages) ResetForm(c *gin.Context) {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
+
 	body := resetBody{Token: fields.Get("token"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := h.resetPassword(c, body)
 		err = h.enter(c, "", token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showReset(c, body.Token, status, problem) })
 	}

@@ -36,11 +36,13 @@ func (h *Handler) accept(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.acceptInvitation(c, body, true)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
@@ -56,6 +58,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	if err != nil {
 		return none(err)
 	}
+
 	token, login := h.newLogin(c)
 	userID := person.UserID
 	login.LoginID = person.Credential
@@ -69,6 +72,7 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 			return account, token, login, err
 		}
 	}
+
 	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
@@ -83,6 +87,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address")
 	}
+
 	known, proven, err := h.AccountsDB.AddressKnown(c.Request.Context(), email)
 	if err != nil {
 		return "", "", false, err
@@ -93,6 +98,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 			return userID, hash, false, err
 		}
 	}
+
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
@@ -101,6 +107,7 @@ func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, may
 	case proven:
 		return "", "", false, err
 	}
+
 	return "", "", true, nil
 }
 
@@ -130,14 +137,17 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
 	}
+
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		return invited, person, err
 	}
+
 	ctx := c.Request.Context()
 	if invited, err = h.OrganizationsDB.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
 	}
+
 	user, err := h.AccountsDB.User(ctx, ident.Caller.UserID)
 	if err != nil {
 		return invited, person, err
@@ -163,11 +173,13 @@ func (h *Handler) reset(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.resetPassword(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusOK, account, token, login)
 }
 
@@ -179,11 +191,13 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}
+
 	ctx := c.Request.Context()
 	hash, err := h.hash(ctx, user.Email, body.Password)
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}
+
 	account, err := h.AccountsDB.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
 		h.Auth.ForgetUser(user.ID)

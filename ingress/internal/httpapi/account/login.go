@@ -52,6 +52,7 @@ func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo 
 		l.Address.Undo(address)
 		return nil, tooManyPasswords(wait)
 	}
+
 	wait := l.Account.Begin(email)
 	if wait > 0 && !isFamiliar() {
 		l.Address.Undo(address)
@@ -145,11 +146,13 @@ func (h *Handler) signup(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.signUp(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
@@ -175,10 +178,12 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	if h.signups == nil {
 		return signUp()
 	}
+
 	client := h.Auth.DemoClient(c.Request)
 	if wait := h.signups.Begin(client); wait > 0 {
 		return httpx.RateLimited(wait, fmt.Sprintf("this client address has made %d accounts within an hour", h.SignupsPerAddress))
 	}
+
 	err := signUp()
 	if err != nil && apierr.CodeFor(err) != apierr.EmailTaken {
 		h.signups.Undo(client)
@@ -213,11 +218,13 @@ func (h *Handler) login(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.logIn(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusOK, account, token, login)
 }
 
@@ -246,6 +253,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 	if err != nil {
 		return "", "", err
 	}
+
 	// An address without an account takes as long as one with several.
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
@@ -254,6 +262,7 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 			userID, hash, err = h.AccountsDB.ByPassword(ctx, email, hashes, client, only)
 		}
 	}
+
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
 		undo()
 	}
@@ -282,6 +291,7 @@ func (h *Handler) logout(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	var err error
 	if everywhere {
 		err = h.AccountsDB.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
@@ -290,10 +300,12 @@ func (h *Handler) logout(c *gin.Context) {
 		err = h.AccountsDB.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
 		h.Auth.ForgetToken(ident.Token)
 	}
+
 	if err != nil {
 		httpx.Fail(c, fmt.Errorf("ending session: %w", err))
 		return
 	}
+
 	auth.ClearCookie(c.Writer, h.Secure(c))
 	c.Status(http.StatusNoContent)
 }

@@ -21,11 +21,13 @@ func (h *Handler) listLogins(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	logins, err := h.AccountsDB.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(logins, p, func(l accountdb.Login) (domain.LoginSession, accountdb.After) {
 		return l.LoginSession, accountdb.After{At: l.At, ID: l.ID}
 	}))
@@ -40,14 +42,17 @@ func (h *Handler) endLogin(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hash, err := h.AccountsDB.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetLogin(hash)
 	if ident.Via == auth.ViaCookie && string(hash) == string(secrets.Hash(ident.Token)) {
 		auth.ClearCookie(c.Writer, h.Secure(c))
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(loginID))
 }

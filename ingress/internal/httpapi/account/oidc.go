@@ -47,21 +47,25 @@ func (h *Handler) beginOIDC(c *gin.Context) {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
+
 	next, takeOver, err := readLoginQuery(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	address, made, err := h.provider.Begin(c.Request.Context())
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	raw, err := json.Marshal(attempt{made, next, takeOver, time.Now().Add(attemptLife)})
 	if err != nil {
 		httpx.Fail(c, fmt.Errorf("encoding attempt: %w", err))
 		return
 	}
+
 	h.setAttempt(c, h.Secrets.Seal(string(raw), AttemptSeal), int(attemptLife/time.Second))
 	seeOther(c, address)
 }
@@ -88,6 +92,7 @@ func nextFor(c *gin.Context, found *httpx.Problems) string {
 	if !present {
 		return defaultNext
 	}
+
 	address, err := url.Parse(next)
 	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
 		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && httpx.IsVisible(next) && !strings.ContainsRune(next, '\\')
@@ -114,10 +119,12 @@ func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	if c.Request.Method == http.MethodHead { // HEAD must not log anybody in
 		return begun, wrong
 	}
+
 	states, cookies := httpx.Query(c)["state"], c.Request.CookiesNamed(AttemptName)
 	if len(states) != 1 || len(cookies) != 1 {
 		return begun, wrong
 	}
+
 	raw, err := h.Secrets.Open(cookies[0].Value, AttemptSeal)
 	if err != nil {
 		return begun, wrong
@@ -138,21 +145,25 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
+
 	begun, err := h.attemptFor(c)
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	person, err := h.personFor(c, begun)
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	token, login := h.newLogin(c)
 	login.LoginID = ident.Caller.Credential
 	account, err := h.logInByIdentity(c, person, ident.Caller.UserID, begun.TakeOver, login)
@@ -163,6 +174,7 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 	if account.Before != "" {
 		h.Auth.ForgetUser(account.Before)
 	}
+
 	h.setCookie(c, token, login)
 	h.setAttempt(c, "", -1)
 	seeOther(c, begun.Next)
@@ -185,6 +197,7 @@ func (h *Handler) logInByIdentity(
 		err = logIn()
 		return account, err
 	}
+
 	err = h.countSignup(c, logIn)
 	if err == nil && account.User.ID == loggedIn && h.signups != nil {
 		h.signups.Undo(h.Auth.DemoClient(c.Request))
@@ -207,10 +220,12 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 	if len(codes) != 1 || codes[0] == "" {
 		return accountdb.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")
 	}
+
 	p, err := h.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])
 	if err != nil {
 		return accountdb.Identity{}, err
 	}
+
 	found := &httpx.Problems{}
 	found.Email("email", p.Email)
 	who := accountdb.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}

@@ -44,6 +44,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		}
 		return
 	}
+
 	refuse := func(status int, problem string) {
 		shown.Problem = problem
 		h.showLogin(c, status, shown)
@@ -56,6 +57,7 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		c.Status(http.StatusNoContent) // a program inspects the link, or the browser prefetches it: the link must not be used up
 		return
 	}
+
 	token, login := h.newLogin(c)
 	_, err := h.AccountsDB.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
@@ -131,5 +133,6 @@ func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	if strings.HasPrefix(c.Request.URL.Path, DashboardPath) {
 		header.Set("Permissions-Policy", OwnMicrophone)
 	}
+
 	c.Data(status, "text/html; charset=utf-8", page)
 }

@@ -50,14 +50,17 @@ func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, 
 		view.Organizations = []domain.Membership{{Organization: view.Organization, Role: who.Role}}
 		return view, nil
 	}
+
 	user, err := h.AccountsDB.User(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
+
 	proven, err := h.AccountsDB.HoldsAddress(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
+
 	view.User, view.EmailProven = &user, &proven
 	view.Organizations, err = h.OrganizationsDB.Memberships(ctx, who.UserID)
 	return view, err

@@ -31,11 +31,13 @@ func (h *Handler) getAgents(c *gin.Context) {
 		h.getAgent(c, agentID)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	q, _ := httpx.QueryValue(c, "q", found)
 	found.Text("q", q, 0, httpx.MaxSearch)
@@ -43,11 +45,13 @@ func (h *Handler) getAgents(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.AgentsDB.AgentSizes(ctx, org, q, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
+
 	var agents []domain.Agent
 	if err == nil {
 		agents, err = h.AgentsDB.Agents(ctx, org, q, p.After, p.Limit+1)
@@ -56,9 +60,11 @@ func (h *Handler) getAgents(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	for i := range agents {
 		agents[i] = h.shown(agents[i])
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
@@ -84,11 +90,13 @@ func (h *Handler) createAgent(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	agent, err := h.newAgent(c.Request.Context(), httpx.Caller(c).OrganizationID, body, found)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, agent.ID, "", "")
 	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
 }
@@ -111,10 +119,12 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 		}
 		agent.Name, agent.Description, agent.SystemPrompt, agent.Model, agent.Tools = t.Name, t.Description, t.SystemPrompt, t.Model, t.Tools
 	}
+
 	body.apply(&agent, h.seals(org, agent.ID), found)
 	if err := found.Err(); err != nil {
 		return agent, err
 	}
+
 	stored, err := h.AgentsDB.CreateAgent(ctx, org, agent)
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	return stored, err
@@ -127,22 +137,26 @@ func (h *Handler) updateAgent(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, agentID, "", "")
 	body, err := httpx.Bind[updateAgentBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	if err := h.checkBoundDocuments(c, agentID, &body); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
@@ -161,6 +175,7 @@ func (h *Handler) updateAgent(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
 }
@@ -170,10 +185,12 @@ func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *upda
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
 	}
+
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		return err
 	}
+
 	found := &httpx.Problems{}
 	if err := h.checkToolDocuments(c, found, &body.agentFields, agent.Tools); err != nil {
 		return err
@@ -189,12 +206,14 @@ func (h *Handler) deleteAgent(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, agentID, "", "")
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	// A deletion that has begun continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTimeout)
 	defer cancel()
@@ -202,6 +221,7 @@ func (h *Handler) deleteAgent(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(agentID))
 }
 
@@ -216,6 +236,7 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 		return err
 	}
 	defer h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
+
 	if err := h.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
@@ -265,11 +286,13 @@ func (h *Handler) shown(agent domain.Agent) domain.Agent {
 			}
 		}
 	}
+
 	if t := agent.Tools.MCP; t != nil {
 		for i := range t.Servers {
 			hide(t.Servers[i].Headers)
 		}
 	}
+
 	return agent
 }
 

@@ -83,6 +83,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
 		p.Add("model", httpx.CodeInvalidValue, invalidModel)
 	}
+
 	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
 		f.Tools.Value.Check(p)
@@ -90,6 +91,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	if f.AllowedCallers.Set && !f.AllowedCallers.Null {
 		checkCallers(p, f.AllowedCallers.Value)
 	}
+
 	f.Widget.Value.Check(p)
 }
 
@@ -106,6 +108,7 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 	}
+
 	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list hides those of its entries
 }
 
@@ -113,6 +116,7 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
 	}
+
 	for i, kind := range callers {
 		at := httpx.Element("allowedCallers", i)
 		switch {
@@ -138,6 +142,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
 		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "is the model itself")
 	}
+
 	a.AllowedCallers = f.AllowedCallers.Or(a.AllowedCallers)
 	if f.AllowedCallers.Null {
 		a.AllowedCallers = defaultCallers()
@@ -145,9 +150,11 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	if f.Tools.Null {
 		a.Tools = domain.Tools{}
 	}
+
 	f.Tools.Value.apply(&a.Tools, seal.headers, p)
 	if f.Widget.Null {
 		a.Widget = domain.Widget{AllowedOrigins: []string{}}
 	}
+
 	f.Widget.Value.apply(&a.Widget, seal.identity, p)
 }

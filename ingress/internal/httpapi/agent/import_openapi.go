@@ -54,6 +54,7 @@ func (b *importBody) Check(p *httpx.Problems) {
 	if b.ServerURL.Set {
 		httpx.CheckURL(p, "serverUrl", b.ServerURL.Value)
 	}
+
 	checkHeaders(p, "headers", b.Headers)
 	checkApproval(p, "approval", b.Approval)
 	if b.Version.Set && b.Version.Value < 1 {
@@ -66,6 +67,7 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 	if len(b.Document) == 0 {
 		return // already reported
 	}
+
 	var text string
 	switch err := json.Unmarshal(b.Document, &text); {
 	case b.Document[0] == '{':
@@ -84,6 +86,7 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	if len(operations) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty: left out it means all")
 	}
+
 	p.Count(path, len(operations), maxEndpoints)
 	for i, name := range operations[:min(len(operations), maxEndpoints)] {
 		p.Text(httpx.Element(path, i), name, 1, maxOperation)
@@ -178,6 +181,7 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 	if agent.Tools.HTTPRequest != nil {
 		t = *agent.Tools.HTTPRequest
 	}
+
 	t.Enabled, t.Approval, t.Endpoints = true, b.Approval.Or(t.Approval), slices.Clone(t.Endpoints)
 	for _, e := range endpoints {
 		at := slices.IndexFunc(t.Endpoints, func(old domain.Endpoint) bool { return old.Name == e.Name })
@@ -187,9 +191,11 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 		}
 		t.Endpoints[at] = b.withSecrets(e, t.Endpoints[at], seal, p)
 	}
+
 	if n := len(t.Endpoints); n > maxEndpoints {
 		p.Add("operations", httpx.CodeTooLong, "the agent would have %d endpoints and may have %d: name those that it needs", n, maxEndpoints)
 	}
+
 	agent.Tools.HTTPRequest = &t
 }
 
@@ -200,12 +206,14 @@ func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) strin
 	if same {
 		e.SigningSecret = old.SigningSecret
 	}
+
 	switch {
 	case b.Headers != nil:
 		e.Headers = entrySecrets{url: old.URL, headers: old.Headers}.merge(p, "headers", e.URL, b.Headers, seal)
 	case same:
 		e.Headers = old.Headers
 	}
+
 	return e
 }
 
@@ -215,20 +223,24 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if len(b.Headers) == 0 {
 		return nil
 	}
+
 	var origins []string
 	for _, e := range endpoints {
 		if o := Origin(e.URL); !slices.Contains(origins, o) {
 			origins = append(origins, o)
 		}
 	}
+
 	if len(origins) < 2 {
 		return nil
 	}
+
 	const shown = 5
 	named := strings.Join(origins[:min(len(origins), shown)], ", ")
 	if more := len(origins) - shown; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
+
 	found := &httpx.Problems{}
 	found.Add("headers", httpx.CodeInvalidValue, "would go to %d servers: %s; import the operations of each by themselves, or give serverUrl",
 		len(origins), named)
@@ -242,6 +254,7 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	if err != nil {
 		return fmt.Errorf("rendering agent: %w", err)
 	}
+
 	var copied domain.Agent // shown hides secrets in place
 	if err := json.Unmarshal(raw, &copied); err != nil {
 		return fmt.Errorf("copying agent: %w", err)
@@ -269,10 +282,12 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("importing document: %w", err)
 	}
+
 	skipped := make([]skippedView, 0, len(left))
 	for _, s := range left {
 		skipped = append(skipped, skippedView(s))
 	}
+
 	endpoints := make([]domain.Endpoint, 0, len(made))
 	for _, e := range made {
 		if reason := rejectReason(e); reason != "" {
@@ -281,6 +296,7 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 		}
 		endpoints = append(endpoints, e)
 	}
+
 	return endpoints, skipped, nil
 }
 
@@ -295,11 +311,13 @@ func rejectReason(e domain.Endpoint) string {
 		}
 		body.InputSchema = raw
 	}
+
 	found := &httpx.Problems{}
 	body.Check(found, "it", map[string]bool{})
 	if len(found.List) == 0 {
 		return ""
 	}
+
 	first := found.List[0]
 	return strings.TrimPrefix(first.Field, "it.") + " " + first.Message
 }

@@ -35,6 +35,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	if now.Before(l.until) {
 		return l.all, nil
 	}
+
 	// The first caller may disconnect while others still wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
@@ -42,6 +43,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	l.all, l.until = all, now.Add(templatesTTL)
 	return all, nil
 }
@@ -68,6 +70,7 @@ func (h *Handler) listTemplates(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {
 		httpx.Fail(c, err)
@@ -81,5 +84,6 @@ func (h *Handler) listTemplates(c *gin.Context) {
 		}
 		all = all[last+1:]
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(t domain.Template) string { return t.ID }))
 }

@@ -17,6 +17,7 @@ func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Pr
 			return applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch)
 		})
 	}
+
 	if b.CodeExecution.Set {
 		t.CodeExecution = setTool(b.CodeExecution.Null, func() *domain.CodeTool { return b.CodeExecution.Value.apply(p, t.CodeExecution) })
 	}
@@ -105,10 +106,12 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 	if !b.Endpoints.Set {
 		return t
 	}
+
 	known := map[string]entrySecrets{}
 	for _, e := range t.Endpoints {
 		known[e.Name] = entrySecrets{e.URL, e.Headers, e.SigningSecret}
 	}
+
 	t.Endpoints = make([]domain.Endpoint, len(b.Endpoints.Value))
 	for i, e := range b.Endpoints.Value {
 		at := httpx.Element("tools.httpRequest.endpoints", i)
@@ -120,6 +123,7 @@ func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal fu
 			SigningSecret: known[e.Name].signingSecret(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
 		}
 	}
+
 	return t
 }
 
@@ -130,10 +134,12 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 	if !b.Servers.Set {
 		return t
 	}
+
 	known := map[string]entrySecrets{}
 	for _, s := range t.Servers {
 		known[s.Name] = entrySecrets{url: s.URL, headers: s.Headers}
 	}
+
 	t.Servers = make([]domain.MCPServer, len(b.Servers.Value))
 	for i, s := range b.Servers.Value {
 		t.Servers[i] = domain.MCPServer{
@@ -141,6 +147,7 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 			Headers: known[s.Name].merge(p, httpx.Element("tools.mcp.servers", i)+".headers", s.URL, s.Headers, seal),
 		}
 	}
+
 	return t
 }
 
@@ -157,6 +164,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 	if len(headers) == 0 {
 		return nil
 	}
+
 	out := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if value := headers[name]; value != hidden {
@@ -167,6 +175,7 @@ func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[s
 		s.checkKeep(p, at+"."+name, address, found)
 		out[name] = kept
 	}
+
 	return out
 }
 

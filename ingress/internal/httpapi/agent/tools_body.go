@@ -163,6 +163,7 @@ func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null stands for all documents")
 	}
+
 	p.Count(path, len(ids), maxDocuments)
 	seen := map[string]bool{}
 	for i, doc := range ids {
@@ -192,10 +193,12 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	if slices.Contains(ownTools, b.Name) {
 		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
 	}
+
 	p.Prose(at+".description", b.Description, maxToolDescription)
 	if !slices.Contains(methods, b.Method) {
 		p.Add(at+".method", httpx.CodeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
 	}
+
 	httpx.CheckURL(p, at+".url", b.URL)
 	checkHeaders(p, at+".headers", b.Headers)
 	b.checkSchema(p, at+".inputSchema")
@@ -213,6 +216,7 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	if b.InputSchema == nil {
 		return
 	}
+
 	var read map[string]any
 	if err := json.Unmarshal(b.InputSchema, &read); err != nil || read == nil {
 		p.Add(at, httpx.CodeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
@@ -227,6 +231,7 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	} else if _, err := schema.Compile(b.InputSchema); err != nil {
 		p.Add(at, httpx.CodeInvalidValue, "cannot be used as a JSON Schema: %s", errors.Unwrap(err)) // without the context of the error
 	}
+
 	b.schema = read
 }
 
@@ -236,15 +241,18 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
 	}
+
 	template, err := endpoint.Parse(b.URL)
 	if err != nil {
 		p.Add(at+".url", httpx.CodeInvalidValue, "%s", err)
 		return
 	}
+
 	read, present := b.schema.(map[string]any)
 	if !present || p.Has(at+".inputSchema") {
 		return // without a schema the variables are the arguments
 	}
+
 	properties, _ := read["properties"].(map[string]any)
 	path, query := template.Variables()
 	for _, name := range slices.Concat(path, query) {

@@ -82,12 +82,14 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 			p.Add(field.name, httpx.CodeRequired, "is required")
 		}
 	}
+
 	if !slices.Contains(domain.HookSources, b.Source) {
 		if !p.Has("source") {
 			p.Add("source", httpx.CodeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
 		}
 		return
 	}
+
 	b.checkHeaders(p, b.Source)
 	if b.Secret.Set {
 		checkSecret(p, b.Source, b.Secret.Value)
@@ -109,6 +111,7 @@ func (f *hookFields) Check(p *httpx.Problems) {
 	if f.MessageTemplate.Set {
 		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.MaxTemplate)
 	}
+
 	p.Count("filter", len(f.Filter.Value), webhookin.MaxFilters)
 	if by := f.Coalesce.Value; by != nil {
 		p.Text("coalesce.key", by.Key, 1, maxKeyText)
@@ -119,6 +122,7 @@ func (f *hookFields) Check(p *httpx.Problems) {
 			p.Add("coalesce.maxWaitSeconds", httpx.CodeInvalidValue, "must be from windowSeconds to %d", maxWindow)
 		}
 	}
+
 	_, faults := webhookin.NewRules(f.MessageTemplate.Value, f.filter(), f.coalesce())
 	for _, fault := range faults {
 		p.Add(fault.Field, httpx.CodeInvalidValue, "%s", fault.Err)

@@ -60,6 +60,7 @@ func (h *Handler) getDeliveries(c *gin.Context) {
 		h.getDelivery(c, hookID, deliveryID)
 		return
 	}
+
 	h.listDeliveries(c, hookID)
 }
 
@@ -72,6 +73,7 @@ func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, er
 	if !httpx.IsText(deliveryID) {
 		return "", httpx.NotFound()
 	}
+
 	hooks, err := h.HooksDB.HooksOfDelivery(c.Request.Context(), httpx.Caller(c).OrganizationID, deliveryID)
 	switch {
 	case err != nil:
@@ -81,6 +83,7 @@ func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, er
 	case len(hooks) > 1:
 		return "", apierr.Invalid("hookId", httpx.CodeRequired, "several hooks have a delivery of this id: name one by hookId")
 	}
+
 	return hooks[0], nil
 }
 
@@ -100,6 +103,7 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	view := deliveryView{Delivery: known}
 	if known.Kept {
 		if err := httpx.ReserveAnswer(c, int(known.Bytes)); err != nil {
@@ -114,6 +118,7 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 		text := strings.ToValidUTF8(string(body), "\uFFFD")
 		view.ContentType, view.Body = &contentType, &text
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
@@ -123,6 +128,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter := hookdb.DeliveryFilter{HookID: hookID}
 	filter.RunID, _ = httpx.QueryValue(c, "runId", found)
 	if status, present := httpx.QueryValue(c, "status", found); present {
@@ -131,6 +137,7 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 			found.Add("status", httpx.CodeInvalidValue, "must be accepted, coalesced, filtered, answered or refused")
 		}
 	}
+
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
 	if text, present := httpx.QueryValue(c, "cursor", found); present {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -138,20 +145,24 @@ func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 			found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 		}
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	logged, err := h.HooksDB.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	page := httpx.NewList(logged, p, func(d hookdb.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
 	shown := httpx.List[domain.Delivery]{Data: make([]domain.Delivery, len(page.Data)), HasMore: page.HasMore, NextCursor: page.NextCursor}
 	for i, d := range page.Data {
 		shown.Data[i] = d.Delivery
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
@@ -163,6 +174,7 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 	if !within {
 		found.Add("hookId", httpx.CodeRequired, "an id is one within a hook")
 	}
+
 	deliveryID, present := httpx.QueryValue(c, "id", found)
 	if action, _ := httpx.QueryValue(c, "action", found); action != actionRedeliver {
 		found.Add("action", httpx.CodeInvalidValue, "must be redeliver")
@@ -174,16 +186,19 @@ func (h *Handler) postDeliveries(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hook, err := h.openHook(c, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	result, err := h.redeliver(c, hook, deliveryID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusAccepted, result)
 }
 
@@ -213,10 +228,12 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			"what this delivery brought is not kept: it was filtered, its run was "+
 				"erased or is kept no longer, or it has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
+
 	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return intake.Taken{}, err
 	}
+
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 	event.Name, event.Answer = known.Event, nil
 	delivered := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
@@ -234,6 +251,7 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			return result, err
 		}
 	}
+
 	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "this was delivered again %d times", maxRedelivered)
 }
 
@@ -266,26 +284,31 @@ func (h *Handler) testHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hook, err := h.openHook(c, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	payload := []byte(testPayload)
 	if body.Payload.Set {
 		payload = body.Payload.Value
 	}
+
 	name, testID := body.Event.Or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
 	sent, err := webhookin.Signed(&hook.Hook, hook.Secrets[0], testID, name, payload, time.Now())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	event.ID, event.Name = testID, name // some sources have these in the payload, which the test's payload may lack
 	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
@@ -294,5 +317,6 @@ func (h *Handler) testHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusAccepted, result)
 }

@@ -97,6 +97,7 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 	if !present || found.Err() != nil {
 		return nil //nolint:nilerr // the query names no delivery
 	}
+
 	hookID, err := h.hookFor(c, hookID, deliveryID)
 	switch {
 	case apierr.CodeFor(err) == apierr.InvalidRequest: // several hooks have a delivery of this id
@@ -106,5 +107,6 @@ func (h *Handler) findDelivery(c *gin.Context) error {
 	case err == nil:
 		_, err = h.HooksDB.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID, deliveryID)
 	}
+
 	return err
 }

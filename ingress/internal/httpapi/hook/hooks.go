@@ -30,6 +30,7 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	if present {
 		hook, err := h.HooksDB.Hook(c.Request.Context(), org, hookID)
@@ -40,15 +41,18 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.WriteJSON(c, http.StatusOK, h.shownHook(hook))
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	sizes, err := h.HooksDB.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
+
 	var hooks []domain.Hook
 	if err == nil {
 		hooks, err = h.HooksDB.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
@@ -57,9 +61,11 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	for i := range hooks {
 		hooks[i] = h.shownHook(hooks[i])
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
 }
 
@@ -71,6 +77,7 @@ func (h *Handler) createHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := httpx.Caller(c)
 	hook := body.hook()
 	if hook.KeyID = body.KeyID.Value; !body.KeyID.Set {
@@ -78,15 +85,18 @@ func (h *Handler) createHook(c *gin.Context) {
 			found.Add("keyId", httpx.CodeRequired, "is required: an API key of the organization, as which deliveries enter")
 		}
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {
 		secret = webhookin.NewSecret(hook.Source)
 	}
+
 	stored, err := h.HooksDB.CreateHook(c.Request.Context(), hookdb.NewHook{
 		Hook: hook, OrganizationID: who.OrganizationID, SealedSecret: h.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, hook.ID)),
 		Max: h.MaxHooks,
@@ -95,6 +105,7 @@ func (h *Handler) createHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
@@ -115,6 +126,7 @@ func (h *Handler) updateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body, found, err := httpx.Collect[hookChangeBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -124,12 +136,14 @@ func (h *Handler) updateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body.checkHeaders(found, known.Source)
 	if body.SignatureHeader.Null {
 		body.SignatureHeader.Value = defaultHeader(known.Source)
@@ -138,11 +152,13 @@ func (h *Handler) updateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	changed, err := h.HooksDB.UpdateHook(ctx, org, hookID, body.change())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Hooks.Forget(hookID)
 	httpx.WriteJSON(c, http.StatusOK, h.shownHook(changed))
 }
@@ -156,6 +172,7 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 		filter := b.filter()
 		change.Filter = &filter
 	}
+
 	if b.Coalesce.Set {
 		coalesce := b.coalesce()
 		change.Coalesce = &coalesce
@@ -175,6 +192,7 @@ func (h *Handler) deleteHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Hooks.Forget(hookID)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
 }
@@ -187,12 +205,14 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	secret := body.Secret.Or("")
 	if body.Secret.Set {
 		found := &httpx.Problems{}
@@ -201,10 +221,12 @@ func (h *Handler) rotateHook(c *gin.Context) {
 	} else {
 		secret = webhookin.NewSecret(known.Source)
 	}
+
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	sealed := h.Secrets.Seal(secret, secrets.Hook(org, hookID))
 	changed, err := h.HooksDB.UpdateHook(ctx, org, hookID, hookdb.HookChange{
 		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
@@ -213,6 +235,7 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Hooks.Forget(hookID)
 	httpx.WriteJSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
 }

@@ -198,6 +198,7 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 	if c.Request.Body == nil {
 		return nil, func() {}, nil
 	}
+
 	in, err := transfer.Receive(c, who, httpx.Permit{}, transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.Medium, Max: transfer.MediumBody}, transfer.Step{All: &h.Large, Max: MaxDelivery})
 	if err != nil {
@@ -207,6 +208,7 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 		in.Leave()
 		return nil, nil, err
 	}
+
 	in.Complete()
 	return body, in.Leave, nil
 }

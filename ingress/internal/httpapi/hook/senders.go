@@ -52,6 +52,7 @@ func (s *verifiedSenders) add(sender string) bool {
 	if s.until == nil {
 		s.until = map[string]time.Time{}
 	}
+
 	now := time.Now()
 	until, known := s.until[sender]
 	if now.Before(until) {
@@ -60,6 +61,7 @@ func (s *verifiedSenders) add(sender string) bool {
 	if !known && len(s.until) >= maxSenders {
 		s.shrink(now)
 	}
+
 	s.until[sender] = now.Add(senderTTL)
 	return true
 }
@@ -71,6 +73,7 @@ func (s *verifiedSenders) shrink(now time.Time) {
 			delete(s.until, sender)
 		}
 	}
+
 	for sender := range s.until {
 		if len(s.until) <= maxSenders-maxSenders/10 {
 			return

@@ -33,6 +33,7 @@ func ReadAccept(header http.Header) []MediaRange {
 		}
 		out = append(out, r)
 	}
+
 	return out
 }
 
@@ -55,6 +56,7 @@ func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 			best, weight = precision, r.Weight
 		}
 	}
+
 	if best < 0 {
 		return 0, false
 	}
@@ -91,6 +93,7 @@ func SplitQuoted(list string, separator byte) []string {
 			add(i)
 		}
 	}
+
 	if start < len(list) {
 		add(len(list))
 	}

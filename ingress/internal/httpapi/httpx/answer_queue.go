@@ -75,10 +75,12 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 			own++
 		}
 	}
+
 	if own >= maxQueued {
 		m.mu.Unlock()
 		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
 	}
+
 	m.waiting = append(m.waiting, turn)
 	m.start()
 	m.mu.Unlock()
@@ -88,9 +90,11 @@ func (m *answerQueue) wait(ctx context.Context, owner string, bytes int) (made f
 		return made, nil
 	case <-ctx.Done():
 	}
+
 	if !m.giveUp(turn) {
 		made() // its turn came at the same moment
 	}
+
 	busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
 	busy.RetryAfter = SeatWait
 	return nil, busy

@@ -74,6 +74,7 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 			own += other.bytes
 		}
 	}
+
 	if own > 0 && own+bytes > a.PerOrganization {
 		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
 	}
@@ -86,6 +87,7 @@ func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseContr
 			return nil, busy
 		}
 	}
+
 	entered := &LargeAnswer{all: a, owner: owner, bytes: bytes, conn: conn, began: now}
 	a.open, a.total = append(a.open, entered), a.total+bytes
 	return entered, nil
@@ -100,9 +102,11 @@ func (a *LargeAnswers) closeSlowest(owner string, now time.Time) bool {
 			slowest = other
 		}
 	}
+
 	if slowest == nil {
 		return false
 	}
+
 	slowest.cut = true
 	_ = slowest.conn.SetWriteDeadline(now) // interrupts the blocked write
 	a.remove(slowest)
@@ -157,6 +161,7 @@ func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 			return fmt.Errorf("writing a large answer: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -211,17 +216,20 @@ func ReserveAnswer(c *gin.Context, bytes int) error {
 	if bytes < LargeBytes || st.Large == nil {
 		return nil
 	}
+
 	EndReservation(c)
 	owner := answerOwner(Caller(c))
 	made, err := st.Large.queue.wait(c.Request.Context(), owner, bytes)
 	if err != nil {
 		return err
 	}
+
 	large, err := st.Large.Enter(owner, int64(bytes), http.NewResponseController(c.Writer))
 	if err != nil {
 		made()
 		return err
 	}
+
 	large.reserve(made)
 	st.reserved = large
 	return nil
@@ -274,6 +282,7 @@ func SendBody(c *gin.Context, status int, body []byte) {
 		return
 	}
 	defer large.Leave()
+
 	c.Header("Content-Type", ContentJSON)
 	c.Header("Content-Length", strconv.Itoa(len(body)))
 	c.Status(status)

@@ -64,6 +64,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 	if !ok {
 		buf = new(bytes.Buffer)
 	}
+
 	defer func() {
 		if buf.Cap() <= maxReuse {
 			buf.Reset()
@@ -73,6 +74,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 	if err := ReadBody(c, buf, maximum); err != nil {
 		return body, nil, err
 	}
+
 	found := &Problems{}
 	if !decode(buf.Bytes(), &body, found) || found.Has(BodyPath) {
 		return body, nil, found.Err()
@@ -120,10 +122,12 @@ func IsJSON(header http.Header) bool {
 	if values[0] == ContentJSON {
 		return true
 	}
+
 	media, parameters, err := mime.ParseMediaType(values[0])
 	if err != nil || media != ContentJSON {
 		return false
 	}
+
 	charset, present := parameters["charset"]
 	return !present || strings.EqualFold(charset, "utf-8")
 }
@@ -164,9 +168,11 @@ func RefuseFields(c *gin.Context) error {
 		}
 		req.Body = io.NopCloser(body)
 	}
+
 	if req.ContentLength == 0 {
 		return nil
 	}
+
 	_, err := Bind[struct{}](c)
 	return err
 }

@@ -35,9 +35,11 @@ func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) er
 		}
 		b.known, b.at = tokens, now
 	}
+
 	if b.known < maximum {
 		return nil
 	}
+
 	e := apierr.New(apierr.BudgetExceeded, "the demo has used up what it may spend in a day; log in or use an API key")
 	e.RetryAfter = demoBudgetWait
 	return e

@@ -44,6 +44,7 @@ func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, er
 	if s.ended {
 		return nil, io.EOF
 	}
+
 	events, err := s.events.Next(ctx, s.permit.Earlier(until))
 	out := s.encode(events)
 	if ctx.Err() != nil {
@@ -69,6 +70,7 @@ func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 			return out
 		}
 	}
+
 	return out
 }
 

@@ -37,6 +37,7 @@ func tags(header http.Header, name string) ([]string, error) {
 	if len(header.Values(name)) == 0 {
 		return nil, nil
 	}
+
 	list := strings.Trim(strings.Join(header.Values(name), ","), " \t")
 	switch {
 	case list == anyVersion:
@@ -44,6 +45,7 @@ func tags(header http.Header, name string) ([]string, error) {
 	case !etags.MatchString(list):
 		return nil, apierr.Invalid(name, CodeInvalidValue, `must be * or entity tags, such as "3"`)
 	}
+
 	return SplitQuoted(list, ','), nil
 }
 
@@ -98,6 +100,7 @@ func WriteVersion(c *gin.Context, status, version int, value any) {
 			return
 		}
 	}
+
 	header["Etag"] = []string{etag(version)}
 	WriteJSON(c, status, value)
 }

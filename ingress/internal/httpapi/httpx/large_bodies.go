@@ -58,6 +58,7 @@ func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 			return bodyError(err, maximum)
 		}
 	}
+
 	from, all := io.Reader(req.Body), StateFor(c).LargeBodies
 	if maximum > MaxBody && all != nil {
 		rest, leave, err := all.Receive(c, maximum)
@@ -66,6 +67,7 @@ func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 		}
 		from, StateFor(c).leaveBody = rest, leave
 	}
+
 	buf.Grow(int(max(0, req.ContentLength-int64(buf.Len()))) + bytes.MinRead)
 	_, err := buf.ReadFrom(from)
 	return bodyError(err, maximum)

@@ -66,6 +66,7 @@ func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
 	if who.Kind == domain.CallerDemo {
 		credential = stream.Seat{Name: "demo:" + who.DemoClient, Max: demoStreams}
 	}
+
 	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
 	seats := []stream.Seat{credential, organization}
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
@@ -75,6 +76,7 @@ func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
 		seats[0].Max = visitorStreams
 		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
 	}
+
 	switch full := l.seats.Take(seats...); {
 	case full == nil:
 		return seats, nil
@@ -95,11 +97,13 @@ func (l *Limiter) Spend(c *gin.Context) error {
 	if who.Kind == domain.CallerDemo {
 		return l.demo.check(c.Request.Context(), l.DemoTokens, l.Now())
 	}
+
 	d, err := l.limits.Check(c.Request.Context(), who)
 	if err != nil {
 		l.ShowLimit(c)
 		return fmt.Errorf("checking limit: %w", err)
 	}
+
 	ShowDecision(c, d)
 	return Refusal(d)
 }

@@ -38,11 +38,13 @@ func isHost(s string) bool {
 		addr, err := netip.ParseAddr(s)
 		return !numericHost.MatchString(s) || err == nil && addr.Is4()
 	}
+
 	inner = strings.TrimSuffix(inner, "]")
 	addr, err := netip.ParseAddr(inner)
 	if err != nil {
 		return false
 	}
+
 	written := addr.String()
 	if b := addr.As16(); addr.Is4In6() { // Go writes these with dots, browsers do not
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))

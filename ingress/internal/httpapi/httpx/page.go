@@ -87,6 +87,7 @@ func QueryValue(c *gin.Context, name string, found *Problems) (value string, pre
 		}
 		return values[0], true
 	}
+
 	found.Add(name, CodeDuplicate, "may be given once")
 	return "", false
 }
@@ -164,5 +165,6 @@ func EntriesThatFit[T any](entries []T, limit int) int {
 			return i
 		}
 	}
+
 	return limit
 }

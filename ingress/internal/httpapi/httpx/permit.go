@@ -54,6 +54,7 @@ func (s *SessionChecks) Permit(c *gin.Context) Permit {
 		p.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return s.auth.Again(req) }
 		p.Last = p.Seen.Add(max(s.runDeadline, auth.WidgetTokenLife))
 	}
+
 	return p
 }
 
@@ -74,6 +75,7 @@ func (p *Permit) Holds(now time.Time) bool {
 	if p.Next.IsZero() || now.Before(p.Next) {
 		return true
 	}
+
 	ident, err := p.Resolve(p.Request, auth.NeedUser)
 	now = time.Now() // the check may take a while
 	p.Next = now.Add(permitInterval)
@@ -84,6 +86,7 @@ func (p *Permit) Holds(now time.Time) bool {
 	if ident.Until.After(p.Next) {
 		p.Next = ident.Until
 	}
+
 	p.Seen = now
 	return ident.Caller.OrganizationID == p.Org && p.includedIn(ident.Caller.Readable())
 }

@@ -84,6 +84,7 @@ func Fail(c *gin.Context, err error) {
 	if c.Writer.Written() {
 		return
 	}
+
 	coded := Coded(c, err)
 	if find := StateFor(c).Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
@@ -91,11 +92,13 @@ func Fail(c *gin.Context, err error) {
 			coded = Coded(c, hidden)
 		}
 	}
+
 	kind, known := Kinds[coded.Code]
 	if !known {
 		coded = internal()
 		kind = Kinds[apierr.Internal]
 	}
+
 	if kind.Status == http.StatusTooManyRequests || kind.Status == http.StatusServiceUnavailable {
 		c.Header("Retry-After", strconv.Itoa(wholeSeconds(coded.RetryAfter)))
 	}
@@ -107,14 +110,17 @@ func Fail(c *gin.Context, err error) {
 		c.Header("Connection", "Upgrade")
 		c.Header("Sec-WebSocket-Version", SocketVersion)
 	}
+
 	if render := StateFor(c).Render; render != nil {
 		render(c, kind.Status, kind.Retryable, coded)
 		return
 	}
+
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}
 	}
+
 	body, err := json.Marshal(Problem{
 		Type: "/docs/errors#" + string(coded.Code), Title: kind.Title, Status: kind.Status, Detail: coded.Detail,
 		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: requestID(c), Retryable: kind.Retryable, Errors: fields,
@@ -123,6 +129,7 @@ func Fail(c *gin.Context, err error) {
 		c.Status(http.StatusInternalServerError) // strings and numbers always have a JSON form
 		return
 	}
+
 	c.Data(kind.Status, "application/problem+json", body)
 }
 
@@ -178,10 +185,12 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 		show(kind.Status, sentence(coded.Detail))
 		return
 	}
+
 	all := make([]string, len(coded.Fields))
 	for i, f := range coded.Fields {
 		all[i] = sentence(f.Field + " " + f.Message)
 	}
+
 	show(kind.Status, strings.Join(all, " "))
 }
 

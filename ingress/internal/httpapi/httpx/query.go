@@ -23,10 +23,12 @@ func ReadQuery(raw string) (values url.Values, err error) {
 	if raw == "" {
 		return values, nil
 	}
+
 	values, err = url.ParseQuery(raw)
 	if err != nil {
 		return values, apierr.Invalid("query", CodeInvalidValue, "the query is malformed")
 	}
+
 	for name, list := range values {
 		for _, value := range list {
 			if !IsText(value) || !IsText(name) {
@@ -34,6 +36,7 @@ func ReadQuery(raw string) (values url.Values, err error) {
 			}
 		}
 	}
+
 	return values, nil
 }
 
@@ -43,6 +46,7 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 	if r.Open {
 		return nil
 	}
+
 	found := &Problems{}
 	_, named := Query(c)["id"]
 	named = named && r.Find != nil
@@ -65,6 +69,7 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 			found.Add(truncateName(name), CodeUnknown, "is not a parameter of this operation")
 		}
 	}
+
 	if r.Find != nil && r.List == nil && !named {
 		found.Add("id", CodeRequired, "the query must name the id")
 	}

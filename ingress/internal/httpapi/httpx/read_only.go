@@ -51,10 +51,12 @@ func Unchanged(found *Problems, body, shown any) error {
 	if err != nil {
 		return fmt.Errorf("rendering what was read: %w", err)
 	}
+
 	var known map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &known); err != nil {
 		return fmt.Errorf("reading what was rendered: %w", err)
 	}
+
 	fields := reflect.ValueOf(body)
 	for _, f := range reflect.VisibleFields(fields.Type()) {
 		if f.Type != reflect.TypeFor[ReadOnly]() {
@@ -66,5 +68,6 @@ func Unchanged(found *Problems, body, shown any) error {
 			found.Add(name, CodeInvalidValue, "is read-only: leave it out, or send it as it was read")
 		}
 	}
+
 	return found.Err()
 }

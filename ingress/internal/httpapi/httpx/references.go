@@ -20,8 +20,8 @@ type References struct{ store KnownIDs }
 // NewReferences returns References that look ids up in store.
 func NewReferences(store KnownIDs) *References { return &References{store} }
 
-// referencePrefixes maps the filter parameters that refer to resources to the prefix of their ids.
-var referencePrefixes = map[string]string{"agentId": id.Agent, "keyId": id.Key, "runId": id.Run, "hookId": id.Hook, "endpointId": id.Endpoint}
+// idPrefixes maps the filter parameters that refer to resources to the prefix of their ids.
+var idPrefixes = map[string]string{"agentId": id.Agent, "keyId": id.Key, "runId": id.Run, "hookId": id.Hook, "endpointId": id.Endpoint}
 
 // CheckReferences adds a problem for each named filter whose value does not exist in the
 // organization.
@@ -31,7 +31,7 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 		if value == "" {
 			continue
 		}
-		known, err := r.store.Known(c.Request.Context(), Caller(c).OrganizationID, referencePrefixes[name], value)
+		known, err := r.store.Known(c.Request.Context(), Caller(c).OrganizationID, idPrefixes[name], value)
 		if err != nil {
 			return err
 		}
@@ -39,6 +39,7 @@ func (r *References) CheckReferences(c *gin.Context, found *Problems, names ...s
 			found.Add(name, CodeInvalidValue, "does not name anything of this organization")
 		}
 	}
+
 	return nil
 }
 
@@ -48,17 +49,21 @@ func (r *References) CheckDocuments(c *gin.Context, found *Problems, path string
 	if len(ids) == 0 || found.Err() != nil {
 		return nil //nolint:nilerr // the caller reports what was found
 	}
+
 	known, err := r.store.KnownDocuments(c.Request.Context(), Caller(c).OrganizationID, ids)
 	if err != nil {
 		return err
 	}
+
 	for _, documentID := range old {
 		known[documentID] = true
 	}
+
 	for i, documentID := range ids {
 		if !known[documentID] {
 			found.Add(Element(path, i), CodeInvalidValue, "is no document of this organization")
 		}
 	}
+
 	return nil
 }

@@ -30,6 +30,7 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 	if len(headers) == 0 {
 		return ""
 	}
+
 	checkKey(found, "Idempotency-Key", headers[0])
 	return headers[0]
 }

@@ -27,7 +27,7 @@ type State struct {
 	LargeBodies LargeBodies  // nil: large bodies need no slots
 	leaveBody   func()       // releases the slot of the request's body
 	Panicked    bool
-	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format; nil: RFC 9457
+	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
 	Source      domain.HookSource                                                     // source of a webhook delivery, once its hook is found
 	Stranger    bool                                                                  // the sender of the delivery is not verified yet
 	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery

@@ -37,6 +37,7 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	if len(values) == 0 {
 		return domain.EventID{}
 	}
+
 	last, err := domain.ParseEventID(values[0])
 	switch {
 	case len(values) > 1:
@@ -44,6 +45,7 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	case err != nil:
 		found.Add("Last-Event-ID", CodeInvalidValue, "must be the id of an event of this run, such as 1.7")
 	}
+
 	return last
 }
 
@@ -88,6 +90,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	if !ok {
 		buf = new([]byte)
 	}
+
 	defer func() {
 		if cap(*buf) <= maxReuse {
 			frames.Put(buf)
@@ -97,13 +100,16 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	for _, e := range events {
 		*buf = frame(*buf, e)
 	}
+
 	if ping {
 		*buf = append(*buf, ": ping\n\n"...)
 	}
+
 	large, err := CountAnswer(c, len(*buf))
 	if err != nil {
 		return refuseStream(c, err)
 	}
+
 	c.Writer.WriteHeaderNow()
 	switch {
 	case large != nil:
@@ -112,6 +118,7 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	case len(*buf) == 0:
 		return nil
 	}
+
 	_, err = c.Writer.Write(*buf)
 	return err
 }

@@ -35,6 +35,7 @@ func decode(d Decoder, dst any) (ok bool) {
 		d.Found.Add(BodyPath, CodeInvalidJSON, "must be UTF-8")
 		return false
 	}
+
 	target := reflect.ValueOf(dst).Elem()
 	err := d.Value(shapeFor(target.Type()), target)
 	if err == nil {
@@ -42,6 +43,7 @@ func decode(d Decoder, dst any) (ok bool) {
 			err = d.syntax("there is more after the end of the value")
 		}
 	}
+
 	if err != nil {
 		d.Found.List = append(d.Found.List, *err)
 	}
@@ -140,9 +142,11 @@ func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cy
 		return err
 	default:
 	}
+
 	if !begins(s.kind, first) {
 		return d.wrong(s)
 	}
+
 	switch s.kind {
 	case stringKind:
 		text, err := d.text()
@@ -210,6 +214,7 @@ func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	if err != nil {
 		return err
 	}
+
 	n, parseErr := strconv.ParseInt(string(text), 10, 64)
 	if parseErr != nil {
 		f, floatErr := strconv.ParseFloat(string(text), 64)
@@ -219,6 +224,7 @@ func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 		}
 		n = int64(f)
 	}
+
 	dst.SetInt(n)
 	return nil
 }
@@ -227,6 +233,7 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	var seen uint64
 	for first := true; ; first = false {
 		name, more, err := d.member(first)
@@ -240,6 +247,7 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 			return err
 		}
 	}
+
 	for i := range s.fields {
 		if f := &s.fields[i]; f.required && seen&(1<<i) == 0 {
 			back := d.enter(f.name)
@@ -247,6 +255,7 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 			d.leave(back)
 		}
 	}
+
 	return nil
 }
 
@@ -255,6 +264,7 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 	if at < 0 {
 		return d.unknownMember(s, string(name))
 	}
+
 	f := &s.fields[at]
 	back := d.enter(f.name)
 	defer d.leave(back)
@@ -262,6 +272,7 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 		d.add(CodeDuplicate, "is given twice")
 		return d.skip()
 	}
+
 	*seen |= 1 << at
 	return d.Value(f.shape, dst.FieldByIndex(f.index))
 }
@@ -273,6 +284,7 @@ func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 		d.Found.List = d.Found.List[:before]
 		return err
 	}
+
 	back := d.enter(name)
 	defer d.leave(back)
 	like := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
@@ -281,6 +293,7 @@ func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	} else {
 		d.add(CodeUnknown, "is not known here: names match by exact case, and this one is %s", s.fields[like].name)
 	}
+
 	return d.skip()
 }
 
@@ -288,6 +301,7 @@ func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	dst.Set(reflect.MakeMap(s.typ))
 	for first := true; ; first = false {
 		raw, more, err := d.member(first)
@@ -312,6 +326,7 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	dst.Set(reflect.MakeSlice(s.typ, 0, 4))
 	for i := 0; ; i++ {
 		more, err := d.element(i == 0)

@@ -38,6 +38,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 		d.pos++
 		c = d.peek()
 	}
+
 	if c != '"' {
 		return nil, false, d.syntax("a name in quotes is missing")
 	}
@@ -47,6 +48,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	if d.peek() != ':' {
 		return nil, false, d.syntax("a colon is missing")
 	}
+
 	d.pos++
 	return name, true, nil
 }
@@ -64,6 +66,7 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	case c != ',':
 		return false, d.syntax("a comma or the end of the list is missing")
 	}
+
 	d.pos++
 	if d.peek() == ']' {
 		return false, d.syntax("a comma before the end of a list")
@@ -101,6 +104,7 @@ func (d *Decoder) skipObject() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	seen := map[string]bool{}
 	for first := true; ; first = false {
 		raw, more, err := d.member(first)
@@ -124,6 +128,7 @@ func (d *Decoder) skipList() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	for i := 0; ; i++ {
 		more, err := d.element(i == 0)
 		if err != nil || !more {
@@ -157,12 +162,14 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 	} else if !d.digits() {
 		return nil, d.syntax("a digit is missing")
 	}
+
 	if d.at('.') {
 		d.pos++
 		if !d.digits() {
 			return nil, d.syntax("a digit is missing")
 		}
 	}
+
 	if d.at('e') || d.at('E') {
 		d.pos++
 		if d.at('+') || d.at('-') {
@@ -172,6 +179,7 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 			return nil, d.syntax("a digit is missing")
 		}
 	}
+
 	return d.Src[start:d.pos], nil
 }
 
@@ -201,6 +209,7 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 			return nil, d.syntax("a control character in a string")
 		}
 	}
+
 	return nil, d.syntax("a string does not end")
 }
 
@@ -224,6 +233,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 			}
 		}
 	}
+
 	return nil, d.syntax("a string does not end")
 }
 
@@ -234,6 +244,7 @@ func (d *Decoder) escape() *apierr.Field {
 	if d.pos+1 >= len(d.Src) {
 		return d.syntax("a string does not end")
 	}
+
 	c := d.Src[d.pos+1]
 	if c != 'u' {
 		if unescaped[c] == 0 {
@@ -243,6 +254,7 @@ func (d *Decoder) escape() *apierr.Field {
 		d.pos += 2
 		return nil
 	}
+
 	r, ok := d.hex(d.pos)
 	if !ok {
 		return d.syntax("an unfinished \\u escape in a string")
@@ -250,6 +262,7 @@ func (d *Decoder) escape() *apierr.Field {
 	if r == 0 {
 		d.add(CodeInvalidValue, "must not contain the character U+0000")
 	}
+
 	width := 6
 	if utf16.IsSurrogate(r) {
 		low, _ := d.hex(d.pos + width)
@@ -262,6 +275,7 @@ func (d *Decoder) escape() *apierr.Field {
 			r = utf8.RuneError
 		}
 	}
+
 	d.buf = utf8.AppendRune(d.buf, r)
 	d.pos += width
 	return nil
@@ -272,6 +286,7 @@ func (d *Decoder) hex(at int) (r rune, ok bool) {
 	if at+6 > len(d.Src) || d.Src[at] != '\\' || d.Src[at+1] != 'u' {
 		return 0, false
 	}
+
 	for _, c := range d.Src[at+2 : at+6] {
 		switch {
 		case isDigit(c):
@@ -285,5 +300,6 @@ func (d *Decoder) hex(at int) (r rune, ok bool) {
 		}
 		r = r<<4 | rune(c)
 	}
+
 	return r, true
 }

@@ -130,6 +130,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 		s.kind = longTextKind
 		return s
 	}
+
 	switch typ.Kind() {
 	case reflect.String:
 		s.kind = stringKind
@@ -148,6 +149,7 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	default:
 		panic(fmt.Sprintf("no body holds a %s", typ))
 	}
+
 	return s
 }
 
@@ -160,6 +162,7 @@ func fieldsFor(typ reflect.Type) []field {
 		}
 		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("required") == "true"})
 	}
+
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))
 	}

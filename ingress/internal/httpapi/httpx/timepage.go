@@ -38,6 +38,7 @@ func readAfter(cursor string, prefixes []string) (accountdb.After, bool) {
 	if err != nil {
 		return accountdb.After{}, false
 	}
+
 	at, last, _ := strings.Cut(string(raw), ".")
 	micros, err := strconv.ParseInt(at, 10, 64)
 	known := slices.ContainsFunc(prefixes, func(prefix string) bool { return id.Valid(prefix, last) })
@@ -57,6 +58,7 @@ func NewTimeList[T, V any](entries []T, p TimePage, show func(T) (V, accountdb.A
 	for i, entry := range entries {
 		out.Data[i], cursors[i] = show(entry)
 	}
+
 	n := EntriesThatFit(out.Data, p.Limit)
 	out.HasMore = len(entries) > n
 	out.Data = out.Data[:n]
@@ -65,5 +67,6 @@ func NewTimeList[T, V any](entries []T, p TimePage, show func(T) (V, accountdb.A
 		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(last.At.UnixMicro(), 10) + "." + last.ID))
 		out.NextCursor = &cursor
 	}
+
 	return out
 }

@@ -86,13 +86,16 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 			f.Name.Value = documentName(p, "name", f.Name.Value)
 		}
 	}
+
 	if f.MIMEType.Set {
 		f.MIMEType.Value = documentType(p, "mimeType", f.MIMEType.Value, f.Name.Value, octetStream)
 	}
+
 	httpx.CheckMetadata(p, "metadata", f.Metadata.Value)
 	if address.Set {
 		httpx.CheckURL(p, "url", address.Value)
 	}
+
 	first := ""
 	for _, field := range []struct {
 		name string
@@ -105,9 +108,11 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 			first = field.name
 		}
 	}
+
 	if f.Content.Set && len(f.Content.Value) == 0 {
 		p.Add("content", httpx.CodeTooShort, "must not be empty")
 	}
+
 	f.checkBase64(p)
 }
 
@@ -153,6 +158,7 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 		}
 		doc.MIMEType = documentType(&httpx.Problems{}, "mimeType", "", doc.Name, other)
 	}
+
 	return doc
 }
 
@@ -177,6 +183,7 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
+
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {
@@ -186,6 +193,7 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		in.Leave()
 		return body, nil, err
 	}
+
 	in.Complete()
 	return body, in.Leave, nil
 }
@@ -194,6 +202,7 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")
 	}
+
 	var buf bytes.Buffer
 	if length > 0 {
 		buf.Grow(int(length) + bytes.MinRead)
@@ -204,6 +213,7 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		}
 		return body, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
 	}
+
 	found := &httpx.Problems{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
 		return body, found.Err()

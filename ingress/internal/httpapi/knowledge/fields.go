@@ -32,6 +32,7 @@ func documentName(p *httpx.Problems, at, name string) string {
 	if name = domain.CleanName(name, len(name)); name == "" {
 		return defaultName
 	}
+
 	p.Text(at, name, 1, maxDocumentName)
 	return name
 }
@@ -61,13 +62,16 @@ func documentType(p *httpx.Problems, at, declared, name, other string) string {
 		}
 		return other
 	}
+
 	media, parameters, err := mime.ParseMediaType(declared)
 	if err != nil || !strings.Contains(media, "/") || len(declared) > maxMIMEType {
 		p.Add(at, httpx.CodeInvalidValue, "must be a media type, such as application/pdf")
 		return ""
 	}
+
 	kept := map[string]string{}
-	if charset, present := parameters["charset"]; present && !strings.EqualFold(charset, "utf-8") { // charset is the only parameter that helps to read the document
+	// charset is the only parameter that helps to read the document.
+	if charset, present := parameters["charset"]; present && !strings.EqualFold(charset, "utf-8") {
 		kept["charset"] = charset
 	}
 	return mime.FormatMediaType(media, kept)

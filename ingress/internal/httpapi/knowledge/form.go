@@ -88,6 +88,7 @@ func (f *documentForm) read() error {
 			return err
 		}
 	}
+
 	if f.seen == 0 && !f.found.Has(partFile) && f.unread >= 0 {
 		f.found.Add(partFile, httpx.CodeRequired, "is required: a part of the form by this name that holds the document")
 	}
@@ -124,6 +125,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent as it is, not by a Content-Transfer-Encoding")
 		return f.skip(part)
 	}
+
 	switch name {
 	case partFile:
 		return f.takeFile(part)
@@ -134,6 +136,7 @@ func (f *documentForm) take(part *multipart.Part) error {
 	default:
 		f.found.Add(partName(name), httpx.CodeUnknown, "is not known here: the parts of the form are file and metadata")
 	}
+
 	return f.skip(part)
 }
 
@@ -190,6 +193,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 		f.found.Add(partFile, httpx.CodeTooLong, "%s", f.tooMany())
 		return f.skip(part)
 	}
+
 	doc := knowledgedb.NewDocument{Name: documentName(&f.found, at, fileName(part))}
 	doc.MIMEType = documentType(&f.found, at, part.Header.Get("Content-Type"), doc.Name, octetStream)
 	var first [1]byte
@@ -203,6 +207,7 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	if len(f.found.List) > 0 {
 		return f.skip(part)
 	}
+
 	kept, err := f.upload(io.MultiReader(strings.NewReader(string(first[:])), part))
 	switch {
 	case err == nil:
@@ -239,6 +244,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		f.found.Add(partMetadata, httpx.CodeDuplicate, "is given twice")
 		return f.skip(part)
 	}
+
 	f.hasMetadata = true
 	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
@@ -248,6 +254,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		f.found.Add(partMetadata, httpx.CodeTooLong, "may have %d bytes at most", maxFormMetadata)
 		return f.skip(part)
 	}
+
 	inner := &httpx.Problems{}
 	httpx.DecodeStrict(text, &f.metadata, inner)
 	for _, p := range inner.List {
@@ -257,6 +264,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		}
 		f.found.Add(at, p.Code, "%s", p.Message)
 	}
+
 	if !f.found.Has(partMetadata) && utf8.Valid(text) {
 		httpx.CheckMetadata(&f.found, partMetadata, f.metadata)
 	}

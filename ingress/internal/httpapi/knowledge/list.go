@@ -65,11 +65,13 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.KnowledgeDB.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
+
 	var docs []domain.Document
 	if err == nil {
 		docs, err = h.KnowledgeDB.Documents(ctx, org, filter, p.After, p.Limit+1)
@@ -78,9 +80,11 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	for i := range docs {
 		docs[i] = shownDocument(docs[i])
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
@@ -92,6 +96,7 @@ func (h *Handler) deleteDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	// A deletion that has begun continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
@@ -99,5 +104,6 @@ func (h *Handler) deleteDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(documentID))
 }

@@ -56,6 +56,7 @@ func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 		}
 		part.content = true
 	}
+
 	part.page = readNumber(c, found, "page", 1, maxDocumentPages)
 	part.chunk = readNumber(c, found, "chunk", 0, maxChunks)
 	if part.page != nil && part.content {
@@ -92,6 +93,7 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	switch {
 	case part.content:
 		h.sendDocument(c, documentID)
@@ -117,16 +119,19 @@ func (h *Handler) sendDocument(c *gin.Context, documentID string) {
 		return
 	}
 	defer h.Downloads.Leave(slot)
+
 	doc, content, err := h.KnowledgeDB.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer func() { _ = content.Close() }() // read only: nothing can be lost
+
 	file := domain.File{ID: doc.ID, Name: doc.Name, MIMEType: doc.MIMEType, Bytes: doc.Bytes}
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256
 	}
+
 	transfer.SendFile(c, file, documentCaching, content, slot, h.Permit(c))
 }
 
@@ -139,6 +144,7 @@ func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
 		return
 	}
 	defer h.Downloads.Leave(slot)
+
 	shown, err := h.pageOfDocument(c, documentID, page)
 	if err == nil {
 		err = slot.Extend(int64(2 * len(shown.Text))) // the response contains the text twice
@@ -147,6 +153,7 @@ func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
@@ -162,11 +169,13 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	case page > *doc.Pages:
 		return shown, apierr.New(apierr.NotFound, "there is no page %d: the document has %d", page, *doc.Pages)
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, MaxPagePassages+1)
 	if err != nil {
 		return shown, err
 	}
+
 	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > MaxPagePassages}
 	passages = passages[:min(len(passages), MaxPagePassages)]
 	shown.Text, shown.Passages = textFor(passages), shownPassages(passages)
@@ -183,6 +192,7 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	passages, err := h.KnowledgeDB.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
 	if err == nil && len(passages) == 0 { // it was replaced in the meantime
 		err = noDocument()
@@ -191,6 +201,7 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
 }
 
@@ -222,6 +233,7 @@ func textFor(passages []domain.Passage) string {
 		out.WriteString(text)
 		at = p.EndIndex
 	}
+
 	return out.String()
 }
 

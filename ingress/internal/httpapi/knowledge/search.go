@@ -58,11 +58,13 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	reply, err := h.callSearch(c.Request.Context(), httpx.Caller(c).OrganizationID, request)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	shown := searchResults{List: httpx.List[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
 	for _, f := range reply.Found {
 		if f.Headings == nil {
@@ -73,6 +75,7 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		}
 		shown.Data = append(shown.Data, f)
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
@@ -86,6 +89,7 @@ func readSearch(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 			found.Add("query", httpx.CodeTooShort, "must not be empty")
 		}
 	}
+
 	if text, limited := httpx.QueryValue(c, "limit", found); limited {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxFound || strconv.Itoa(n) != text {
@@ -93,6 +97,7 @@ func readSearch(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 		}
 		r.Limit = n
 	}
+
 	r.DocumentIDs = searchedDocuments(httpx.Query(c)["documentId"], found)
 	r.Metadata = searchedMetadata(httpx.Query(c)["metadata"], found)
 	return r
@@ -109,6 +114,7 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 		}
 		seen[documentID] = true
 	}
+
 	found.Count("documentId", len(ids), maxSearchDocuments)
 	return ids
 }
@@ -129,6 +135,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 		found.Text(at, value, 0, httpx.MaxMetadataValue)
 		out[name] = value
 	}
+
 	found.Count("metadata", len(pairs), httpx.MaxMetadata)
 	return out
 }
@@ -143,10 +150,12 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 	if err != nil {
 		return reply, fmt.Errorf("writing search: %w", err)
 	}
+
 	claims, err := json.Marshal(contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: deadline.UTC()})
 	if err != nil {
 		return reply, fmt.Errorf("writing claims: %w", err)
 	}
+
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	answer, err := h.Searches.Call(ctx, contract.KindSearch, h.Signer.Sign(claims, body), body, deadline)
 	if err != nil {

@@ -39,23 +39,28 @@ func (h *Handler) addDocuments(c *gin.Context) {
 		return
 	}
 	defer leave()
+
 	for i := range docs {
 		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), httpx.Caller(c).Principal()
 	}
+
 	queued, err := h.KnowledgeDB.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
 	if err != nil {
 		httpx.Fail(c, documentError(err))
 		return
 	}
+
 	h.notify(c, queued...)
 	if len(queued) == 1 {
 		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 		return
 	}
+
 	shown := make([]domain.Document, len(queued))
 	for i, q := range queued {
 		shown[i] = shownDocument(q.Document)
 	}
+
 	httpx.WriteJSON(c, http.StatusAccepted, struct {
 		Data []domain.Document `json:"data"`
 	}{shown})
@@ -73,10 +78,12 @@ func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument,
 		}
 		return form.files, leave, nil
 	}
+
 	body, leave, err := bindDocument[newDocumentBody](h, c)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	doc := body.newDocument(body.URL.Value)
 	if doc.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		leave()
@@ -90,11 +97,13 @@ func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentFor
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
+
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c),
 		transfer.Step{All: &h.Small, Max: transfer.SmallBody}, transfer.Step{All: &h.Uploads, Max: MaxForm})
 	if err != nil {
 		return nil, nil, err
 	}
+
 	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), limit, h.uploader(c))
 	if err == nil {
 		err = form.read()
@@ -104,6 +113,7 @@ func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentFor
 		h.dropUploads(c, form)
 		return nil, nil, err
 	}
+
 	in.Complete()
 	return form, in.Leave, nil
 }
@@ -114,10 +124,12 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	if form == nil || len(form.files) == 0 {
 		return
 	}
+
 	uploads := make([]blobdb.Upload, len(form.files))
 	for i, doc := range form.files {
 		uploads[i] = *doc.Content
 	}
+
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTimeout)
 	defer cancel()
 	if err := h.BlobsDB.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
@@ -139,6 +151,7 @@ func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Uplo
 	if from == nil {
 		return nil, nil //nolint:nilnil // no content
 	}
+
 	kept, err := h.uploader(c)(from)
 	if errors.Is(err, blobdb.ErrTooLarge) {
 		return nil, documentTooLarge(name)
@@ -157,6 +170,7 @@ func (h *Handler) putDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	// Look the document up before reading the body, so that nothing is stored for a missing
 	// document.
 	known, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
@@ -168,16 +182,19 @@ func (h *Handler) putDocument(c *gin.Context) {
 		h.putForm(c, known)
 		return
 	}
+
 	body, leave, err := bindDocument[documentChangeBody](h, c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
+
 	if err := body.checkAgainst(known); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.putBody(c, known, &body)
 }
 
@@ -207,21 +224,25 @@ func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentC
 	if !body.Name.Set && !address.Set { // the name stays and determines the content's type
 		body.Name = httpx.Optional[string]{Set: true, Value: known.Name}
 	}
+
 	with := body.newDocument(address.Value)
 	if !body.Name.Set {
 		with.Name = known.Name
 	}
+
 	switch {
 	case body.Metadata.Null:
 		with.Metadata = map[string]string{}
 	case !body.Metadata.Set:
 		with.Metadata = known.Metadata
 	}
+
 	var err error
 	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.replaceDocument(c, known.ID, with)
 }
 
@@ -233,10 +254,12 @@ func (h *Handler) putForm(c *gin.Context, known domain.Document) {
 		return
 	}
 	defer leave()
+
 	with := form.files[0]
 	if with.Metadata = form.metadata; !form.hasMetadata {
 		with.Metadata = known.Metadata
 	}
+
 	h.replaceDocument(c, known.ID, with)
 }
 
@@ -249,15 +272,18 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	if f.Metadata.Set {
 		metadata = &f.Metadata.Value
 	}
+
 	edited, err := h.KnowledgeDB.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	status := http.StatusOK
 	if edited.Job != nil { // names are searchable, so the document is processed again
 		status = http.StatusAccepted
 	}
+
 	h.notify(c, edited)
 	httpx.WriteJSON(c, status, shownDocument(edited.Document))
 }
@@ -281,11 +307,13 @@ func (h *Handler) retryDocument(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	queued, err := h.KnowledgeDB.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.notify(c, queued)
 	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }

@@ -25,6 +25,7 @@ func findFault(message *envelope, found *httpx.Problems) *fault {
 	if found.Err() == nil {
 		return nil
 	}
+
 	first := found.List[0]
 	if first.Field == httpx.BodyPath && first.Code == httpx.CodeInvalidJSON {
 		return &fault{agenttools.CodeParseError, first.Message}
@@ -56,9 +57,11 @@ func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 			return
 		}
 	}
+
 	if status == http.StatusBadRequest {
 		httpx.StateFor(c).Err = apierr.New(apierr.InvalidRequest, "%s", f.Message)
 	}
+
 	httpx.WriteJSON(c, status, struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`

@@ -58,16 +58,19 @@ func (h *Handler) mcp(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body := buf.Bytes()
 	id, wrong := messageFor(body)
 	if wrong != nil {
 		writeFault(c, id, wrong)
 		return
 	}
+
 	c.Request.Body, c.Request.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(c.Request.Header["Accept"]) == 0 { // the client accepts any type
 		c.Request.Header.Set("Accept", "*/*")
 	}
+
 	c.Header("X-Accel-Buffering", "no")
 	out := &mcpWriter{ResponseWriter: c.Writer}
 	// Serve returns after the calls of the request, which may use its context until then.
@@ -124,12 +127,13 @@ func (t *agentTools) coded(err error) error {
 
 // List returns the newest agents of the organization that people may chat with.
 func (t *agentTools) List(context.Context) ([]agenttools.Agent, error) {
-	// the request's context ends when the client disconnects, the SDK's does not
+	//nolint:contextcheck // the request's context ends when the client disconnects, the SDK's does not
 	known, err := t.h.AgentsDB.CallableAgents(t.c.Request.Context(), httpx.Caller(t.c).OrganizationID, domain.CallerUser, maxTools)
 	if err != nil {
 		t.out.failure = t.coded(err)
 		return nil, t.out.failure
 	}
+
 	agents := make([]agenttools.Agent, len(known))
 	for i, agent := range known {
 		agents[i] = agenttools.Agent{ID: agent.ID, Name: agent.Name, Description: agent.Description}
@@ -150,6 +154,7 @@ func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(
 	if err != nil {
 		return nil, t.coded(err)
 	}
+
 	run, err := t.run(s, progress) //nolint:contextcheck // as in List
 	if err == nil {
 		err = t.out.count(t.c, run)
@@ -168,6 +173,7 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 	if !httpx.DecodeStrict(call.Arguments, &arguments, found) || found.Has(httpx.BodyPath) {
 		return nil, found.Err()
 	}
+
 	httpx.CheckMessage(found, "message", arguments.Message)
 	who := httpx.Caller(t.c)
 	s := &dispatch.Submission{
@@ -179,10 +185,12 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 	} else {
 		s.Retention = dispatch.UnnamedRetention
 	}
+
 	key := httpx.Optional[string]{Set: call.Key != nil}
 	if key.Set {
 		key.Value = *call.Key
 	}
+
 	s.Key = httpx.IdempotencyKey(found, t.c, key)
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	return s, found.Err()
@@ -194,6 +202,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 		return nil, err
 	}
 	defer t.h.LeaveSeats(seats)
+
 	reader, run, err := t.h.Follow(t.c.Request.Context(), s, dispatch.Consumed{}, httpx.Reserving(t.c)) // the message has already been counted
 	if run != nil {
 		httpx.About(t.c, run.Target(), run.Run.ID, run.Run.SessionID)
@@ -202,6 +211,7 @@ func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain
 		return nil, capacityError(err, run)
 	}
 	defer reader.Close()
+
 	httpx.EndReservation(t.c) // the log has been read; the response is counted when the run has finished
 	progress("The run " + run.Run.ID + " was accepted.")
 	return t.await(reader, run, progress)
@@ -241,6 +251,7 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		return nil, fmt.Errorf("reading event: %w", err)
 	}
+
 	switch e.Type {
 	case domain.EventRunStarted:
 		progress("The agent has begun.")
@@ -257,6 +268,7 @@ func (t *agentTools) take(e domain.Event, run *rundb.StoredRun, progress func(st
 		}
 		return nil, err
 	}
+
 	return data.Run, nil
 }
 
@@ -281,6 +293,7 @@ func streamError(err error, runID string) error {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("the log of run %s does not hold the run's end", runID)
 	}
+
 	stopping := apierr.Wrap(apierr.Unavailable, err,
 		"the service is stopping; the run %s goes on, and GET /api/runs?id=%[1]s gives its answer", runID)
 	stopping.RetryAfter = time.Second
@@ -307,14 +320,17 @@ func (w *mcpWriter) count(c *gin.Context, run *domain.Run) error {
 	if run.Message != nil {
 		bytes = len(*run.Message)
 	}
+
 	for i := range run.Citations {
 		bytes += len(run.Citations[i].Title) + len(run.Citations[i].URL) + len(run.Citations[i].CitedText)
 	}
+
 	large, err := httpx.CountAnswer(c, 2*bytes)
 	if err != nil {
 		return apierr.Wrap(apierr.CodeFor(err), err,
 			"the run %s has finished, but too many large answers are being read at once; GET /api/runs?id=%[1]s returns it", run.ID)
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.large = large
@@ -356,6 +372,7 @@ func (w *mcpWriter) write(b []byte) (int, error) {
 		}
 		return len(b), nil
 	}
+
 	// The server's write timeout is too short for a stream. Recorders in tests have no deadline.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(httpx.WriteTime))
 	return w.ResponseWriter.Write(b)
@@ -387,11 +404,13 @@ func (w *mcpWriter) refusal() (*fault, error) {
 	if w.refused == 0 && w.failure == nil {
 		return nil, nil //nolint:nilnil // no error
 	}
+
 	refusedBody := string(bytes.TrimSpace(w.refusedBody.Bytes()))
 	w.Header().Del("Content-Type")
 	if w.failure != nil {
 		return nil, w.failure
 	}
+
 	switch w.refused {
 	case http.StatusBadRequest:
 		if code, about := agenttools.CodeFor(refusedBody); about {

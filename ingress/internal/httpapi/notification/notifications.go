@@ -55,6 +55,7 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 	if httpx.CheckURL(p, "url", address); p.Has("url") {
 		return
 	}
+
 	read, err := endpoint.Parse(address)
 	if err != nil {
 		p.Add("url", httpx.CodeInvalidValue, "%s", err)
@@ -69,6 +70,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must name an event at least")
 	}
+
 	for i, event := range events[:min(len(events), len(domain.NotificationEvents))] {
 		switch {
 		case !slices.Contains(domain.NotificationEvents, event):
@@ -77,6 +79,7 @@ func checkEvents(p *httpx.Problems, events []string) {
 			p.Add(httpx.Element("events", i), httpx.CodeDuplicate, "is given twice")
 		}
 	}
+
 	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list hides those of its entries
 }
 
@@ -132,22 +135,26 @@ func (h *Handler) getNotifications(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	if one {
 		found, err := h.NotificationsDB.Endpoint(c.Request.Context(), org, endpointID)
 		h.writeEndpoint(c, found, err)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	endpoints, err := h.NotificationsDB.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
 }
 
@@ -176,6 +183,7 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 		httpx.Fail(c, found.Err())
 		return
 	}
+
 	org, made := httpx.Caller(c).OrganizationID, id.New(id.Endpoint)
 	secret, sealed := h.newEndpointSecret(org, made)
 	e, err := h.NotificationsDB.CreateEndpoint(c.Request.Context(), notificationdb.NewEndpoint{
@@ -186,6 +194,7 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	e.Secret = secret
 	h.notificationsChanged(c)
 	httpx.WriteJSON(c, http.StatusCreated, e)
@@ -204,6 +213,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body, found, err := httpx.Collect[endpointChangeBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -213,6 +223,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, found.Err())
 		return
 	}
+
 	known, err := h.NotificationsDB.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	if err == nil {
 		err = httpx.Unchanged(found, body, known)
@@ -221,6 +232,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	change := notificationdb.EndpointChange{
 		URL: body.URL.Pointer(), Description: body.Description.Pointer(), Events: body.Events.Value,
 		AgentID: body.AgentID.Pointer(), Enabled: body.Enabled.Pointer(),
@@ -229,6 +241,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 	if err == nil {
 		h.notificationsChanged(c)
 	}
+
 	h.writeEndpoint(c, e, err)
 }
 
@@ -240,6 +253,7 @@ func (h *Handler) rotateEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	secret, sealed := h.newEndpointSecret(org, endpointID)
 	e, err := h.NotificationsDB.UpdateEndpoint(c.Request.Context(), org, endpointID, notificationdb.EndpointChange{
@@ -283,6 +297,7 @@ func (h *Handler) deleteEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.notificationsChanged(c)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(endpointID))
 }
@@ -295,6 +310,7 @@ func (h *Handler) getMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	if one {
 		n, err := h.NotificationsDB.Notification(c.Request.Context(), org, messageID)
@@ -305,21 +321,25 @@ func (h *Handler) getMessages(c *gin.Context) {
 		httpx.WriteJSON(c, http.StatusOK, n)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter, err := h.messageFilter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	messages, err := h.NotificationsDB.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
@@ -344,6 +364,7 @@ func (h *Handler) postMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	if action, _ := httpx.QueryValue(c, "action", found); action != "resend" {
 		found.Add("action", httpx.CodeInvalidValue, "must be resend")
@@ -352,6 +373,7 @@ func (h *Handler) postMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	n, err := h.NotificationsDB.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
 	h.writeQueued(c, n, err)
 }

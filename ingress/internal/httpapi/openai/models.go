@@ -26,10 +26,12 @@ func (h *Handler) listModels(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	models := make([]openaiapi.Model, len(agents))
 	for i, agent := range agents {
 		models[i] = openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time)
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewModelList(models))
 }
 
@@ -48,6 +50,7 @@ func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, er
 	if !id.Valid(id.Agent, modelID) {
 		return h.templateModel(c, modelID)
 	}
+
 	agent, err := h.AgentsDB.Agent(ctx, org, modelID)
 	if err != nil {
 		return openaiapi.Model{}, err
@@ -55,6 +58,7 @@ func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, er
 	if !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
 		return openaiapi.Model{}, openaiapi.ModelNotFound() // listModels omits it, too
 	}
+
 	httpx.About(c, agent.ID, "", "")
 	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
 }

@@ -86,6 +86,7 @@ func v1Submission(
 	} else {
 		s.AgentID = model
 	}
+
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if sessionID == "" {
 		s.Retention = dispatch.UnnamedRetention
@@ -125,11 +126,13 @@ func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain
 		return nil, err
 	}
 	defer h.LeaveSeats(seats)
+
 	sub, err := h.accept(c, s)
 	if err != nil {
 		return nil, err
 	}
 	defer h.Dispatch.Release(sub)
+
 	// The server's write timeout is too short for the wait. Recorders in tests have no deadline.
 	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(h.RunDeadline + resultMargin + httpx.WriteTime))
 	return h.awaitEnd(c, sub)
@@ -146,6 +149,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		}
 		ended = result.Run
 	}
+
 	if !ended.Ended() {
 		now, err := h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
@@ -156,10 +160,12 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		}
 		ended = now
 	}
+
 	body, err := h.Runs.ReadResult(ctx, &ended, httpx.Reserving(c))
 	if err != nil {
 		return nil, err
 	}
+
 	run := &domain.Run{}
 	if err := json.Unmarshal(body, run); err != nil {
 		return nil, fmt.Errorf("reading result: %w", err)

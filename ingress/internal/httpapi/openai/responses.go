@@ -62,6 +62,7 @@ func (h *Handler) continueFrom(ctx context.Context, s *dispatch.Submission, runI
 	if missing || run.Erased || run.Run.Trigger.Type != domain.TriggerChat || run.Target() != s.Target() {
 		return apierr.Invalid("previous_response_id", openaiapi.CodeNoPrevious, openaiapi.NoPrevious)
 	}
+
 	s.SessionID = run.Run.SessionID
 	if strings.HasPrefix(s.SessionID, sessiondb.OwnSessionPrefix) {
 		s.Retention = dispatch.UnnamedRetention
@@ -90,6 +91,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Dispatch.Release(sub)
 	if err := h.Runs.ReadBegun(c, &sub.Run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -99,6 +101,7 @@ func (h *Handler) beginResponse(c *gin.Context, s *dispatch.Submission, echo ope
 		httpx.Fail(c, dispatch.ErasedKey())
 		return
 	}
+
 	h.writeResponse(c, &sub.Run, echo)
 }
 
@@ -112,12 +115,14 @@ func (h *Handler) getResponse(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	missing := apierr.New(apierr.NotFound, "no such resource")
 	runID, ok := openaiapi.RunOfResponse(c.Param("id"))
 	if !ok {
 		httpx.Fail(c, missing)
 		return
 	}
+
 	run, err := h.Runs.ReadRun(c, runID)
 	switch {
 	case err != nil:
@@ -127,6 +132,7 @@ func (h *Handler) getResponse(c *gin.Context) {
 		httpx.Fail(c, missing)
 		return
 	}
+
 	httpx.About(c, run.Target(), runID, run.Run.SessionID)
 	if err := h.Runs.ReadDeferred(c, &run); err != nil {
 		httpx.Fail(c, err)
@@ -136,6 +142,7 @@ func (h *Handler) getResponse(c *gin.Context) {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
 	}
+
 	c.Header(HeaderRunID, runID)
 	h.writeResponse(c, &run, openaiapi.ResponseEcho{})
 }
@@ -148,9 +155,11 @@ func (h *Handler) writeResponse(c *gin.Context, stored *rundb.StoredRun, echo op
 		run = domain.Run{}
 		err = json.Unmarshal(result, &run)
 	}
+
 	if err != nil {
 		httpx.Fail(c, fmt.Errorf("reading result: %w", err))
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewResponse(&run, echo))
 }

@@ -17,12 +17,14 @@ func (h *Handler) streamAs(c *gin.Context, s *dispatch.Submission, newEncoder fu
 		return
 	}
 	defer h.LeaveSeats(seats)
+
 	reader, err := h.Runs.OpenSubmitted(c, s)
 	if err != nil {
 		httpx.Fail(c, openaiapi.AsModelError(err))
 		return
 	}
 	defer reader.Close()
+
 	c.Header(HeaderRunID, reader.RunID())
 	httpx.SendEncoded(c, reader, newEncoder(reader.RunID()), h.Permit(c), h.Log)
 }

@@ -21,6 +21,7 @@ func (h *Handler) listKeys(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter := keysFor(c)
 	filter.After = p.After
 	keys, err := h.Organizations.Keys(c.Request.Context(), filter, p.Limit+1)
@@ -28,6 +29,7 @@ func (h *Handler) listKeys(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
 }
 
@@ -56,6 +58,7 @@ func (b *keyBody) Check(p *httpx.Problems) {
 	if b.ExpiresAt == nil {
 		return
 	}
+
 	at, err := time.Parse(time.RFC3339, *b.ExpiresAt)
 	if err != nil {
 		p.Add("expiresAt", httpx.CodeInvalidValue, "must be an instant such as 2030-01-31T12:00:00Z")
@@ -64,6 +67,7 @@ func (b *keyBody) Check(p *httpx.Problems) {
 	if !at.After(time.Now()) {
 		p.Add("expiresAt", httpx.CodeInvalidValue, "must be in the future")
 	}
+
 	b.expires = domain.AtPtr(at)
 }
 
@@ -80,11 +84,13 @@ func (h *Handler) createKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := actor(c)
 	if body.Scope == domain.KeyScopeUser && who.UserID == "" {
 		httpx.Fail(c, apierr.New(apierr.PermissionDenied, "an organization's key belongs to no user whose key it could make"))
 		return
 	}
+
 	k := secrets.NewAPIKey()
 	stored, err := h.Organizations.CreateKey(c.Request.Context(), who, accountdb.NewKey{
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
@@ -93,6 +99,7 @@ func (h *Handler) createKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
@@ -108,6 +115,7 @@ func (h *Handler) revokeKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetKey(keyID)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
@@ -135,11 +143,13 @@ func (h *Handler) rotateKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	k := secrets.NewAPIKey()
 	made := accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
 	overlap := time.Duration(body.OverlapSeconds.Or(httpx.DefaultOverlap)) * time.Second
@@ -148,6 +158,7 @@ func (h *Handler) rotateKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetKey(keyID) // its expiry has changed
 	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }

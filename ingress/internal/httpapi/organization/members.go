@@ -28,11 +28,13 @@ func (h *Handler) listMembers(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	members, err := h.Organizations.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(members, p, func(m accountdb.Member) (domain.Member, accountdb.After) {
 		return m.Member, accountdb.After{At: m.At, ID: m.ID}
 	}))
@@ -65,6 +67,7 @@ func (h *Handler) addMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
 	link := accountdb.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: ends.Time}
 	added, err := h.Organizations.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
@@ -91,6 +94,7 @@ func (h *Handler) removeMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetUser(entry)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
 }
@@ -117,10 +121,12 @@ func (h *Handler) resetMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
 	if err := h.Organizations.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + httpx.ResetPath + "?token=" + token, ends})
 }

@@ -31,6 +31,7 @@ func (h *Handler) getOrganizations(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -39,6 +40,7 @@ func (h *Handler) getOrganizations(c *gin.Context) {
 	if one {
 		p = httpx.Page{Limit: httpx.MaxPage}
 	}
+
 	all, err := h.organizations(c, p, org)
 	switch {
 	case err != nil:
@@ -68,6 +70,7 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
+
 	org, err := h.Organizations.Organization(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, err
@@ -89,12 +92,14 @@ func (h *Handler) createOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := httpx.Caller(c)
 	made, err := h.Organizations.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetUser(who.UserID)
 	httpx.WriteJSON(c, http.StatusCreated, view(made))
 }
@@ -122,11 +127,13 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	known, err := h.readOrganization(c, org)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body, found, err := httpx.Collect[renameOrganizationBody](c)
 	if err == nil {
 		err = httpx.Unchanged(found, body, view(known))
@@ -135,6 +142,7 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := actor(c)
 	who.OrganizationID = org
 	renamed, err := h.Organizations.RenameOrganization(c.Request.Context(), who, body.Name.Or(known.Name))
@@ -142,5 +150,6 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, view(renamed))
 }

@@ -43,11 +43,13 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 		httpx.Fail(c, err)
 		return nil
 	}
+
 	who := httpx.Caller(c)
 	s := dispatch.NewAutomation(who, body.Target, h.RetentionDefault)
 	if !who.MayRead(domain.SystemPrincipal) { // runs that a member triggers belong to the member
 		s.Principal = who.AutomationPrincipal()
 	}
+
 	s.KeyScope = dispatch.AutomationScope(who)
 	s.Key, s.SessionID = httpx.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
@@ -74,10 +76,12 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	default:
 		httpx.CheckMessage(found, "input.message", message)
 	}
+
 	delete(input, "message")
 	if len(input) == 0 {
 		return message, nil
 	}
+
 	data, err := json.Marshal(input)
 	if err != nil {
 		found.Add("input", httpx.CodeInvalidValue, "input cannot be read")
@@ -107,14 +111,17 @@ func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 			found.Add("x-trigger-type", httpx.CodeInvalidValue, "must be 1 to 32 of a-z, 0-9, _ and -, beginning with a letter")
 		}
 	}
+
 	values := c.Request.Header.Values("X-Automation-Id")
 	if len(values) == 0 {
 		return kind, ""
 	}
+
 	automation = values[0]
 	if len(values) > 1 {
 		automation = "" // an invalid id
 	}
+
 	httpx.CheckAutomationID(found, "x-automation-id", automation)
 	return kind, automation
 }

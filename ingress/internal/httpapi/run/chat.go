@@ -36,11 +36,13 @@ func (h *Handler) chat(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.StateFor(c).Find = nil // from here on the request is counted, or it is a replay
 	if to != nil {
 		h.submitStream(c, s, *to)
 		return
 	}
+
 	h.submit(c, s)
 }
 
@@ -51,6 +53,7 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	if err != nil {
 		return nil, nil, err
 	}
+
 	who := httpx.Caller(c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
@@ -62,6 +65,7 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	if who.Kind == domain.CallerDemo {
 		s.Retention = demoRetention
 	}
+
 	switch {
 	case reader.Format != "": // its encoder needs the whole log
 		reader.Last = httpx.ReadLastEventID(found, c)
@@ -70,6 +74,7 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	default:
 		return s, nil, found.Err()
 	}
+
 	return s, &reader, found.Err()
 }
 
@@ -82,6 +87,7 @@ func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, found *htt
 	} else {
 		body, found, err = collectFormatted(c, &reader)
 	}
+
 	if err == nil {
 		err = found.Take(asked.Err())
 	}
@@ -101,5 +107,6 @@ func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID stri
 	default:
 		found.Add("id", httpx.CodeInvalidValue, "the query must name one agent by id, or one template by template, not both")
 	}
+
 	return "", ""
 }

@@ -28,18 +28,21 @@ func (h *Handler) getFile(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer h.Downloads.Leave(slot)
+
 	file, content, err := h.openFile(c, fileID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer func() { _ = content.Close() }() // read only: nothing can be lost
+
 	transfer.SendFile(c, file, FileCaching, content, slot, h.Permit(c))
 }
 
@@ -50,6 +53,7 @@ func (h *Handler) openFile(c *gin.Context, fileID string) (file domain.File, con
 	if err != nil {
 		return file, nil, err
 	}
+
 	run, err := h.findRun(c, file.RunID)
 	if err == nil && run.Erased {
 		err = apierr.New(apierr.NotFound, "no such resource")

@@ -35,6 +35,7 @@ func requestedFormat(found *httpx.Problems, c *gin.Context) uistream.Format {
 	case sendAccepted && other != format:
 		found.Add("format", httpx.CodeConflict, "query and header Accept name different formats")
 	}
+
 	return format
 }
 
@@ -123,6 +124,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx
 	if err := httpx.ReadBody(c, &buf, httpx.MessageBody(httpx.Caller(c))); err != nil {
 		return chatBody{}, nil, err
 	}
+
 	found, sent := &httpx.Problems{}, conversation{}
 	if !httpx.DecodeOpen(buf.Bytes(), &sent, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, found.Err()
@@ -130,10 +132,12 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx
 	if sent.Messages.Set {
 		return sent.chat(found, reader), found, nil
 	}
+
 	found, body := &httpx.Problems{}, chatBody{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
 		return chatBody{}, nil, found.Err()
 	}
+
 	body.Check(found)
 	if body.Stream.Set && !body.Stream.Value {
 		if _, named := httpx.Query(c)["format"]; named {
@@ -141,6 +145,7 @@ func collectFormatted(c *gin.Context, reader *uistream.Reader) (chatBody, *httpx
 		}
 		reader.Format = "" // the body takes precedence over the Accept header
 	}
+
 	return body, found, nil
 }
 
@@ -153,18 +158,21 @@ func (d *conversation) chat(found *httpx.Problems, reader *uistream.Reader) chat
 		reader.ThreadID, reader.RunID = d.ThreadID, d.RunID
 		d.refuse(found)
 	}
+
 	httpx.CheckSession(found, field, body.SessionID)
 	last := len(d.Messages.Value) - 1
 	if last < 0 || d.Messages.Value[last].Role != "user" {
 		found.Add("messages", httpx.CodeInvalidValue, "the last message must be the user's")
 		return body
 	}
+
 	at := "messages[" + strconv.Itoa(last) + "]"
 	message := d.Messages.Value[last]
 	sent, where := message.Content, at+".content"
 	if reader.Format == uistream.AISDK {
 		sent, where = message.Parts, at+".parts"
 	}
+
 	before := len(found.List)
 	body.Message = messageText(found, where, sent)
 	if len(found.List) == before {
@@ -196,6 +204,7 @@ func messageText(found *httpx.Problems, where string, raw json.RawMessage) strin
 		found.Add(where, httpx.CodeRequired, "is required")
 		return ""
 	}
+
 	content, within := messageContent{}, &httpx.Problems{}
 	if !httpx.DecodeOpen(raw, &content, within) || len(within.List) > 0 {
 		for _, f := range within.List {
@@ -203,6 +212,7 @@ func messageText(found *httpx.Problems, where string, raw json.RawMessage) strin
 		}
 		return ""
 	}
+
 	text := []string{content.Text}
 	for i, part := range content.Parts {
 		if part.Type != "text" {
@@ -210,5 +220,6 @@ func messageText(found *httpx.Problems, where string, raw json.RawMessage) strin
 		}
 		text = append(text, part.Text)
 	}
+
 	return strings.Join(text, "")
 }

@@ -109,6 +109,7 @@ func (h *Handler) findTarget(c *gin.Context) error {
 		_, err := h.Templates.ByID(c.Request.Context(), templates[0])
 		return err
 	}
+
 	return nil
 }
 
@@ -123,6 +124,7 @@ func (h *Handler) findSession(c *gin.Context) error {
 	case !exists:
 		return httpx.NotFound()
 	}
+
 	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // only existence counts
 	return err
 }

@@ -25,12 +25,14 @@ func findReadable(who domain.Caller, find func(principal string) error) error {
 	if reads == nil {
 		return find("")
 	}
+
 	var err error
 	for _, principal := range reads {
 		if err = find(principal); apierr.CodeFor(err) != apierr.NotFound {
 			break
 		}
 	}
+
 	return err
 }
 
@@ -54,11 +56,13 @@ func (h *Handler) listRuns(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter, err := h.runFilter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := httpx.Caller(c)
 	filter.Principals, filter.Before = who.Readable(), page.After
 	runs, err := h.RunsDB.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
@@ -66,6 +70,7 @@ func (h *Handler) listRuns(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
@@ -74,6 +79,7 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	if err := h.CheckReferences(c, found, "agentId"); err != nil {
 		return rundb.RunFilter{}, err
 	}
+
 	value := func(name string) string {
 		v, _ := httpx.QueryValue(c, name, found)
 		return v
@@ -85,6 +91,7 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "is no status of a run")
 	}
+
 	found.Text("sessionId", f.SessionID, 0, httpx.MaxSessionID)
 	if f.AutomationID != "" {
 		httpx.CheckAutomationID(found, "automationId", f.AutomationID)
@@ -101,6 +108,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	switch {
 	case streamed:
 		h.streamRun(c, runID, reader)
@@ -109,6 +117,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 		h.showTimeline(c, runID)
 		return
 	}
+
 	run, err := h.findRun(c, runID)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -126,6 +135,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 			return
 		}
 	}
+
 	h.writeRun(c, run)
 }
 
@@ -139,6 +149,7 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 		found.Add("stream", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
 		return false, reader
 	}
+
 	if c.Request.Method == http.MethodHead {
 		found.Add("stream", httpx.CodeInvalidValue, "HEAD has no stream: ask with GET")
 	}
@@ -148,6 +159,7 @@ func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, read
 	if _, present := httpx.Query(c)["timeline"]; present && reader.Format != "" {
 		found.Add("timeline", httpx.CodeInvalidValue, "a format is one of a stream; name one of timeline and format")
 	}
+
 	reader.Last = httpx.ReadLastEventID(found, c)
 	return true, reader
 }
@@ -192,11 +204,13 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
 	}
+
 	body, err := run.Body()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.SendBody(c, http.StatusOK, body)
 }
 
@@ -209,10 +223,12 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if err := httpx.ReserveAnswer(c, run.Deferred); err != nil {
 		return err
 	}
+
 	whole, err := h.RunsDB.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {
 		return err
 	}
+
 	*run = whole
 	return nil
 }
@@ -234,6 +250,7 @@ func (h *Handler) postRuns(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	action, _ := httpx.QueryValue(c, "action", found)
 	decision := domain.Decision(action)
@@ -248,15 +265,18 @@ func (h *Handler) postRuns(c *gin.Context) {
 			found.Add("toolCallId", httpx.CodeConflict, "cannot come with cancel, which ends the whole run")
 		}
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	run, err := h.actOnRun(c, runID, callID, decision)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	h.writeRun(c, run)
 }

@@ -78,6 +78,7 @@ func (h *Handler) getSessions(c *gin.Context) {
 		h.getSession(c)
 		return
 	}
+
 	found := &httpx.Problems{}
 	limit := httpx.ReadLimit(c, found)
 	who := httpx.Caller(c)
@@ -87,6 +88,7 @@ func (h *Handler) getSessions(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	entries := []sessiondb.Session(nil)
 	if present {
 		filter.Principals = []string{principal}
@@ -98,6 +100,7 @@ func (h *Handler) getSessions(c *gin.Context) {
 			return
 		}
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, sessionList(h.Secrets, who.OrganizationID, entries, limit))
 }
 
@@ -109,6 +112,7 @@ func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limi
 		cursor := box.Seal(strconv.FormatInt(entries[limit-1].Ref, 10), cursorContext(org))
 		out.NextCursor = &cursor
 	}
+
 	for _, s := range entries {
 		out.Data = append(out.Data, entryFor(s))
 	}
@@ -153,6 +157,7 @@ func (h *Handler) getSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	page, err := h.SessionsDB.PageOfSession(c.Request.Context(), name, before, limit, httpx.LargeBytes)
 	if err == nil && page.Cut {
 		h.getLargeSession(c, name, before, limit, max(page.Newest, httpx.PageBytes))
@@ -162,6 +167,7 @@ func (h *Handler) getSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, newSessionPage(page, limit))
 }
 
@@ -191,15 +197,18 @@ func newSessionPage(page sessiondb.SessionPage, limit int) sessionMessages {
 	for i, turn := range page.Turns {
 		messages[i] = messagesFor(turn)
 	}
+
 	n := httpx.EntriesThatFit(messages, limit)
 	if n == 1 {
 		truncateTurn(messages[0])
 	}
+
 	shown := sessionMessages{sessionEntry: entryFor(page.Session), Messages: []message{}, HasMore: page.More || n < len(page.Turns)}
 	if shown.HasMore {
 		cursor := base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(page.Turns[n-1].Seq)))
 		shown.NextCursor = &cursor
 	}
+
 	for _, turn := range slices.Backward(messages[:n]) {
 		shown.Messages = append(shown.Messages, turn...)
 	}
@@ -251,6 +260,7 @@ func (h *Handler) eraseSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	// An erasure that has begun continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
@@ -258,6 +268,7 @@ func (h *Handler) eraseSession(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(name.SessionID))
 }
 
@@ -271,12 +282,14 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 	if name.SessionID, present = httpx.QueryValue(c, "id", found); !present {
 		found.Add("id", httpx.CodeRequired, "the query must name the session by id")
 	}
+
 	n := utf8.RuneCountInString(name.SessionID)
 	exists = n >= 1 && n <= httpx.MaxSessionID && httpx.IsText(name.SessionID)
 	principal, chosen := httpx.QueryValue(c, "principal", found)
 	if !chosen {
 		principal = who.Principal()
 	}
+
 	exists = exists && who.MayRead(principal)
 
 	target, targeted, valid := sessionTarget(c, found)
@@ -291,6 +304,7 @@ func (h *Handler) requestedSession(c *gin.Context, found *httpx.Problems) (name 
 		}
 		exists = name.TargetID != ""
 	}
+
 	name.Key = sessionKey(name, principal)
 	if exists {
 		httpx.About(c, name.TargetID, "", name.SessionID)
@@ -308,6 +322,7 @@ func (h *Handler) onlySession(
 	if err == nil && len(sessions) == 0 && !chosen {
 		sessions, err = h.SessionsDB.SessionsNamed(ctx, who.OrganizationID, sessionID, who.Readable())
 	}
+
 	switch {
 	case err != nil:
 		return "", "", err
@@ -317,6 +332,7 @@ func (h *Handler) onlySession(
 		found.Add("agentId", httpx.CodeRequired,
 			"there are several sessions of this id: name one by agentId or templateId, and another's by principal")
 	}
+
 	return sessions[0].TargetID, sessions[0].Principal, nil
 }
 
@@ -332,6 +348,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 	case byTemplate:
 		return templateID, true, id.Valid(id.Template, templateID)
 	}
+
 	return "", false, false
 }
 
@@ -356,6 +373,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	if turn.Citations == nil || turn.Answer == nil && turn.Heard == nil && turn.Status != domain.RunCompleted {
 		return []message{asked}
 	}
+
 	answered := asked
 	answered.ID, answered.Role, answered.Content = id.Derived(id.Message, turn.RunID, roleAssistant), roleAssistant, ""
 	answered.Citations = turn.Citations
@@ -365,6 +383,7 @@ func messagesFor(turn sessiondb.SessionTurn) []message {
 	case turn.Answer != nil:
 		answered.Content = *turn.Answer
 	}
+
 	if turn.FinishedAt != nil {
 		answered.CreatedAt = domain.At(*turn.FinishedAt)
 	}

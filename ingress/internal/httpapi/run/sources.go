@@ -21,11 +21,13 @@ func (h *Handler) getSource(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	bytes, err := h.BlobsDB.SourceBytes(ctx, org, sourceID)
 	if err == nil {
 		err = httpx.ReserveAnswer(c, bytes)
 	}
+
 	var source domain.Source
 	if err == nil {
 		source, err = h.BlobsDB.SourceByID(ctx, org, sourceID)
@@ -34,5 +36,6 @@ func (h *Handler) getSource(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, source)
 }

@@ -20,16 +20,19 @@ func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistre
 		return
 	}
 	defer h.LeaveSeats(seats)
+
 	reader, err := h.OpenSubmitted(c, s)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer reader.Close()
+
 	if to.Format != "" {
 		h.sendFormatted(c, reader.RunID(), reader, to)
 		return
 	}
+
 	sendEvents(c, reader.RunID(), reader, h.Permit(c))
 }
 
@@ -63,16 +66,19 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		return
 	}
 	defer h.LeaveSeats(seats)
+
 	from := asked.Last
 	if asked.Format != "" {
 		from = domain.EventID{} // the encoder needs the whole log
 	}
+
 	reader, err := h.openRun(c, runID, from)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer reader.Close()
+
 	if reader.AtEnd(asked.Last) { // 204 stops browsers from reconnecting
 		c.Status(http.StatusNoContent)
 		return
@@ -81,6 +87,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		sendEvents(c, runID, reader, h.Permit(c))
 		return
 	}
+
 	h.sendFormatted(c, runID, reader, asked)
 }
 

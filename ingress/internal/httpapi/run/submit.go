@@ -27,12 +27,14 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 		return
 	}
 	defer h.Dispatch.Release(sub)
+
 	httpx.About(c, sub.Run.Target(), sub.Run.Run.ID, sub.Run.Run.SessionID)
 	replayed := sub.Existing && sub.Run.Ended()
 	if !replayed && (wait == 0 || sub.Run.Run.Status == domain.RunRequiresAction) {
 		h.sendAccepted(c, &sub.Run) // the caller itself may have to make the decision
 		return
 	}
+
 	result, err := h.Dispatch.Await(c.Request.Context(), sub, wait)
 	switch {
 	case err != nil:
@@ -42,6 +44,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 		h.sendUnfinished(c, &sub.Run)
 		return
 	}
+
 	body, err := h.ReadResult(c.Request.Context(), &result.Run, httpx.Reserving(c))
 	if err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -50,6 +53,7 @@ func (h *Handler) submit(c *gin.Context, s *dispatch.Submission) {
 	if replayed {
 		c.Header("Idempotency-Replayed", "true")
 	}
+
 	writeRun(c, http.StatusOK, body)
 }
 
@@ -82,6 +86,7 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
 		now = *run
 	}
+
 	if err := h.ReadBegun(c, &now); err != nil {
 		httpx.RefuseAnswer(c, err)
 		return
@@ -90,11 +95,13 @@ func (h *Handler) sendUnfinished(c *gin.Context, run *rundb.StoredRun) {
 		h.sendAccepted(c, &now)
 		return
 	}
+
 	body, err := h.ReadResult(ctx, &now, httpx.Reserving(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	writeRun(c, http.StatusOK, body)
 }
 
@@ -126,6 +133,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 			wait, waits = limitWait(seconds, h.WaitDefault), true
 		}
 	}
+
 	return wait
 }
 

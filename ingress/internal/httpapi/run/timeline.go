@@ -19,11 +19,13 @@ func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
 	if value != "1" && value != "true" {
 		found.Add("timeline", httpx.CodeInvalidValue, "must be 1 or true; without it the answer is the run")
 	}
+
 	for _, other := range []string{"wait", "stream"} {
 		if _, also := httpx.Query(c)[other]; also {
 			found.Add(other, httpx.CodeInvalidValue, "a timeline is of the moment; name one of timeline, wait and stream")
 		}
 	}
+
 	return true
 }
 

@@ -49,10 +49,12 @@ func runForVisitor(body []byte) ([]byte, error) {
 	if err := json.Unmarshal(body, &run); err != nil {
 		return nil, fmt.Errorf("reading run for a visitor: %w", err)
 	}
+
 	run.Usage = domain.Usage{}
 	for i := range run.ToolCalls {
 		hideCallData(&run.ToolCalls[i])
 	}
+
 	if run.RequiredAction != nil {
 		run.RequiredAction.Input = emptyInput
 	}
@@ -89,6 +91,7 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 	default:
 		return []byte("{}"), nil
 	}
+
 	err := json.Unmarshal(e.Data, &visible)
 	if err == nil && visible.Run != nil {
 		visible.Run, err = runForVisitor(visible.Run)

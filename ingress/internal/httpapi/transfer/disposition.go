@@ -21,6 +21,7 @@ func disposition(inline bool, name string) string {
 	if inline {
 		kind = "inline"
 	}
+
 	name = savedName(name)
 	ascii := asciiName(name)
 	kind += `; filename="` + ascii + `"`
@@ -41,10 +42,12 @@ func savedName(name string) string {
 	if len(name) <= maxNameBytes {
 		return name
 	}
+
 	extension := path.Ext(name)
 	if len(extension) > maxExtension {
 		extension = ""
 	}
+
 	cut := maxNameBytes - len(extension)
 	for !utf8.RuneStart(name[cut]) {
 		cut--

@@ -42,6 +42,7 @@ func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 		before.Set("Content-Range", fmt.Sprintf("bytes */%d", file.Bytes))
 		err = apierr.New(apierr.RangeNotSatisfiable, "the file has %d bytes: there is nothing in this range", file.Bytes)
 	}
+
 	if err == nil {
 		return
 	}
@@ -49,6 +50,7 @@ func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 		clear(header)
 		maps.Copy(header, before)
 	}
+
 	httpx.Fail(c, err)
 }
 
@@ -75,6 +77,7 @@ func describe(header http.Header, file domain.File, caching string) {
 	if err != nil || !known {
 		kind.sent, kind.inline = "application/octet-stream", false
 	}
+
 	header.Set("Content-Type", kind.sent)
 	header.Set("Content-Disposition", disposition(kind.inline, file.Name))
 	header.Set("Content-Security-Policy", filePolicy)

@@ -41,6 +41,7 @@ func (o *Owner) network() string {
 	if err != nil {
 		addr, err = netip.ParseAddr(o.Client)
 	}
+
 	bits := 48
 	if addr.Is4() {
 		bits = 24
@@ -92,6 +93,7 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 	if who.Stranger {
 		limit = d.Strangers
 	}
+
 	has, newcomer := d.holdings(p)
 	if has.PerAddress >= limit.PerAddress {
 		return nil, httpx.RateLimited(httpx.SeatWait, "this client address is "+d.Doing)
@@ -102,16 +104,19 @@ func (d *Limiter) Enter(who Owner, conn *http.ResponseController) (*Slot, error)
 		}
 		has, newcomer = d.holdings(p)
 	}
+
 	if has.PerOrganization >= limit.PerOrganization {
 		if !d.displaceStranger(p, byOrganization) {
 			return nil, httpx.RateLimited(httpx.SeatWait, "this organization is "+d.Doing)
 		}
 		has, newcomer = d.holdings(p)
 	}
+
 	taken := max(float64(has.AtOnce)/float64(limit.AtOnce), float64(len(d.Open))/float64(d.AtOnce))
 	if room := taken < 1 && newcomer || taken < 1-1./NewcomerShare; !room && !d.makeRoom(p, d.paceAt(taken), groupAll, byOrganization) {
 		return nil, d.busy()
 	}
+
 	d.Open = append(d.Open, p)
 	return p, nil
 }
@@ -139,6 +144,7 @@ func (d *Limiter) holdings(who *Slot) (has Bounds, newcomer bool) {
 			has.PerOrganization++
 		}
 	}
+
 	return has, newcomer
 }
 
@@ -215,6 +221,7 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 		organizations[p.Organization]++
 		networks[p.network]++
 	}
+
 	has, now := parties[party(who)], time.Now()
 	before := func(p, q *Slot) int {
 		strangers := 0
@@ -235,9 +242,11 @@ func (d *Limiter) makeRoom(who *Slot, pace int64, group, party func(*Slot) strin
 			at = i
 		}
 	}
+
 	if at < 0 {
 		return false
 	}
+
 	d.Open[at].Cut, d.Open[at].needed = true, pace
 	d.Limit(d.Open[at].conn, now) // interrupts the blocked read or write
 	d.Open = slices.Delete(d.Open, at, at+1)
@@ -354,6 +363,7 @@ func (d *download) Write(p []byte) (n int, err error) {
 		n, err = d.ResponseWriter.Write(p)
 		d.from.moved(n)
 	}
+
 	d.sent += int64(n)
 	d.err = err
 	return n, err

@@ -59,12 +59,15 @@ func Receive(c *gin.Context, who Owner, permit httpx.Permit, steps ...Step) (*Up
 	if length > limit {
 		return nil, httpx.TooLarge(limit)
 	}
+
 	for length > steps[0].Max {
 		steps = steps[1:]
 	}
+
 	if length >= 0 {
 		steps = steps[:1]
 	}
+
 	from, err := steps[0].All.EnterSoon(c.Request.Context(), who, http.NewResponseController(c.Writer))
 	if err != nil {
 		return nil, err
@@ -80,11 +83,13 @@ func (r *Upload) advance() error {
 	if len(r.steps) == 0 || r.received <= r.edge {
 		return nil
 	}
+
 	next := r.steps[0]
 	from, err := next.All.EnterSoon(r.ctx, r.From.Owner, r.From.conn)
 	if err != nil {
 		return err
 	}
+
 	r.Leave()
 	r.From, r.steps, r.edge, r.until = from, r.steps[1:], next.Max, r.received
 	return nil
@@ -116,6 +121,7 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 	case r.Allowed > 0:
 		p = p[:min(int64(len(p)), r.Allowed)]
 	}
+
 	if r.Err = r.advance(); r.Err != nil {
 		return 0, r.Err
 	}
@@ -125,6 +131,7 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 	if r.Err = r.extendDeadline(); r.Err != nil {
 		return 0, r.Err
 	}
+
 	r.From.Wait()
 	n, err = r.Body.Read(p)
 	r.From.moved(n)
@@ -145,6 +152,7 @@ func (r *Upload) extendDeadline() error {
 	if r.received < r.until {
 		return nil
 	}
+
 	r.until = r.received + extendEvery
 	if err := r.From.Extend(r.received); err != nil {
 		return err

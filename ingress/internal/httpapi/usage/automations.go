@@ -35,10 +35,12 @@ func (h *Handler) getAutomations(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	all, err := h.RunsDB.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(a domain.Automation) string { return a.ID }))
 }

@@ -28,16 +28,19 @@ func (h *Handler) getBudgets(c *gin.Context) {
 		httpx.WriteJSON(c, http.StatusOK, budget)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budgets, err := h.BudgetsDB.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(budgets, p, func(b domain.Budget) string { return b.ID }))
 }
 
@@ -82,6 +85,7 @@ func (h *Handler) createBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budget, err := h.BudgetsDB.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
 		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
 	})
@@ -89,6 +93,7 @@ func (h *Handler) createBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, budget)
 }
 
@@ -120,11 +125,13 @@ func (h *Handler) updateBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	known, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 	if err != nil {
@@ -135,11 +142,13 @@ func (h *Handler) updateBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budget, err := h.BudgetsDB.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, budget)
 }
 

@@ -50,12 +50,14 @@ func (h *Handler) getLimits(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	view := limitsView{Documents: documentUsageView{
 		Count: used.Documents, Max: limitOrNil(h.Documents.Documents), Bytes: used.Bytes, MaxBytes: limitOrNil(h.Documents.Bytes),
 	}}
 	for _, rate := range h.Rates.Rates() {
 		view.Rates = append(view.Rates, rateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
 	}
+
 	view.Streams.PerCredential, view.Streams.PerOrganization = h.Streams.StreamsPerCredential, h.Streams.StreamsPerOrganization
 	view.Voice.PerOrganization = h.VoicePerOrganization
 	view.Run.DeadlineSeconds = int(h.RunDeadline / time.Second)

@@ -62,6 +62,7 @@ func (u *usageCache) get(
 	if now().Before(cached.until) {
 		return cached.report, nil
 	}
+
 	report, err := count(context.WithoutCancel(ctx), now())
 	if err == nil {
 		cached.report, cached.until = report, now().Add(usageTTL)
@@ -80,6 +81,7 @@ func (h *Handler) getUsage(c *gin.Context) {
 		}
 		filter.Days = n
 	}
+
 	filter.AgentID, _ = httpx.QueryValue(c, "agentId", found)
 	filter.KeyID, _ = httpx.QueryValue(c, "keyId", found)
 	if err := h.CheckReferences(c, found, "agentId", "keyId"); err != nil {
@@ -93,10 +95,12 @@ func (h *Handler) getUsage(c *gin.Context) {
 		filter.By = usagedb.UsageBy(by)
 		httpx.OneOf(found, "by", filter.By, usagedb.UsageByAgent, usagedb.UsageByKey, usagedb.UsageByAutomation)
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
 		return h.UsageDB.Usage(ctx, key.org, filter, now)
@@ -105,5 +109,6 @@ func (h *Handler) getUsage(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, report)
 }

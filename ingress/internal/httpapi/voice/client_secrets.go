@@ -84,6 +84,7 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	if err != nil {
 		return clientSecretView{}, err
 	}
+
 	httpx.About(c, call.model, "", call.sessionID)
 	settings := call.settings()
 	settings.Session = body.Session
@@ -91,6 +92,7 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	if err != nil {
 		return clientSecretView{}, err
 	}
+
 	expires := time.Now().Add(body.life()).Truncate(time.Second)
 	value, err := h.Auth.NewClientSecret(c.Request.Context(), httpx.Identity(c), auth.ClientSecret{
 		Model: call.model, SessionID: call.sessionID, Named: call.named, Session: body.Session, Expires: expires,
@@ -113,6 +115,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 	} else {
 		call.sessionID = id.New(voiceSession)
 	}
+
 	var session secretModel
 	if !found.Has("session") {
 		d := httpx.Decoder{Src: body.Session, Path: []byte("session"), Found: found, Open: true}
@@ -120,6 +123,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 			found.List = append(found.List, *wrong) // unreachable: the whole body was decoded before
 		}
 	}
+
 	if !found.Has("session") && !found.Has("session.model") {
 		call.model = openaiapi.ClipModel(session.Model)
 	}
@@ -128,6 +132,7 @@ func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceC
 			return body, call, err
 		}
 	}
+
 	if err := found.Err(); err != nil {
 		return body, call, err
 	}
@@ -149,6 +154,7 @@ func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var created struct {
 		Session json.RawMessage `json:"session"`
 	}
@@ -157,5 +163,6 @@ func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 			return nil, fmt.Errorf("reading session: %w", err)
 		}
 	}
+
 	return created.Session, nil
 }

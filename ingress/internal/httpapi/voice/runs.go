@@ -49,10 +49,12 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 	if err != nil {
 		return nil, err
 	}
+
 	reader, run, err := r.h.Follow(ctx, s, turnCharge{r.h.Limiter, ctx, s.Caller}, noReplay)
 	if err != nil {
 		return nil, openaiapi.AsModelError(err)
 	}
+
 	reader.Outlast() // the gate reports the result of the current answer and closes the reader
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,6 +67,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	if err != nil {
 		return nil, err
 	}
+
 	who, found := ident.Caller, &httpx.Problems{}
 	httpx.CheckMessage(found, "message", turn.Message)
 	s := &dispatch.Submission{
@@ -80,6 +83,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 	} else {
 		s.AgentID = r.call.model
 	}
+
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if !r.call.named {
 		s.Retention = dispatch.UnnamedRetention

@@ -94,6 +94,7 @@ func (h *Handler) realtime(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	call, err := h.callFor(c)
 	if err == nil {
 		err = checkUpgrade(c.Request)
@@ -102,12 +103,14 @@ func (h *Handler) realtime(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	seats, err := h.takeVoiceSeats(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer h.LeaveSeats(seats)
+
 	httpx.About(c, call.model, "", call.sessionID)
 	if err := h.Voice.Serve(c.Writer, c.Request, h.admission(c, call)); err != nil {
 		httpx.Fail(c, err)
@@ -186,6 +189,7 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	default:
 		k.model, k.sessionID, k.named = secret.Model, secret.SessionID, secret.Named
 	}
+
 	return nil
 }
 
@@ -196,6 +200,7 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 			found.Add(displayBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not offered; leave the header away")
 		}
 	}
+
 	offered, err := auth.Protocols(req)
 	if err != nil || len(offered) == 0 { // auth has rejected malformed headers before
 		return
@@ -244,15 +249,18 @@ func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools
 		}
 		return agent.Tools, err
 	}
+
 	all, err := h.Templates.Get(ctx)
 	if err != nil {
 		return domain.Tools{}, err
 	}
+
 	for _, t := range all {
 		if t.ID == model {
 			return t.Tools, nil
 		}
 	}
+
 	return domain.Tools{}, openaiapi.ModelNotFound()
 }
 
@@ -288,10 +296,12 @@ func checkUpgrade(req *http.Request) error {
 	case len(versions) <= 1 && req.Header.Get(headerVersion) != httpx.SocketVersion:
 		return apierr.New(apierr.UpgradeRequired, "the version of the WebSocket protocol must be %s", httpx.SocketVersion)
 	}
+
 	found := &httpx.Problems{}
 	if len(versions) > 1 {
 		found.Add(headerVersion, httpx.CodeDuplicate, "the header may be sent only once")
 	}
+
 	checkSocketKey(found, req.Header.Values(headerSocketKey))
 	return found.Err()
 }
@@ -318,10 +328,12 @@ func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
 		stopping.RetryAfter = time.Second
 		return nil, stopping
 	}
+
 	seats, err := h.TakeSeats(who)
 	if err != nil {
 		return nil, err
 	}
+
 	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeSeat(voice) {
 		h.LeaveSeats(seats)

@@ -43,6 +43,7 @@ func (h *Handler) Share(c *gin.Context, r httpx.Route) {
 	if r.Method != http.MethodPost || r.Path != WidgetSessionsPath && r.Path != chatPath {
 		return
 	}
+
 	c.Writer.Header().Add(headerVary, httpx.HeaderOrigin)
 	if r.Path == chatPath && r.Action != ChatAction {
 		return
@@ -87,6 +88,7 @@ func (h *Handler) Preflight(c *gin.Context) {
 	if req.Method != http.MethodOptions || req.URL.Path != WidgetSessionsPath && req.URL.Path != chatPath {
 		return
 	}
+
 	header := c.Writer.Header()
 	header.Add(headerVary, strings.Join([]string{httpx.HeaderOrigin, headerRequestMethod, "Access-Control-Request-Headers"}, ", "))
 	origin, ok := httpx.PageOrigin(req)
@@ -96,6 +98,7 @@ func (h *Handler) Preflight(c *gin.Context) {
 	if req.URL.Path == chatPath && !slices.Equal(c.QueryArray("action"), []string{ChatAction}) || !h.isListed(c, origin) {
 		return
 	}
+
 	header.Del("Allow")
 	header[headerAllowOrigin] = []string{origin}
 	header[headerAllowMethods] = []string{http.MethodPost}

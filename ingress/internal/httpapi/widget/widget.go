@@ -61,6 +61,7 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	if len(b.Visitor) == 0 {
 		return
 	}
+
 	switch b.Visitor[0] {
 	case '"':
 		decodeWithin(field, b.Visitor, &b.name, p)
@@ -119,24 +120,29 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	if err != nil {
 		return widgetSessionView{}, err
 	}
+
 	switch origins := c.Request.Header[httpx.HeaderOrigin]; {
 	case len(origins) == 0:
 		found.Add(httpx.HeaderOrigin, httpx.CodeRequired, "the header is missing: browsers send it for the page that asks")
 	case len(origins) > 1:
 		found.Add(httpx.HeaderOrigin, httpx.CodeDuplicate, "the header may be sent only once")
 	}
+
 	if err := found.Err(); err != nil {
 		return widgetSessionView{}, err
 	}
+
 	widget, origin, err := h.widgetFor(c, body.AgentID)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
+
 	httpx.About(c, widget.AgentID, "", "")
 	visitorID, name, err := h.visitor(widget, &body)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
+
 	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // counted last, so that only valid requests use up the agent's limit
 	if err != nil {
 		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
@@ -145,6 +151,7 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		httpx.ShowDecision(c, d)
 		return widgetSessionView{}, err
 	}
+
 	token, expires := h.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)
 	return widgetSessionView{token, domain.At(expires), name, widgetAgent{widget.AgentID, widget.Name}}, nil
 }
@@ -160,6 +167,7 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, st
 			return nil, "", err
 		}
 	}
+
 	if widget == nil {
 		unshare(c)
 		return nil, "", apierr.New(apierr.PermissionDenied, "there is no widget of this agent for this page")
