@@ -452,16 +452,16 @@ func TestDeleteAgent(t *testing.T) {
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, smallAgent)
-	w.cancels.err = errors.New("the bus is away")
+	w.cancelRecorder.err = errors.New("the bus is away")
 	w.do("DELETE", "/api/agents?id="+agentID, "", ada.auth).want(t, "cancelling fails", 500, "internal")
 	w.do("GET", "/api/agents?id="+agentID, "", ada.auth).want(t, "still there", 200, "")
-	w.cancels.err = nil
+	w.cancelRecorder.err = nil
 	a := w.do("DELETE", "/api/agents?id="+agentID, "", ada.auth).want(t, "deleting", 200, "")
 	if string(a.body) != `{"id":"`+agentID+`","deleted":true}` {
 		t.Errorf("answer %s", a.body)
 	}
-	if n := len(w.cancels.seen); n != 3 || w.cancels.seen[n-1] != ada.org+" "+agentID {
-		t.Errorf("cancelled %v", w.cancels.seen)
+	if n := len(w.cancelRecorder.seen); n != 3 || w.cancelRecorder.seen[n-1] != ada.org+" "+agentID {
+		t.Errorf("cancelled %v", w.cancelRecorder.seen)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
 		w.do(method, "/api/agents?id="+agentID, "", ada.auth).want(t, method+" after deletion", 404, "not_found")

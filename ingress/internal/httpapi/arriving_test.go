@@ -24,12 +24,12 @@ var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers
 func TestUploadsAreCounted(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	who := transferrerFor(callerFor(t, a, h))
+	who := callerOwner(callerFor(t, a, h))
 	form := largeForm
 	a.api.knowledge.Uploads.Policy = impatient(transfer.Documents)
 	var places []*transfer.Slot
 	for range transfer.UploadsPerCredential {
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	got := a.form("POST", "/api/knowledge", form, h.key).want(t, "by the same key", 429, "rate_limited")
 	if got.header.Get("Retry-After") == "" || !strings.Contains(got.text(t, "detail"), "credential") {
@@ -37,14 +37,14 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small ones need none"}`, h.key)
 	for n := transfer.UploadsPerCredential; n < transfer.UploadsPerOrganization; n++ {
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
 	}
 	got = a.form("POST", "/api/knowledge", form, h.owner.auth).want(t, "by another", 429, "rate_limited")
 	if !strings.Contains(got.text(t, "detail"), "organization") {
 		t.Errorf("%s", got.body)
 	}
 	for org := 1; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
 	}
 	away := a.newTestOrg("away")
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
@@ -183,7 +183,7 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	content := string(numbers(3<<20 + 5))
 	body, contentType := formFor(t, filePart{name: "file", file: "a", content: content})
 	asked := 0
-	slow := iotest.DataErrReader(&pausing{from: bytes.NewReader(body), every: 1 << 20, pause: func() {
+	slow := iotest.DataErrReader(&pausingBody{from: bytes.NewReader(body), every: 1 << 20, pause: func() {
 		asked++
 		if got := a.from("GET", "/api/knowledge", "", h.key); got.status != 200 {
 			t.Errorf("beside an upload: %d %s", got.status, got.body)
@@ -198,14 +198,14 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	}
 }
 
-// pausing is a body that calls a function between its pieces.
-type pausing struct {
+// pausingBody is a body that calls a function between its pieces.
+type pausingBody struct {
 	from        io.Reader
 	every, read int
 	pause       func()
 }
 
-func (p *pausing) Read(b []byte) (int, error) {
+func (p *pausingBody) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
 	if before := p.read; (before+n)/p.every > before/p.every {
 		p.pause()

@@ -30,20 +30,20 @@ const (
 	seedSetting = "PARLEY_TEST_SEED"
 )
 
-// filled is an organization with resources whose ids the attacker has.
-type filled struct {
+// filledOrg is an organization with resources whose ids the attacker has.
+type filledOrg struct {
 	*testOrg
 	mu  sync.Mutex
 	ids map[string][]string // by kind
 }
 
-func (f *filled) add(kind string, ids ...string) {
+func (f *filledOrg) add(kind string, ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ids[kind] = append(f.ids[kind], ids...)
 }
 
-func (f *filled) pick(r *mathrand.Rand, kind string) string {
+func (f *filledOrg) pick(r *mathrand.Rand, kind string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if list := f.ids[kind]; len(list) > 0 {
@@ -54,15 +54,15 @@ func (f *filled) pick(r *mathrand.Rand, kind string) string {
 
 // fill creates an organization in which every text contains word. No other text in the environment
 // does.
-func (a *runEnv) fill(word string) *filled {
+func (a *runEnv) fill(word string) *filledOrg {
 	a.t.Helper()
 	h := a.newTestOrg(word)
-	f := &filled{testOrg: h, ids: map[string][]string{"org": {h.org}, "usr": {h.owner.id, h.admin.id, h.member.id}, "tpl": {"tpl_support"}, "session": {"shared"}}}
+	f := &filledOrg{testOrg: h, ids: map[string][]string{"org": {h.org}, "usr": {h.owner.id, h.admin.id, h.member.id}, "tpl": {"tpl_support"}, "session": {"shared"}}}
 	callers := [][]string{{h.owner.auth}, {h.member.auth, h.header}, {h.key}, {h.memberKey, h.header}}
 	for n := range 4 {
 		agentID := a.newAgent(h)
 		f.add("ag", agentID)
-		f.add("vag", a.talking(h))
+		f.add("vag", a.newVoiceAgent(h))
 		for _, caller := range callers {
 			f.add("run", a.newChat(h, agentID, word+"-session", caller...), a.newChat(h, agentID, "shared", caller...))
 		}
@@ -85,7 +85,7 @@ func (a *runEnv) fill(word string) *filled {
 		f.add("run", asked, unsure)
 		f.add("asked", asked)
 		f.add("unsure", unsure)
-		f.add("src", a.keep(fresh(), word, word+" text "+a.fresh()))
+		f.add("src", a.saveSource(fresh(), word, word+" text "+a.fresh()))
 		f.add("file", a.file(fresh(), word))
 		f.add("doc", a.document(h))
 		f.add("bud", a.budget(h))
@@ -96,7 +96,7 @@ func (a *runEnv) fill(word string) *filled {
 // attack sends generated requests of one organization for the resources of another.
 type attack struct {
 	*runEnv
-	by, on  *filled
+	by, on  *filledOrg
 	callers [][]string
 	routes  []accessRow
 
@@ -105,7 +105,7 @@ type attack struct {
 	codes map[int]int
 }
 
-func (a *runEnv) newAttack(by, on *filled) *attack {
+func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 	at := &attack{runEnv: a, by: by, on: on, codes: map[int]int{}}
 	at.callers = [][]string{
 		{by.owner.cookie},
@@ -146,8 +146,8 @@ func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	return at.on.pick(r, kind)
 }
 
-// spices maps query parameters of the routes to kinds of ids.
-var spices = map[string]string{
+// idParams maps query parameters of the routes to kinds of ids.
+var idParams = map[string]string{
 	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
 	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "documentId": "doc", "toolCallId": "run",
 }
@@ -167,7 +167,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 	}
 	query := fill(row.query)
 	spiced := r.IntN(4) == 0 // unknown parameters are rejected before any data is read
-	for name, kind := range spices {
+	for name, kind := range idParams {
 		if spiced && r.IntN(6) == 0 {
 			query += "&" + name + "=" + url.QueryEscape(at.anyID(r, kind))
 		}
@@ -176,7 +176,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 		query += "&" + words[r.IntN(len(words))]
 	}
 	if body = fill(row.body); body != "" && r.IntN(5) == 0 {
-		for name, kind := range spices {
+		for name, kind := range idParams {
 			if r.IntN(4) == 0 {
 				body = `{"` + name + `":"` + at.anyID(r, kind) + `",` + body[1:]
 			}
@@ -202,7 +202,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 func (at *attack) one(seed, n uint64) {
 	r := mathrand.New(mathrand.NewPCG(seed, n)) // the same seed gives the same requests
 	method, target, body, headers := at.generate(r)
-	got := at.shortly(method, target, body, headers)
+	got := at.sendAndCancel(method, target, body, headers)
 	at.mu.Lock()
 	at.codes[got.status]++
 	at.mu.Unlock()
@@ -224,9 +224,9 @@ func (at *attack) one(seed, n uint64) {
 	}
 }
 
-// shortly sends a request and cancels it after a moment, because the stream of a run without a
+// sendAndCancel sends a request and cancels it after a moment, because the stream of a run without a
 // worker never ends.
-func (at *attack) shortly(method, target, body string, headers []string) answer {
+func (at *attack) sendAndCancel(method, target, body string, headers []string) answer {
 	limit := time.Minute
 	if method == "GET" && strings.HasPrefix(target, "/api/runs?") && strings.Contains(target, "stream=") ||
 		strings.Contains(target, "action=chat") && slices.Contains(headers, "Accept: text/event-stream") {
@@ -271,8 +271,8 @@ func (at *attack) run(seed, from, to uint64) {
 	wg.Wait()
 }
 
-// belongings returns everything that the database stores of an organization, by table.
-func (a *runEnv) belongings(f *filled) map[string]string {
+// storedRows returns everything that the database stores of an organization, by table.
+func (a *runEnv) storedRows(f *filledOrg) map[string]string {
 	a.t.Helper()
 	rows, err := a.sql.QueryContext(a.t.Context(), `SELECT table_name, column_name FROM information_schema.columns
 		WHERE table_schema = 'public' AND (column_name IN ('org_id', 'user_id') OR (table_name, column_name) IN (('organizations', 'id'), ('users', 'id')))`)
@@ -301,10 +301,10 @@ func (a *runEnv) belongings(f *filled) map[string]string {
 	return out
 }
 
-// unharmed fails the test if data of the organization has changed.
-func (a *runEnv) unharmed(f *filled, before map[string]string) {
+// wantUnchanged fails the test if data of the organization has changed.
+func (a *runEnv) wantUnchanged(f *filledOrg, before map[string]string) {
 	a.t.Helper()
-	for table, now := range a.belongings(f) {
+	for table, now := range a.storedRows(f) {
 		if now != before[table] {
 			a.t.Errorf("%s of %s changed:\n%s\nbefore:\n%s", table, f.word, now, before[table])
 		}
@@ -335,7 +335,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	seed := seedFor(t)
 	t.Logf("%s=%d", seedSetting, seed)
 	for n, at := range []*attack{a.newAttack(other, one), a.newAttack(one, other)} {
-		before, mark := a.belongings(at.on), len(a.log.String())
+		before, mark := a.storedRows(at.on), len(a.log.String())
 		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" || before["effects"] == "" || before["sources"] == "" ||
 			before["files"] == "" || before["blob_chunks"] == "" {
 			t.Fatalf("there is nothing of %s to harm: %v", at.on.word, before)
@@ -349,7 +349,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 		if log := a.log.String()[mark:]; strings.Contains(log, at.on.word) {
 			t.Errorf("a canary in the log: %s", around(log, at.on.word))
 		}
-		a.unharmed(at.on, before)
+		a.wantUnchanged(at.on, before)
 		a.logsClean(at.on.word+" ", at.on.word+"-owner@")
 		t.Logf("%d requests; statuses %v; %d leaks", requests/2, at.codes, len(at.leaks))
 		if at.codes[200]+at.codes[201]+at.codes[202] < int(requests)/20 || at.codes[404] < int(requests)/20 {
@@ -393,12 +393,12 @@ func TestCanariesAreNoticed(t *testing.T) {
 	on, by := a.fill(canary("a")), a.fill(canary("b"))
 	at := a.newAttack(by, on)
 	at.callers = [][]string{{on.key}}
-	before := a.belongings(on)
+	before := a.storedRows(on)
 	at.run(1, 0, 300)
 	if len(at.leaks) < 30 {
 		t.Errorf("%d leaks were seen when the door was open: %v", len(at.leaks), at.codes)
 	}
-	if after := a.belongings(on); after["agents"] == before["agents"] || after["runs"] == before["runs"] {
+	if after := a.storedRows(on); after["agents"] == before["agents"] || after["runs"] == before["runs"] {
 		t.Error("changes of agents and runs were not seen when the door was open")
 	}
 }

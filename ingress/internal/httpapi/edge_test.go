@@ -180,7 +180,7 @@ func TestOnlyAgentsHaveVersions(t *testing.T) {
 		r.send(r.own(), "", "", `If-Match: "1"`).want(t, r.name(), 412, "precondition_failed")
 		r.send(r.own(), "", "", "If-Match: 1").want(t, r.name()+" with a malformed tag", 400, "invalid_request If-Match:invalid_value")
 		if strings.Contains(r.query, "id=$") && r.route.Find != nil {
-			r.send(neverGiven(idKinds[r.kind()].prefix), "", "", `If-Match: "1"`).want(t, r.name()+" of a missing thing", 404, "not_found")
+			r.send(unknownID(idKinds[r.kind()].prefix), "", "", `If-Match: "1"`).want(t, r.name()+" of a missing thing", 404, "not_found")
 		}
 	}
 	t.Logf("%d rows", n)
@@ -216,7 +216,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 				continue
 			}
 			if inQuery {
-				for _, thing := range []string{neverGiven(idKinds[r.kind()].prefix), "malformed", "%00"} {
+				for _, thing := range []string{unknownID(idKinds[r.kind()].prefix), "malformed", "%00"} {
 					got := r.send(thing, bad[0], bad[1])
 					if got.status != 404 || got.problems(t) != "not_found" {
 						t.Errorf("%s of %q with %v: %d %s, want 404", r.name(), thing, bad, got.status, got.body)
@@ -226,10 +226,10 @@ func TestChecksComeInOneOrder(t *testing.T) {
 			if r.who == forAnyone || r.who == forLink || r.who == forPublic || r.who == forDemo {
 				continue
 			}
-			nobody := r
-			nobody.caller = credential{headers: []string{"X-Unknown: x"}}
-			if got := nobody.send("x", bad[0], bad[1]); got.status != 401 {
-				t.Errorf("%s by nobody with %v: %d %s", r.name(), bad, got.status, got.body)
+			anonymous := r
+			anonymous.caller = credential{headers: []string{"X-Unknown: x"}}
+			if got := anonymous.send("x", bad[0], bad[1]); got.status != 401 {
+				t.Errorf("%s by anonymous with %v: %d %s", r.name(), bad, got.status, got.body)
 			}
 			// The permission to create a key depends on the scope in the body.
 			if domain.Role(r.role).AtLeast(domain.RoleAdmin) && r.path != "/api/keys" {

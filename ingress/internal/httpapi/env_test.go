@@ -33,14 +33,14 @@ import (
 	"parley/shared/testkit"
 )
 
-// cancels records the agents whose queued runs were cancelled.
-type cancels struct {
+// cancelRecorder records the agents whose queued runs were cancelled.
+type cancelRecorder struct {
 	mu   sync.Mutex
 	seen []string
 	err  error
 }
 
-func (c *cancels) CancelQueued(_ context.Context, org, agentID string) error {
+func (c *cancelRecorder) CancelQueued(_ context.Context, org, agentID string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = append(c.seen, org+" "+agentID)
@@ -49,16 +49,16 @@ func (c *cancels) CancelQueued(_ context.Context, org, agentID string) error {
 
 // testEnv is the complete HTTP API with a real database, without a network.
 type testEnv struct {
-	t       testing.TB
-	dsn     string // of the database, as a superuser
-	deps    Deps
-	api     *api
-	handler http.Handler
-	store   *store.Store
-	cancels *cancels
-	bells   *bells
-	log     *lockedBuffer
-	sealed  *prometheus.Registry // metrics of sealed values
+	t              testing.TB
+	dsn            string // of the database, as a superuser
+	deps           Deps
+	api            *api
+	handler        http.Handler
+	store          *store.Store
+	cancelRecorder *cancelRecorder
+	notifyRecorder *notifyRecorder
+	log            *lockedBuffer
+	sealed         *prometheus.Registry // metrics of sealed values
 }
 
 type lockedBuffer struct {
@@ -112,7 +112,7 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	outside, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.1:8080"}})
 	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
-	w := &testEnv{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
+	w := &testEnv{t: tb, dsn: dsn, store: s, cancelRecorder: &cancelRecorder{}, notifyRecorder: &notifyRecorder{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
 	watch, err := sealed.NewWatch(box, w.sealed, zerolog.New(w.log))
 	must(tb, err)
 	s.Seals.ReportUnopened(watch.UnopenedBytes)
@@ -121,9 +121,9 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	wg.Go(func() { resolver.Run(tb.Context()) })
 	tb.Cleanup(wg.Wait)
 	w.deps = Deps{
-		Store: s, Auth: resolver, Limits: l, Secrets: box, Sealed: watch, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
+		Store: s, Auth: resolver, Limits: l, Secrets: box, Sealed: watch, Runs: w.cancelRecorder, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
-		Bells: w.bells, Searches: nobody{}, Signer: signer, Outside: outside,
+		Bells: w.notifyRecorder, Searches: noSearchWorkers{}, Signer: signer, Outside: outside,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	}
 	w.rebuild(func(*Deps) {})
@@ -199,8 +199,8 @@ func (a answer) text(tb testing.TB, path string) string {
 // goFormatting matches traces of Go values that a message contains by mistake.
 var goFormatting = regexp.MustCompile(`%![a-zA-Z(]|\[\]string|map\[|<nil>|0x[0-9a-f]{8}|strconv\.|json: |\b(domain|store|apierr|url|http|sql|pq)\.[A-Z]`)
 
-// ofOpenAI maps the error codes of OpenAI's API to Parley's.
-var ofOpenAI = map[string]apierr.Code{
+// openAICodes maps the error codes of OpenAI's API to Parley's.
+var openAICodes = map[string]apierr.Code{
 	openaiapi.CodeInvalidKey: apierr.Unauthenticated, openaiapi.CodeModelNotFound: apierr.NotFound, openaiapi.CodeNoPrevious: apierr.InvalidRequest,
 	openaiapi.CodeUnsupported: apierr.InvalidRequest, openaiapi.CodeVoiceNotEnabled: apierr.InvalidRequest,
 }
@@ -213,7 +213,7 @@ func (a answer) problems(tb testing.TB) string {
 	var p httpx.Problem
 	if a.header.Get("X-Should-Retry") != "" && len(a.body) > 0 {
 		code, param := a.text(tb, "error.code"), a.text(tb, "error.param")
-		if known, renamed := ofOpenAI[code]; renamed {
+		if known, renamed := openAICodes[code]; renamed {
 			code = string(known)
 		}
 		if param == "" || code == string(apierr.NotFound) {

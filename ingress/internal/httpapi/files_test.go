@@ -22,7 +22,7 @@ import (
 // make starts an accepted run, one of whose tool calls creates files.
 func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
-	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.hold(runID), "call_1", made, nil, 0)
+	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.claimAccepted(runID), "call_1", made, nil, 0)
 	must(a.t, err)
 	if !kept || len(files) != len(made) {
 		a.t.Fatalf("run %s kept %v of %d files", runID, files, len(made))
@@ -163,7 +163,7 @@ func TestPartsOfFiles(t *testing.T) {
 		if got.status != 416 || got.problems(t) != "range_not_satisfiable" || got.header.Get("Content-Range") != "bytes */"+strconv.Itoa(size) {
 			t.Errorf("%s: %d %v", asked, got.status, got.header)
 		}
-		saysNothingOfFiles(t, asked, got)
+		wantNoFileHeaders(t, asked, got)
 	}
 	for status, header := range map[int]string{206: "Range: bytes=0-6", 304: "If-None-Match: " + etag, 416: "Range: bytes=" + strconv.Itoa(size) + "-"} {
 		if got := a.from("HEAD", "/api/files?id="+files[0].ID, "", header, h.member.auth, h.header); got.status != status || status < 400 && len(got.body) > 0 { // net/http sends nothing beyond the end
@@ -176,8 +176,8 @@ func TestPartsOfFiles(t *testing.T) {
 	}
 }
 
-// saysNothingOfFiles checks that an error has no headers of a file.
-func saysNothingOfFiles(t *testing.T, what string, got answer) {
+// wantNoFileHeaders checks that an error has no headers of a file.
+func wantNoFileHeaders(t *testing.T, what string, got answer) {
 	t.Helper()
 	for _, name := range []string{"Etag", "Content-Disposition", "Accept-Ranges", "Vary", "Content-Security-Policy", "Cross-Origin-Resource-Policy"} {
 		if value, said := got.header[name]; said {
@@ -299,19 +299,19 @@ func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	}
 	a.exec(`DELETE FROM blob_chunks WHERE org_id = $1`, h.org)
 	gone := a.from("GET", "/api/files?id="+f.ID, "", h.key).want(t, "without all", 404, "not_found")
-	saysNothingOfFiles(t, "without all", gone)
+	wantNoFileHeaders(t, "without all", gone)
 	if open := len(a.api.downloads.Open); open != 0 {
 		t.Errorf("%d places were kept", open)
 	}
 }
 
-// nosy is a client that calls a function when it receives the first piece.
-type nosy struct {
+// callbackRecorder is a client that calls a function when it receives the first piece.
+type callbackRecorder struct {
 	*httptest.ResponseRecorder
 	during func()
 }
 
-func (n *nosy) Write(p []byte) (int, error) {
+func (n *callbackRecorder) Write(p []byte) (int, error) {
 	if f := n.during; f != nil {
 		n.during = nil
 		f()
@@ -338,9 +338,9 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 		return req
 	}
 	asked := 0
-	var client nosy
+	var client callbackRecorder
 	download := func(during func()) {
-		client = nosy{httptest.NewRecorder(), during}
+		client = callbackRecorder{httptest.NewRecorder(), during}
 		a.handler.ServeHTTP(&client, ask("/api/files?id="+f.ID))
 		if !bytes.Equal(client.Body.Bytes(), content) {
 			t.Errorf("%d with %d bytes", client.Code, client.Body.Len())

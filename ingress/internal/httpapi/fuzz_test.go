@@ -23,9 +23,9 @@ import (
 	"parley/shared/id"
 )
 
-// fuzzed is an environment for fuzz targets, which try one input after the other. A fuzz target
+// fuzzEnv is an environment for fuzz targets, which try one input after the other. A fuzz target
 // must not call the environment's own send methods, because these belong to the set-up's test.
-type fuzzed struct {
+type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg
 	agent   string
@@ -37,7 +37,7 @@ type fuzzed struct {
 	serving http.Handler
 }
 
-func newFuzzed(f *testing.F) *fuzzed {
+func newFuzzed(f *testing.F) *fuzzEnv {
 	f.Helper()
 	a := newRunEnv(f)
 	h := a.newTestOrg("home")
@@ -46,18 +46,18 @@ func newFuzzed(f *testing.F) *fuzzed {
 	a.finish("answer", runID)
 	asked := a.newChat(h, agentID, "asked", h.key)
 	a.park(asked, "home", domain.ActionApproval)
-	source := a.keep(a.newChat(h, agentID, "read", h.key), "home", "a text")
-	return &fuzzed{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
+	source := a.saveSource(a.newChat(h, agentID, "read", h.key), "home", "a text")
+	return &fuzzEnv{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
 }
 
 // filler returns a replacer of the placeholders.
-func (z *fuzzed) filler() *strings.Replacer {
+func (z *fuzzEnv) filler() *strings.Replacer {
 	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$bud", z.budget, "$tpl", "tpl_support",
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
 // try sends a request and fails the test if the response is one that no input may cause.
-func (z *fuzzed) try(t *testing.T, req *http.Request) answer {
+func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

@@ -209,7 +209,7 @@ func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 		}
 	}
 	const one, total, victims = 20, 40, 15
-	limits, err := ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: one, System: 1000})
+	limits, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: one, System: 1000})
 	must(t, err)
 	w.rebuild(func(d *Deps) { d.Limits = limits })
 	for scope, all := range credentials {

@@ -390,9 +390,9 @@ func TestDeliveriesAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
-	first, second := a.hooked(h), a.hooked(h)
+	first, second := a.newHookWithDelivery(h), a.newHookWithDelivery(h)
 	a.deliver(second, "hmac", "d2", "", `{"a":"red"}`).want(t, "delivering", 202, "")
-	a.deliver(a.hooked(other), "hmac", "d3", "", `{"a":"blue"}`).want(t, "delivering", 202, "")
+	a.deliver(a.newHookWithDelivery(other), "hmac", "d3", "", `{"a":"blue"}`).want(t, "delivering", 202, "")
 	const path = "/api/hooks/deliveries?id="
 	for query, hookID := range map[string]string{"d2": second, "d2&hookId=" + second: second, "d1&hookId=" + first: first} {
 		if got := a.ok("GET", path+query, "", h.key); got.text(t, "hookId") != hookID || got.text(t, "body") != `{"a":"red"}` {

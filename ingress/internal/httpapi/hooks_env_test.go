@@ -33,8 +33,8 @@ func hookBody(agentID, source string, more ...string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// hooked creates a hook with h's key that has accepted the delivery d1.
-func (a *runEnv) hooked(h *testOrg) string {
+// newHookWithDelivery creates a hook with h's key that has accepted the delivery d1.
+func (a *runEnv) newHookWithDelivery(h *testOrg) string {
 	a.t.Helper()
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
 	a.deliver(hookID, "hmac", "d1", "", `{"a":"`+h.word+`"}`).want(a.t, "delivering", 202, "")

@@ -46,13 +46,13 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junk is a body that counts the bytes in memory.
-type junk struct {
+// junkBody is a body that counts the bytes in memory.
+type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64
 }
 
-func (j *junk) Read(p []byte) (int, error) {
+func (j *junkBody) Read(p []byte) (int, error) {
 	if j.left == 0 {
 		return 0, io.EOF
 	}
@@ -76,7 +76,7 @@ func TestJunkIsBounded(t *testing.T) {
 	const senders = 60
 	for i := range senders {
 		wg.Go(func() {
-			body := &junk{left: 2 << 20, held: &held, atMost: &maximum}
+			body := &junkBody{left: 2 << 20, held: &held, atMost: &maximum}
 			req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookIDs[i%3], body)
 			req.ContentLength = -1
 			signAs(req.Header, "github", "d", "push", "", time.Now())
@@ -116,7 +116,7 @@ func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 		hookID := a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 		strangers.Go(func() {
 			for again := true; again; {
-				body := &trickle{pace: 320 << 10, left: hook.MaxDelivery, stop: stop}
+				body := &slowBody{pace: 320 << 10, left: hook.MaxDelivery, stop: stop}
 				req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookID, body)
 				req.ContentLength = hook.MaxDelivery
 				signAs(req.Header, "github", "d", "push", "another body", time.Now())
@@ -164,7 +164,7 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	for n := range 4 {
 		who := reader(n, 0)
 		who.Stranger = true
-		placeFor(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
+		takeSlot(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
 	}
 	send("203.0.113.1", large).want(t, "a large one of the verified sender", 202, "")
 	send("203.0.113.2", large).want(t, "one of another sender", 503, "overloaded")

@@ -92,14 +92,14 @@ func TestABudgetIsUsedUpMeanwhile(t *testing.T) {
 	}
 }
 
-// meanwhile is a body that calls a function before its first byte.
-type meanwhile struct {
+// callbackBody is a body that calls a function before its first byte.
+type callbackBody struct {
 	io.Reader
 
 	do func(room int)
 }
 
-func (m *meanwhile) Read(p []byte) (int, error) {
+func (m *callbackBody) Read(p []byte) (int, error) {
 	if m.do != nil {
 		m.do(len(p))
 		m.do = nil
@@ -107,10 +107,10 @@ func (m *meanwhile) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// arrives sends a GitHub delivery, calls do while its body arrives, and returns the status.
-func (a *runEnv) arrives(hookID, body string, do func(room int)) int {
+// deliverDuring sends a GitHub delivery, calls do while its body arrives, and returns the status.
+func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	req := a.delivery(hookID, "github", a.fresh(), "push", body)
-	req.Body, req.ContentLength = io.NopCloser(&meanwhile{strings.NewReader(body), do}), int64(len(body))
+	req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(body), do}), int64(len(body))
 	rec := httptest.NewRecorder()
 	a.handler.ServeHTTP(rec, req)
 	return rec.Code
@@ -133,10 +133,10 @@ func TestAHookEndsWhileADeliveryComes(t *testing.T) {
 	} {
 		for _, body := range []string{`{"a":1}`, `{"a":"` + strings.Repeat("x", 2*transfer.SmallBody) + `"}`} {
 			hookID := a.newHook(h, "github")
-			if status := a.arrives(hookID, body, nil); status != 202 {
+			if status := a.deliverDuring(hookID, body, nil); status != 202 {
 				t.Errorf("%s, before: %d", what, status)
 			}
-			if status := a.arrives(hookID, body, func(int) { change(hookID) }); status != 404 {
+			if status := a.deliverDuring(hookID, body, func(int) { change(hookID) }); status != 404 {
 				t.Errorf("%s, %d bytes: %d", what, len(body), status)
 			}
 		}
@@ -152,7 +152,7 @@ func TestMemoryComesWithTheBody(t *testing.T) {
 	hookID := a.newHook(h, "github")
 	for _, size := range []int{transfer.SmallBody - 20, transfer.SmallBody + 1} {
 		room, places := 0, 0
-		status := a.arrives(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
+		status := a.deliverDuring(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
 			a.api.hooks.Medium.Mu.Lock()
 			defer a.api.hooks.Medium.Mu.Unlock()
 			room, places = n, len(a.api.hooks.Medium.Open)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// recorded is an event as its source publishes it, and the expected result of a hook's rules.
-type recorded struct {
+// recordedEvent is an event as its source publishes it, and the expected result of a hook's rules.
+type recordedEvent struct {
 	source, file       string
 	deliveryID, event  string
 	template, want     string
@@ -19,7 +19,7 @@ type recorded struct {
 	changed, changedTo string // a change of one byte
 }
 
-var recordings = []recorded{
+var recordings = []recordedEvent{
 	{
 		source: "github", file: "github_issues_opened.json", deliveryID: "72d3162e-cc78-11e3-81ab-4c9367dc0958", event: "issues",
 		template:  "{{sender.login}} {{action}} #{{issue.number}} of {{repository.full_name}}: {{issue.title}} ({{issue.labels.0.name}})",
@@ -58,7 +58,7 @@ func TestRecordedDeliveries(t *testing.T) {
 	}
 }
 
-func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recorded, body string) {
+func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recordedEvent, body string) {
 	t.Helper()
 	template := `"messageTemplate":"` + r.template + `"`
 	hookID := a.newHook(h, r.source, template, `"filter":`+r.passes)

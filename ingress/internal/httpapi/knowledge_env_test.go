@@ -19,15 +19,15 @@ import (
 	"parley/shared/secrets"
 )
 
-// bells records notifications and forwards them to the bus if there is one.
-type bells struct {
+// notifyRecorder records notifications and forwards them to the bus if there is one.
+type notifyRecorder struct {
 	mu   sync.Mutex
 	seen []domain.Job
 	told map[string]int // number of change notifications by kind and organization
 	next knowledge.Doorbells
 }
 
-func (b *bells) Ring(jobs ...domain.Job) {
+func (b *notifyRecorder) Ring(jobs ...domain.Job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen = append(b.seen, jobs...)
@@ -36,7 +36,7 @@ func (b *bells) Ring(jobs ...domain.Job) {
 	}
 }
 
-func (b *bells) Changed(kind domain.ChangeKind, org string) {
+func (b *notifyRecorder) Changed(kind domain.ChangeKind, org string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.told == nil {
@@ -48,8 +48,8 @@ func (b *bells) Changed(kind domain.ChangeKind, org string) {
 	}
 }
 
-// rung returns the number of job notifications for a document.
-func (b *bells) rung(documentID string) (n int) {
+// jobsFor returns the number of job notifications for a document.
+func (b *notifyRecorder) jobsFor(documentID string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, job := range b.seen {
@@ -60,10 +60,10 @@ func (b *bells) rung(documentID string) (n int) {
 	return n
 }
 
-// nobody is a SearchCaller without workers.
-type nobody struct{}
+// noSearchWorkers is a SearchCaller without workers.
+type noSearchWorkers struct{}
 
-func (nobody) Call(context.Context, string, string, []byte, time.Time) ([]byte, error) {
+func (noSearchWorkers) Call(context.Context, string, string, []byte, time.Time) ([]byte, error) {
 	return nil, bus.ErrNoToolWorker
 }
 
@@ -122,13 +122,13 @@ func (a *runEnv) document(h *testOrg) string {
 	a.t.Helper()
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"`+h.word+`.txt","content":"`+h.word+" "+a.fresh()+`","metadata":{"team":"`+h.word+`"}}`,
 		h.owner.auth, h.header).text(a.t, "id")
-	a.reads(documentID, 1, h.word+" first", h.word+" second")
+	a.saveProcessed(documentID, 1, h.word+" first", h.word+" second")
 	return documentID
 }
 
-// reads stores a document as a worker does after processing it: with the given number of pages and
+// saveProcessed stores a document as a worker does after processing it: with the given number of pages and
 // all passages on the first one.
-func (a *runEnv) reads(documentID string, pages int, passages ...string) {
+func (a *runEnv) saveProcessed(documentID string, pages int, passages ...string) {
 	a.t.Helper()
 	at := 0
 	for n, text := range passages {

@@ -16,8 +16,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// searched is a SearchCaller that records requests and returns a fixed reply.
-type searched struct {
+// fixedSearch is a SearchCaller that records requests and returns a fixed reply.
+type fixedSearch struct {
 	reply  string
 	err    error
 	claims contract.SearchClaims
@@ -25,7 +25,7 @@ type searched struct {
 	until  time.Time
 }
 
-func (s *searched) Call(_ context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
+func (s *fixedSearch) Call(_ context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func TestSearch(t *testing.T) {
 func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	s := &searched{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
+	s := &fixedSearch{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
 	a.rebuild(func(d *Deps) { d.Searches = s })
 	one, two := a.document(h), a.ok("POST", "/api/knowledge", `{"name":"o","content":"another"}`, h.key).text(t, "id")
 	got := a.ok("GET", "/api/knowledge?query=%C3%84%20b&limit=50&documentId="+one+"&documentId="+two+"&metadata=a:b:c&metadata=d.e:", "", h.key)
@@ -83,7 +83,7 @@ func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 func TestSearchThatCannotBe(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	for name, s := range map[string]*searched{
+	for name, s := range map[string]*fixedSearch{
 		"no worker":     {err: bus.ErrNoToolWorker},
 		"lost":          {err: bus.ErrToolLost},
 		"refused":       {err: bus.ErrToolRefused},
@@ -97,7 +97,7 @@ func TestSearchThatCannotBe(t *testing.T) {
 			t.Errorf("%s: Retry-After %q", name, got.header.Get("Retry-After"))
 		}
 	}
-	a.rebuild(func(d *Deps) { d.Searches = &searched{reply: `<`} })
+	a.rebuild(func(d *Deps) { d.Searches = &fixedSearch{reply: `<`} })
 	a.from("GET", "/api/knowledge?query=secretword", "", h.key).want(t, "an answer that is none", 500, "internal")
 	a.logsClean("secretword")
 }
@@ -124,7 +124,7 @@ func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
 	before := a.newChat(h, agentID, "s", h.member.auth, h.header)
 	a.finish("before", before)
 	told := a.newChat(h, agentID, "s", h.member.auth, h.header)
-	given, kept, err := a.store.Knowledge.GiveDocuments(t.Context(), a.hold(told), []string{documentID})
+	given, kept, err := a.store.Knowledge.GiveDocuments(t.Context(), a.claimAccepted(told), []string{documentID})
 	if err != nil || !kept || len(given) != 1 {
 		t.Fatalf("%v %v %v", given, kept, err)
 	}

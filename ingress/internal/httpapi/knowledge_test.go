@@ -56,7 +56,7 @@ func TestDocumentsAsJSON(t *testing.T) {
 			continue
 		}
 		got.want(t, body, 202, "")
-		if got.text(t, "name") != want[0] || got.text(t, "mimeType") != want[1] || a.bells.rung(got.text(t, "id")) != 1 {
+		if got.text(t, "name") != want[0] || got.text(t, "mimeType") != want[1] || a.notifyRecorder.jobsFor(got.text(t, "id")) != 1 {
 			t.Errorf("%s gives %s", body, got.body)
 		}
 	}
@@ -65,7 +65,7 @@ func TestDocumentsAsJSON(t *testing.T) {
 		t.Errorf("%q", back.body)
 	}
 	again := a.ok("POST", "/api/knowledge", `{"url":"http://example.com"}`, h.key).text(t, "id")
-	if n := a.bells.rung(again); n > 2 || a.from("GET", "/api/knowledge?content=1&id="+again, "", h.key).status != 404 {
+	if n := a.notifyRecorder.jobsFor(again); n > 2 || a.from("GET", "/api/knowledge?content=1&id="+again, "", h.key).status != 404 {
 		t.Errorf("an address that is not fetched yet: rung %d times", n)
 	}
 	a.from("POST", "/api/knowledge?id="+text, `{"name":"a","content":"a"}`, h.key).want(t, "without the action", 400, "invalid_request action:required")
@@ -94,13 +94,13 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+id, "", h.key); string(back.body) != strings.Repeat("ä", 100_000) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
-	place := placeFor(t, &a.api.knowledge.Texts, nil, transferrerFor(callerFor(t, a, h)))
+	slot := takeSlot(t, &a.api.knowledge.Texts, nil, callerOwner(callerFor(t, a, h)))
 	larger := `{"name":"a","content":"` + strings.Repeat(`\u00e4`, 200_000) + `"}`
 	a.from("POST", "/api/knowledge", larger, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, larger, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "a medium one beside another", 202, "")
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
-	a.api.knowledge.Texts.Leave(place)
+	a.api.knowledge.Texts.Leave(slot)
 }
 
 // callerFor returns the caller with the organization's key.
@@ -127,15 +127,15 @@ func TestDocumentsChange(t *testing.T) {
 	}
 	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // names are searchable
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
-	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.bells.rung(documentID) != 2 {
+	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
 		t.Errorf("%s, then %s", named.body, told.body)
 	}
 	put(`{}`).want(t, "nothing", 200, "")
 
 	fresh := put(`{"content":"another content"}`).want(t, "a content", 202, "")
 	if fresh.text(t, "status") != "queued" || fresh.text(t, "name") != "new.md" || fresh.text(t, "metadata.a") != "b" || fresh.json(t, "chunks") != 0.0 || fresh.text(t, "id") != documentID ||
-		fresh.text(t, "mimeType") != "text/markdown" || a.bells.rung(documentID) != 3 || a.contents(h.org) != 1 {
-		t.Errorf("%s, %d contents, rung %d times", fresh.body, a.contents(h.org), a.bells.rung(documentID))
+		fresh.text(t, "mimeType") != "text/markdown" || a.notifyRecorder.jobsFor(documentID) != 3 || a.contents(h.org) != 1 {
+		t.Errorf("%s, %d contents, rung %d times", fresh.body, a.contents(h.org), a.notifyRecorder.jobsFor(documentID))
 	}
 	if back := a.ok("GET", target+"&content=1", "", h.key); string(back.body) != "another content" {
 		t.Errorf("%s", back.body)
@@ -182,11 +182,11 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID := a.document(h)
-	again := func(rung int) answer {
+	again := func(jobs int) answer {
 		t.Helper()
 		got := a.from("POST", "/api/knowledge?action=retry&id="+documentID, "", h.key).want(t, "again", 202, "")
-		if got.text(t, "status") != "queued" || a.bells.rung(documentID) != rung {
-			t.Errorf("%s, rung %d times, want %d", got.body, a.bells.rung(documentID), rung)
+		if got.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != jobs {
+			t.Errorf("%s, jobs %d times, want %d", got.body, a.notifyRecorder.jobsFor(documentID), jobs)
 		}
 		return got
 	}
@@ -291,7 +291,7 @@ func TestPlacesInDocuments(t *testing.T) {
 	for _, query := range []string{"&page=1", "&chunk=0"} {
 		a.from("GET", target+query, "", h.key).want(t, "while it waits", 404, "not_found").says(t, "the document is queued")
 	}
-	a.reads(documentID, 3, "Größe und Maß", "second", "third", "fourth")
+	a.saveProcessed(documentID, 3, "Größe und Maß", "second", "third", "fourth")
 	a.exec(`UPDATE document_chunks SET page = 2, start_at = 0, end_at = 6, headings = '{A,B}', box = '{1,2,3.5,4}' WHERE document_id = $1 AND n = 3`, documentID)
 	page := a.ok("GET", target+"&page=1", "", h.memberKey, h.header)
 	if page.text(t, "text") != "Größe und Maß\n\nsecond\n\nthird" || page.json(t, "page") != 1.0 || page.json(t, "pages") != 3.0 || page.text(t, "name") != "a.pdf" || page.text(t, "documentId") != documentID {
@@ -370,7 +370,7 @@ func TestLongPages(t *testing.T) {
 	}
 	var places []*transfer.Slot
 	for range transfer.FilesPerCredential {
-		places = append(places, placeFor(t, &a.api.downloads, nil, transferrerFor(callerFor(t, a, h))))
+		places = append(places, takeSlot(t, &a.api.downloads, nil, callerOwner(callerFor(t, a, h))))
 	}
 	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
 	for _, p := range places {

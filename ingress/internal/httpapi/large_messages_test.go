@@ -25,9 +25,9 @@ func largeBodies(agentID string) map[string]string {
 	}
 }
 
-// lengthened returns a body of the given size and its message. Only the first character of the
+// bodyOfSize returns a body of the given size and its message. Only the first character of the
 // message is escaped.
-func lengthened(body string, bytes int) (whole, message string) {
+func bodyOfSize(body string, bytes int) (whole, message string) {
 	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // decodes to <
 	return strings.Replace(body, "$message", "\\u003c"+message, 1), "<" + message
 }
@@ -53,7 +53,7 @@ func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	for target, body := range largeBodies(agentID) {
 		for _, chunked := range []bool{false, true} {
 			send := func(bytes int) (answer, string) {
-				whole, message := lengthened(body, bytes)
+				whole, message := bodyOfSize(body, bytes)
 				var from io.Reader = strings.NewReader(whole)
 				if chunked {
 					from = unknownLength{from}
@@ -93,12 +93,12 @@ func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 func TestVisitorsSendShortMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	agentID := a.embedded(a.newTestOrg("home"), widgetPage)
+	agentID := a.newWidgetAgent(a.newTestOrg("home"), widgetPage)
 	for target, headers := range map[string][]string{
 		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
 	} {
 		for bytes, status := range map[int]int{httpx.MaxBody: 202, httpx.MaxBody + 1: 413} {
-			body, _ := lengthened(`{"sessionId":"s","message":"$message"}`, bytes)
+			body, _ := bodyOfSize(`{"sessionId":"s","message":"$message"}`, bytes)
 			if got := a.from("POST", "/api/agents?action=chat&"+target, body, append(headers, "Prefer: respond-async")...); got.status != status {
 				t.Errorf("%s with %d bytes: %d %.300s", target, bytes, got.status, got.body)
 			}
@@ -114,11 +114,11 @@ func TestLargeBodiesTakeSlots(t *testing.T) {
 	h, other := a.newTestOrg("home"), a.newTestOrg("other")
 	agentID, otherAgent := a.newAgent(h), a.newAgent(other)
 	const small = `{"sessionId":"s","message":"m"}`
-	large, _ := lengthened(`{"sessionId":"s","message":"$message"}`, httpx.MaxBody+1)
+	large, _ := bodyOfSize(`{"sessionId":"s","message":"$message"}`, httpx.MaxBody+1)
 	chat := "/api/agents?action=chat&id="
 
 	begun := make(chan string, 8)
-	a.works(func(runID, _ string) { begun <- runID })
+	a.startWorker(func(runID, _ string) { begun <- runID })
 	answered := make(chan answer)
 	go func() { answered <- a.from("POST", chat+agentID, large, h.key) }()
 	runID := <-begun
@@ -129,7 +129,7 @@ func TestLargeBodiesTakeSlots(t *testing.T) {
 	(<-answered).want(t, "a request that waited", 200, "")
 
 	for range transfer.Messages.PerCredential {
-		placeFor(t, &a.api.bodies.Limiter, nil, transferrerFor(callerFor(t, a, h)))
+		takeSlot(t, &a.api.bodies.Limiter, nil, callerOwner(callerFor(t, a, h)))
 	}
 	refused := a.from("POST", chat+agentID, large, h.key).want(t, "one more", 429, "rate_limited")
 	if refused.header.Get("Retry-After") == "" {

@@ -19,14 +19,14 @@ import (
 	"parley/shared/store/limitdb"
 )
 
-// tally is a limiter that never refills, so that every request is visible.
-type tally struct {
+// countingLimiter is a limiter that never refills, so that every request is visible.
+type countingLimiter struct {
 	mu   sync.Mutex
 	used map[string]int
 	err  error
 }
 
-func (c *tally) CountDemo(_ context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error) {
+func (c *countingLimiter) CountDemo(_ context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -39,7 +39,7 @@ func (c *tally) CountDemo(_ context.Context, address string, limit int, window t
 	return limitdb.DemoVerdict{Allowed: allowed, Remaining: limit - c.used[address], Reset: window}, nil
 }
 
-func (c *tally) LeaseTokens(_ context.Context, bucket string, capacity int, _ float64, want int) (limitdb.TokenGrant, error) {
+func (c *countingLimiter) LeaseTokens(_ context.Context, bucket string, capacity int, _ float64, want int) (limitdb.TokenGrant, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -82,7 +82,7 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 8, User: 500, System: 1000}
-	counts := &tally{used: map[string]int{}}
+	counts := &countingLimiter{used: map[string]int{}}
 	limits, err := ratelimit.New(counts, settings)
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Limits = limits })
@@ -173,7 +173,7 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 1, User: 2, System: 3}
-	limits, err := ratelimit.New(&tally{used: map[string]int{}}, settings)
+	limits, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, settings)
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Limits = limits })
 	body := `{"target":"` + agentID + `","input":{"message":"m"},"idempotencyKey":"k"}`
@@ -217,7 +217,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	a.do("DELETE", "/api/agents?id="+gone, "", h.owner.auth).want(t, "delete agent", 200, "")
 
 	var err error
-	counter := &tally{used: map[string]int{}}
+	counter := &countingLimiter{used: map[string]int{}}
 	counted, err := ratelimit.New(counter, settings)
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Limits, d.Dispatch = counted, running(t, a) })

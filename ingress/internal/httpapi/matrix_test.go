@@ -84,9 +84,9 @@ var idKinds = map[string]idKind{
 	// An agent with an enabled widget.
 	"wag": {
 		prefix: id.Agent,
-		own:    func(s *orgPair, c *credential) string { return s.embedded(c.testOrgOr(s.home), widgetPage) },
+		own:    func(s *orgPair, c *credential) string { return s.newWidgetAgent(c.testOrgOr(s.home), widgetPage) },
 		gone: func(s *orgPair, h *testOrg) string {
-			agentID := s.embedded(h, widgetPage)
+			agentID := s.newWidgetAgent(h, widgetPage)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
 		},
@@ -94,9 +94,9 @@ var idKinds = map[string]idKind{
 	// An agent with voice.
 	"vag": {
 		prefix: id.Agent,
-		own:    func(s *orgPair, c *credential) string { return s.talking(c.testOrg) },
+		own:    func(s *orgPair, c *credential) string { return s.newVoiceAgent(c.testOrg) },
 		gone: func(s *orgPair, h *testOrg) string {
-			agentID := s.talking(h)
+			agentID := s.newVoiceAgent(h)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
 		},
@@ -142,14 +142,14 @@ var idKinds = map[string]idKind{
 	"org": {prefix: id.Organization, own: func(_ *orgPair, c *credential) string { return c.testOrg.org }},
 	"usr": {
 		prefix: id.User,
-		own:    func(s *orgPair, c *credential) string { return s.belonging(c.testOrg) },
+		own:    func(s *orgPair, c *credential) string { return s.newMember(c.testOrg) },
 		gone: func(s *orgPair, h *testOrg) string {
-			userID := s.belonging(h)
+			userID := s.newMember(h)
 			s.ok("DELETE", "/api/organizations/members?id="+userID, "", h.owner.auth, h.header)
 			return userID
 		},
 	},
-	"lone": {prefix: id.User, own: func(s *orgPair, c *credential) string { return s.lone(c.testOrg) }},
+	"lone": {prefix: id.User, own: func(s *orgPair, c *credential) string { return s.newLoneMember(c.testOrg) }},
 	"inv": {
 		prefix: id.Invitation,
 		own:    func(s *orgPair, c *credential) string { invitationID, _ := s.invite(c.testOrg); return invitationID },
@@ -250,7 +250,7 @@ var idKinds = map[string]idKind{
 		open:   domain.RoleMember,
 		gone: func(s *orgPair, h *testOrg) string {
 			agentID, text := s.newAgent(h), h.word+s.fresh()
-			sourceID := s.keep(s.newChat(h, agentID, "s", h.owner.auth), h.word, text)
+			sourceID := s.saveSource(s.newChat(h, agentID, "s", h.owner.auth), h.word, text)
 			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
 			return sourceID
 		},
@@ -290,9 +290,9 @@ var idKinds = map[string]idKind{
 	// A hook that has accepted the delivery d1.
 	"hook": {
 		prefix: id.Hook,
-		own:    func(s *orgPair, c *credential) string { return s.hooked(c.testOrg) },
+		own:    func(s *orgPair, c *credential) string { return s.newHookWithDelivery(c.testOrg) },
 		gone: func(s *orgPair, h *testOrg) string {
-			hookID := s.hooked(h)
+			hookID := s.newHookWithDelivery(h)
 			s.ok("DELETE", "/api/hooks?id="+hookID, "", h.owner.auth, h.header)
 			return hookID
 		},
@@ -361,7 +361,7 @@ func (s *orgPair) ping(h *testOrg, endpointID string) string {
 
 // read returns the id of a text that a run has read.
 func (s *orgPair) read(h *testOrg, headers ...string) string {
-	return s.keep(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
+	return s.saveSource(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
 }
 
 // made returns the id of a file that a run has created.
@@ -474,7 +474,7 @@ var members = map[string]bool{id.User: true, id.Invitation: true}
 // missingFor returns ids of a kind that are missing for every caller.
 func (m *matrix) missingFor(name string, kind idKind) []target {
 	list := []target{
-		{"never existed", neverGiven(kind.prefix), ""},
+		{"never existed", unknownID(kind.prefix), ""},
 		{"empty", "", ""},
 		{"malformed", "x", ""},
 		{"prefix alone", kind.prefix + "_", ""},
@@ -502,8 +502,8 @@ func (m *matrix) missingFor(name string, kind idKind) []target {
 	return list
 }
 
-// neverGiven returns a well-formed id or token that was never created.
-func neverGiven(prefix string) string {
+// unknownID returns a well-formed id or token that was never created.
+func unknownID(prefix string) string {
 	switch prefix {
 	case id.Template:
 		return "tpl_nothing"
@@ -674,11 +674,11 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 // changes reports whether the request may change something.
 func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
 
-// nobodysShare is the number of credentials that share the missing ids: each tries every third one.
-const nobodysShare = 3
+// missingShare is the number of credentials that share the missing ids: each tries every third one.
+const missingShare = 3
 
-// nobodys reports whether the id names nothing, or nothing of the row's kind.
-func (at target) nobodys() bool {
+// isMissing reports whether the id names nothing, or nothing of the row's kind.
+func (at target) isMissing() bool {
 	return strings.HasPrefix(at.outcome, "40") && at.name != "own" && at.name != "foreign" && at.name != "another member's"
 }
 
@@ -704,7 +704,7 @@ func (m *matrix) row(t *testing.T, r *accessRow) {
 			continue
 		}
 		for j, at := range m.targets(r, c) {
-			if at.nobodys() && (i+j)%nobodysShare > 0 {
+			if at.isMissing() && (i+j)%missingShare > 0 {
 				continue // other credentials try it: the caller does not matter
 			}
 			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))

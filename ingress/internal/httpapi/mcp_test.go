@@ -27,15 +27,15 @@ import (
 	"parley/shared/store/pg"
 )
 
-// direct sends requests to the service without a network and checks each response against the
+// directTransport sends requests to the service without a network and checks each response against the
 // OpenAPI document.
-type direct struct {
+type directTransport struct {
 	*runEnv
 	headers []string
 }
 
 // RoundTrip returns the complete response.
-func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
+func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.RemoteAddr = "10.0.0.1:1"
 	for _, h := range d.headers {
@@ -73,7 +73,7 @@ func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	a.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(a.t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: "http://parley.test/mcp", HTTPClient: &http.Client{Transport: direct{a, headers}},
+		Endpoint: "http://parley.test/mcp", HTTPClient: &http.Client{Transport: directTransport{a, headers}},
 		DisableStandaloneSSE: true, MaxRetries: -1,
 	}, nil)
 	must(a.t, err)
@@ -81,8 +81,8 @@ func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	return session
 }
 
-// works executes runs with do as they arrive, until the test ends.
-func (a *runEnv) works(do func(runID, message string)) {
+// startWorker executes runs with do as they arrive, until the test ends.
+func (a *runEnv) startWorker(do func(runID, message string)) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
 	var wg sync.WaitGroup
@@ -162,9 +162,9 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 }
 
-// asks parks an accepted run for an approval and publishes that.
-func (a *runEnv) asks(runID string) {
-	ctx, held := a.t.Context(), a.hold(runID)
+// parkForApproval parks an accepted run for an approval and publishes that.
+func (a *runEnv) parkForApproval(runID string) {
+	ctx, held := a.t.Context(), a.claimAccepted(runID)
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}
 	_, _, err := a.store.Executions.PrepareEffect(ctx, held, effect, true)
 	must(a.t, err)
@@ -255,7 +255,7 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	home := a.newTestOrg("home")
 	agentID := a.newAgent(home)
 	page, document := 7, "doc_1"
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		a.end(runID, answers("re: "+message+" [1]",
 			domain.Citation{ID: 1, Type: "document", Title: "plan.pdf", CitedText: "x", EndIndex: 2, DocumentID: &document, Page: &page},
 			domain.Citation{ID: 2, Type: "web", Title: "A page", URL: "https://example.com/"}, domain.Citation{ID: 1, Title: "plan.pdf"}))
@@ -299,7 +299,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	home := a.newTestOrg("home")
 	a.newAgent(home)
 	long := strings.Repeat("x", 300<<10)
-	a.works(func(runID, _ string) { a.end(runID, answers(long)) })
+	a.startWorker(func(runID, _ string) { a.end(runID, answers(long)) })
 	session := a.toolClient(home.key)
 	tool := toolFor(t, session, "home agent")
 	other, err := a.api.large.Enter(home.org, httpx.AnswersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
@@ -325,7 +325,7 @@ func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
-	a.works(func(runID, message string) { a.end(runID, answers("re: "+message)) })
+	a.startWorker(func(runID, message string) { a.end(runID, answers("re: "+message)) })
 	second, _ := a.newKey(home, home.owner, domain.KeyScopeOrganization)
 	ask := func(key string, how ...string) string {
 		params := &mcp.CallToolParams{Arguments: map[string]any{"message": "one", "sessionId": "s"}}
@@ -357,9 +357,9 @@ func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		if message == "park" {
-			a.asks(runID)
+			a.parkForApproval(runID)
 			return
 		}
 		a.end(runID, func(run *domain.Run) {
@@ -435,7 +435,7 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	home := a.newTestOrg("home")
 	a.newAgent(home)
 	runs, over := make(chan string, 2), make(chan struct{})
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		runs <- runID
 		if message == "wait" {
 			<-over
@@ -449,7 +449,7 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { heard <- req.Params.Message },
 	})
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{server.Client().Transport, home.key}}, MaxRetries: -1,
+		Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: headerTransport{server.Client().Transport, home.key}}, MaxRetries: -1,
 	}, nil)
 	must(t, err)
 	defer session.Close()
@@ -482,15 +482,15 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	}
 }
 
-// keyed sends requests with an additional header.
-type keyed struct {
+// headerTransport sends requests with an additional header.
+type headerTransport struct {
 	http.RoundTripper
 
 	header string
 }
 
 // RoundTrip adds the header.
-func (k keyed) RoundTrip(req *http.Request) (*http.Response, error) {
+func (k headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	name, value, _ := strings.Cut(k.header, ": ")
 	req = req.Clone(req.Context())
 	req.Header.Set(name, value)
@@ -605,7 +605,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
 	key, _ := a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	agentID := a.newAgent(h)
-	a.works(func(runID, _ string) { a.end(runID, answers("done")) })
+	a.startWorker(func(runID, _ string) { a.end(runID, answers("done")) })
 	tool := "x_" + agentID[len(agentID)-5:]
 	for n := range 2 { // the key has not sent a request before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)

@@ -33,7 +33,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	for n := range transfer.UploadsAtOnce / transfer.AddressShare {
 		who := reader(n, 0)
 		who.Client = attacker
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	send := func(client string) answer {
 		body, contentType := formFor(t, largeForm...)
@@ -73,16 +73,16 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 	uploads := &a.api.knowledge.Uploads
 	body, contentType := formFor(t, filePart{name: "file", file: "a", content: string(numbers(3 << 19))})
 	came := 0
-	from := &pausing{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
+	from := &pausingBody{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
 		for n := 0; len(uploads.Open) < transfer.UploadsAtOnce-transfer.UploadsAtOnce/transfer.NewcomerShare; n++ {
-			placeFor(t, uploads, httptest.NewRecorder(), reader(n%8, n/8))
+			takeSlot(t, uploads, httptest.NewRecorder(), reader(n%8, n/8))
 		}
 		for n, s := range newcomers {
 			came++
 			a.sendForm("203.0.113."+strconv.Itoa(n), s.key, false, largeForm...).want(t, "a newcomer's", 202, "")
 		}
 		for n := 8; len(uploads.Open) < transfer.UploadsAtOnce; n++ {
-			placeFor(t, uploads, httptest.NewRecorder(), reader(n, 0))
+			takeSlot(t, uploads, httptest.NewRecorder(), reader(n, 0))
 		}
 		for n, s := range newcomers {
 			small := filePart{name: "file", content: "small " + strconv.Itoa(came)}
@@ -116,7 +116,7 @@ func TestTrickledUploadsGiveWay(t *testing.T) {
 	quick.Patience = 200 * time.Millisecond
 	a.api.knowledge.Uploads.Policy = &quick
 	uploads := &a.api.knowledge.Uploads
-	body := &trickle{pace: 20 << 10, left: 20 << 20, stop: make(chan struct{})}
+	body := &slowBody{pace: 20 << 10, left: 20 << 20, stop: make(chan struct{})}
 	t.Cleanup(func() { close(body.stop) })
 	answered := make(chan answer, 1)
 	go func() {
@@ -139,7 +139,7 @@ func TestTrickledUploadsGiveWay(t *testing.T) {
 		return len(uploads.Open) == 1
 	})
 	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // these keep the pace
-		placeFor(t, uploads, httptest.NewRecorder(), reader(n, 0))
+		takeSlot(t, uploads, httptest.NewRecorder(), reader(n, 0))
 	}
 	a.sendForm("203.0.113.1", h.key, false, largeForm...).want(t, "a newcomer's", 202, "")
 	got := <-answered
@@ -152,14 +152,14 @@ func TestTrickledUploadsGiveWay(t *testing.T) {
 	}
 }
 
-// trickle is a body that arrives at a given pace.
-type trickle struct {
+// slowBody is a body that arrives at a given pace.
+type slowBody struct {
 	pace int
 	left int64
 	stop chan struct{}
 }
 
-func (b *trickle) Read(p []byte) (int, error) {
+func (b *slowBody) Read(p []byte) (int, error) {
 	select {
 	case <-time.After(100 * time.Millisecond):
 	case <-b.stop:
@@ -221,7 +221,7 @@ func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	payload := `{"a":1,"b":"` + strings.Repeat("x", 6<<20) + `"}`
 	for n := range 10 {
 		req := a.delivery(home, "github", a.fresh(), "push", payload)
-		req.Body = io.NopCloser(&pausing{from: strings.NewReader(payload), every: 4 << 20, pause: func() {
+		req.Body = io.NopCloser(&pausingBody{from: strings.NewReader(payload), every: 4 << 20, pause: func() {
 			for until := came.Load() + strangers; came.Load() < until; {
 				<-time.After(time.Millisecond)
 			}
@@ -248,7 +248,7 @@ func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 		hookID := a.newHook(h, source)
 		req := a.delivery(hookID, source, "d", "push", "{}")
 		change(req.Header)
-		req.Body, req.ContentLength = io.NopCloser(&meanwhile{strings.NewReader(""), func(int) { t.Errorf("%s: the body was read", source) }}), 20<<20
+		req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(""), func(int) { t.Errorf("%s: the body was read", source) }}), 20<<20
 		a.send(req).want(t, source, 401, "unauthenticated")
 	}
 }

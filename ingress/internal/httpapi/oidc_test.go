@@ -329,7 +329,7 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 		t.Fatalf("taking over an account without anything: %d %s", first.status, first.body)
 	}
 	b.takeOver = false
-	b.w.keeps(squatter)
+	b.w.wantKept(squatter)
 	person := b.w.do("GET", "/api/auth/session", "", first.session()).want(t, "session", 200, "")
 	if person.text(t, "user.id") == squatter.id || person.text(t, "organization.id") == squatter.org || person.json(t, "organizations.1") != nil {
 		t.Errorf("the person is %s", person.body)

@@ -54,18 +54,18 @@ func spell(line *bus.VoiceEnd, c *contract.VoiceCommand) {
 	_ = line.Report(contract.VoiceReport{Type: contract.VoiceSegment, Answer: c.Answer, Start: c.Start, End: end, Samples: spokenSamples})
 }
 
-// tapped records every message on the test's bus.
-type tapped struct {
+// busRecorder records every message on the test's bus.
+type busRecorder struct {
 	mu   sync.Mutex
 	seen []*nats.Msg
 }
 
-func (a *runEnv) tap() *tapped {
+func (a *runEnv) tap() *busRecorder {
 	a.t.Helper()
 	nc, err := nats.Connect(a.nats, nats.Timeout(20*time.Second))
 	must(a.t, err)
 	a.t.Cleanup(nc.Close)
-	tap := &tapped{}
+	tap := &busRecorder{}
 	_, err = nc.Subscribe(">", func(m *nats.Msg) {
 		tap.mu.Lock()
 		defer tap.mu.Unlock()
@@ -78,7 +78,7 @@ func (a *runEnv) tap() *tapped {
 
 // ends returns the inboxes from which an organization's voice sessions send, with the sessions'
 // names.
-func (p *tapped) ends(org string) map[string]bool {
+func (p *busRecorder) ends(org string) map[string]bool {
 	ends := map[string]bool{}
 	for _, m := range p.seen {
 		claims, _, _ := strings.Cut(m.Header.Get(contract.HeaderCapability), ".")
@@ -97,7 +97,7 @@ func (p *tapped) ends(org string) map[string]bool {
 }
 
 // check fails the test if a word of an organization appears anywhere but in its own voice sessions.
-func (p *tapped) check(t *testing.T, word, org string) {
+func (p *busRecorder) check(t *testing.T, word, org string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,15 +115,15 @@ func (p *tapped) check(t *testing.T, word, org string) {
 	}
 }
 
-// attending is a voice connection that records everything it receives, audio as text.
-type attending struct {
-	*talk
+// recordingConn is a voice connection that records everything it receives, audio as text.
+type recordingConn struct {
+	*voiceConn
 	seen bytes.Buffer
 }
 
 // turn reads an answer up to the end of its first sentence, reports that much as played, and
 // returns its run.
-func (k *attending) turn() (runID string) {
+func (k *recordingConn) turn() (runID string) {
 	k.Helper()
 	sound := map[string]int{} // samples by item: the rest of the previous answer may arrive, too
 	for {
@@ -162,13 +162,13 @@ func (k *attending) turn() (runID string) {
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnvOf(t, manyRequests, recite)
-	b.works(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
 	tap := b.tap()
 	houses := []*testOrg{b.newTestOrg(canary("a")), b.newTestOrg(canary("b"))}
-	agents, talks, runs := make([]string, 2), make([]*attending, 2), make([][]string, 2)
+	agents, talks, runs := make([]string, 2), make([]*recordingConn, 2), make([][]string, 2)
 	for n, h := range houses {
-		agents[n] = b.talking(h)
-		talks[n] = &attending{talk: b.open(t, "?session_id=shared&model="+agents[n], h.key)}
+		agents[n] = b.newVoiceAgent(h)
+		talks[n] = &recordingConn{voiceConn: b.open(t, "?session_id=shared&model="+agents[n], h.key)}
 		talks[n].send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`)
 	}
 	for range 2 {
@@ -190,7 +190,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 	for n, h := range houses {
 		other := houses[1-n]
-		seen := talks[n].seen.String() + b.keptFor(h, agents[n], runs[n]) + b.tried(h, agents[1-n], runs[1-n])
+		seen := talks[n].seen.String() + b.storedTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
 		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
 			if !strings.Contains(seen, h.word+what) {
 				t.Errorf("%s%s is not there to be seen", h.word, what)
@@ -210,9 +210,9 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// keptFor returns the stored texts of an organization's turns, after the playback of the last one
+// storedTexts returns the stored texts of an organization's turns, after the playback of the last one
 // is stored.
-func (b *voiceEnv) keptFor(h *testOrg, agent string, runs []string) string {
+func (b *voiceEnv) storedTexts(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
 	eventually(b.t, "what was heard is kept", func() bool {
@@ -225,8 +225,8 @@ func (b *voiceEnv) keptFor(h *testOrg, agent string, runs []string) string {
 	return kept
 }
 
-// tried returns all responses that an organization gets when it requests another one's turns.
-func (b *voiceEnv) tried(h *testOrg, agent string, runs []string) string {
+// tryAll returns all responses that an organization gets when it requests another one's turns.
+func (b *voiceEnv) tryAll(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	var shown strings.Builder
 	try := func(method, path, body string, headers ...string) {

@@ -31,8 +31,8 @@ var upgrades = []string{
 	"Connection: keep-alive, Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 }
 
-// talking returns an agent of h with voice.
-func (a *runEnv) talking(h *testOrg, more ...string) string {
+// newVoiceAgent returns an agent of h with voice.
+func (a *runEnv) newVoiceAgent(h *testOrg, more ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","tools":{"voice":{"enabled":true,"voice":"`+h.word+`"}}`+
 		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
@@ -91,7 +91,7 @@ func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.C
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	h := a.newTestOrg("home")
-	return &voiceEnv{runEnv: a, testOrg: h, url: server.URL + voice.RealtimePath, agent: a.talking(h)}
+	return &voiceEnv{runEnv: a, testOrg: h, url: server.URL + voice.RealtimePath, agent: a.newVoiceAgent(h)}
 }
 
 // attend keeps a voice session alive until it ends.
@@ -125,15 +125,15 @@ func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Fatalf("not within %s: %s", voicePatience, what)
 }
 
-// talk is a voice connection of a test.
-type talk struct {
+// voiceConn is a voice connection of a test.
+type voiceConn struct {
 	*testing.T
 	socket *websocket.Conn
 	id     string // of the session
 }
 
 // dial requests a voice connection. If the request fails, it returns the response.
-func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*talk, answer) {
+func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceConn, answer) {
 	t.Helper()
 	options := &websocket.DialOptions{HTTPHeader: http.Header{}}
 	for _, h := range headers {
@@ -156,14 +156,14 @@ func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*talk, a
 	}
 	openapitest.Check(t, e)
 	t.Cleanup(func() { _ = socket.CloseNow() })
-	k := &talk{T: t, socket: socket}
+	k := &voiceConn{T: t, socket: socket}
 	socket.SetReadLimit(2 << 20)
 	k.id = k.until("session.created")["session"].(map[string]any)["id"].(string)
 	return k, answer{status: res.StatusCode, header: res.Header}
 }
 
 // open is dial for requests that must succeed.
-func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *talk {
+func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *voiceConn {
 	t.Helper()
 	k, got := b.dial(t, query, headers...)
 	if k == nil {
@@ -173,7 +173,7 @@ func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *talk {
 }
 
 // read returns the next event. It returns nil and the status code when the connection has ended.
-func (k *talk) read() (map[string]any, websocket.StatusCode) {
+func (k *voiceConn) read() (map[string]any, websocket.StatusCode) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), voicePatience)
 	defer cancel()
@@ -189,7 +189,7 @@ func (k *talk) read() (map[string]any, websocket.StatusCode) {
 }
 
 // until reads up to an event of the given type and returns it.
-func (k *talk) until(kind string) map[string]any {
+func (k *voiceConn) until(kind string) map[string]any {
 	k.Helper()
 	var seen []string
 	for {
@@ -207,7 +207,7 @@ func (k *talk) until(kind string) map[string]any {
 }
 
 // ended reads to the end of the connection and returns the code of the last error.
-func (k *talk) ended() (code string, status websocket.StatusCode) {
+func (k *voiceConn) ended() (code string, status websocket.StatusCode) {
 	k.Helper()
 	for {
 		event, status := k.read()
@@ -220,7 +220,7 @@ func (k *talk) ended() (code string, status websocket.StatusCode) {
 	}
 }
 
-func (k *talk) send(events ...string) {
+func (k *voiceConn) send(events ...string) {
 	k.Helper()
 	for _, event := range events {
 		if err := k.socket.Write(k.Context(), websocket.MessageText, []byte(event)); err != nil {
@@ -233,7 +233,7 @@ func (k *talk) send(events ...string) {
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
 // says sends a text message and requests an answer.
-func (k *talk) says(text string) {
+func (k *voiceConn) says(text string) {
 	k.Helper()
 	raw, err := json.Marshal(text)
 	must(k, err)
@@ -243,7 +243,7 @@ func (k *talk) says(text string) {
 
 // answered reads to the end of an answer and returns its status, its text or error code, and its
 // run.
-func (k *talk) answered() (status, text, runID string) {
+func (k *voiceConn) answered() (status, text, runID string) {
 	k.Helper()
 	response := k.until("response.done")["response"].(map[string]any)
 	status, _ = response["status"].(string)

@@ -32,7 +32,7 @@ func asProtocol(credential string) string {
 func TestAPageTalksByAClientSecret(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	b.ok("PUT", "/api/agents?id="+b.agent, `{"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}}`, b.owner.auth)
 	secret, sessionID := b.secretFor(b.agent, "", `,"output_modalities":["text"],"instructions":"Be brief."`,
 		b.member.cookie, b.header, "Origin: http://parley.test", "Sec-Fetch-Site: same-origin")
@@ -71,7 +71,7 @@ func TestAClientSecretOpensOneDoor(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	agent, another, theirs := a.talking(h), a.talking(h), a.talking(away)
+	agent, another, theirs := a.newVoiceAgent(h), a.newVoiceAgent(h), a.newVoiceAgent(away)
 	secret, sessionID := a.secretFor(agent, "", "", h.owner.auth)
 	bearing := "Authorization: Bearer " + secret
 	forged := a.api.Secrets.SealClientSecret([]byte(`{"k":"","h":"","o":"` + h.org + `","m":"` + agent + `","i":"s","x":99999999999}`))
@@ -124,8 +124,8 @@ func TestClientSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	agent, silent, theirs := a.talking(h), a.newAgent(h), a.talking(away)
-	system := a.talking(h, `,"allowedCallers":["system"]`)
+	agent, silent, theirs := a.newVoiceAgent(h), a.newAgent(h), a.newVoiceAgent(away)
+	system := a.newVoiceAgent(h, `,"allowedCallers":["system"]`)
 	for name, c := range map[string]struct {
 		body, problems string
 		status         int
@@ -186,7 +186,7 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 	byLeaver, _ := b.secretFor(b.agent, "", "", leaver.auth, b.header)
 	stays := b.open(t, "", asProtocol(func() string { s, _ := b.secretFor(b.agent, "", "", b.key); return s }()))
 	demoted := b.open(t, "?model="+b.agent, b.adminKey, b.header)
-	ending := []*talk{
+	ending := []*voiceConn{
 		b.open(t, "", asProtocol(byKey)), b.open(t, "?model="+b.agent, key, b.header),
 		b.open(t, "", asProtocol(byLogin)), b.open(t, "?model="+b.agent, login.auth, b.header),
 		b.open(t, "", asProtocol(byLeaver)),
@@ -205,7 +205,7 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*talk{stays, demoted} { // has a lower role than before, but it is still in its own session
+	for _, k := range []*voiceConn{stays, demoted} { // has a lower role than before, but it is still in its own session
 		k.send(inWriting)
 		k.until("session.updated")
 	}
@@ -215,7 +215,7 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 func TestAConnectionOutlivesAChangeOfRole(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent, b.adminKey, b.header)
 	k.send(inWriting)
 	b.exec(`UPDATE memberships SET role = 'member' WHERE user_id = $1 AND org_id = $2`, b.admin.id, b.org)

@@ -23,7 +23,7 @@ import (
 func TestAVoiceConnectionIsAChat(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent+"&session_id=s", b.owner.auth, offered+"realtime")
 	if k.id != "s" || k.socket.Subprotocol() != "realtime" {
 		t.Errorf("session %q, protocol %q", k.id, k.socket.Subprotocol())
@@ -64,7 +64,7 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 func TestAnUnnamedVoiceSession(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k, other := b.open(t, "?model="+b.agent, b.key), b.open(t, "?model="+b.agent, b.key)
 	if !strings.HasPrefix(k.id, "rt_") || k.id == other.id {
 		t.Errorf("sessions %q and %q", k.id, other.id)
@@ -84,7 +84,7 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 func TestVoiceSessionsNeverMeet(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	query := "?session_id=s&model=" + b.agent
 	refs := map[int64]string{}
 	for name, headers := range map[string][]string{
@@ -157,7 +157,7 @@ func TestTurnsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	b.tallied(14)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent, b.memberKey, b.header)
 	k.send(inWriting)
 	turn := func(what, want string) {
@@ -189,9 +189,9 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	agent, silent, theirs := a.talking(h), a.newAgent(h), a.talking(away, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
-	system := a.talking(h, `,"allowedCallers":["system"]`)
-	embedded := a.talking(h, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
+	agent, silent, theirs := a.newVoiceAgent(h), a.newAgent(h), a.newVoiceAgent(away, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
+	system := a.newVoiceAgent(h, `,"allowedCallers":["system"]`)
+	widgetAgent := a.newVoiceAgent(h, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
 	for name, c := range map[string]struct {
 		query    string
 		headers  []string
@@ -222,14 +222,14 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 		"nobody":                      {"?model=" + agent, upgrading(), 401, "unauthenticated"},
 		"a cookie":                    {"?model=" + agent, upgrading(h.owner.cookie, "Origin: http://parley.test"), 401, "unauthenticated"},
 		"the demo":                    {"?model=tpl_support", upgrading(sayDemo), 403, "demo_restricted"},
-		"a visitor":                   {"?model=" + embedded, upgrading(a.guest(embedded, "").headers...), 403, "permission_denied"},
+		"a visitor":                   {"?model=" + widgetAgent, upgrading(a.guest(widgetAgent, "").headers...), 403, "permission_denied"},
 		"another site's page":         {"?model=" + agent, upgrading(h.key, "Origin: https://evil.test"), 403, "permission_denied"},
-		"another site's page, a list": {"?model=" + embedded, upgrading(h.key, "Origin: "+otherPage), 403, "permission_denied"},
+		"another site's page, a list": {"?model=" + widgetAgent, upgrading(h.key, "Origin: "+otherPage), 403, "permission_denied"},
 		"another site's page, theirs": {"?model=" + theirs, upgrading(h.key, "Origin: https://evil.test"), 404, "not_found"},
 		"a listed page, theirs":       {"?model=" + theirs, upgrading(h.key, "Origin: "+widgetPage), 404, "not_found"},
-		"two origins":                 {"?model=" + embedded, upgrading(h.key, "Origin: http://parley.test", "Origin: "+otherPage), 403, "permission_denied"},
-		"a sandboxed page":            {"?model=" + embedded, upgrading(h.key, "Origin: null"), 403, "permission_denied"},
-		"listed, no upgrade":          {"?model=" + embedded, []string{h.key, "Origin: " + widgetPage}, 426, "upgrade_required"},
+		"two origins":                 {"?model=" + widgetAgent, upgrading(h.key, "Origin: http://parley.test", "Origin: "+otherPage), 403, "permission_denied"},
+		"a sandboxed page":            {"?model=" + widgetAgent, upgrading(h.key, "Origin: null"), 403, "permission_denied"},
+		"listed, no upgrade":          {"?model=" + widgetAgent, []string{h.key, "Origin: " + widgetPage}, 426, "upgrade_required"},
 		"own page, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://parley.test"}, 426, "upgrade_required"},
 		"own host, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://example.com"}, 426, "upgrade_required"}, // the host of the tests' requests
 	} {
@@ -251,9 +251,9 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	embedded := `,"widget":{"enabled":true,"allowedOrigins":["` + widgetPage + `"]}`
+	widgetAgent := `,"widget":{"enabled":true,"allowedOrigins":["` + widgetPage + `"]}`
 	models := []string{
-		id.New(id.Agent), a.talking(away), a.talking(away, embedded), a.newAgent(away), a.talking(away, embedded+`,"allowedCallers":["system"]`),
+		id.New(id.Agent), a.newVoiceAgent(away), a.newVoiceAgent(away, widgetAgent), a.newAgent(away), a.newVoiceAgent(away, widgetAgent+`,"allowedCallers":["system"]`),
 	}
 	var missing string
 	for _, page := range [][]string{nil, {"Origin: http://parley.test"}, {"Origin: https://evil.test"}, {"Origin: " + widgetPage}, {"Origin: null"}} {
@@ -310,7 +310,7 @@ func TestVoiceConnectionsAreCounted(t *testing.T) {
 	}
 	b.from("GET", voice.RealtimePath+query, "", b.key).want(t, "no upgrade takes no seat", 426, "upgrade_required")
 	away := b.newTestOrg("away")
-	b.open(t, "?model="+b.talking(away), away.key)
+	b.open(t, "?model="+b.newVoiceAgent(away), away.key)
 	must(t, first.socket.Close(websocket.StatusNormalClosure, ""))
 	eventually(t, "the seat is given back", func() bool {
 		third, _ := b.dial(t, query, b.key)

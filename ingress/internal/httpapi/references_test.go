@@ -40,7 +40,7 @@ func TestReferencesAreNamed(t *testing.T) {
 		{"PUT", "/api/hooks?id=" + hook, `{"keyId":"$"}`, id.Key, "keyId"},
 		{"POST", "/api/notifications", `{"url":"https://home.example.com/","events":["run.failed"],"agentId":"$"}`, id.Agent, "agentId"},
 	} {
-		for name, thing := range map[string]string{"missing": neverGiven(c.prefix), "malformed": "nobody", "foreign": foreign[c.prefix]} {
+		for name, thing := range map[string]string{"missing": unknownID(c.prefix), "malformed": "nobody", "foreign": foreign[c.prefix]} {
 			if thing == "" {
 				continue
 			}

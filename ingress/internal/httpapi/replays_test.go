@@ -72,7 +72,7 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	large := strings.Repeat("x", size)
-	a.works(func(runID, _ string) { a.end(runID, answers(large)) })
+	a.startWorker(func(runID, _ string) { a.end(runID, answers(large)) })
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
 	deliver := func() answer { return a.deliver(hookID, "hmac", "d1", "", `{"a":"large"}`) }
 	delivered := deliver().text(t, "runId")
@@ -164,7 +164,7 @@ func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		if message == "erase" {
 			a.exec(`UPDATE runs SET result = NULL, status = 'cancelled', finished_at = now() WHERE id = $1`, runID)
 			a.exec(`DELETE FROM open_runs WHERE run_id = $1`, runID)
@@ -229,12 +229,12 @@ func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
 	attacker, victim := a.newTestOrg("attacker"), a.newTestOrg("victim")
 	a.newAgent(attacker)
 	begun := make(chan struct{}, 1)
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		if message != "slow" {
 			a.end(runID, answers(strings.Repeat("x", 300<<10)))
 			return
 		}
-		a.hold(runID)
+		a.claimAccepted(runID)
 		a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, 1, 2, 2, $3)`,
 			runID, attacker.org, `message.delta {"text":"`+strings.Repeat("y", 100<<10)+`"}`+"\n")
 		begun <- struct{}{}

@@ -94,7 +94,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	watch.Drain() // a recorder's request has no other end
 	d.Drain()     // requests that wait for a run get a response immediately
 	hub.Drain()
-	w.bells.next = b
+	w.notifyRecorder.next = b
 	searches, err := b.NewToolCaller()
 	must(tb, err)
 	w.rebuild(func(to *Deps) {
@@ -184,8 +184,8 @@ func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	}
 }
 
-// hold claims an accepted run, as a worker does.
-func (a *runEnv) hold(runID string) lease.Held {
+// claimAccepted claims an accepted run, as a worker does.
+func (a *runEnv) claimAccepted(runID string) lease.Held {
 	a.t.Helper()
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -198,7 +198,7 @@ func (a *runEnv) hold(runID string) lease.Held {
 // outcome of its call call_1. All data of the call contains word.
 func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	a.t.Helper()
-	ctx, held := a.t.Context(), a.hold(runID)
+	ctx, held := a.t.Context(), a.claimAccepted(runID)
 	effect := domain.Effect{
 		CallID: "call_1", Name: word, Input: json.RawMessage(`{"` + word + `":"` + word + `"}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID,
 	}
@@ -215,10 +215,10 @@ func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	}
 }
 
-// keep starts an accepted run that reads a text, and returns the text's id.
-func (a *runEnv) keep(runID, word, text string) string {
+// saveSource starts an accepted run that reads a text, and returns the text's id.
+func (a *runEnv) saveSource(runID, word, text string) string {
 	a.t.Helper()
-	held := a.hold(runID)
+	held := a.claimAccepted(runID)
 	sourceID, kept, err := a.store.Blobs.KeepSource(a.t.Context(), held,
 		domain.Source{URL: "https://" + word + ".example.com/", Title: word + " page", Language: "en", Text: text, Truncated: true})
 	must(a.t, err)
@@ -307,9 +307,9 @@ func (a *runEnv) newChat(h *testOrg, agentID, sessionID string, headers ...strin
 		append(headers, "Prefer: respond-async", "Idempotency-Key: "+h.word+a.fresh())...).text(a.t, "id")
 }
 
-// lone returns a person who is a member of h only, has an account through an invitation and has
+// newLoneMember returns a person who is a member of h only, has an account through an invitation and has
 // never logged in.
-func (a *runEnv) lone(h *testOrg) string {
+func (a *runEnv) newLoneMember(h *testOrg) string {
 	a.t.Helper()
 	userID := id.New(id.User)
 	a.exec(`INSERT INTO users (id, email, name, invited_to) VALUES ($1, $2, 'lone', $3)`, userID, a.fresh()+"@lone.example.com", h.org)
@@ -317,10 +317,10 @@ func (a *runEnv) lone(h *testOrg) string {
 	return userID
 }
 
-// belonging returns a person who is a member of h and of their own organization.
-func (a *runEnv) belonging(h *testOrg) string {
+// newMember returns a person who is a member of h and of their own organization.
+func (a *runEnv) newMember(h *testOrg) string {
 	a.t.Helper()
-	userID, org := a.lone(h), id.New(id.Organization)
+	userID, org := a.newLoneMember(h), id.New(id.Organization)
 	a.exec(`INSERT INTO organizations (id, name) VALUES ($1, 'own')`, org)
 	a.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, 'owner')`, org, userID)
 	return userID
@@ -346,7 +346,7 @@ func (a *runEnv) inviteTo(p person, word string) string {
 // resetToken creates a link that sets a new password.
 func (a *runEnv) resetToken(h *testOrg) string {
 	a.t.Helper()
-	return tokenFor(a.ok("POST", "/api/organizations/members?action=reset&id="+a.lone(h), "", h.owner.auth, h.header).text(a.t, "url"))
+	return tokenFor(a.ok("POST", "/api/organizations/members?action=reset&id="+a.newLoneMember(h), "", h.owner.auth, h.header).text(a.t, "url"))
 }
 
 func tokenFor(link string) string {

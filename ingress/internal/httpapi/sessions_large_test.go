@@ -79,7 +79,7 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 	var told []string
 	for _, bytes := range []int{10, 100_000} {
 		runID := a.newChat(h, agentID, a.fresh(), h.owner.auth, h.header)
-		held := a.hold(runID)
+		held := a.claimAccepted(runID)
 		much := strings.Repeat("x", bytes)
 		steps := [][]byte{
 			[]byte(`{"seq":1,"kind":"model_turn","turn":{"model":"m","text":"` + much + `","toolCalls":[{"id":"a","name":"look"},{"id":"b","name":"pay"}],

@@ -128,13 +128,13 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	large, twice := strings.Repeat("x", size), strings.Repeat("y", 2*size)
 	ended, open := a.newChat(h, agentID, "large", h.owner.auth, h.header), a.newChat(h, agentID, "open", h.owner.auth, h.header)
 	a.finish(large, ended)
-	_, err := a.store.Executions.Journal(t.Context(), a.hold(open), 1, [][]byte{[]byte(
+	_, err := a.store.Executions.Journal(t.Context(), a.claimAccepted(open), 1, [][]byte{[]byte(
 		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + twice + `","durationMs":1}}}`)})
 	must(t, err)
 
 	asked, read := a.newChat(h, agentID, "asked", h.owner.auth, h.header), a.newChat(h, agentID, "read", h.owner.auth, h.header)
 	a.exec(`UPDATE runs SET input = json_build_object('message', $2::text) WHERE id = $1`, asked, large)
-	sourceID := a.keep(read, h.word, large)
+	sourceID := a.saveSource(read, h.word, large)
 	a.exec(`UPDATE agents SET system_prompt = $2 WHERE id = $1`, a.newAgent(h), large)
 	a.exec(`UPDATE documents SET notes = jsonb_build_array($2::text) WHERE id = $1`, a.document(h), large)
 	a.exec(`UPDATE hooks SET message_template = $2 WHERE id = $1`, a.newHook(h, "hmac"), large)
@@ -225,7 +225,7 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	t.Cleanup(server.Close)
 	h, victim := a.newTestOrg("red"), a.newTestOrg("victim")
 	runID := a.newChat(h, a.newAgent(h), "s", h.owner.auth, h.header)
-	a.hold(runID)
+	a.claimAccepted(runID)
 	chat := a.newChat(victim, a.newAgent(victim), "s", victim.owner.auth, victim.header)
 	inUse := func() int64 {
 		runtime.GC()

@@ -132,8 +132,8 @@ var (
 // likeValue maps a value's first byte to a different value of the same type.
 var likeValue = map[byte]string{'"': `"x"`, '{': `{}`, '[': `[]`, 't': "true", 'f': "false", 'n': "null"}
 
-// wronged returns variants of a valid body with one mistake each, by the expected problem.
-func wronged(body string) map[string]string {
+// faultyBodies returns variants of a valid body with one mistake each, by the expected problem.
+func faultyBodies(body string) map[string]string {
 	out := map[string]string{
 		body + "{}": httpx.CodeInvalidJSON, body + " x": httpx.CodeInvalidJSON, body + ",": httpx.CodeInvalidJSON, body + "\x00": httpx.CodeInvalidJSON, body + body: httpx.CodeInvalidJSON,
 		"\ufeff" + body: httpx.CodeInvalidJSON, "\xff" + body: httpx.CodeInvalidJSON, " ": httpx.CodeInvalidJSON, "null": httpx.CodeInvalidType, "[" + body + "]": httpx.CodeInvalidType,
@@ -207,7 +207,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 	n := 0
 	for _, r := range bodyRows(t) {
 		target, body := r.good()
-		for wrong, code := range wronged(body) {
+		for wrong, code := range faultyBodies(body) {
 			n++
 			got := r.sent(target, wrong)
 			if r.open() {

@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// keeps fails the test unless a displaced account still has its session and password.
-func (w *testEnv) keeps(p person) {
+// wantKept fails the test unless a displaced account still has its session and password.
+func (w *testEnv) wantKept(p person) {
 	w.t.Helper()
 	w.do("GET", "/api/agents", "", p.auth, "X-Organization-Id: "+p.org).want(w.t, "the session of a displaced account", 200, "")
 	if a := w.loginFrom(p.email, password, home).want(w.t, "the password of a displaced account", 200, ""); a.text(w.t, "user.id") != p.id {
@@ -71,7 +71,7 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 	if cfo.id == squatter.id || cfo.org != owner.org {
 		t.Errorf("the person is %+v", cfo)
 	}
-	w.keeps(squatter)
+	w.wantKept(squatter)
 	if a := w.do("GET", "/login?token="+login, ""); a.status != 410 {
 		t.Errorf("the squatter's login link: %d", a.status)
 	}
@@ -158,7 +158,7 @@ func TestSquattersKeepNobodyOut(t *testing.T) {
 			w.do("DELETE", "/api/organizations/members?id="+taker.id, "", stranger.auth).want(t, "removing", 200, "")
 		}
 	}
-	w.keeps(cfo)
+	w.wantKept(cfo)
 	w.loginFrom(cfo.email, "squatter's password 3", home).want(t, "another displaced account", 200, "")
 	if schemes, err := w.store.Accounts.PasswordSchemes(t.Context(), cfo.email); err != nil || len(schemes) != 1 {
 		t.Errorf("a login computes %d keys, %v", len(schemes), err)

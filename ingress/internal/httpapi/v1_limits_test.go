@@ -31,7 +31,7 @@ func v1Asks(agentID, more string) map[string]string {
 func (a *runEnv) tallied(user int) ratelimit.Settings {
 	a.t.Helper()
 	limits := ratelimit.Settings{Demo: 2, User: user, System: user + 1}
-	counted, err := ratelimit.New(&tally{used: map[string]int{}}, limits)
+	counted, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, limits)
 	must(a.t, err)
 	a.rebuild(func(d *Deps) { d.Limits = counted })
 	return limits
@@ -55,17 +55,17 @@ func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	}
 }
 
-// dialed is an unreachable database that counts connection attempts.
-type dialed struct{ times atomic.Int64 }
+// unreachableDB is an unreachable database that counts connection attempts.
+type unreachableDB struct{ times atomic.Int64 }
 
 // Connect fails.
-func (d *dialed) Connect(context.Context) (driver.Conn, error) {
+func (d *unreachableDB) Connect(context.Context) (driver.Conn, error) {
 	d.times.Add(1)
 	return nil, driver.ErrBadConn
 }
 
 // Driver is never called.
-func (d *dialed) Driver() driver.Driver { return nil }
+func (d *unreachableDB) Driver() driver.Driver { return nil }
 
 // A previous response is looked up after the request is counted, and a replay is free.
 func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
@@ -88,7 +88,7 @@ func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 	}
 	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
 		want(t, "the key, after another response", 200, "") // it is in the same session
-	away := &dialed{}
+	away := &unreachableDB{}
 	a.rebuild(func(d *Deps) { d.Store = store.On(away, 1) })
 	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "beyond the limit", 429, "rate_limited")
 	if n := away.times.Load(); n > 0 {
@@ -129,13 +129,13 @@ func TestARevokedKeyWaitsInVain(t *testing.T) {
 	a := newWaitingRunEnv(t, unlimited)
 	h := a.newTestOrg("home")
 	begun := make(chan string, 2)
-	a.works(func(runID, _ string) { begun <- runID })
-	asks := v1Asks(a.newAgent(h), "")
+	a.startWorker(func(runID, _ string) { begun <- runID })
+	requests := v1Asks(a.newAgent(h), "")
 	key, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // without a response
 	defer leave()
-	answered := make(chan answer, len(asks))
-	for path, body := range asks {
+	answered := make(chan answer, len(requests))
+	for path, body := range requests {
 		req := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body))
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("X-Api-Key", strings.TrimPrefix(key, "X-Api-Key: "))
@@ -147,7 +147,7 @@ func TestARevokedKeyWaitsInVain(t *testing.T) {
 	runs := []string{<-begun, <-begun}
 	a.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth, h.header)
 	revoked := time.Now()
-	for range asks {
+	for range requests {
 		got := (<-answered).want(t, "revoked", 401, "unauthenticated")
 		if took := time.Since(revoked); took > 10*time.Second || got.header.Get(openai.HeaderRunID) == "" {
 			t.Errorf("after %v: %v", took, got.header)

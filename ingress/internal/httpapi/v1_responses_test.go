@@ -48,7 +48,7 @@ func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
 	if begun.text(t, "status") != "queued" || begun.text(t, "metadata.a") != "b" || begun.header.Get(openai.HeaderRunID) != runFor(responseID) {
 		t.Errorf("%v %s", begun.header, begun.body)
 	}
-	a.hold(runFor(responseID))
+	a.claimAccepted(runFor(responseID))
 	running := a.ok("GET", "/v1/responses/"+responseID, "", h.key)
 	if running.text(t, "status") != "in_progress" || running.header.Get(openai.HeaderRunID) != runFor(responseID) {
 		t.Errorf("%v %s", running.header, running.body)

@@ -23,8 +23,8 @@ const (
 
 const identityKey = "an identity secret"
 
-// embedded returns an agent of h whose widget lists the origins.
-func (a *runEnv) embedded(h *testOrg, origins ...string) string {
+// newWidgetAgent returns an agent of h whose widget lists the origins.
+func (a *runEnv) newWidgetAgent(h *testOrg, origins ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","widget":{"enabled":true,`+
 		`"allowedOrigins":["`+strings.Join(origins, `","`)+`"],"identitySecret":"`+identityKey+`"}}`, h.owner.auth, h.header).text(a.t, "id")
@@ -79,7 +79,7 @@ func (a *runEnv) token(agentID string, life time.Duration) string {
 
 // visiting returns credentials of widgets for an agent that the table's requests do not name.
 func (s *orgPair) visiting() []credential {
-	agentID := s.embedded(s.home, widgetPage)
+	agentID := s.newWidgetAgent(s.home, widgetPage)
 	visitor := func(name, token, origin, refused string) credential {
 		return credential{
 			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", testOrg: s.home, role: domain.RoleMember,
@@ -126,7 +126,7 @@ func (c *credential) pagesOutcome() string {
 // error is the same for every id that is not an agent which lists the page.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
-	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.embedded(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.embedded(m.home, otherPage), ""}}
+	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), ""}}
 	list = append(list, m.missing[name]...)
 	for i := range list[2:] {
 		list[2+i].outcome = "403 permission_denied"

@@ -29,7 +29,7 @@ func TestAVisitorChats(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID := a.embedded(h, widgetPage)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	got := a.visit(agentID, "", widgetPage).want(t, "token", 201, "")
 	expires, err := time.Parse(time.RFC3339, got.text(t, "expiresAt"))
 	if left := time.Until(expires); err != nil || left < 9*time.Minute || left > 10*time.Minute {
@@ -70,7 +70,7 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	g := a.guest(a.embedded(h, widgetPage), "")
+	g := a.guest(a.newWidgetAgent(h, widgetPage), "")
 	runID := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "message", 202, "").text(t, "id")
 	a.park(runID, "publish", domain.ActionApproval)
 	for name, more := range map[string][]string{"at once": nil, "after a wait": {"Prefer: wait=1"}} {
@@ -89,7 +89,7 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	g := a.guest(a.embedded(a.newTestOrg("red"), widgetPage), "")
+	g := a.guest(a.newWidgetAgent(a.newTestOrg("red"), widgetPage), "")
 	got := a.from("GET", "/api/agents/templates?limit=1", "", g.headers...).want(t, "templates", 200, "")
 	if !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) || got.sharedWith() != "" {
 		t.Errorf("answered %v", got.header)
@@ -124,8 +124,8 @@ func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	listed, off, gone, plain := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.newAgent(h)
-	a.embedded(a.newTestOrg("blue"), otherPage)
+	listed, off, gone, plain := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage), a.newAgent(h)
+	a.newWidgetAgent(a.newTestOrg("blue"), otherPage)
 	a.ok("PUT", "/api/agents?id="+off, `{"widget":{"enabled":false}}`, h.owner.auth)
 	a.ok("DELETE", "/api/agents?id="+gone, "", h.owner.auth)
 	first := ""
@@ -163,7 +163,7 @@ func TestVisitorsNames(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID, another := a.embedded(h, widgetPage), a.embedded(h, widgetPage)
+	agentID, another := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage)
 	runFor := func(visitor string) (runID, name string) {
 		t.Helper()
 		g := a.guest(agentID, visitor)
@@ -251,7 +251,7 @@ func TestWidgetTokensAreBound(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
-	agentID, sibling, foreign := a.embedded(h, widgetPage, otherPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
+	agentID, sibling, foreign := a.newWidgetAgent(h, widgetPage, otherPage), a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(other, widgetPage)
 	g := a.guest(agentID, "")
 	bearer, origin := g.headers[0], g.headers[1]
 	path := "/api/agents?action=chat&id="
@@ -310,7 +310,7 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
-	one, two, foreign := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
+	one, two, foreign := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(other, widgetPage)
 	runs, principals := map[string]string{}, map[string]bool{}
 	for name, g := range map[string]guest{
 		"ada": a.guest(one, signed(one, "ada")), "bob": a.guest(one, signed(one, "bob")), "nobody": a.guest(one, ""),
@@ -366,7 +366,7 @@ func TestWidgetsAreSwitchedOff(t *testing.T) {
 	} {
 		a := newRunEnv(t)
 		h := a.newTestOrg("red")
-		agentID := a.embedded(h, widgetPage)
+		agentID := a.newWidgetAgent(h, widgetPage)
 		g := a.guest(agentID, "")
 		a.says(g, "s", "before").want(t, name+": before", 202, "")
 		change(a, h, agentID)
@@ -382,7 +382,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID := a.embedded(h, widgetPage)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	g := a.guest(agentID, "")
 	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["system"]}`, h.owner.auth)
 	if got := a.says(g, "s", "m").want(t, "message", 403, "caller_not_allowed"); got.sharedWith() != widgetPage {
@@ -423,7 +423,7 @@ func (cr crowd) refused(t *testing.T, what string, got answer, tier string) {
 }
 
 func (cr crowd) set(w ratelimit.Widget) {
-	limits, err := ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
+	limits, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
 	must(cr.t, err)
 	cr.rebuild(func(d *Deps) { d.Limits = limits })
 }
@@ -431,7 +431,7 @@ func (cr crowd) set(w ratelimit.Widget) {
 func newCrowd(t *testing.T) crowd {
 	t.Helper()
 	a := newRunEnv(t)
-	return crowd{a, a.embedded(a.newTestOrg("red"), widgetPage)}
+	return crowd{a, a.newWidgetAgent(a.newTestOrg("red"), widgetPage)}
 }
 
 func TestWidgetLimitsOverHTTP(t *testing.T) {
@@ -519,7 +519,7 @@ func TestTokensOfAnAgentHaveTheirOwnLimit(t *testing.T) {
 func TestWidgetsWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	agentID := a.embedded(a.newTestOrg("red"), widgetPage)
+	agentID := a.newWidgetAgent(a.newTestOrg("red"), widgetPage)
 	g := a.guest(agentID, "")
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
@@ -543,7 +543,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID := a.embedded(h, widgetPage)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	begun := func(life time.Duration) httpx.Permit {
 		g := newGuest(agentID, a.token(agentID, life), widgetPage, "")
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())

@@ -19,13 +19,13 @@ import (
 	"parley/shared/domain"
 )
 
-// pipes is a listener of in-memory connections for synctest.
-type pipes struct {
+// pipeListener is a listener of in-memory connections for synctest.
+type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -34,9 +34,9 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error { close(p.done); return nil }
+func (p *pipeListener) Close() error { close(p.done); return nil }
 
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // serveFile serves a content as the ingress does. It returns the connection of a client that has
 // sent the request, and a channel with the duration of the response.
@@ -47,17 +47,17 @@ func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.Permit) 
 	took = make(chan time.Duration, 1)
 	e := gin.New()
 	e.GET("/", func(c *gin.Context) {
-		place, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
+		slot, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		SendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, "private", bytes.NewReader(content), place, permit)
-		all.Leave(place)
+		SendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, "private", bytes.NewReader(content), slot, permit)
+		all.Leave(slot)
 		took <- time.Since(began)
 	})
 	server := &http.Server{Handler: e, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 90 * time.Second}
-	listener := &pipes{make(chan net.Conn), make(chan struct{})}
+	listener := &pipeListener{make(chan net.Conn), make(chan struct{})}
 	go func() { _ = server.Serve(listener) }()
 	near, far := net.Pipe()
 	listener.conns <- far

@@ -43,7 +43,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 			if n == FilesPerCredential {
 				refused(reader(org, 0), apierr.RateLimited, "credential")
 			}
-			p := placeFor(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
+			p := takeSlot(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
 			if first == nil {
 				first = p
 			}
@@ -51,14 +51,14 @@ func TestDownloadsAreCounted(t *testing.T) {
 		refused(reader(org, 9), apierr.RateLimited, "organization")
 	}
 	all.Leave(first)
-	placeFor(t, &all, httptest.NewRecorder(), reader(1, 0))
+	takeSlot(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
 	// The remaining slots are for newcomers, who get one each. While all transfers keep the pace,
 	// further ones are rejected. If they are slow, a new organization gets an equal share and no
 	// more. If all organizations have one slot, an organization without one gets one.
 	for ; len(all.Open) < filesAtOnce; org++ {
-		placeFor(t, &all, httptest.NewRecorder(), reader(org, 0))
+		takeSlot(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
 	}
 	refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -66,15 +66,15 @@ func TestDownloadsAreCounted(t *testing.T) {
 		p.stall()
 	}
 	for n := range filesPerOrganization - 3 {
-		placeFor(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
+		takeSlot(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
 	}
 	refused(reader(org, 9), apierr.Overloaded, "too many files")
 	all.Open = nil
 	for org := range filesAtOnce {
-		first = placeFor(t, &all, httptest.NewRecorder(), reader(org, 1))
+		first = takeSlot(t, &all, httptest.NewRecorder(), reader(org, 1))
 		first.stall()
 	}
-	placeFor(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
+	takeSlot(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
 	refused(reader(filesAtOnce, 2), apierr.Overloaded, "too many files")
 	if len(all.Open) != filesAtOnce || first.Cut || first.Extend(0) != nil || all.Open[0].Organization != "org_1" {
 		t.Errorf("%d downloads, the oldest of %s", len(all.Open), all.Open[0].Organization)
@@ -87,12 +87,12 @@ func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
 		for n := range perOrganization {
 			if len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare {
-				placeFor(t, all, httptest.NewRecorder(), reader(next, n))
+				takeSlot(t, all, httptest.NewRecorder(), reader(next, n))
 			}
 		}
 	}
 	for ; len(all.Open) < all.AtOnce; next++ {
-		placeFor(t, all, httptest.NewRecorder(), reader(next, 0))
+		takeSlot(t, all, httptest.NewRecorder(), reader(next, 0))
 	}
 	return next
 }
@@ -108,7 +108,7 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 		must(t, err)
 		newcomer := fill(t, &all, filesPerOrganization-1)
 		<-time.After(10 * time.Second)
-		p := placeFor(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
+		p := takeSlot(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
 		if d := <-took; d != 10*time.Second || p.Cut {
 			t.Errorf("the oldest download was left after %s", d)
 		}
@@ -141,7 +141,7 @@ func TestSlotsAreKeptForNewcomers(t *testing.T) {
 		for n := range UploadsAtOnce / NewcomerShare {
 			who := reader(1000+n, 0)
 			who.Client = "203.0." + strconv.Itoa(n) + ".1"
-			placeFor(t, all, httptest.NewRecorder(), who)
+			takeSlot(t, all, httptest.NewRecorder(), who)
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := &Limiter{Policy: Documents}
-			p := placeFor(t, all, httptest.NewRecorder(), reader(0, 0))
+			p := takeSlot(t, all, httptest.NewRecorder(), reader(0, 0))
 			var client sync.WaitGroup
 			client.Go(func() {
 				for range tc.pieces {
@@ -233,7 +233,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 				p.Wait()
 			})
 			for org := range tc.others {
-				placeFor(t, all, httptest.NewRecorder(), reader(1+org, 0))
+				takeSlot(t, all, httptest.NewRecorder(), reader(1+org, 0))
 			}
 			<-time.After(30*time.Second + time.Millisecond)
 			full := len(all.Open) == UploadsAtOnce
@@ -251,7 +251,7 @@ func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := &Limiter{Policy: Documents}
-		p := placeFor(t, all, httptest.NewRecorder(), reader(0, 0))
+		p := takeSlot(t, all, httptest.NewRecorder(), reader(0, 0))
 		p.Wait()
 		p.moved(1)
 		<-time.After(time.Minute)
@@ -289,8 +289,8 @@ func reader(org, key int) Owner {
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// placeFor takes a slot for an owner.
-func placeFor(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
+// takeSlot takes a slot for an owner.
+func takeSlot(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))
 	must(t, err)

@@ -32,12 +32,12 @@ func serveUpload(t *testing.T, all *Limiter, permit httpx.Permit) (client net.Co
 	took = make(chan time.Duration, 1)
 	e := gin.New()
 	e.POST("/", func(c *gin.Context) {
-		place, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
+		slot, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		in := &Upload{Body: c.Request.Body, From: place, permit: permit, Allowed: AnyBytes}
+		in := &Upload{Body: c.Request.Body, From: slot, permit: permit, Allowed: AnyBytes}
 		n, err := io.Copy(io.Discard, in)
 		in.Complete()
 		in.Leave()
@@ -49,7 +49,7 @@ func serveUpload(t *testing.T, all *Limiter, permit httpx.Permit) (client net.Co
 		c.String(http.StatusOK, strconv.FormatInt(n, 10))
 	})
 	server := &http.Server{Handler: e, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 90 * time.Second}
-	listener := &pipes{make(chan net.Conn), make(chan struct{})}
+	listener := &pipeListener{make(chan net.Conn), make(chan struct{})}
 	go func() { _ = server.Serve(listener) }()
 	near, far := net.Pipe()
 	listener.conns <- far
@@ -115,7 +115,7 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	began, looks := time.Now(), 0
 	in := &Upload{
 		Body: iotest.OneByteReader(bytes.NewReader(numbers(200 << 10))), Allowed: AnyBytes,
-		From: placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
+		From: takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
 		permit: httpx.Permit{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), Org: "org_1", Next: began, Seen: began.Add(-time.Hour),
 			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
@@ -145,13 +145,13 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 // An upload that was cut for another one gets an error that says so.
 func TestUploadsThatGiveWay(t *testing.T) {
 	t.Parallel()
-	p := placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))
+	p := takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))
 	in := &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: p, Allowed: AnyBytes}
 	p.Cut = true
 	if _, err := io.ReadAll(in); apierr.CodeFor(err) != apierr.Overloaded {
 		t.Errorf("%v", err)
 	}
-	in = &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)), Allowed: AnyBytes}
+	in = &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)), Allowed: AnyBytes}
 	if _, err := io.ReadAll(in); apierr.CodeFor(err) != apierr.InvalidRequest {
 		t.Errorf("%v", err)
 	}
