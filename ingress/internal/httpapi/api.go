@@ -123,6 +123,7 @@ func New(deps Deps) (http.Handler, error) {
 	return a.engine(m), nil
 }
 
+// newAPI returns an api with all handlers. Tests pass cheap passwords.
 func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),

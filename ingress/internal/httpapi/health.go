@@ -28,6 +28,7 @@ type cachedChecks struct {
 // healthz reports that the process is alive. It always succeeds.
 func healthz(c *gin.Context) { httpx.WriteJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
 
+// readiness is the response of GET /readyz.
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
@@ -71,6 +72,7 @@ func (a *api) check(ctx context.Context) map[string]string {
 	return a.checks.results
 }
 
+// runChecks runs all checks concurrently, each for at most checkTime.
 func (a *api) runChecks(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

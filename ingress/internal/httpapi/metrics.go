@@ -30,6 +30,7 @@ type metrics struct {
 	show     gin.HandlerFunc
 }
 
+// newMetrics registers the metrics of the HTTP API. A nil registry is replaced by a new one.
 func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()

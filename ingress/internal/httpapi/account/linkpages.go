@@ -160,6 +160,7 @@ func (h *Pages) ResetForm(c *gin.Context) {
 	}
 }
 
+// showReset shows the form for a new password, or a notice if the token is not valid.
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
+// acceptBody is the body of POST /api/auth/accept. Name and password are only for people who are
+// not logged in.
 type acceptBody struct {
 	Token    string                 `json:"token" required:"true"`
 	Name     httpx.Optional[string] `json:"name"`
@@ -158,6 +160,7 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 	return invited, person, nil
 }
 
+// resetBody is the body of POST /api/auth/reset.
 type resetBody struct {
 	Token    string `json:"token" required:"true"`
 	Password string `json:"password" required:"true"`

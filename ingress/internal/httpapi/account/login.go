@@ -124,6 +124,7 @@ func checkPassword(p *httpx.Problems, field, value string) {
 	}
 }
 
+// signupBody is the body of POST /api/auth/signup.
 type signupBody struct {
 	Email    string                 `json:"email" required:"true"`
 	Password string                 `json:"password" required:"true"`
@@ -200,6 +201,7 @@ func localPart(email string) string {
 	return local
 }
 
+// loginBody is the body of POST /api/auth/login.
 type loginBody struct {
 	Email    string `json:"email" required:"true"`
 	Password string `json:"password" required:"true"`

@@ -68,6 +68,7 @@ func (h *Handler) getAgents(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
+// getAgent responds with one agent and its version as entity tag.
 func (h *Handler) getAgent(c *gin.Context, agentID string) {
 	httpx.About(c, agentID, "", "")
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
@@ -101,6 +102,8 @@ func (h *Handler) createAgent(c *gin.Context) {
 	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
 }
 
+// newAgent creates an agent from a body, on the basis of the body's template if it names one. It
+// returns the problems in found and those of the template as one error.
 func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),

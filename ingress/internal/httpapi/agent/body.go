@@ -34,6 +34,7 @@ type agentFields struct {
 // defaultCallers returns the allowed callers of an agent that does not set them.
 func defaultCallers() []domain.CallerKind { return []domain.CallerKind{domain.CallerUser} }
 
+// createAgentBody is the body of POST /api/agents.
 type createAgentBody struct {
 	agentFields
 	TemplateID httpx.Optional[string] `json:"templateId"`
@@ -49,6 +50,7 @@ type updateAgentBody struct {
 	UpdatedAt httpx.ReadOnly      `json:"updatedAt"`
 }
 
+// Check checks the fields. Name and system prompt are required unless a template provides them.
 func (b *createAgentBody) Check(p *httpx.Problems) {
 	b.agentFields.Check(p)
 	if b.TemplateID.Set {
@@ -97,6 +99,7 @@ func (f *agentFields) Check(p *httpx.Problems) {
 
 const invalidModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
 
+// checkFallbacks checks the names of the fallback models.
 func checkFallbacks(p *httpx.Problems, models []string) {
 	const path = "fallbackModels"
 	for i, model := range models[:min(len(models), maxFallbacks)] {
@@ -112,6 +115,7 @@ func checkFallbacks(p *httpx.Problems, models []string) {
 	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list hides those of its entries
 }
 
+// checkCallers checks the kinds of callers that may call an agent.
 func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")

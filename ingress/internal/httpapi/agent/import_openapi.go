@@ -40,12 +40,14 @@ type skippedView struct {
 	Reason    string `json:"reason"`
 }
 
+// importView is the response to an import.
 type importView struct {
 	Agent    domain.Agent  `json:"agent"`
 	Imported []string      `json:"imported"`
 	Skipped  []skippedView `json:"skipped"`
 }
 
+// Check checks the form of the body. convert checks the document itself.
 func (b *importBody) Check(p *httpx.Problems) {
 	b.checkDocument(p)
 	if b.Operations.Set {
@@ -81,6 +83,7 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 	}
 }
 
+// checkOperations checks the names of the operations to import.
 func checkOperations(p *httpx.Problems, operations []string) {
 	const path = "operations"
 	if len(operations) == 0 {

@@ -42,17 +42,20 @@ type toolsBody struct {
 	Voice         httpx.Removable[voiceBody]     `json:"voice"`
 }
 
+// switchBody is a tool without options.
 type switchBody struct {
 	Enabled  httpx.Optional[bool]             `json:"enabled"`
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
 }
 
+// codeBody is the tool for code execution.
 type codeBody struct {
 	Enabled   httpx.Optional[bool]             `json:"enabled"`
 	Approval  httpx.Removable[domain.Approval] `json:"approval"`
 	KeepFiles httpx.Optional[bool]             `json:"keepFiles"`
 }
 
+// knowledgeBody is the tool for document search.
 type knowledgeBody struct {
 	Enabled     httpx.Optional[bool]               `json:"enabled"`
 	Approval    httpx.Removable[domain.Approval]   `json:"approval"`
@@ -60,12 +63,14 @@ type knowledgeBody struct {
 	Metadata    httpx.Optional[*map[string]string] `json:"metadata"`    // null: any
 }
 
+// httpBody is the tool for HTTP requests to endpoints.
 type httpBody struct {
 	Enabled   httpx.Optional[bool]             `json:"enabled"`
 	Approval  httpx.Removable[domain.Approval] `json:"approval"`
 	Endpoints httpx.Optional[[]endpointBody]   `json:"endpoints"`
 }
 
+// endpointBody is an endpoint of the HTTP tool.
 type endpointBody struct {
 	Name          string                            `json:"name" required:"true"`
 	Description   string                            `json:"description"`
@@ -78,12 +83,14 @@ type endpointBody struct {
 	schema        any                               // InputSchema in decoded form; set by Check
 }
 
+// mcpBody is the tool for calls of MCP servers.
 type mcpBody struct {
 	Enabled  httpx.Optional[bool]             `json:"enabled"`
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
 	Servers  httpx.Optional[[]serverBody]     `json:"servers"`
 }
 
+// serverBody is an MCP server.
 type serverBody struct {
 	Name       string                            `json:"name" required:"true"`
 	URL        string                            `json:"url" required:"true"`
@@ -91,6 +98,7 @@ type serverBody struct {
 	SideEffect httpx.Optional[domain.SideEffect] `json:"sideEffect"`
 }
 
+// voiceBody is the agent's voice.
 type voiceBody struct {
 	Enabled httpx.Optional[bool]    `json:"enabled"`
 	Voice   httpx.Removable[string] `json:"voice"`
@@ -125,6 +133,7 @@ func (b *toolsBody) Check(p *httpx.Problems) {
 	p.Visible("tools.voice.voice", b.Voice.Value.Voice.Value)
 }
 
+// checkApproval checks the value that says which calls need an approval.
 func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain.Approval]) {
 	if approval.Null {
 		return
@@ -144,6 +153,7 @@ func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.
 	}
 }
 
+// Check checks the documents and metadata that restrict the search.
 func (b *knowledgeBody) Check(p *httpx.Problems) {
 	if ids := b.DocumentIDs.Value; ids != nil {
 		checkDocumentIDs(p, "tools.knowledge.documentIds", *ids)
@@ -262,6 +272,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	}
 }
 
+// Check checks the servers. Their names must be unique.
 func (b *mcpBody) Check(p *httpx.Problems) {
 	const path = "tools.mcp.servers"
 	p.Count(path, len(b.Servers.Value), maxServers)
@@ -275,6 +286,7 @@ func (b *mcpBody) Check(p *httpx.Problems) {
 	}
 }
 
+// checkToolName checks a tool's name and adds it to seen.
 func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	switch {
 	case !toolName.MatchString(name):
@@ -285,6 +297,7 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	seen[name] = true
 }
 
+// checkHeaders checks the names and values of headers that the service sends with requests.
 func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 	p.Count(at, len(headers), maxHeaders)
 	seen := map[string]bool{}

@@ -16,6 +16,7 @@ const (
 	identitySecret = "widget.identitySecret"
 )
 
+// widgetBody contains the widget's fields of a request. A missing field stays unchanged.
 type widgetBody struct {
 	Enabled        httpx.Optional[bool]     `json:"enabled"`
 	AllowedOrigins httpx.Optional[[]string] `json:"allowedOrigins"`
@@ -44,6 +45,7 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.
 	}
 }
 
+// checkOrigins checks the origins of pages that may embed a widget.
 func checkOrigins(p *httpx.Problems, origins []string) {
 	const path = "widget.allowedOrigins"
 	p.Count(path, len(origins), maxOrigins)

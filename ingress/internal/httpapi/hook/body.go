@@ -38,18 +38,22 @@ type hookFields struct {
 	Enabled          httpx.Optional[bool]              `json:"enabled"`
 }
 
+// hookFilterBody is a condition on a delivery's payload.
 type hookFilterBody struct {
 	Path  string          `json:"path" required:"true"`
 	Op    string          `json:"op" required:"true"`
 	Value json.RawMessage `json:"value"`
 }
 
+// hookCoalesceBody says which deliveries are coalesced to one run: those with the same key within
+// the window.
 type hookCoalesceBody struct {
 	Key            string `json:"key" required:"true"`
 	WindowSeconds  int    `json:"windowSeconds" required:"true"`
 	MaxWaitSeconds int    `json:"maxWaitSeconds" required:"true"`
 }
 
+// newHookBody is the body of POST /api/hooks.
 type newHookBody struct {
 	hookFields
 
@@ -72,6 +76,7 @@ type hookChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
+// Check checks the fields. The rules for headers and secret depend on the source.
 func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	for _, field := range []struct {
@@ -147,6 +152,8 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	}
 }
 
+// checkSecret checks a hook's secret for its source. Secrets that people choose must be longer than
+// those that a source creates.
 func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
 	minimum := minSourceSecret
 	if source == domain.HookHMAC || source == domain.HookToken {
@@ -199,6 +206,7 @@ func defaultHeader(source domain.HookSource) string {
 	return ""
 }
 
+// rotateHookBody is the optional body of a rotation. Without a secret the service generates one.
 type rotateHookBody struct {
 	Secret      httpx.Optional[string] `json:"secret"`
 	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`
@@ -210,6 +218,7 @@ func (b *rotateHookBody) Check(p *httpx.Problems) {
 	}
 }
 
+// testHookBody is the optional body of a test delivery.
 type testHookBody struct {
 	Event   httpx.Optional[string]          `json:"event"`
 	Payload httpx.Optional[json.RawMessage] `json:"payload"`

@@ -96,6 +96,8 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	return err
 }
 
+// getDelivery responds with one delivery. The body is read only when there is capacity for a large
+// response.
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
@@ -122,6 +124,8 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
+// listDeliveries responds with the log of an organization's deliveries, newest first. An empty
+// hookID means all hooks.
 func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "hookId", "runId"); err != nil {
@@ -217,6 +221,8 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	return hook, err
 }
 
+// redeliver processes a stored delivery again under a new id. Ids are numbered; it uses the first
+// number that is free, also if another request redelivers the same delivery concurrently.
 func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Taken, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)

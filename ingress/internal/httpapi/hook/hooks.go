@@ -163,6 +163,7 @@ func (h *Handler) updateHook(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, h.shownHook(changed))
 }
 
+// change returns the fields that the body sets.
 func (b *hookChangeBody) change() hookdb.HookChange {
 	change := hookdb.HookChange{
 		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),

@@ -213,6 +213,8 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 	return body, in.Leave, nil
 }
 
+// readWhole reads a body to its end. It allocates at most DeliveryBegins bytes in advance, because
+// an unverified sender may declare any length.
 func readWhole(from io.Reader, length int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if length > 0 {

@@ -165,6 +165,7 @@ func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	return nil
 }
 
+// extend sets the write deadline for the next piece. It returns overloaded if the response was cut.
 func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()

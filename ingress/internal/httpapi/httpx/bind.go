@@ -58,6 +58,8 @@ func CollectOpen[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeOpen)
 }
 
+// collectBy reads, decodes and checks a body. It uses pooled buffers, so decode must copy what it
+// keeps.
 func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)

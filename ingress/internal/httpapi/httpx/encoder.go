@@ -59,6 +59,8 @@ func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, er
 	return [][]byte{out}, nil
 }
 
+// encode appends the events to the output up to the last one that the encoder allows. If an event
+// cannot be encoded, the stream ends with Encoder.Cut.
 func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	for _, e := range events {
 		var err error

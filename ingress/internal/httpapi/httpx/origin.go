@@ -32,6 +32,8 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
+// isHost reports whether s is a host in the form that browsers send. IPv6 addresses are in
+// brackets.
 func isHost(s string) bool {
 	inner, bracketed := strings.CutPrefix(s, "[")
 	if !bracketed {

@@ -30,6 +30,8 @@ func DecodeOpen(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found, Open: true}, dst)
 }
 
+// decode decodes d.Src into dst, which must be a pointer. Nothing but white space may follow the
+// value.
 func decode(d Decoder, dst any) (ok bool) {
 	if !utf8.Valid(d.Src) {
 		d.Found.Add(BodyPath, CodeInvalidJSON, "must be UTF-8")
@@ -94,6 +96,7 @@ func (d *Decoder) enterIndex(i int) (back int) {
 
 func (d *Decoder) leave(back int) { d.Path = d.Path[:back] }
 
+// space skips white space.
 func (d *Decoder) space() {
 	for d.pos < len(d.Src) {
 		switch d.Src[d.pos] {
@@ -229,6 +232,7 @@ func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	return nil
 }
 
+// structure decodes an object into a struct and reports missing required fields.
 func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -259,6 +263,8 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	return nil
 }
 
+// structMember decodes the value of a member into its field. seen has a bit for each field that was
+// already present.
 func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *uint64) *apierr.Field {
 	at := slices.IndexFunc(s.fields, func(f field) bool { return f.name == string(name) })
 	if at < 0 {
@@ -277,6 +283,8 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 	return d.Value(f.shape, dst.FieldByIndex(f.index))
 }
 
+// unknownMember skips the value of an unknown member. It reports the name unless the Decoder is
+// open.
 func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if d.Open {
 		before := len(d.Found.List)
@@ -297,6 +305,7 @@ func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	return d.skip()
 }
 
+// mapping decodes an object into a map. Names must be unique.
 func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -322,6 +331,7 @@ func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
+// list decodes a list into a slice, which is never nil.
 func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err

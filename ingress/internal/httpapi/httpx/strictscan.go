@@ -100,6 +100,7 @@ func (d *Decoder) skip() *apierr.Field {
 	}
 }
 
+// skipObject skips an object and reports duplicate names in it.
 func (d *Decoder) skipObject() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -124,6 +125,7 @@ func (d *Decoder) skipObject() *apierr.Field {
 	}
 }
 
+// skipList skips a list.
 func (d *Decoder) skipList() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
@@ -240,6 +242,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 // unescaped maps the character after a backslash to its meaning. escape handles \u.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
+// escape decodes the escape at the current position and appends it to d.buf.
 func (d *Decoder) escape() *apierr.Field {
 	if d.pos+1 >= len(d.Src) {
 		return d.syntax("a string does not end")

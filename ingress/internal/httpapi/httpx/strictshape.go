@@ -37,6 +37,7 @@ func (o Optional[T]) Pointer() *T {
 // so the caller must own the body's bytes.
 type LongText []byte
 
+// kind is the way in which the decoder reads a value.
 type kind uint8
 
 const (
@@ -106,6 +107,7 @@ func shapeFor(typ reflect.Type) *shape {
 	return s
 }
 
+// newShape computes the shape of a type.
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
@@ -153,6 +155,8 @@ func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each ki
 	return s
 }
 
+// fieldsFor returns the fields of a struct that have a json tag, including those of embedded
+// structs.
 func fieldsFor(typ reflect.Type) []field {
 	var out []field
 	for _, f := range reflect.VisibleFields(typ) {

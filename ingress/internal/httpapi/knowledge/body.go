@@ -32,6 +32,7 @@ type documentFields struct {
 	Metadata      httpx.Removable[map[string]string] `json:"metadata"`
 }
 
+// newDocumentBody is the JSON body of POST /api/knowledge.
 type newDocumentBody struct {
 	documentFields
 	URL httpx.Optional[string] `json:"url"`
@@ -56,6 +57,8 @@ type documentChangeBody struct {
 	UpdatedAt httpx.Moving[string]               `json:"updatedAt"`
 }
 
+// Check checks the fields. A content or an address is required, and a name unless there is an
+// address.
 func (b *newDocumentBody) Check(p *httpx.Problems) {
 	b.documentFields.Check(p, b.URL)
 	switch {
@@ -198,6 +201,8 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 	return body, in.Leave, nil
 }
 
+// readDocument reads and decodes a JSON body. length is its declared length, or -1. The body's
+// bytes are not pooled, because LongText fields keep them.
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")

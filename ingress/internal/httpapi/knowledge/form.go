@@ -117,6 +117,8 @@ func (f *documentForm) readError() error {
 	return f.found.Err()
 }
 
+// take processes one part of the form. Its error ends the form; other problems are added to
+// f.found.
 func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
@@ -187,6 +189,7 @@ func hasInvalidFileName(err error) bool {
 		strings.ContainsFunc(value, unicode.IsControl)
 }
 
+// takeFile stores the content of a file. It skips the content if the form already has a problem.
 func (f *documentForm) takeFile(part *multipart.Part) error {
 	at := f.at(f.seen)
 	if f.seen++; f.seen > f.limit {
@@ -239,6 +242,7 @@ func documentTooLarge(at string) error {
 	return e
 }
 
+// takeMetadata decodes the metadata of the form's documents.
 func (f *documentForm) takeMetadata(part *multipart.Part) error {
 	if f.hasMetadata {
 		f.found.Add(partMetadata, httpx.CodeDuplicate, "is given twice")

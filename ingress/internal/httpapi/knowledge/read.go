@@ -49,6 +49,7 @@ type documentPassages struct {
 	Passages   []domain.Passage `json:"passages"`
 }
 
+// requestedPart reads the part of the document that the query requests.
 func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
 	if content, present := httpx.QueryValue(c, "content", found); present {
 		if content != "1" && content != "true" {

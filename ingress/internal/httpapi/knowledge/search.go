@@ -103,6 +103,7 @@ func readSearch(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 	return r
 }
 
+// searchedDocuments checks the ids of the documents to search.
 func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	seen := map[string]bool{}
 	for i, documentID := range ids[:min(len(ids), maxSearchDocuments)] {
@@ -119,6 +120,7 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	return ids
 }
 
+// searchedMetadata parses and checks metadata conditions of the form name:value.
 func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), httpx.MaxMetadata)] {
@@ -170,6 +172,7 @@ func (h *Handler) callSearch(ctx context.Context, org string, request contract.S
 	return reply, nil
 }
 
+// searchError returns unavailable for a search that failed.
 func searchError(cause error) error {
 	what := searchUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {

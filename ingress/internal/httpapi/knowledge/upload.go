@@ -263,6 +263,8 @@ func (h *Handler) putForm(c *gin.Context, known domain.Document) {
 	h.replaceDocument(c, known.ID, with)
 }
 
+// editDocument changes the name and the metadata of a document and responds with it. The status is
+// 202 if the document must be processed again.
 func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
 	var name *string
 	var metadata *map[string]string
@@ -288,6 +290,7 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	httpx.WriteJSON(c, status, shownDocument(edited.Document))
 }
 
+// replaceDocument replaces the content of a document and queues the document.
 func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) {
 	with.CreatedBy = httpx.Caller(c).Principal()
 	queued, err := h.KnowledgeDB.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)

@@ -93,6 +93,7 @@ type envelope struct {
 	Params  json.RawMessage `json:"params"`
 }
 
+// envelopeID is the id of a message: a string or a number.
 type envelopeID struct {
 	Text   string
 	Number int64
@@ -165,6 +166,7 @@ func (t *agentTools) Run(_ context.Context, call agenttools.Call, progress func(
 	return run, nil
 }
 
+// submission returns the submission of a tool call.
 func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, error) {
 	found, arguments := &httpx.Problems{}, toolArguments{}
 	if call.Arguments == nil {
@@ -196,6 +198,7 @@ func (t *agentTools) submission(call agenttools.Call) (*dispatch.Submission, err
 	return s, found.Err()
 }
 
+// run submits a tool call's run and waits for it. The run continues if the wait ends early.
 func (t *agentTools) run(s *dispatch.Submission, progress func(string)) (*domain.Run, error) {
 	seats, err := t.h.TakeSeats(s.Caller)
 	if err != nil {
@@ -362,6 +365,7 @@ func (w *mcpWriter) Write(b []byte) (int, error) {
 	return w.write(b)
 }
 
+// write writes to the client, or to refusedBody if the response is held back. w.mu must be locked.
 func (w *mcpWriter) write(b []byte) (int, error) {
 	if w.refused != 0 || w.failure != nil {
 		return w.refusedBody.Write(b)

@@ -35,6 +35,7 @@ type endpointFields struct {
 	Enabled     httpx.Optional[bool]     `json:"enabled"`
 }
 
+// Check checks the fields independently of the endpoint's previous state.
 func (b *endpointFields) Check(p *httpx.Problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
@@ -66,6 +67,7 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 	}
 }
 
+// checkEvents checks the names of the events that an endpoint receives.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must name an event at least")
@@ -83,8 +85,10 @@ func checkEvents(p *httpx.Problems, events []string) {
 	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list hides those of its entries
 }
 
+// newEndpointBody is the body of POST /api/notifications.
 type newEndpointBody struct{ endpointFields }
 
+// Check checks the fields. URL and events are required.
 func (b *newEndpointBody) Check(p *httpx.Problems) {
 	b.endpointFields.Check(p)
 	if !b.URL.Set {
@@ -343,6 +347,7 @@ func (h *Handler) getMessages(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
+// messageFilter reads the filter of a list of notifications.
 func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFilter, err error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "endpointId"); err != nil {

@@ -37,6 +37,7 @@ func readCompletion(c *gin.Context) (s *dispatch.Submission, streamed, usage boo
 	return s, body.Streamed(), body.WantsUsage(), found.Err()
 }
 
+// complete responds with the finished run as a chat completion.
 func (h *Handler) complete(c *gin.Context, s *dispatch.Submission) {
 	run, err := h.submitAndWait(c, s)
 	switch {

@@ -45,6 +45,7 @@ func (h *Handler) getModel(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, model)
 }
 
+// findModel returns the agent or template with the id as a model.
 func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	if !id.Valid(id.Agent, modelID) {
@@ -63,6 +64,7 @@ func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, er
 	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
 }
 
+// templateModel returns a template as a model.
 func (h *Handler) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {

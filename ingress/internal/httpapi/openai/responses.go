@@ -37,6 +37,8 @@ func (h *Handler) createResponse(c *gin.Context) {
 	}
 }
 
+// responseSubmission reads a request for a response. A run that continues an earlier one is checked
+// when the request has been counted.
 func (h *Handler) responseSubmission(c *gin.Context) (*dispatch.Submission, *openaiapi.ResponseAsk, error) {
 	body, found, err := httpx.CollectOpen[openaiapi.ResponseBody](c, httpx.MaxMessageBody)
 	if err != nil {

@@ -43,6 +43,7 @@ func keysFor(c *gin.Context) accountdb.KeyFilter {
 	return filter
 }
 
+// keyBody is the body of POST /api/keys.
 type keyBody struct {
 	Name      string          `json:"name" required:"true"`
 	Scope     domain.KeyScope `json:"scope" required:"true"`
@@ -50,6 +51,7 @@ type keyBody struct {
 	expires   *domain.Time
 }
 
+// Check checks the fields and parses the expiry, which must be in the future.
 func (b *keyBody) Check(p *httpx.Problems) {
 	p.Name("name", b.Name, httpx.MaxName)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
@@ -120,6 +122,7 @@ func (h *Handler) revokeKey(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
+// rotateBody is the optional body of a rotation.
 type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }

@@ -40,6 +40,7 @@ func (h *Handler) listMembers(c *gin.Context) {
 	}))
 }
 
+// memberBody is the body of POST /api/organizations/members.
 type memberBody struct {
 	Email string      `json:"email" required:"true"`
 	Role  domain.Role `json:"role" required:"true"`
@@ -108,6 +109,7 @@ func memberFor(c *gin.Context) (string, error) {
 	return entry, err
 }
 
+// resetView is the response with a reset link. The link is shown only once.
 type resetView struct {
 	URL       string      `json:"url"`
 	ExpiresAt domain.Time `json:"expiresAt"`

@@ -78,6 +78,7 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 	return []domain.Membership{{Organization: org, Role: who.Role}}, nil
 }
 
+// createOrganizationBody is the body of POST /api/organizations.
 type createOrganizationBody struct {
 	Name string `json:"name" required:"true"`
 }

@@ -97,6 +97,8 @@ type conversation struct {
 	Resume   []json.RawMessage                     `json:"resume"`
 }
 
+// conversationMessage is a message of a conversation. Its content is in the field of the
+// conversation's format.
 type conversationMessage struct {
 	Role    string          `json:"role"`
 	Parts   json.RawMessage `json:"parts"`   // AI SDK
@@ -112,6 +114,7 @@ type messageContent struct {
 // Either marks messageContent as a text or a list of parts.
 func (messageContent) Either() {}
 
+// messagePart is a part of a message. Only text is supported.
 type messagePart struct {
 	Type string `json:"type" required:"true"`
 	Text string `json:"text"`

@@ -113,6 +113,7 @@ func (h *Handler) findTarget(c *gin.Context) error {
 	return nil
 }
 
+// findSession is the finder of sessions. It returns nil if the query names no session.
 func (h *Handler) findSession(c *gin.Context) error {
 	found := &httpx.Problems{}
 	name, exists, err := h.requestedSession(c, found)

@@ -50,6 +50,7 @@ func (h *Handler) getRuns(c *gin.Context) {
 	}
 }
 
+// listRuns responds with the runs that the caller may read, newest first, in short form.
 func (h *Handler) listRuns(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
@@ -74,6 +75,7 @@ func (h *Handler) listRuns(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
+// runFilter reads the filter of a list of runs.
 func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "agentId"); err != nil {
@@ -99,6 +101,8 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	return f, found.Err()
 }
 
+// getRun responds with one run: as an event stream, as a timeline, or as a run object after the
+// requested wait.
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	found := &httpx.Problems{}
 	streamed, reader := requestedEvents(found, c)
@@ -195,6 +199,8 @@ func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, er
 	return run, err
 }
 
+// writeRun responds with a run object. A large one is read only when there is capacity for the
+// response.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {
 		httpx.RefuseAnswer(c, err)

@@ -104,6 +104,7 @@ func (h *Handler) getSessions(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, sessionList(h.Secrets, who.OrganizationID, entries, limit))
 }
 
+// sessionList returns a page of up to limit sessions. entries contains one more if there are more.
 func sessionList(box *secrets.Box, org string, entries []sessiondb.Session, limit int) httpx.List[sessionEntry] {
 	out := httpx.List[sessionEntry]{Data: []sessionEntry{}}
 	if out.HasMore = len(entries) > limit; out.HasMore {
@@ -354,6 +355,7 @@ func sessionTarget(c *gin.Context, found *httpx.Problems) (target string, presen
 
 func noSession() error { return apierr.New(apierr.NotFound, "no such resource") }
 
+// entryFor returns a session in the form that lists show.
 func entryFor(s sessiondb.Session) sessionEntry {
 	entry := sessionEntry{ID: s.SessionID, Principal: s.Principal, CreatedAt: domain.At(s.CreatedAt), Runs: s.Runs}
 	if id.Valid(id.Template, s.TargetID) {

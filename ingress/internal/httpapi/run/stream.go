@@ -91,6 +91,7 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 	h.sendFormatted(c, runID, reader, asked)
 }
 
+// openRun returns a reader of the events after last. The caller must close it.
 func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {
 	run, err := h.findRun(c, runID)
 	if err != nil {

@@ -77,6 +77,7 @@ func eventForVisitor(e domain.Event) domain.Event {
 	return e
 }
 
+// dataForVisitor returns the data of an event that a visitor may see. Unknown types have none.
 func dataForVisitor(e domain.Event) ([]byte, error) {
 	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`

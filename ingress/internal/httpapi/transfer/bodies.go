@@ -42,6 +42,7 @@ func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave fun
 // client cannot count as slow after the last byte.
 type message struct{ in *Upload }
 
+// Read reads from the upload. With the last byte it records that the client has sent everything.
 func (m message) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
 	if err == io.EOF { //nolint:errorlint // io.EOF of a body is never wrapped

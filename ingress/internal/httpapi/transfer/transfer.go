@@ -351,6 +351,8 @@ func (d *download) WriteHeader(status int) {
 	}
 }
 
+// Write writes a piece of the file. It returns an error if the transfer was cut or its credential
+// has expired.
 func (d *download) Write(p []byte) (n int, err error) {
 	if d.status >= http.StatusBadRequest {
 		return len(p), nil

@@ -109,6 +109,7 @@ func (r *Upload) Leave() { r.From.all.Leave(r.From) }
 // Allow limits the number of bytes that may be read from now on.
 func (r *Upload) Allow(n int64) { r.Allowed = n }
 
+// Read reads from the body. Its errors are API errors, except for io.EOF and ErrNotAllowed.
 func (r *Upload) Read(p []byte) (n int, err error) {
 	switch {
 	case r.Err != nil:

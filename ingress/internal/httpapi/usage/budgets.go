@@ -44,6 +44,7 @@ func (h *Handler) getBudgets(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(budgets, p, func(b domain.Budget) string { return b.ID }))
 }
 
+// budgetBody is the body of POST /api/budgets.
 type budgetBody struct {
 	Scope     domain.BudgetScope  `json:"scope" required:"true"`
 	SubjectID *string             `json:"subjectId"`
@@ -52,6 +53,7 @@ type budgetBody struct {
 	Limit     int64               `json:"limit" required:"true"`
 }
 
+// Check checks the fields. Every scope except the organization needs a subject.
 func (b *budgetBody) Check(p *httpx.Problems) {
 	httpx.OneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
 	httpx.OneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)

@@ -27,11 +27,13 @@ type usageCache struct {
 	reports map[usageKey]*cachedReport
 }
 
+// usageKey identifies a report.
 type usageKey struct {
 	org    string
 	filter usagedb.UsageFilter
 }
 
+// cachedReport is a report in the cache. mu is locked while the report is computed.
 type cachedReport struct {
 	mu     sync.Mutex
 	report domain.UsageReport

@@ -31,11 +31,13 @@ type clientSecretBody struct {
 	Session      json.RawMessage `json:"session" required:"true"`
 }
 
+// expiresAfter is the lifetime of a client secret in the protocol's form.
 type expiresAfter struct {
 	Anchor  *string `json:"anchor"`
 	Seconds *int64  `json:"seconds"`
 }
 
+// Check checks the lifetime. The session is checked by readSecret.
 func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if b.ExpiresAfter == nil {
 		return
@@ -79,6 +81,7 @@ func (h *Handler) createClientSecret(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
+// newClientSecret reads a request and creates its client secret.
 func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	body, call, err := h.readSecret(c)
 	if err != nil {

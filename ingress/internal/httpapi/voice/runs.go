@@ -62,6 +62,8 @@ func (r *runs) Begin(ctx context.Context, turn realtime.Turn) (voicegate.Run, er
 	return voiceRun{reader}, nil
 }
 
+// submission returns the submission of a turn. It authenticates the caller again, so a revoked
+// credential starts no run.
 func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Submission, error) {
 	ident, err := r.h.Auth.VoiceAgain(r.request.WithContext(ctx))
 	if err != nil {

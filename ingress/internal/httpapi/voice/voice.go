@@ -241,6 +241,7 @@ func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error
 	return nil
 }
 
+// toolsFor returns the tools of the agent or template with the id model, if users may call it.
 func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
 		agent, err := h.AgentsDB.Agent(ctx, org, model)
@@ -306,6 +307,7 @@ func checkUpgrade(req *http.Request) error {
 	return found.Err()
 }
 
+// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64.
 func checkSocketKey(found *httpx.Problems, keys []string) {
 	const bytes = 16
 	switch len(keys) {

@@ -51,11 +51,13 @@ type widgetSessionBody struct {
 	signed *signedBody
 }
 
+// signedBody is a visitor signed by the site: an HMAC-SHA256 of the agent id, a line feed and the id.
 type signedBody struct {
 	ID        string `json:"id" required:"true"`
 	Signature string `json:"signature" required:"true"`
 }
 
+// Check checks the fields and decodes the visitor.
 func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	const field = "visitor"
 	if len(b.Visitor) == 0 {
@@ -95,6 +97,7 @@ type widgetSessionView struct {
 	Agent     widgetAgent `json:"agent"`
 }
 
+// widgetAgent is the agent in a token's response.
 type widgetAgent struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -115,6 +118,7 @@ func (h *Handler) widgetSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, view)
 }
 
+// newWidgetSession checks a request for a token and creates the token.
 func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	body, found, err := httpx.Collect[widgetSessionBody](c)
 	if err != nil {
