@@ -54,7 +54,7 @@ func TestAutomationsAreListedByName(t *testing.T) {
 
 // An automation whose last run was removed is still listed, with the remaining data, and its usage
 // still counts.
-func TestWhatRemovedRunsLeave(t *testing.T) {
+func TestRemovedRunsKeepTheirUsage(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -42,7 +42,7 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "runAutomation":
-			return // counted by organization after the replay check: see TestSystemLimit and others
+			return // counted by organization after the replay check: see TestReplaysAreFreeWhenTheLimitIsReached
 		case o.ID == "receiveDelivery":
 			return // over the limit its runs are delayed: see TestDeliveriesOverTheLimit
 		case len(o.Credentials) == 0:

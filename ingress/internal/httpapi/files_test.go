@@ -272,7 +272,7 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 
 // If a file's content is deleted during a download, the result is an error before the first byte
 // and a closed connection after it.
-func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
+func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
 	f := a.make(runID, blobdb.NewFile{Name: "x.png", MIMEType: "image/png", Content: numbers(3 << 20)})[0]
@@ -360,7 +360,7 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 }
 
 // The output of tool calls is shown unchanged in the run and in its events.
-func TestWhatProgramsGaveIsShown(t *testing.T) {
+func TestToolOutputIsShownUnchanged(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
 	claims, err := a.store.Executions.Claim(t.Context(), []string{runID})

@@ -20,7 +20,7 @@ import (
 	"parley/shared/domain"
 )
 
-func TestStrayRequests(t *testing.T) {
+func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	for target, c := range map[string]struct {

@@ -207,7 +207,7 @@ func TestDeliveriesWithoutRuns(t *testing.T) {
 }
 
 // Forms, plain text and empty bodies are valid payloads.
-func TestDeliveriesThatAreNoJSON(t *testing.T) {
+func TestDeliveriesOtherThanJSON(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -289,7 +289,7 @@ func TestDeliveryLog(t *testing.T) {
 }
 
 // Deliveries with the same key are coalesced to one run.
-func TestDeliveriesAreGathered(t *testing.T) {
+func TestDeliveriesAreCoalesced(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -343,7 +343,7 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 var pathShown = regexp.MustCompile(`"instance":"[^"]*"|Content-Length: \d+`)
 
 // A hook that accepts no deliveries responds like a hook that never existed, whatever the reason.
-func TestHooksThatTakeNothing(t *testing.T) {
+func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -66,7 +66,7 @@ func (j *junkBody) Read(p []byte) (int, error) {
 }
 
 // The number of large unsigned bodies in memory is limited, however many arrive simultaneously.
-func TestJunkIsBounded(t *testing.T) {
+func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

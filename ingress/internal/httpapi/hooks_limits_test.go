@@ -72,7 +72,7 @@ func TestRefusedDeliveriesCount(t *testing.T) {
 
 // If a budget has room when it is checked but not when the run is accepted, the delivery is
 // rejected with a status that lets the source retry.
-func TestABudgetIsUsedUpMeanwhile(t *testing.T) {
+func TestABudgetIsUsedUpDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -118,7 +118,7 @@ func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 
 // A hook that is disabled or deleted, or whose key is revoked, while a body arrives does not accept
 // the delivery.
-func TestAHookEndsWhileADeliveryComes(t *testing.T) {
+func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -145,7 +145,7 @@ func TestAHookEndsWhileADeliveryComes(t *testing.T) {
 
 // A body uses memory only as it arrives, and a large one uses a slot, whatever its Content-Length
 // says.
-func TestMemoryComesWithTheBody(t *testing.T) {
+func TestBodiesUseMemoryAsTheyArrive(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -163,7 +163,7 @@ func TestMemoryComesWithTheBody(t *testing.T) {
 	}
 }
 
-func TestHooksGoOnWithTheirKeysFollower(t *testing.T) {
+func TestHooksContinueWithARotatedKey(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -142,7 +142,7 @@ func TestHooksThatAreWrong(t *testing.T) {
 }
 
 // A route without a body rejects a body that is not JSON.
-func TestBodiesThatNobodyReads(t *testing.T) {
+func TestUnusedBodiesMustBeJSON(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -103,7 +103,7 @@ func TestMembersShareTheirAutomations(t *testing.T) {
 }
 
 // A replay does not return a run that the caller may no longer read.
-func TestReplaysGoToThoseWhoMayRead(t *testing.T) {
+func TestReplaysRequireReadPermission(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -168,7 +168,7 @@ func TestFormsEndEarly(t *testing.T) {
 	}
 }
 
-func TestDocumentsHaveAMostSize(t *testing.T) {
+func TestMaximumSizeOfDocuments(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	content := string(numbers(knowledge.MaxDocument + 1))

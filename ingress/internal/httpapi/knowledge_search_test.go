@@ -57,7 +57,7 @@ func TestSearch(t *testing.T) {
 	a.from("GET", "/api/knowledge?query=first&documentId="+theirs, "", h.key).want(t, "another's document", 400, "invalid_request documentId[0]:invalid_value")
 }
 
-func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
+func TestSearchRequests(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	s := &fixedSearch{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
@@ -80,7 +80,7 @@ func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 	}
 }
 
-func TestSearchThatCannotBe(t *testing.T) {
+func TestFailedSearches(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	for name, s := range map[string]*fixedSearch{

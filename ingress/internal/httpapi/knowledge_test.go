@@ -242,7 +242,7 @@ func TestListOfDocuments(t *testing.T) {
 }
 
 // Parameters of a list, a search and a read cannot be combined.
-func TestQuestionsAboutDocuments(t *testing.T) {
+func TestKnowledgeParameters(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	at := "id=" + a.document(h)
@@ -283,7 +283,7 @@ func TestQuestionsAboutDocuments(t *testing.T) {
 	}
 }
 
-func TestPlacesInDocuments(t *testing.T) {
+func TestPagesAndPassages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.pdf","content":"x"}`, h.key).text(t, "id")

@@ -93,7 +93,7 @@ func TestLoggingOutEverywhere(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", bea.auth).want(t, "somebody else", 200, "")
 }
 
-func TestUseOfLoginsIsNoted(t *testing.T) {
+func TestLastUseOfLoginsIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")

@@ -429,7 +429,7 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 }
 
 // A client receives progress notifications. If it disconnects, the run continues.
-func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
+func TestToolCallsReportProgressAndOutliveTheirClients(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
@@ -497,7 +497,7 @@ func (k headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return k.RoundTripper.RoundTrip(req)
 }
 
-func TestMessagesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidMessagesAreRejected(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	home := a.newTestOrg("home")

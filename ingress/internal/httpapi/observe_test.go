@@ -95,7 +95,7 @@ func TestPanics(t *testing.T) {
 }
 
 // A disconnected client is not logged as an error, but failures with another cause are.
-func TestClientsThatGoAwayAreNoErrors(t *testing.T) {
+func TestDisconnectedClientsAreNoErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err   error

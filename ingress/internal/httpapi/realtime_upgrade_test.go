@@ -72,7 +72,7 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 }
 
 // An invalid handshake (RFC 6455) is rejected in the error format of /v1.
-func TestHandshakesThatAreNone(t *testing.T) {
+func TestInvalidHandshakes(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	const (

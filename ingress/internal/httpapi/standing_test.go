@@ -78,9 +78,9 @@ func TestLinksEndWithTheirMaker(t *testing.T) {
 	}
 }
 
-// TestRememberedStandingHasNoLastingEffect: with a cached identity that is no longer valid, a caller
+// TestCachedIdentitiesHaveNoLastingEffect: with a cached identity that is no longer valid, a caller
 // cannot create anything that outlives the cache.
-func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
+func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	t.Parallel()
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {

@@ -86,7 +86,7 @@ const (
 	aguiBody = `{"threadId":"s1","runId":"r7","messages":[{"id":"m","role":"user","content":"Hello"}],"tools":[],"context":[],"state":{"a":1},"forwardedProps":{}}`
 )
 
-func TestChatsAreToldInTheFormatsOfUserInterfaces(t *testing.T) {
+func TestChatsInTheFormatsOfUserInterfaces(t *testing.T) {
 	t.Parallel()
 	a, h, agentID := newFormatEnv(t)
 	chat := "/api/agents?action=chat&id=" + agentID
@@ -196,7 +196,7 @@ func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
 	}
 }
 
-func TestFormatsAreAskedForWell(t *testing.T) {
+func TestFormatParameters(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -274,7 +274,7 @@ func TestVisitorsSendShortDialogs(t *testing.T) {
 }
 
 // Data that widget visitors may not see is hidden in every format.
-func TestVisitorsAreToldInFormatsWhatTheyMaySee(t *testing.T) {
+func TestFormatsHideDataFromVisitors(t *testing.T) {
 	t.Parallel()
 	a, h, _ := newFormatEnv(t)
 	agentID := a.newWidgetAgent(h, widgetPage)

@@ -356,7 +356,7 @@ func TestNoMassAssignment(t *testing.T) {
 	}
 	for _, r := range bodyRows(t) {
 		if r.open() || r.status == http.StatusConflict {
-			continue // unknown names are ignored there: see TestWhatACompletionAsks in package openaiapi
+			continue // unknown names are ignored there: see TestWhatACompletionAsks in package ingress_test
 		}
 		target, body := r.good()
 		for _, field := range []string{

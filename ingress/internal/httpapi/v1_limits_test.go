@@ -68,7 +68,7 @@ func (d *unreachableDB) Connect(context.Context) (driver.Conn, error) {
 func (d *unreachableDB) Driver() driver.Driver { return nil }
 
 // A previous response is looked up after the request is counted, and a replay is free.
-func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
+func TestContinuingAResponseCountsFirst(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -102,7 +102,7 @@ func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 }
 
 // A request that waits takes a slot and releases it. A request that does not wait takes none.
-func TestWaitingForARunTakesSeats(t *testing.T) {
+func TestWaitingForARunTakesSlots(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -124,7 +124,7 @@ func TestWaitingForARunTakesSeats(t *testing.T) {
 }
 
 // A revoked key gets no answer, but the run that it started continues.
-func TestARevokedKeyWaitsInVain(t *testing.T) {
+func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	h := a.newTestOrg("home")

@@ -102,7 +102,7 @@ func streamedSession(t *testing.T, a *runEnv, h *testOrg, responseID string) str
 	return a.ok("GET", "/v1/responses/"+responseID, "", h.key).text(t, "parley.sessionId")
 }
 
-func TestResponsesGoOnFromOneAnother(t *testing.T) {
+func TestResponsesContinueOneAnother(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -203,7 +203,7 @@ func TestAResponseThatWaitsForAPerson(t *testing.T) {
 	}
 }
 
-func TestResponsesThatAreNoneAreNotFound(t *testing.T) {
+func TestMissingResponses(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -280,7 +280,7 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 }
 
 // Fields of the protocol that agents do not use are ignored.
-func TestWhatAResponseDoesNotNeedIsPassedOver(t *testing.T) {
+func TestUnusedResponseFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

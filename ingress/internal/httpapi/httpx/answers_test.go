@@ -77,7 +77,7 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 }
 
 // A response that is being rendered does not count as slow, however long it takes.
-func TestAnswersInTheMakingAreNotCut(t *testing.T) {
+func TestAnswersBeingRenderedAreNotCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := &LargeAnswers{PerOrganization: 100, AtOnce: 100}

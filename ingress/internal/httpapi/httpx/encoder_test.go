@@ -74,7 +74,7 @@ func (s *scriptedSource) Next(ctx context.Context, until time.Time) ([]domain.Ev
 
 // The client always gets a final message, however the run's stream ends, and nothing follows the
 // encoder's last event.
-func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
+func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 	t.Parallel()
 	refused := func(*http.Request, auth.Need) (auth.Identity, error) {
 		return auth.Identity{}, apierr.New(apierr.Unauthenticated, "no")

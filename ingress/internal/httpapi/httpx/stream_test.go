@@ -93,7 +93,7 @@ func sendAs(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context,
 	SendStream(c, q, frame, permit)
 }
 
-func TestAStreamBeatsEveryTenSeconds(t *testing.T) {
+func TestAStreamSendsPings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}

@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-func TestUsageIsCountedNowAndThen(t *testing.T) {
+func TestUsageReportsAreCached(t *testing.T) {
 	t.Parallel()
 	cache, counts, now := &usageCache{}, 0, time.Unix(1000, 0)
 	clock := func() time.Time { return now }
@@ -49,7 +49,7 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 	}
 }
 
-func TestUsageIsCountedOnceForAll(t *testing.T) {
+func TestConcurrentRequestsShareAUsageReport(t *testing.T) {
 	t.Parallel()
 	var cache usageCache
 	counting, counts, release := make(chan struct{}), 0, make(chan struct{})
