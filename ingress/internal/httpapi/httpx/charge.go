@@ -26,7 +26,8 @@ func (t Charge) Refund() {
 	t.limiter.ShowLimit(t.c)
 }
 
-// Returns reports whether Refund would return the whole charge.
+// Returns reports whether Refund restores all that Pay took, with no effect on other requests in
+// between.
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
 // Count counts one request of a caller that has no HTTP response to set headers on.
