@@ -45,8 +45,8 @@ export const tests: Test[] = [
     run: () => {
       equal(originsOf("a.example, https://b.example").origins, ["https://a.example", "https://b.example"]);
       const { origins, fault } = originsOf("not an origin a.example");
-      equal([origins, fault], [[], "Not an origin: not, an, origin. Give a scheme and a host, and no path, such as https://www.example.com."]);
-      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not possible: name each origin, such as https://www.example.com.");
+      equal([origins, fault], [[], "Not an origin: not, an, origin. Use a scheme and a host, without a path, for example https://www.example.com."]);
+      equal(originsOf("*.a.example").fault, "Not an origin: *.a.example. Patterns are not supported. Add each origin, for example https://www.example.com.");
     },
   },
   {
@@ -73,7 +73,7 @@ export const tests: Test[] = [
       equal(told({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
       equal(told({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");
       const [fault] = faultsOf(draft);
-      equal(fault && told(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be JSON: "), true);
+      equal(fault && told(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be valid JSON: "), true);
     },
   },
 ];

@@ -24,13 +24,13 @@ const all = (events: ServerEvent[], from: Turn = newTurn("hello", "k")): Turn =>
 const created = told("run.created", { createdAt: "2026-11-21T09:00:00.000Z" });
 const begun = [created, told("run.started", {}), told("message.delta", { text: "One " }), told("tool.started", { toolCall: call("c1", "running") }), told("citation.added", { citation })];
 
-/** A run as lists show it. */
+/** A run as in lists. */
 const inShort = (whole: Run) => ({
   ...whole, output: undefined, message: whole.message?.slice(0, 4), messageCut: true, citations: whole.citations.length,
   toolCalls: whole.toolCalls.map(({ name, status, durationMs }) => ({ name, status, durationMs })),
 });
 
-/** A service that accepts messages, and tells of sessions, when it is told to. */
+/** A fake service that accepts messages and sends events when a test asks for it. */
 class Service {
   asked: string[] = [];
   runs: Run[] = [];
@@ -54,14 +54,14 @@ class Service {
     };
   }
 
-  /** Answers whoever asks, once somebody does. */
+  /** Answers the pending request, or the next one. */
   async answer(path: string, answer: Response): Promise<void> {
     while (!this.waiting.has(path)) await new Promise((resolve) => setTimeout(resolve));
     this.waiting.get(path)?.(answer);
     this.waiting.delete(path);
   }
 
-  /** Begins the stream of a message, which stays open. */
+  /** Starts the stream of a message, which stays open. */
   async tell(...events: ServerEvent[]): Promise<void> {
     const text = events.map((e) => `id: ${e.id}\nevent: ${e.event}\ndata: ${e.data}\n\n`).join("");
     const body = new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) });
@@ -74,7 +74,7 @@ class Service {
   }
 }
 
-/** Runs a test with a session whose service does nothing by itself. */
+/** Runs a test with a session whose service does nothing automatically. */
 async function withService(body: (service: Service, session: ChatSession) => Promise<void>): Promise<void> {
   const service = new Service();
   const session = new ChatSession({ agentId: "ag_1" }, "s");
@@ -86,7 +86,7 @@ async function withService(body: (service: Service, session: ChatSession) => Pro
   }
 }
 
-/** Waits until the session has changed to what is wanted. */
+/** Waits until the session reaches a state. */
 const until = (session: ChatSession, wanted: () => boolean): Promise<void> => new Promise((resolve, reject) => {
   const late = setTimeout(() => reject(new Error(`it never was so: ${wanted}`)), 10_000);
   const look = () => {
@@ -223,7 +223,7 @@ export const tests: Test[] = [
     }),
   },
   {
-    name: "who is to wait long may ask before, and reads when it ends",
+    name: "a long wait can be ended by a retry, and its end is shown",
     run: () => withService(async (service, session) => {
       const detail = "the agent's (ag_1) budget of 0 runs a month is used up; it begins anew at 2026-12-01T00:00:00Z (bud_1)";
       const box = document.createElement("div");
@@ -238,7 +238,7 @@ export const tests: Test[] = [
       };
       session.send("hello");
       const [long, heldLong] = await shown(8 * 86_400 - 60);
-      ok(/is used up\.This ends in 7 days\. .*Send againDiscard/.test(long), long);
+      ok(/The agent's budget of 0 runs a month is used up\. Ask an admin to raise it\.The limit ends in 7 days\. .*Send againDiscard/.test(long), long);
       session.resend(only(session));
       const [brief, heldBrief] = await shown(60);
       ok(/Send again in (60|59) s/.test(brief), brief);

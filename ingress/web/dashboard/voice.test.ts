@@ -28,7 +28,7 @@ const answering = [...asked, created("r1", "run_1"), words("r1", "a1", "It is ")
 /** Samples of a tone. */
 const tone = (hertz: number, samples: number, of: number): Float32Array => Float32Array.from({ length: samples }, (_, i) => 0.5 * Math.sin((2 * Math.PI * hertz * i) / of));
 
-/** What a resampler makes of a tone that it is given in uneven pieces. */
+/** Returns the output of a resampler for a tone in chunks of different sizes. */
 function resampled(hertz: number, from: number): Float32Array {
   const resampler = new Resampler(from, rate);
   const source = tone(hertz, from, from); // a second
@@ -37,7 +37,7 @@ function resampled(hertz: number, from: number): Float32Array {
   return Float32Array.from(out);
 }
 
-/** A call whose connection stands, with a loudspeaker that stops where it is told to, and what is sent over it. */
+/** A connected call, with a loudspeaker that stops on command, and the sent events. */
 function calling(session: ChatSession, stops: Played | null) {
   const call = new Call(session);
   const sent: { type: string; audio_end_ms?: number }[] = [];
@@ -48,7 +48,7 @@ function calling(session: ChatSession, stops: Played | null) {
   return { call, sent, tell: (...events: VoiceEvent[]) => { for (const event of events) call["take"](event); }, isClosed: () => closed };
 }
 
-/** A session without a service; it notes of which answers it would read what was heard. */
+/** A session without a service. It records the answers whose heard part it would read. */
 class Alone extends ChatSession {
   readonly cuts: string[] = [];
   constructor() {
@@ -68,7 +68,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 const ones = (n: number): Float32Array => new Float32Array(n).fill(1);
 
-/** Reads so many samples, as the audio thread does, and counts those that are not silent. */
+/** Reads samples like the audio thread, and counts the ones that are not silent. */
 function sounding(playback: Playback, samples: number): number {
   let heard = 0;
   for (let n = 0; n < samples; n += 128) {
@@ -280,7 +280,7 @@ export const tests: Test[] = [
       if (!left) throw new Error("the turn is gone");
       equal([left.problem, left.spoken?.silent, left.heard, spokenWords(left)], [null, true, null, "The agent is answering."]);
       const answered = { ...left, status: "completed" as const, text: "It is a lamp." };
-      equal(spokenWords(answered), "The answer is: It is a lamp.");
+      equal(spokenWords(answered), "Answer: It is a lamp.");
       const box = document.createElement("div");
       render(h(TurnView, { turn: answered, session: new Alone(), onAsk: () => {}, last: true }), box);
       ok(/It is a lamp\..*This was not said aloud\./.test(box.textContent ?? ""), box.textContent ?? "");
@@ -340,7 +340,7 @@ export const tests: Test[] = [
         [stateOf(call, undefined), stateOf(call, hearing), stateOf(call, thinking), stateOf({ ...call, sounding: true }, thinking), stateOf({ ...call, muted: true }, undefined)],
         ["Listening", "You are speaking", "Thinking", "The agent is speaking", "Muted"],
       );
-      equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, trying again (2/3)");
+      equal(stateOf({ ...call, status: "again", tries: 2 }, hearing), "Connection lost, reconnecting (2/3)");
       equal([stateOf({ ...call, status: "connecting" }, undefined), stateOf({ ...call, status: "ending" }, thinking)], ["Connecting", "Ending"]);
     },
   },
@@ -366,7 +366,7 @@ export const tests: Test[] = [
     name: "people are told why they cannot speak",
     run: () => {
       const of = (name: string) => microphoneTrouble(new DOMException("", name), true).head;
-      equal([of("NotAllowedError"), of("NotFoundError"), of("NotReadableError")], ["The browser does not let this page hear you", "There is no microphone", "The microphone cannot be used"]);
+      equal([of("NotAllowedError"), of("NotFoundError"), of("NotReadableError")], ["Microphone blocked by the browser", "No microphone found", "Microphone unavailable"]);
       ok(/https/.test(microphoneTrouble(null, false).words) && !microphoneTrouble(null, false).again, "an address that is not safe");
       equal(refusal(new ApiError(429, "rate_limit_exceeded", "Too many.", [], "", 5)).words, "Too many. Try again in 5 s.");
       ok(!refusal(new ApiError(400, "voice_not_enabled", "x")).again && refusal(new ApiError(500, "internal", "x")).again, "only what may pass is tried again");

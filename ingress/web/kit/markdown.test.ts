@@ -11,10 +11,10 @@ function shown(text: string, options: Partial<MarkdownOptions<Node>> = {}): HTML
   return h("div", null, markdown<Node>(text, { h, ...options }));
 }
 
-/** HTML without what only tells how to show it. */
+/** Removes attributes that only affect the presentation. */
 const html = (node: Element): string => node.innerHTML.replace(/ (dir|tabindex|role|aria-label|class|loading|title|target|rel)="[^"]*"/g, "");
 
-/** Nothing of an answer may load, run or lead anywhere. */
+/** Checks that nothing of an answer loads, runs or leads anywhere. */
 function harmless(node: Element, what: string): void {
   const allowed = /^(P|H[2-6]|UL|OL|LI|BLOCKQUOTE|PRE|CODE|EM|STRONG|DEL|BR|HR|SUP|DIV|TABLE|THEAD|TBODY|TR|TH|TD|INPUT)$/;
   for (const element of node.querySelectorAll("*")) {
@@ -122,7 +122,7 @@ export const tests: Test[] = [
           const whole = shown(text, options);
           for (const a of whole.querySelectorAll("a")) {
             equal(a.getAttribute("href"), "https://cited.example/1", what);
-            a.replaceWith(...a.childNodes); // the rest is held against what is harmless
+            a.replaceWith(...a.childNodes); // the rest is compared with the harmless text
           }
           harmless(whole, what);
           ok(!/[\u202A-\u202E\u2066-\u2069\0]/.test(whole.textContent), `${what} turns the order of reading`);

@@ -3,7 +3,7 @@ import { EventParser, events, StreamProblem, type ServerEvent, type StreamOption
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** A stream's answer that comes in these pieces, and breaks behind them when it is to. */
+/** A response that streams these chunks, and then breaks if told to. */
 function stream(pieces: Uint8Array[], breaks = false): Response {
   const body = new ReadableStream<Uint8Array>({
     start(control) {
@@ -29,7 +29,7 @@ interface Asked {
   body: unknown;
 }
 
-/** A fetch that gives these answers in turn, and what it was asked. */
+/** A fetch that returns these responses in order, and its requests. */
 function answers(...list: (Response | Error)[]): { fetch: typeof fetch; asked: Asked[] } {
   const asked: Asked[] = [];
   const give = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> => {
@@ -192,7 +192,7 @@ export const tests: Test[] = [
       };
       for await (const event of events("/x", { fetch: endless as typeof fetch, signal: during.signal, resume: true })) {
         equal(event.data, "x");
-        break; // leaving the loop leaves the connection
+        break; // leaving the loop closes the connection
       }
       ok(left, "the connection is still open");
     },

@@ -11,7 +11,7 @@ interface Told {
   detail: Record<string, unknown>;
 }
 
-/** A chat that is answered with these events; until is over when it told so much. */
+/** A chat that receives these events. until resolves after that many announcements. */
 function chatting(events: [string, unknown][], store = new Store("sessionStorage", unguessable())) {
   const view = new View({ title: "T", greeting: "", inline: true }, { send: () => false, renew: () => {}, opened: () => {} });
   const told: Told[] = [];
@@ -29,7 +29,7 @@ function chatting(events: [string, unknown][], store = new Store("sessionStorage
   return { chat: made, told, ended, log, store };
 }
 
-/** What is said on the console while something runs is not for the console. */
+/** Captures console output while a function runs. */
 async function quietly(run: () => void | Promise<void>): Promise<number> {
   const { error } = console;
   let said = 0;
