@@ -70,7 +70,7 @@ test("an error says what the service said", async () => {
   const { parley: marked } = client([new Response("away", { status: 404, headers: { "X-Request-Id": "R2" } })]);
   await assert.rejects(marked.agents.get("ag_1"), { requestId: "R2" });
   const { parley: elsewhere } = client([page(200)]);
-  await assert.rejects(elsewhere.agents.get("ag_1"), { name: "ParleyError", message: /not JSON: is baseUrl right/ });
+  await assert.rejects(elsewhere.agents.get("ag_1"), { name: "ParleyError", message: /not JSON; check baseUrl/ });
 });
 
 test("retries are up to the client and the call", async (t) => {
@@ -123,7 +123,7 @@ test("a key names a call, not a request", async () => {
   assert.equal(Buffer.from(keys[4], "latin1").toString(), "mïne");
   const sessions = [0, 1, 4].map((i) => asked[i].body.sessionId);
   assert.deepEqual(sessions, [`key-${keys[0]}`, `key-${keys[1]}`, "key-mïne"]);
-  await assert.rejects(parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "a\nb" }), { name: "ParleyError", message: "Idempotency-Key has a line break in it" });
+  await assert.rejects(parley.chat({ agentId: "ag_1", message: "hi", idempotencyKey: "a\nb" }), { name: "ParleyError", message: "Idempotency-Key contains a line break" });
 });
 
 test("the same message with the same key is the same request, in whatever process", async () => {
@@ -138,7 +138,7 @@ test("the same message with the same key is the same request, in whatever proces
   await parley.chat(long);
   assert.equal([...asked.at(-1).body.sessionId].length, 128);
   const longer = { ...message, idempotencyKey: "k".repeat(125) };
-  await assert.rejects(parley.chat(longer), { name: "ParleyError", message: "an idempotencyKey of more than 124 characters needs a sessionId" });
+  await assert.rejects(parley.chat(longer), { name: "ParleyError", message: "sessionId is required with an idempotencyKey of more than 124 characters" });
   await parley.chat({ ...longer, sessionId: "s" });
   assert.equal(asked.at(-1).body.sessionId, "s");
 });
@@ -151,22 +151,22 @@ test("what is missing is said before anything is sent", async () => {
     ...["get", "wait", "delete"].map((name) => [knowledge, name]),
   ];
   for (const [id, told] of [[undefined, "undefined"], ["", '""'], [null, "null"], [7, "7"]]) {
-    const error = { name: "ParleyError", message: `an id is a text that is not empty, not ${told}` };
+    const error = { name: "ParleyError", message: `id must be a non-empty string, not ${told}` };
     for (const [part, name] of byId) await assert.rejects(part[name](id, {}), error, name);
     assert.throws(() => runs.stream(id), error);
     await assert.rejects(automations.run({ target: id, message: "x" }), error);
   }
   const rows = [
-    [() => chat(), "it takes { agentId, message } or { templateId, message }"],
-    [() => chat({ message: "x" }), "give agentId or templateId"],
-    [() => chat({ agentId: "", message: "x" }), "give agentId or templateId"],
-    [() => chat({ agentId: "ag_1", templateId: "tpl_1", message: "x" }), "give agentId or templateId"],
-    [async () => chat.stream("hi"), "it takes { agentId, message } or { templateId, message }"],
-    [() => automations.run(), "it takes { target, message } or { target, input }"],
-    [() => automations.run({ target: "ag_1", message: "a", input: { message: "b" } }), "give the message once: as message or in input"],
-    [() => knowledge.upload("a.md"), "it takes { file, name }, { name, content } or { url }"],
-    [() => knowledge.upload({ file: "a.md", name: "a.md" }), "file is a Blob, a File or bytes: in Node await openAsBlob(path)"],
-    [() => knowledge.search(), "search takes a question"],
+    [() => chat(), "pass { agentId, message } or { templateId, message }"],
+    [() => chat({ message: "x" }), "pass exactly one of agentId and templateId"],
+    [() => chat({ agentId: "", message: "x" }), "pass exactly one of agentId and templateId"],
+    [() => chat({ agentId: "ag_1", templateId: "tpl_1", message: "x" }), "pass exactly one of agentId and templateId"],
+    [async () => chat.stream("hi"), "pass { agentId, message } or { templateId, message }"],
+    [() => automations.run(), "pass { target, message } or { target, input }"],
+    [() => automations.run({ target: "ag_1", message: "a", input: { message: "b" } }), "message and input.message differ; pass only one of them"],
+    [() => knowledge.upload("a.md"), "pass { file, name }, { name, content } or { url }"],
+    [() => knowledge.upload({ file: "a.md", name: "a.md" }), "file must be a Blob, a File or bytes; in Node use await openAsBlob(path)"],
+    [() => knowledge.search(), "search requires a question"],
   ];
   for (const [call, message] of rows) await assert.rejects(call(), { name: "ParleyError", message });
   assert.equal(asked.length, 0);
@@ -222,7 +222,7 @@ test("credentials", (t) => {
     assert.throws(() => new sdk.Parley({ apiKey: "ak_secret\nx" }), (error) => !error.message.includes("secret"));
     assert.throws(() => new sdk.Parley({ apiKey: " " }), { name: "ParleyError", message: "apiKey is blank" });
     for (const baseUrl of ["nowhere", "", "localhost:8611", "ftp://service", "http://"]) {
-      assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl }), { name: "ParleyError", message: `baseUrl is not an http or https address: ${baseUrl}` });
+      assert.throws(() => new sdk.Parley({ apiKey: "ak_1", baseUrl }), { name: "ParleyError", message: `baseUrl must be an http or https address, not ${baseUrl}` });
     }
     assert.ok(!JSON.stringify(new sdk.Parley({ apiKey: "ak_secret" })).includes("secret"));
   })();

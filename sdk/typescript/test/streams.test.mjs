@@ -134,7 +134,7 @@ test("it gives up when nothing more comes", async (t) => {
   made.length = 0;
   assert.deepEqual(told(await all(busy.parley.chat.stream(message))), wholeTold);
   assert.ok(made[0] >= 9_000, made);
-  await assert.rejects(all(client([json({})]).parley.chat.stream(message)), { name: "ParleyError", message: /not a stream/ });
+  await assert.rejects(all(client([json({})]).parley.chat.stream(message)), { name: "ParleyError", message: /not an event stream/ });
 });
 
 test("a stream of a run", async () => {
@@ -194,7 +194,7 @@ test("a stream that falls silent is resumed", { timeout: 30_000 }, async (t) => 
   const real = globalThis.setTimeout;
   t.mock.method(globalThis, "setTimeout", (done, ms, ...of) => real(done, ms === guards.stream ? 30 : ms < 1_000 ? 0 : ms, ...of));
   const { parley, requests } = await silent(t);
-  await assert.rejects(all(parley.chat.stream(message)), { name: "TimeoutError", message: "the service was silent for 30000 ms" });
+  await assert.rejects(all(parley.chat.stream(message)), { name: "TimeoutError", message: "no data from the service for 30000 ms" });
   assert.deepEqual(requests.map(({ last }) => last), [undefined, "1.2", "1.2"]);
   await Promise.all(requests.map(({ closed }) => closed));
 });
