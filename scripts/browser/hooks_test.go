@@ -86,11 +86,11 @@ func TestWebhookSettings(t *testing.T) {
 	p.fill("Value of condition 1", "closed")
 	p.sees("A delivery like this is filtered out")
 	p.click("switch", "Coalesce deliveries into one run")
-	p.fill("Wait at most, in seconds", "5")
+	p.fill("Wait at most (seconds)", "5")
 	p.watch.expect(http.StatusBadRequest) // shorter than the window
 	p.click("button", "Save")
 	p.is("alert", "")
-	p.fill("Wait at most, in seconds", "30")
+	p.fill("Wait at most (seconds)", "30")
 	p.inspect("hook-settings")
 	p.click("button", "Save")
 	p.sees("Saved.")

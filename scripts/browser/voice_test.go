@@ -111,7 +111,7 @@ func (p *page) loud(name string) {
 }
 
 // heardSeconds is how much of an answer was played, as the page tells it.
-var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) heard`)
+var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) played`)
 
 // heard waits until more than so many seconds of a turn's answer were played.
 func (a area) heard(seconds float64) {

@@ -51,7 +51,7 @@ export function Status({ of }: { of: RunStatus | string }) {
 export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
   return (
     <div class="problem stack" role="alert">
-      <p><strong>{error.detail}</strong></p>
+      <p><strong>{error.errors.length > 0 ? "The request was refused. Correct these fields:" : error.detail}</strong></p>
       {error.errors.length > 0 && <ul>{error.errors.map((e) => <li key={e.field + e.code}><code>{e.field}</code> {e.message}</li>)}</ul>}
       {error.retryAfter !== null && <p>Try again in {error.retryAfter} s.</p>}
       {error.requestId && <p class="small quiet">Request <code>{error.requestId}</code></p>}

@@ -70,8 +70,8 @@ export function Coalesce({ draft, set, error }: { draft: HookDraft; set: (part: 
       {draft.coalesces && (
         <div class="set-up-form">
           <TextField label="Coalescing key" mono value={draft.coalesceKey} onChange={(coalesceKey) => set({ coalesceKey })} fault={fault("key")} hint="A template, like the message. Deliveries with the same key are coalesced." />
-          <TextField label="Wait for more, in seconds" type="number" value={draft.windowSeconds} onChange={(windowSeconds) => set({ windowSeconds })} fault={fault("windowSeconds")} hint="After the newest delivery, 1 to 3,600." />
-          <TextField label="Wait at most, in seconds" type="number" value={draft.maxWaitSeconds} onChange={(maxWaitSeconds) => set({ maxWaitSeconds })} fault={fault("maxWaitSeconds")} hint="After the first delivery, up to 3,600." />
+          <TextField label="Wait for more (seconds)" type="number" value={draft.windowSeconds} onChange={(windowSeconds) => set({ windowSeconds })} fault={fault("windowSeconds")} hint="After the newest delivery, 1 to 3,600." />
+          <TextField label="Wait at most (seconds)" type="number" value={draft.maxWaitSeconds} onChange={(maxWaitSeconds) => set({ maxWaitSeconds })} fault={fault("maxWaitSeconds")} hint="After the first delivery, up to 3,600." />
         </div>
       )}
       {whole && <p class="fault">{saidOf("Coalescing", whole)}</p>}

@@ -91,7 +91,7 @@ export const sources: Record<HookSource, Source> = {
       "Enter the address and the secret at the sender.",
       "The sender must send the HMAC-SHA256 of the raw body, as hex, in the signature header.",
     ],
-    note: "If the sender has a header with the delivery's id, enter its name, so that a repeated delivery runs once. Without it the body identifies the delivery: equal bodies run once.",
+    note: "If the sender has a header with the delivery's id, enter its name under Settings, so that a repeated delivery runs once. Without it the body identifies the delivery: equal bodies run once.",
     example: { event: "", payload: ordered },
     template: "{{type}}: the order {{data.id}} of {{data.customer.name}} over {{data.total}} {{data.currency}}. Write the confirmation.",
     filter: [], key: "{{data.id}}",

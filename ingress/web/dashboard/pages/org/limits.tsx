@@ -7,7 +7,7 @@ import { Loaded, Section, count, duration, size } from "../../ui/parts";
 import { Table } from "../../ui/table";
 
 const tiers: Record<string, string> = {
-  demo: "Demo visitors", user: "People and keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent", "widget-tokens": "New visitors of one agent's widgets",
+  demo: "Demo visitors", user: "People and API keys", "user-total": "A person with all sessions and API keys", system: "Automations", "widget-visitor": "Visitors of a widget", "widget-address": "Widgets, from one address", "widget-agent": "Widgets of one agent", "widget-tokens": "New visitors of one agent's widgets",
 };
 
 export function LimitsSection() {

@@ -82,7 +82,7 @@ function Entry({ endpoint: e, reload, edit, onMade }: { endpoint: NotificationEn
       {!e.enabled && <Disabled endpoint={e} reload={reload} />}
       <p class="tags">{e.events.map((event) => <span class="tag" key={event}>{event}</span>)}{e.agentId && <OnlyAgent id={e.agentId} />}</p>
       <p class="small quiet">
-        {e.lastSuccessAt ? <>Last delivered <Time at={e.lastSuccessAt} /></> : "Nothing delivered yet"}{e.failures > 0 && `; ${many(e.failures, "attempt")} failed since`}.
+        {e.lastSuccessAt ? <>Last delivered <Time at={e.lastSuccessAt} /></> : "Nothing delivered yet"}{e.failures > 0 && `; ${many(e.failures, "attempt")} failed${e.lastSuccessAt ? " since" : ""}`}.
         {e.previousSecretUntil && <> Also signed with the previous secret, which expires <Time at={e.previousSecretUntil} />.</>}
       </p>
       <Actions endpoint={e} reload={reload} edit={edit} onMade={onMade} open={open} onOpen={() => setOpen(!open)} />
