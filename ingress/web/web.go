@@ -51,7 +51,7 @@ type Notice struct {
 }
 
 // Boot is the data that the dashboard's page contains before its first request. Session is the
-// response of GET /api/auth/session, or nil if nobody is signed in. BaseURL is the address that
+// response of GET /api/auth/session, or nil without a session. BaseURL is the address that
 // examples use.
 type Boot struct {
 	Session any    `json:"session"`

@@ -2,7 +2,7 @@ import { equal, type Test } from "../kit/check";
 import { draftOf, faultsOf, newEndpoint, newServer, type Draft } from "./pages/agent/draft";
 import { policy } from "./pages/agent/examples";
 import { originOf, originsOf } from "./pages/agent/origin";
-import { placeOf, told } from "./pages/agent/words";
+import { placeOf, faultText } from "./pages/agent/words";
 import type { Agent } from "./types";
 
 const agent: Agent = {
@@ -54,7 +54,7 @@ export const tests: Test[] = [
     run: () => equal(policy("https://p.example"), "Content-Security-Policy: script-src https://p.example; connect-src https://p.example"),
   },
   {
-    name: "fields are told by the form's words",
+    name: "fields are named by the form's labels",
     run: () => {
       const places: Record<string, string> = {
         name: "Name", systemPrompt: "System prompt", "fallbackModels[1]": "Fallback model 2", "allowedCallers[0]": "Who may call it", "tools.httpRequest.endpoints[0].name": "Endpoint 1: Name",
@@ -70,10 +70,10 @@ export const tests: Test[] = [
   {
     name: "faults are sentences with a subject",
     run: () => {
-      equal(told({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
-      equal(told({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");
+      equal(faultText({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
+      equal(faultText({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");
       const [fault] = faultsOf(draft);
-      equal(fault && told(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be valid JSON: "), true);
+      equal(fault && faultText(fault, draft).startsWith("Endpoint “getOrder”: Arguments must be valid JSON: "), true);
     },
   },
 ];

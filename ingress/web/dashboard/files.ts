@@ -24,7 +24,7 @@ const pictures = /^image\/(png|jpeg|gif|webp)$/;
 
 /**
  * Returns an object URL of a picture while it is shown. It is null until the picture has loaded,
- * and if the content is no picture.
+ * and if the content is not a picture.
  */
 export function usePicture(path: string): string | null {
   const [url, setUrl] = useState<string | null>(null);
@@ -44,15 +44,15 @@ export function usePicture(path: string): string | null {
   return url;
 }
 
-/** Sends a file, and calls told with the part sent so far (0 to 1). */
-export function upload<T>(method: "POST" | "PUT", path: string, params: Params, file: File, told: (part: number) => void, signal: AbortSignal): Promise<T> {
+/** Sends a file, and calls progress with the part sent so far (0 to 1). */
+export function upload<T>(method: "POST" | "PUT", path: string, params: Params, file: File, progress: (part: number) => void, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest(); // fetch does not report progress
     request.open(method, address(path, params));
     for (const [name, value] of Object.entries(identity())) request.setRequestHeader(name, value);
 
     request.upload.onprogress = (event) => {
-      if (event.lengthComputable) told(event.loaded / event.total);
+      if (event.lengthComputable) progress(event.loaded / event.total);
     };
 
     let gone = false;

@@ -273,7 +273,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "an answer that is not said aloud is not said to have been",
+    name: "an answer without speech is marked as not spoken",
     run: () => {
       const thinking = [...asked, created("r1", "run_1")];
       const [left] = afterLoss(all(thinking), true);
@@ -283,7 +283,7 @@ export const tests: Test[] = [
       equal(spokenWords(answered), "Answer: It is a lamp.");
       const box = document.createElement("div");
       render(h(TurnView, { turn: answered, session: new Alone(), onAsk: () => {}, last: true }), box);
-      ok(/It is a lamp\..*This was not said aloud\./.test(box.textContent ?? ""), box.textContent ?? "");
+      ok(/It is a lamp\..*This answer was not spoken\./.test(box.textContent ?? ""), box.textContent ?? "");
       render(null, box);
       equal(all([...thinking, done("r1", "failed")])[0]?.spoken?.silent, true, "nor one that could not be");
       equal(withPlayed(all([...answering, done("r1", "failed")]), "a1", 20)[0]?.spoken?.silent, false, "but one that was heard in part");

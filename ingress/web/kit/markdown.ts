@@ -227,17 +227,17 @@ class Writer<N> {
     if (this.links.has(address)) return [h("a", { href: address, title: plain(address), target: "_blank", rel: "noopener noreferrer" }, children)];
     const local = path?.(address);
     if (ours(local)) return [h("a", { href: local }, children)];
-    return this.told(children, text, address);
+    return this.unlinked(children, text, address);
   }
 
   private image({ children, text }: Frame<N>, address: string): Child<N>[] {
     const src = this.o.image?.(address);
     if (ours(src)) return [this.o.h("img", { src, alt: text, loading: "lazy" })];
-    return this.told(children, text, address);
+    return this.unlinked(children, text, address);
   }
 
   /** Renders a link that leads nowhere: its text, and its address if it differs from the text. */
-  private told(children: Child<N>[], text: string, address: string): Child<N>[] {
+  private unlinked(children: Child<N>[], text: string, address: string): Child<N>[] {
     const shown = plain(address);
     if (text === "") return [shown];
     return text === address || address === "" ? children : [...children, ` (${shown})`];

@@ -3,7 +3,7 @@ import { EventParser, events, StreamProblem, type ServerEvent, type StreamOption
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-/** A response that streams these chunks, and then breaks if told to. */
+/** A response that streams these chunks, and then optionally breaks. */
 function stream(pieces: Uint8Array[], breaks = false): Response {
   const body = new ReadableStream<Uint8Array>({
     start(control) {

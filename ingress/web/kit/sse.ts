@@ -41,7 +41,7 @@ export interface StreamOptions {
   /** Whether an event is the last one. Without it, a resumed stream never ends. */
   last?: (event: ServerEvent) => boolean;
   /**
-   * Called with a response that is no stream. It returns true to retry once immediately, for
+   * Called with a response that is not a stream. It returns true to retry once immediately, for
    * example with a new token, and throws to give up.
    */
   refused?: (problem: StreamProblem) => boolean | Promise<boolean>;
@@ -163,7 +163,7 @@ interface Place {
 }
 
 /**
- * Yields the events of one connection. It throws StreamProblem if the response is no stream, and
+ * Yields the events of one connection. It throws StreamProblem if the response is not a stream, and
  * any error that breaks the connection.
  */
 async function* connection(url: string, options: StreamOptions, place: Place): AsyncGenerator<ServerEvent> {

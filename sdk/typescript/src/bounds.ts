@@ -45,12 +45,12 @@ export class Bounds {
     if (this.#caller?.aborted) return this.#caller.reason;
     if (this.signal.reason instanceof TimeoutError) return this.signal.reason;
     if (thrown instanceof ParleyError) return thrown;
-    return new ConnectionError(`connection lost: ${told(thrown)}`, { cause: thrown });
+    return new ConnectionError(`connection lost: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 
 // Node reports "fetch failed", with the reason in the cause.
-function told(thrown: unknown): string {
+function messageOf(thrown: unknown): string {
   const { cause, message } = thrown as Error;
   return cause instanceof Error ? `${message}: ${cause.message || (cause as { code?: string }).code}` : message;
 }

@@ -145,7 +145,7 @@ test("a stream of a run", async () => {
   assert.equal((await all(later.parley.runs.stream("run_1")))[2].event, "run.dreamed");
 });
 
-/** A service on a real socket, which streams and then says no more; closed tells when its client has hung up. */
+/** A service on a real socket, which streams and then falls silent. closed resolves when its client has disconnected. */
 async function silent(t, first = begun + delta("1.2", "a")) {
   const requests = [];
   const server = createServer((request, response) => {

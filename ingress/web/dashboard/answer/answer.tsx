@@ -25,15 +25,15 @@ interface Props {
  */
 export class Answer extends Component<Props, { broken: boolean }> {
   override state = { broken: false };
-  private told = false;
+  private logged = false;
 
   static getDerivedStateFromError() {
     return { broken: true };
   }
 
   override componentDidCatch(error: unknown): void {
-    if (!this.told) console.error("an answer cannot be rendered:", error); // one log line, although every part that fails calls this
-    this.told = true;
+    if (!this.logged) console.error("an answer cannot be rendered:", error); // one log line, although every part that fails calls this
+    this.logged = true;
   }
 
   override render() {
@@ -91,7 +91,7 @@ function ranked(levels: string, files: RunFile[]): Make<VNode> {
     if (tag === "img") return <Picture src={String(props?.["src"])} alt={String(props?.["alt"])} />;
     const level = /^h([2-6])$/.exec(tag)?.[1];
     const rank = level === undefined ? -1 : levels.indexOf(String(Number(level) - 1));
-    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // an answer's tables are no landmarks of the page
+    const held = props?.["role"] === "region" ? { ...props, role: "group" } : props; // tables of an answer must not be landmarks of the page
     return make(rank < 0 ? tag : `h${Math.min(6, rank + 2)}`, held, ...children);
   };
 }

@@ -56,7 +56,7 @@ export function Approval({ run, onDone }: { run: Run; onDone: (run: Run) => void
           </li>
         ))}
       </ul>
-      <p class="quiet small">Without a decision, the run fails <Time at={action.expiresAt} />. Waiting costs nothing. Later messages of the session wait, too.</p>
+      <p class="quiet small">Without a decision, the run fails <Time at={action.expiresAt} />. Waiting costs nothing. Later messages of the session wait until then.</p>
       <details class="choices-curl">
         <summary class="quiet small">Decide with curl</summary>
         <div class="row">

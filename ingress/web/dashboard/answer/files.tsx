@@ -39,7 +39,7 @@ export const isImage = (file: RunFile): boolean => /^image\/(png|jpeg|gif|webp)\
 const lastPart = (name: string): string => name.split("/").at(-1) || name;
 
 /**
- * A button that downloads a file. It is no link, because a link cannot send the identity headers.
+ * A button that downloads a file. It is not a link, because a link cannot send the identity headers.
  */
 export function FileLink({ file }: { file: RunFile }) {
   const words = <>{file.name} <span class="quiet number">{size(file.bytes)}</span></>;

@@ -25,7 +25,7 @@ export function useScroll(of: object) {
     };
 
     let height = 0;
-    let footHeight = Infinity; // the first measurement is no growth
+    let footHeight = Infinity; // the first measurement does not count as growth
     const grown = new ResizeObserver(() => {
       const now = content.current?.clientHeight ?? 0;
       const footNow = foot.current?.clientHeight ?? 0;

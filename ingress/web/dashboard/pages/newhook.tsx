@@ -49,7 +49,7 @@ export async function makeHook(draft: HookDraft): Promise<Hook> {
   try {
     return await post<Hook>("/api/hooks", bodyOf(draft, key.id));
   } catch (cause) {
-    // Nobody has seen the key, so it is deleted if the webhook was refused. If the response was
+    // The key was not shown, so it is deleted if the webhook was refused. If the response was
     // lost, or is a gateway's, a webhook with this key may exist.
     const refused = cause instanceof ApiError && cause.status >= 400 && cause.status < 500;
     if (refused) await del("/api/keys", { id: key.id }).catch(() => undefined);

@@ -32,7 +32,7 @@ export function Dialog({ title, onClose, children, foot, side, firm, kept }: {
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  const pressed = useRef<EventTarget | null>(null); // a text selection that ends outside the dialog is no click on the backdrop
+  const pressed = useRef<EventTarget | null>(null); // a text selection that ends outside the dialog does not count as a click on the backdrop
   const before = useRef(new Map<Field, string>()); // the state of each field when it was first focused
   const [asking, setAsking] = useState(false);
   const sent = useRef(false); // whether the form was submitted and no field was focused since

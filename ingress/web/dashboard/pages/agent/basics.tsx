@@ -90,7 +90,7 @@ export function Callers({ editor }: { editor: Editor }) {
   const { draft, set, fault } = editor;
   const chosen = draft.allowedCallers;
   const toggle = (kind: Caller, on: boolean) => set("allowedCallers", callers.map((c) => c.kind).filter((k) => (k === kind ? on : chosen.includes(k))));
-  const wrong = fault("allowedCallers") ?? (chosen.length === 0 ? "Nobody may call this agent. Choose at least one." : undefined);
+  const wrong = fault("allowedCallers") ?? (chosen.length === 0 ? "No caller is allowed. Choose at least one." : undefined);
   return (
     <Section title="Who may call it">
       <fieldset class="stack plain">

@@ -48,7 +48,7 @@ export function Embed({ editor }: { editor: Editor }) {
           </div>
         </div>
       </Section>
-      <Section title="Signed visitors" intro="Optional. Without it visitors are anonymous, and only their browser remembers their chat. If your server signs their identity, they find their chat on every device, and no other visitor can impersonate them.">
+      <Section title="Signed visitors" intro="Optional. Without an identity secret, visitors are anonymous, and only their browser remembers their chat. If your server signs their identity, they find their chat on every device, and no other visitor can impersonate them.">
         <div class="stack">
           <fieldset class="plain" disabled={!editor.mayEdit}>
             <legend class="visually-hidden">Identity secret</legend>

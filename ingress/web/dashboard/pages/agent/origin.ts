@@ -12,7 +12,7 @@ function parsed(address: string): URL | null {
 }
 
 /**
- * Returns a typed origin in the form that browsers send, or null if it is no origin. A single word
+ * Returns a typed origin in the form that browsers send, or null if it is not an origin. A single word
  * needs a scheme, a port or a dot.
  */
 export function originOf(text: string): string | null {
@@ -27,7 +27,7 @@ export function originOf(text: string): string | null {
 }
 
 /**
- * Returns the origins of a text, separated by spaces or commas. If one of them is no origin, it
+ * Returns the origins of a text, separated by spaces or commas. If one of them is not an origin, it
  * returns none, and the error.
  */
 export function originsOf(text: string): { origins: string[]; fault: string } {

@@ -6,7 +6,7 @@ import { Icon } from "../../ui/icon";
 import { Time } from "../../ui/parts";
 import { changeOf, differing, draftOf, faultsOf, namesOf } from "./draft";
 import type { Editor } from "./editor";
-import { told } from "./words";
+import { faultText } from "./words";
 
 export function SaveBar({ editor }: { editor: Editor }) {
   useSaveKey(editor.save);
@@ -33,7 +33,7 @@ function Pending({ editor }: { editor: Editor }) {
         {error ? (
           <div role="alert">
             <strong class="bad-words">{error.errors.length === 0 ? error.detail : "Not saved. Correct these fields:"}</strong>
-            {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}>{told(e, draft)}</li>)}{error.errors.length > 3 && <li>and {error.errors.length - 3} more</li>}</ul>}
+            {error.errors.length > 0 && <ul>{error.errors.slice(0, 3).map((e) => <li key={e.field + e.code}>{faultText(e, draft)}</li>)}{error.errors.length > 3 && <li>and {error.errors.length - 3} more</li>}</ul>}
           </div>
         ) : <p role="status"><strong>Unsaved changes:</strong> {namesOf(editor.changed).join(", ")}</p>}
       </div>

@@ -43,7 +43,7 @@ export function placeOf(field: string, draft: Draft): string {
 }
 
 /** Returns an error as a sentence that names its field. */
-export function told(fault: { field: string; message: string }, draft: Draft): string {
+export function faultText(fault: { field: string; message: string }, draft: Draft): string {
   const place = placeOf(fault.field, draft);
   const said = saidOf(place, fault.message);
   return said === fault.message ? `${place}: ${fault.message}` : said;

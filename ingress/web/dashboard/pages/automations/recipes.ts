@@ -68,7 +68,7 @@ function curl(s: Setup, { key, between }: Call): string {
 const lines = " \\\n  ";
 const indent = (text: string, by: number): string => text.split("\n").map((line) => " ".repeat(by) + line).join("\n");
 
-/** Parses a time like "07:30". It returns null if the text is no time. */
+/** Parses a time like "07:30". It returns null if the text is not a time. */
 export function clock(at: string): { hour: number; minute: number } | null {
   const found = /^([01]?\d|2[0-3]):([0-5]\d)$/.exec(at.trim());
   return found ? { hour: Number(found[1]), minute: Number(found[2]) } : null;

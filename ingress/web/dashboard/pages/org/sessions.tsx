@@ -13,7 +13,7 @@ export function Sessions() {
     else sessions.reload();
   });
   return (
-    <Section title="Where you are signed in" intro="If you don’t recognize a session, end it, and ask an admin for a link to set a new password.">
+    <Section title="Your login sessions" intro="The browsers and programs that are signed in to your account. If you don’t recognize a session, end it, and ask an admin for a link to set a new password.">
       <Loaded query={sessions} room="7.5rem">{(list) => (
         <div class="stack">
           <Table caption="Your login sessions" rows={list} id={(s) => s.id} columns={[

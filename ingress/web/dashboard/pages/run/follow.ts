@@ -55,7 +55,7 @@ export function useRun(id: string): Followed {
  */
 async function follow(id: string, known: RunStatus | undefined, signal: AbortSignal, reload: () => void, setText: (text: string) => void): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let told = "";
+  let answer = "";
   let frame = 0;
   let stands = known;
   const changed = () => {
@@ -68,7 +68,7 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
   const draw = () => {
     frame ||= requestAnimationFrame(() => {
       frame = 0;
-      if (!signal.aborted) setText(told);
+      if (!signal.aborted) setText(answer);
     });
   };
   draw();
@@ -76,8 +76,8 @@ async function follow(id: string, known: RunStatus | undefined, signal: AbortSig
   try {
     const options = { headers: identity, credentials: credentials(), signal, resume: true, last: (e: ServerEvent) => ends.has(e.event) };
     for await (const event of events(address("/api/runs", { id, stream: 1 }), options)) {
-      if (event.event === "message.delta") told += pieceOf(event);
-      else if (event.event === "run.restarted") told = "";
+      if (event.event === "message.delta") answer += pieceOf(event);
+      else if (event.event === "run.restarted") answer = "";
       stands = standing[event.event] ?? stands;
       if (event.event !== "message.delta") changed();
       draw();
