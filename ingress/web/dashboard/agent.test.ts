@@ -18,7 +18,7 @@ const draft: Draft = {
 
 export const tests: Test[] = [
   {
-    name: "origins as people type them become what browsers send",
+    name: "typed origins are converted to the form that browsers send",
     run: () => {
       const good = {
         "https://www.example.com": "https://www.example.com", "https://www.example.com/": "https://www.example.com", "HTTPS://Www.Example.com:443": "https://www.example.com",
@@ -30,7 +30,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what is no origin is none",
+    name: "invalid origins are rejected",
     run: () => {
       const bad = [
         "not", "", "an origin", "*", "*.example.com", "https://*.example.com", "https://a.example/path", "a.example/x", "https://a.example?x", "https://a.example#x", "https://u:p@a.example",
@@ -41,7 +41,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "one that is none keeps all from being added",
+    name: "an invalid origin prevents the others from being added",
     run: () => {
       equal(originsOf("a.example, https://b.example").origins, ["https://a.example", "https://b.example"]);
       const { origins, fault } = originsOf("not an origin a.example");
@@ -50,7 +50,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "the policy is one line of a header",
+    name: "the security policy is a single header line",
     run: () => equal(policy("https://p.example"), "Content-Security-Policy: script-src https://p.example; connect-src https://p.example"),
   },
   {
@@ -68,7 +68,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "faults are sentences with a subject",
+    name: "field errors are sentences with the field's label",
     run: () => {
       equal(faultText({ field: "name", message: "must not be empty" }, draft), "Name must not be empty");
       equal(faultText({ field: "widget.identitySecret", message: "there is no secret to keep" }, draft), "Identity secret: there is no secret to keep");

@@ -89,23 +89,23 @@ function Follower() {
 
 export const tests: Test[] = [
   {
-    name: "what failed while the service was away is read when the stream of changes is there again",
+    name: "a failed load is repeated when the stream of changes reconnects",
     run: () => withService({ "/thing": [away, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "so is what the service could not answer",
+    name: "a load that the service refused with 503 is repeated, too",
     run: () => withService({ "/thing": [broken, found], "/api/events": [broken, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "and what broke off while it came",
+    name: "a load whose response was cut off is repeated, too",
     run: () => withService({ "/thing": [cut, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "and what came from somebody else, such as a network that wants one to sign in",
+    name: "a load with a response of another server, for example a captive portal, is repeated, too",
     run: () => withService({ "/thing": [foreign, found], "/api/events": [away, stream().answer] }, (page) => says(page, "here"), Shown),
   },
   {
-    name: "and when the browser is online again",
+    name: "a failed load is repeated when the browser is online again",
     run: () =>
       withService({ "/thing": [away, found], "/api/events": [stream().answer] }, async (page) => {
         await says(page, "Can't reach the service");
@@ -115,7 +115,7 @@ export const tests: Test[] = [
       }, Shown),
   },
   {
-    name: "what was refused stays so, and asks for no stream",
+    name: "a load that was refused is not repeated and opens no stream",
     run: () =>
       withService({ "/thing": [refused, found], "/api/events": [stream().answer] }, async (page, asked) => {
         await says(page, "None");
@@ -125,7 +125,7 @@ export const tests: Test[] = [
       }, Shown),
   },
   {
-    name: "a page that follows changes says when it cannot, and reads again when it can",
+    name: "a page shows that it is disconnected, and reloads when it is connected again",
     run: async () => {
       const first = stream();
       await withService({ "/thing": [found], "/api/events": [first.answer, away, stream().answer] }, async (page, asked) => {
@@ -140,7 +140,7 @@ export const tests: Test[] = [
     },
   },
   {
-    name: "what may have been done is not to be tried again at once",
+    name: "a change with an unknown outcome advises to check before a retry",
     run: async () => {
       for (const answer of [cut, away]) {
         await withService({ "/thing": [answer] }, async () => {
