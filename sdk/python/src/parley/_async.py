@@ -145,7 +145,7 @@ class AsyncStream:
 
     Iterate over it, or over `text()`. Leaving the loop, also by cancelling its task, closes the
     connection, and another loop continues after the last event. An `async with` statement closes
-    the stream finally.
+    the stream permanently at its end.
     """
 
     def __init__(self, workers: _Workers, stream: Stream) -> None:
@@ -186,7 +186,7 @@ class AsyncStream:
         return await self._workers.run(self._stream.final_run)  # nothing is left to read
 
     async def close(self) -> None:
-        """Close the stream finally. The run continues."""
+        """Close the stream permanently. The run continues."""
         self._stream.close()
 
     async def __aenter__(self) -> AsyncStream:

@@ -413,7 +413,7 @@ class Parley:
         self.knowledge = Knowledge(self)
 
     def close(self) -> None:
-        """Close the idle connections. Calls in other threads finish first."""
+        """Close the idle connections. Calls in progress in other threads finish normally."""
         self._transport.close()
 
     def __enter__(self) -> Parley:

@@ -168,7 +168,7 @@ class Source:
             live.abort()  # the reading thread closes it
 
     def close(self) -> None:
-        """Close the stream finally."""
+        """Close the stream permanently."""
         self.over = True
         self.leave()
 

@@ -39,7 +39,7 @@ class Stream:
     """The events of a run as they happen. A broken stream resumes after the last event.
 
     Iterate over it, or over `text()`. Leaving the loop closes the connection, and another loop
-    continues after the last event. A `with` statement closes the stream finally.
+    continues after the last event. A `with` statement closes the stream permanently at its end.
     """
 
     def __init__(self, source: Source, read: Callable[[str], Run]) -> None:
@@ -93,7 +93,7 @@ class Stream:
         return self._read(self._source.run_id)
 
     def close(self) -> None:
-        """Close the stream finally. The run continues."""
+        """Close the stream permanently. The run continues."""
         self._source.close()
 
     def __enter__(self) -> Stream:
