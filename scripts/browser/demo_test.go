@@ -34,13 +34,13 @@ func TestDemo(t *testing.T) {
 			break
 		}
 	}
-	refused.sees("You have come to the demo's limit")
+	refused.sees("Demo limit reached")
 	refused.is("button", "Send again in …")
-	refused.is("link", "Sign up for more")
+	refused.is("link", "Sign up")
 	p.inspect("demo-limit")
 	p.reload()
 	p.sees("requests left") // the count is still known, and so is when there are more
-	refused.is("link", "Sign up for more")
-	refused.click("link", "Sign up for more")
+	refused.is("link", "Sign up")
+	refused.click("link", "Sign up")
 	p.arrives("/signup")
 }

@@ -81,7 +81,7 @@ func TestDialogLeadsToFault(t *testing.T) {
 	p.watch.expect(http.StatusBadRequest)
 	for _, c := range []struct{ path, open, title, submit, field string }{
 		{"/dashboard", "New agent", "New agent", "Create agent", "Name"},
-		{"/dashboard/org", "New key", "New API key", "Make key", "Name"},
+		{"/dashboard/org", "New key", "New API key", "Create key", "Name"},
 		{"/dashboard/org/notifications", "New endpoint", "New endpoint", "Create endpoint", "Address"},
 	} {
 		p.visit(c.path)
@@ -94,8 +94,8 @@ func TestDialogLeadsToFault(t *testing.T) {
 	}
 	dialog := p.in("dialog", "New endpoint") // several that are refused together
 	dialog.fill("Address", "https://example.com/")
-	dialog.click("checkbox", "A run has failed or timed out…")
-	dialog.click("checkbox", "A run waits for a person…")
+	dialog.click("checkbox", "A run failed or timed out…")
+	dialog.click("checkbox", "A run is waiting for a person…")
 	dialog.click("button", "Create endpoint")
-	p.focusIs("checkbox", "A run has completed…")
+	p.focusIs("checkbox", "A run completed…")
 }

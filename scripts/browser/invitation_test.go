@@ -36,7 +36,7 @@ func TestOwnInvitations(t *testing.T) {
 
 	unproven := open(t).signIn(guest)
 	unproven.visit("/dashboard/org")
-	unproven.sees("Open the link that you were sent")
+	unproven.sees("open the link that you received")
 	unproven.inspect("org-unproven")
 	unproven.watch.expect(401) // the reset below ends its session
 
@@ -46,12 +46,12 @@ func TestOwnInvitations(t *testing.T) {
 	p.click("button", "Set password and sign in")
 	p.arrives("/dashboard")
 	p.visit("/dashboard/org")
-	p.is("button", "Accept the invitation of Host")
+	p.is("button", "Accept the invitation from Host")
 	p.inspect("org-invited")
-	p.click("button", "Decline the invitation of Other")
-	p.in("dialog", "Decline the invitation of Other?").click("button", "Decline")
-	p.sees("You declined the invitation of Other.")
-	p.click("button", "Accept the invitation of Host")
+	p.click("button", "Decline the invitation from Other")
+	p.in("dialog", "Decline the invitation from Other?").click("button", "Decline")
+	p.sees("You declined the invitation from Other.")
+	p.click("button", "Accept the invitation from Host")
 	p.arrives("/dashboard")
 	p.is("link", "Shared agent")
 	p.visit("/dashboard/org")

@@ -31,7 +31,7 @@ func TestKeyboardAlone(t *testing.T) {
 	p.enter("What is 6 times 7?")
 	p.press("Enter")
 	p.in("article", "…6 times 7…").sees("42")
-	p.sees("Enter sends, Shift and Enter begins a new line.") // the answer is told before the run has ended
+	p.sees("Enter sends. Shift+Enter starts a new line.") // the answer is told before the run has ended
 	p.focusIs("textbox", "Message")
 	p.tabTo("button", "Copy as curl: Send this message", 6)
 	p.press("Enter")

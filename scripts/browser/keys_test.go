@@ -18,21 +18,21 @@ func TestKeyRunsTheCommandsShown(t *testing.T) {
 	agent := a.agent(t, "Reporter", map[string]any{"model": "offline/echo"})
 	p, runs := open(t).signIn(a), open(t).signIn(a)
 	runs.visit("/dashboard/runs")
-	runs.sees("Nothing has run yet")
+	runs.sees("No runs yet")
 
 	p.visit("/dashboard/org")
 	p.click("button", "New key")
 	dialog := p.in("dialog", "New API key")
 	dialog.fill("Name", "Nightly reports")
 	p.inspect("new-key")
-	dialog.click("button", "Make key")
-	made := p.in("dialog", "Nightly reports: keep this key now")
+	dialog.click("button", "Create key")
+	made := p.in("dialog", "Copy the API key Nightly reports now")
 	key := made.in("region", "the new key").snippet()
 	lists := made.in("region", "a command that lists the agents").snippet()
 	if out := pasted(t, lists, ""); !strings.Contains(out, agent) {
 		t.Fatalf("%s\nanswers %s", lists, out)
 	}
-	made.click("button", "I have kept it")
+	made.click("button", "I have saved it")
 	row := p.in("row", "Nightly reports…")
 	row.seesNot(key)
 

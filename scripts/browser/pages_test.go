@@ -76,7 +76,7 @@ func TestEmptyPages(t *testing.T) {
 		"knowledge":   {"/dashboard/knowledge", "Knowledge"},
 		"runs":        {"/dashboard/runs", "Runs"},
 		"automations": {"/dashboard/automations", "Automations"},
-		"nowhere":     {"/dashboard/nowhere", "There is no such page"},
+		"nowhere":     {"/dashboard/nowhere", "Page not found"},
 		"foreign":     {"/dashboard/agents/ag_01h455vb4pex5vsknk084sn02q", "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestHostileText(t *testing.T) {
 		p := open(t).signIn(f.account)
 		p.visit("/dashboard/runs?session=" + url.QueryEscape(hostile) + "&automation=" + url.QueryEscape(hostile))
 		p.holds("Session", hostile)
-		p.sees("No run fits these filters")
+		p.sees("No runs match these filters")
 		p.unharmed()
 	})
 	t.Run("invitation", func(t *testing.T) {

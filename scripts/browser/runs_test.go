@@ -13,7 +13,7 @@ func TestRunsAppear(t *testing.T) {
 	key := a.key(t, "Scheduler")
 	p := open(t).signIn(a)
 	p.visit("/dashboard/runs")
-	p.sees("Nothing has run yet")
+	p.sees("No runs yet")
 	a.trigger(t, key, agent, "nightly", "Write the report")
 	row := p.in("row", "…Reporter…")
 	row.sees("completed")
@@ -69,7 +69,7 @@ func TestApprovalInChat(t *testing.T) {
 	p.fill("Message", `Use payBill with {"bill": `+quoted(bill)+`}`)
 	p.click("button", "Send message")
 	turn := p.in("article", "Message: Use payBill…")
-	turn.sees("May the agent use payBill?")
+	turn.sees("Allow the agent to use payBill?")
 	if paid := a.s.outside.payments(bill); paid != 0 {
 		t.Errorf("paid %d times before anybody decided", paid)
 	}

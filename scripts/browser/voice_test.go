@@ -111,7 +111,7 @@ func (p *page) loud(name string) {
 }
 
 // heardSeconds is how much of an answer was played, as the page tells it.
-var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) heard`)
+var heardSeconds = regexp.MustCompile(`([0-9.]+) (m?s) played`)
 
 // heard waits until more than so many seconds of a turn's answer were played.
 func (a area) heard(seconds float64) {
@@ -176,8 +176,8 @@ func TestSpeak(t *testing.T) {
 	p.loud("Agent level")
 	turn.in("list", "").is("button", "Source 1: weather.md…")
 	turn.heard(1)
-	turn.sees("answered aloud after")
-	panel.sees("Last answer began after")
+	turn.sees("spoken after")
+	panel.sees("Last answer started after")
 	if limit, frames, _ := p.spoke(); limit < loudEnough || frames < 30 {
 		t.Errorf("the loudest of %d frames of speech is %d", frames, limit)
 	}
@@ -268,14 +268,14 @@ func TestSpeakNotEnabled(t *testing.T) {
 	agent := a.agent(t, "Mute agent", nil)
 	p := open(t).signIn(a)
 	p.visit("/dashboard/agents/" + agent)
-	p.click("button", "Speak: not enabled yet")
-	dialog := p.in("dialog", "Let people speak with this agent?")
-	dialog.is("link", "To its tools")
+	p.click("button", "Speak: voice is off")
+	dialog := p.in("dialog", "Switch on voice for Mute agent?")
+	dialog.is("link", "Open tools")
 	p.inspect("speak-enable")
 	dialog.click("button", "Enable and speak")
-	p.isNot("dialog", "Let people speak with this agent?")
+	p.isNot("dialog", "Switch on voice for Mute agent?")
 	p.in("region", "Speaking").is("alert", "") // this browser has no microphone
-	p.is("button", "Go on by text")
+	p.is("button", "Continue by text")
 	var now struct {
 		Tools struct{ Voice struct{ Enabled bool } }
 	}
@@ -297,6 +297,6 @@ func TestSpeakNoMicrophone(t *testing.T) {
 	panel.is("button", "Try again")
 	panel.is("alert", "")
 	p.inspect("speak-none")
-	panel.click("button", "Go on by text")
+	panel.click("button", "Continue by text")
 	p.focusIs("textbox", "Message")
 }

@@ -182,7 +182,7 @@ class Retries(Case):
         with self.assertRaises(parley.ServerError) as caught:
             self.client(service).agents.get("ag_1")
         self.assertEqual((caught.exception.status, caught.exception.code, caught.exception.errors, len(service.requests)), (500, None, [], 2))
-        with self.assertRaisesRegex(parley.ParleyError, "no JSON"):
+        with self.assertRaisesRegex(parley.ParleyError, "not JSON"):
             self.client(self.service(answer(200, b"<h1>Welcome</h1>"))).agents.get("ag_1")
         with self.assertRaises(parley.APIError):
             self.client(self.service(answer(302, b"", Location="/login"))).agents.get("ag_1")
@@ -492,7 +492,7 @@ class Streams(Case):
         service = self.service(ended_before, answer(200, {"id": "run_1", "status": "completed"}))
         stream = self.client(service).runs.stream("run_1", last_event_id="1.9")
         self.assertEqual((list(stream), stream.final_run()["id"]), ([], "run_1"))
-        with self.assertRaisesRegex(parley.ParleyError, "no stream"):
+        with self.assertRaisesRegex(parley.ParleyError, "not an event stream"):
             list(self.client(self.service(answer(200, AGENT))).runs.stream("run_1"))
 
     def leaves(self, service):
