@@ -1,9 +1,58 @@
 package httpapi
 
 import (
+	"iter"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"testing"
+
+	"parley/shared/domain"
 )
+
+// draw decides which credentials a row of the access table is tried with.
+type draw struct{ seed, share int }
+
+// newDraw draws all credentials in a long run, and every third one by a seed in a short run. MATRIX_SEED repeats a run.
+func newDraw(t *testing.T) draw {
+	t.Helper()
+	d := draw{share: 1}
+	switch {
+	case underRace: // which finds races, not answers
+		d.share = 4
+	case testing.Short():
+		d.share = 3
+	}
+	d.seed = rand.IntN(d.share)
+	if given := os.Getenv("MATRIX_SEED"); given != "" {
+		seed, err := strconv.Atoi(given)
+		must(t, err)
+		d.seed = seed
+	}
+	t.Logf("each row is tried with 1 of %d credentials; MATRIX_SEED=%d repeats it", d.share, d.seed)
+	return d
+}
+
+// credentials are those drawn for a row, counted from 0: a share that differs from row to row, and always the first one of each
+// outcome. The answers that a run sees thus do not depend on the seed, and neither does the check that every documented answer was seen.
+func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential] {
+	return func(yield func(int, *credential) bool) {
+		outcomes, n := map[string]bool{}, 0
+		for i := range all {
+			outcome := accessTable[row].outcome(&all[i])
+			if outcomes[outcome] && (row+i+d.seed)%d.share > 0 {
+				continue
+			}
+			outcomes[outcome] = true
+			if !yield(n, &all[i]) {
+				return
+			}
+			n++
+		}
+	}
+}
 
 // own is an id of a kind that belongs to c. Rows that only read share one for each caller, because none of them changes it;
 // each other row gets an id of its own.
@@ -28,4 +77,20 @@ func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)
 	return give()
+}
+
+// foreign is an id of the organization that c does not act in, for the rows that name one.
+func (m *matrix) foreign(r *accessRow, c *credential) []target {
+	name, away := r.kind(), m.away
+	if name == "" || name == "tpl" || idKinds[name].bearer {
+		return nil
+	}
+	if r.who == forPage {
+		return m.pageTargets(name, c)[1:2]
+	}
+	if c.house == m.away {
+		away = m.home
+	}
+	owner := login("foreign", away.owner, away, domain.RoleOwner, away.owner.auth)
+	return asField(r, []target{{"foreign", m.own(r, name, &owner), "404 not_found"}})
 }
