@@ -19,6 +19,7 @@ export PARLEY_NATS_SERVER := $(CURDIR)/bin/nats-server
 ARGS ?=# arguments of run and bench
 RACE ?=# 1: tests under the race detector
 LONG ?=# 1: also the tests that take a minute or more, some of them ten
+CACHED ?=# 1: results of earlier runs count, for packages that scripts/cacheable.sh lists
 PACKAGES ?= $(MODULES:%=./%/...)
 FIX ?=# 1: lint mends what it can
 TESTFLAGS ?=# further flags of go test, such as -run TestName
@@ -29,10 +30,11 @@ FUZZTIME ?= 10s# of each fuzz target
 
 race := $(filter-out 0 no,$(RACE))
 long := $(filter-out 0 no,$(LONG))
+cached := $(filter-out 0 no,$(CACHED))
 # -count=1: tests of real processes are run, not remembered.
 # -vet=off, -w: lint vets, and nobody debugs what is linked for one run.
 gotest = bin/gotestsum --format $(FORMAT) --format-hide-empty-pkg -- \
-	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 40m) -count=1 -vet=off -ldflags=-w
+	$(if $(race),-race) $(if $(long),-timeout 90m,-short -timeout 40m) $(if $(cached),,-count=1) -vet=off -ldflags=-w
 # $(call run-tests,FLAGS,PACKAGES)
 run-tests = $(if $(FLAKY),bin/retest -flaky $(FLAKY) -packages "$(2)" -- $(gotest) $(1),$(gotest) $(1) $(2))
 
