@@ -183,26 +183,6 @@ func truncateStore(t *testing.T, dir string) {
 	}
 }
 
-// TestIngressDiesWithWaiters kills an ingress at which requests wait, with one key and with others.
-func TestIngressDiesWithWaiters(t *testing.T) {
-	t.Parallel()
-	testkit.Long(t)
-	b := newBed(t, options{})
-	release := b.rearm(agent, failpoint.TurnBefore)
-	done := b.struck(chat, agent, failpoint.TurnBefore)
-	again := b.begin(chat)
-	calls := []<-chan settled{done, b.begin(beside), b.begin(plain)}
-	b.eventually("all are accepted", func() bool { return b.number(`SELECT count(*) FROM runs`) == len(calls) })
-	b.parts[ingress].Kill9()
-	b.start(ingress, "")
-	release()
-	all := b.settleAll(nil, calls...)
-	if attached := b.await(again); string(attached.body) != string(all[0].body) {
-		t.Errorf("two requests with one key got %s and %s", all[0].body, attached.body)
-	}
-	b.none(all)
-}
-
 // TestClientGone has a client hang up: its run goes on, and whoever comes with its key gets the answer.
 func TestClientGone(t *testing.T) {
 	t.Parallel()
