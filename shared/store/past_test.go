@@ -279,7 +279,7 @@ func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 func TestCostOfLeavingNumbers(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	const runs = 10_000
+	const runs = 2_000
 	fill := func(round int) {
 		b.over(b.agent, time.Now().Add(-time.Duration(round)*time.Hour), 24, latencies(runs, uint64(round)))
 		b.exec(`ANALYZE runs`)

@@ -27,8 +27,11 @@ const seedVariable = "PARLEY_STORM_SEED"
 func (s *suite) storm(t *testing.T) {
 	seed := seedFor(t)
 	n, hostileAtOnce, honestAtOnce := 100, 100, 100
-	if s.brief {
+	switch {
+	case s.brief:
 		n, hostileAtOnce, honestAtOnce = 8, 4, 1
+	case testing.Short(): // each time others: the seed differs
+		n = 30
 	}
 	t.Logf("%d hostile and %d honest programs, %s=%d repeats them", n, n, seedVariable, seed)
 	limits := tight()
