@@ -150,7 +150,7 @@ func documentsCapability(noSandbox error, r readers) Capability {
 	case r.poppler == "":
 		return Capability{Name: c.Name, State: "all but PDF: poppler is missing"}
 	case r.tesseract == "":
-		c.State = "poppler " + r.poppler + "; no tesseract: scanned pages are not read"
+		c.State = "poppler " + r.poppler + "; no tesseract: scanned pages cannot be read"
 	default:
 		c.State = "poppler " + r.poppler + ", " + r.ocr()
 	}

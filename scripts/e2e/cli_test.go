@@ -441,7 +441,7 @@ func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"chat", "x"}, {"runs", "tail"}, {"agents", "list"}, {"trigger", s.stub, "--retries", "2", "x"}} {
-		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "no service answers at", "Start it with: parley up --data-dir "+dir)
+		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "service unreachable at", "Start it with: parley up --data-dir "+dir)
 	}
 	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run on", "parley up")
 }

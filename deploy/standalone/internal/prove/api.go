@@ -46,7 +46,7 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 	}
 	req, err := http.NewRequestWithContext(ctx, method, a.base+path, payload)
 	if err != nil {
-		return response{}, fmt.Errorf("making request: %w", err)
+		return response{}, fmt.Errorf("creating request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

@@ -84,7 +84,7 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	full.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, full.String(), http.NoBody)
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	maps.Copy(req.Header, header)
 	return a.do(req, into)

@@ -79,7 +79,7 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
 	req.Header.Set("Accept", "text/html, text/plain;q=0.9")
 	res, err := r.client.Do(req)
