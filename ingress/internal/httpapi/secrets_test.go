@@ -81,7 +81,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		if got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Retry-After") == "" {
 			t.Errorf("a delivery: %v %s", got.header, got.body)
 		}
-		if said := got.text(t, "detail"); !strings.Contains(said, "cannot open stored data") || strings.Contains(said, h.org) {
+		if said := got.text(t, "detail"); !strings.Contains(said, "cannot be decrypted") || strings.Contains(said, h.org) {
 			t.Errorf("a delivery is told %q", said)
 		}
 	}

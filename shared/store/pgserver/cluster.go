@@ -124,7 +124,7 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
 	}
 	if err := child.Err(); err != nil {
-		return fmt.Errorf("making database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
+		return fmt.Errorf("creating database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
 	}
 	return nil
 }

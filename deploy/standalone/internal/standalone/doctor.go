@@ -263,7 +263,8 @@ func documents(c workers.Capability) finding {
 	case c.Ok:
 		return finding{State: stateOK, Name: "documents", Says: c.State}
 	case none || c.State == "":
-		return finding{State: stateMissing, Name: "documents", Says: "documents stay queued until they can be read: " + cmp.Or(why, "no reader is available")}
+		says := "documents stay queued until they can be read: " + cmp.Or(why, "no reader is available")
+		return finding{State: stateMissing, Name: "documents", Says: says}
 	default:
 		return finding{State: stateMissing, Name: "documents", Says: c.State}
 	}

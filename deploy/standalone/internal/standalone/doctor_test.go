@@ -83,7 +83,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 			instead(healthy("postgres", "bwrap", "runsc", "pdftotext", "tesseract", "espeak-ng", "pocketsphinx_batch"),
 				workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "cgroups", State: "none are mounted"},
 				workers.Capability{Name: "sandbox", State: "none: there is no program bwrap"},
-				workers.Capability{Name: "documents", State: "none: there is no sandbox to read them in"}),
+				workers.Capability{Name: "documents", State: "none: no sandbox is available to read them in"}),
 			nil,
 			[]string{
 				"missing|postgresql|no PostgreSQL", "missing|bubblewrap|apt-get install", "off|runsc|needed for SANDBOX=gvisor", "off|cgroups|none are mounted",
@@ -92,7 +92,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 			},
 			"required and missing: postgresql",
 		},
-		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all but PDF: poppler is missing"}), nil, []string{
+		"no poppler": {instead(healthy(), workers.Capability{Name: "model", State: "offline", Ok: true}, workers.Capability{Name: "documents", State: "all except PDF: poppler is missing"}), nil, []string{
 			"missing|documents|all but PDF", "missing|poppler|apt-get install",
 		}, ""},
 		"embeddings":    {healthy(), func(d *Doctor) { d.EmbeddingsModel = "openai/text-embedding-3-small" }, []string{"ok|embeddings|openai/text-embedding-3-small"}, ""},
