@@ -14,9 +14,9 @@ import (
 var inputSchema = json.RawMessage(`{
 	"type": "object",
 	"properties": {
-		"message": {"type": "string", "minLength": 1, "description": "What to ask the agent, or to tell it."},
+		"message": {"type": "string", "minLength": 1, "description": "The message to the agent."},
 		"sessionId": {"type": "string", "minLength": 1, "maxLength": 128,
-			"description": "The conversation to go on with, as an earlier answer named it. Without it a new one begins."}
+			"description": "The conversation to continue, from an earlier answer. Default: a new conversation."}
 	},
 	"required": ["message"],
 	"additionalProperties": false

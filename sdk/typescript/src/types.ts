@@ -2081,7 +2081,7 @@ export interface LimitsRatesItem {
   /** Requests per window; 0: none are allowed. */
   requests: number;
   windowSeconds: number;
-  /** What the requests are counted by. */
+  /** The unit that requests are counted for. */
   per: "credential" | "user" | "organization" | "address" | "visitor" | "agent";
 }
 

@@ -2996,7 +2996,7 @@ class LimitsRatesItem(TypedDict):
     windowSeconds: int
 
     per: Literal["credential", "user", "organization", "address", "visitor", "agent"]
-    """What the requests are counted by."""
+    """The unit that requests are counted for."""
 
 
 class LimitsDocuments(TypedDict):
