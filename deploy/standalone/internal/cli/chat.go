@@ -37,7 +37,8 @@ type Chat struct {
 func (*Chat) Help() string {
 	return `Streams the answer, then prints its sources. Without a message on a terminal, each typed line is a message, until Ctrl-D; otherwise standard input is the message.
 
-A broken connection is resumed where it broke, and nothing is printed twice. If the run is restarted and its new answer differs, the whole new answer is printed below.
+A broken connection is resumed where it broke, and nothing is printed twice.
+If the run is restarted and its new answer differs, the whole new answer is printed below.
 
 With --json the finished run is printed instead, on one line.`
 }

@@ -229,7 +229,7 @@ func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 		named += fmt.Sprintf(" and %d more", more)
 	}
 	found := &httpx.Problems{}
-	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import each server's operations separately, or give serverUrl",
+	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import them separately, or give serverUrl",
 		len(origins), named)
 	return found.Err()
 }
