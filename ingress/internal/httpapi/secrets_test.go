@@ -44,7 +44,7 @@ func (w *testEnv) errorLines(kind sealdb.Kind, words ...string) int {
 	n := 0
 next:
 	for line := range strings.Lines(w.log.String()) {
-		for _, word := range append(words, `"level":"error"`, `"kind":"`+string(kind)+`"`, "cannot be opened") {
+		for _, word := range append(words, `"level":"error"`, `"kind":"`+string(kind)+`"`, "cannot decrypt a stored value") {
 			if !strings.Contains(line, word) {
 				continue next
 			}
@@ -132,7 +132,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		t.Errorf("downloaded %q", got.body)
 	}
 	body(fresh).want(t, "a body, resealed", 200, "")
-	if strings.Contains(fresh.log.String(), "cannot be opened") {
+	if strings.Contains(fresh.log.String(), "cannot decrypt a stored value") {
 		t.Errorf("the log says %s", fresh.log)
 	}
 }
