@@ -138,10 +138,10 @@ func TestWhatDocumentsAreReadWith(t *testing.T) {
 	}{
 		{nil, whole, Capability{Name: "documents", State: "poppler 22.12, tesseract 5.3 (deu, eng)", Ok: true}},
 		{nil, readers{poppler: "22.12", tesseract: "5.3"}, Capability{Name: "documents", State: "poppler 22.12, tesseract 5.3", Ok: true}},
-		{nil, readers{poppler: "22.12"}, Capability{Name: "documents", State: "poppler 22.12; no tesseract: scanned pages are not read", Ok: true}},
-		{nil, readers{}, Capability{Name: "documents", State: "all but PDF: poppler is missing"}},
-		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: there is no sandbox to read them in"}},
-		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and they are read in a sandbox"}},
+		{nil, readers{poppler: "22.12"}, Capability{Name: "documents", State: "poppler 22.12; no tesseract: scanned pages cannot be read", Ok: true}},
+		{nil, readers{}, Capability{Name: "documents", State: "all except PDF: poppler is missing"}},
+		{errors.New("no bwrap"), whole, Capability{Name: "documents", State: "none: no sandbox is available to read them in"}},
+		{errSandboxOff, whole, Capability{Name: "documents", State: "none: SANDBOX is off, and documents are read in a sandbox"}},
 	} {
 		if got := documentsCapability(c.noSandbox, c.readers); got != c.want {
 			t.Errorf("%+v", got)

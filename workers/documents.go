@@ -26,9 +26,9 @@ func (w *Workers) setUpIngest() error {
 	}
 	w.extractor = &reading{limits: extract.Limits{Pages: w.cfg.DocumentPages}}
 	w.extractor.by = extract.Open(w.isolation.backend, extract.Config{
-		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("reading documents goes wrong here") },
+		Report: func(err error) { w.deps.Log.Error().Err(err).Msg("document reader failed") },
 		Detail: func(why error, said string) {
-			w.deps.Log.Debug().Err(why).Str("said", said).Msg("what a reader of documents said")
+			w.deps.Log.Debug().Err(why).Str("said", said).Msg("output of a document reader")
 		},
 	})
 	st := w.deps.Store
@@ -144,13 +144,13 @@ func documentsCapability(noSandbox error, r readers) Capability {
 	c := Capability{Name: "documents", Ok: true}
 	switch {
 	case errors.Is(noSandbox, errSandboxOff):
-		return Capability{Name: c.Name, State: "none: SANDBOX is off, and they are read in a sandbox"}
+		return Capability{Name: c.Name, State: "none: SANDBOX is off, and documents are read in a sandbox"}
 	case noSandbox != nil:
-		return Capability{Name: c.Name, State: "none: there is no sandbox to read them in"}
+		return Capability{Name: c.Name, State: "none: no sandbox is available to read them in"}
 	case r.poppler == "":
-		return Capability{Name: c.Name, State: "all but PDF: poppler is missing"}
+		return Capability{Name: c.Name, State: "all except PDF: poppler is missing"}
 	case r.tesseract == "":
-		c.State = "poppler " + r.poppler + "; no tesseract: scanned pages are not read"
+		c.State = "poppler " + r.poppler + "; no tesseract: scanned pages cannot be read"
 	default:
 		c.State = "poppler " + r.poppler + ", " + r.ocr()
 	}

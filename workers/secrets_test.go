@@ -86,7 +86,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	}
 	t.Run("before resealing", func(t *testing.T) { //nolint:paralleltest // each step begins where the one before ended
 		run, log, metrics := call(t, "before")
-		if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "The server cannot open this tool's secret.") {
+		if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "This tool's secret cannot be decrypted.") {
 			t.Errorf("the run is %+v", run)
 		}
 		if len(asked) > 0 {
@@ -99,7 +99,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 		if n := counter(t, metrics, "tool"); n != 1 {
 			t.Errorf("counted %v", n)
 		}
-		if lines := log.lines("sealed values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.Kinds) {
+		if lines := log.lines("stored values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.Kinds) {
 			t.Errorf("the check at the start said %s", lines)
 		}
 	})

@@ -53,16 +53,16 @@ func (w *Workers) setUpTools() error {
 func (w *Workers) setUpSandbox() {
 	kind := w.cfg.SandboxKind
 	w.isolation = openIsolation(w.cfg.Sandbox, w.has(RoleTool), func(err error) {
-		w.deps.Log.Error().Err(err).Str("sandbox", kind).Msg("no sandbox can be kept ready")
+		w.deps.Log.Error().Err(err).Str("sandbox", kind).Msg("cannot keep a sandbox ready")
 	})
 	switch s := w.isolation; {
 	case errors.Is(s.none, errSandboxOff):
-		w.deps.Log.Info().Msg("neither is codeExecution served nor are documents read: SANDBOX is off")
+		w.deps.Log.Info().Msg("codeExecution and document reading are disabled: SANDBOX is off")
 	case s.none != nil:
 		w.deps.Log.Error().Err(s.none).Str("sandbox", kind).
-			Msg("neither is codeExecution served nor are documents read: the sandbox does not work here")
+			Msg("codeExecution and document reading are unavailable: the sandbox does not work")
 	case s.noCode != nil:
-		w.deps.Log.Error().Err(s.noCode).Str("sandbox", kind).Msg("codeExecution is not served: the interpreter does not work in the sandbox")
+		w.deps.Log.Error().Err(s.noCode).Str("sandbox", kind).Msg("codeExecution is unavailable: the interpreter does not work in the sandbox")
 	default:
 		w.deps.Log.Info().Str("sandbox", s.backend.Name()).Int("concurrency", sandboxSlots(w.cfg.Sandbox)).
 			Strs("notes", s.backend.Notes()).Msg("sandbox ready")

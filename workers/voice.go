@@ -37,7 +37,7 @@ func (w *Workers) setUpVoice() error {
 	}
 	w.speech = &voiceParts{backends: b}
 	for _, missing := range b.Missing {
-		w.deps.Log.Warn().Err(missing).Msg("voice is served by half")
+		w.deps.Log.Warn().Err(missing).Msg("voice is partly configured")
 	}
 	if b.Off() {
 		return nil

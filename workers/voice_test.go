@@ -112,7 +112,7 @@ func TestTheRoleVoiceByHalf(t *testing.T) {
 	}
 	send(t, line, contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: 4800})
 	got, _ := report(t, line, contract.VoiceFailed)
-	if got.Item != "item_1" || got.Failure.Code != "transcription_failed" || got.Failure.Message != "Speech is not understood here: TRANSCRIPTION_MODEL is off." {
+	if got.Item != "item_1" || got.Failure.Code != "transcription_failed" || got.Failure.Message != "Speech recognition is unavailable: TRANSCRIPTION_MODEL is off." {
 		t.Errorf("%+v: %+v", got, got.Failure)
 	}
 }

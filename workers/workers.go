@@ -279,7 +279,7 @@ func check(cfg Config) error {
 	}
 	for _, role := range cfg.Roles {
 		if !slices.Contains(Roles, role) {
-			return fmt.Errorf("no such worker role: %q", role)
+			return fmt.Errorf("unknown worker role %q", role)
 		}
 	}
 	if needsSecrets(cfg.Roles) {

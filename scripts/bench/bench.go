@@ -102,7 +102,7 @@ func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
 // prepare locks and empties the directory: two benches at a time would measure each other.
 func (o *options) prepare() (unlock func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(o.Dir), 0o750); err != nil {
-		return nil, fmt.Errorf("making directory: %w", err)
+		return nil, fmt.Errorf("creating directory: %w", err)
 	}
 	lock, err := lifecycle.LockFile(filepath.Clean(o.Dir) + ".lock")
 	if err != nil {
@@ -133,7 +133,7 @@ func (b *bench) find(ctx context.Context) (err error) {
 func (b *bench) one(ctx context.Context, load Load) (err error) {
 	s := &loadEnv{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("creating directory: %w", err)
 	}
 	log := zerolog.New(zerolog.ConsoleWriter{Out: os.Stderr}).Level(zerolog.WarnLevel)
 	s.servers, err = process.StartServers(ctx, process.ServersConfig{Dir: s.dir, NATS: b.NATS, Log: log, Statements: b.Statements})
@@ -213,12 +213,12 @@ func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) 
 	if s.Profile != "" {
 		c.ProfilesDir = filepath.Join(s.Profile, s.load)
 		if err := os.MkdirAll(c.ProfilesDir, 0o750); err != nil {
-			return nil, "", fmt.Errorf("making directory: %w", err)
+			return nil, "", fmt.Errorf("creating directory: %w", err)
 		}
 	}
 	c.LogsDir = filepath.Join(s.dir, database)
 	if err := os.MkdirAll(c.LogsDir, 0o750); err != nil {
-		return nil, "", fmt.Errorf("making directory: %w", err)
+		return nil, "", fmt.Errorf("creating directory: %w", err)
 	}
 	c.Binaries, c.DatabaseURL = parley.Binaries{Ingress: s.Ingress, Worker: s.Worker}, dsn
 	if c.NATSURL == "" {

@@ -23,7 +23,7 @@ type commands struct {
 	options
 
 	All   struct{} `cmd:"" default:"1" help:"All loads (the default)."`
-	Short struct{} `cmd:"" help:"The loads that tell most, with fewer and shorter rounds: three minutes."`
+	Short struct{} `cmd:"" help:"The most informative loads, with fewer and shorter rounds: three minutes."`
 
 	Automation automation `cmd:"" help:"run-automation beside the floor: runs/s, latency, commits and CPU time of a run."`
 	Streams    streams    `cmd:"" help:"Tokens to open streams, beside as many subscribers of core NATS."`

@@ -66,7 +66,7 @@ func (a *account) try(ctx context.Context, method, path string, body, into any) 
 	}
 	req, err := http.NewRequestWithContext(ctx, method, a.s.url+path, payload)
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

@@ -36,7 +36,7 @@ func TestLinkPages(t *testing.T) {
 	widget := a.agent(t, "Shop", map[string]any{"widget": map[string]any{"enabled": true, "allowedOrigins": []string{a.s.url}}})
 	for name, at := range map[string]place{
 		"accept":  {accept, "Join…"},
-		"notice":  {"/accept?token=none", "That did not work"},
+		"notice":  {"/accept?token=none", "Something went wrong"},
 		"preview": {"/widget/preview?agent=" + widget, "Widget preview"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -126,7 +126,7 @@ func TestCheckerFindsEachViolation(t *testing.T) {
 		}},
 		"a bill that was said to be paid and was not": {"no effect is lost", nil, func(e *evidence) { e.Effects = e.Effects[1:] }},
 		"a bill that was not paid, and the run completed": {"no effect is lost", nil, func(e *evidence) {
-			say(e, 3, "done: The tool none refused the call.")
+			say(e, 3, "done: The tool none rejected the call.")
 			e.Effects = e.Effects[1:]
 		}},
 		"a bill that was said to be confirmed by nobody": {"no effect is lost", nil, func(e *evidence) { say(e, 5, confirmedMark) }},

@@ -22,7 +22,7 @@ import (
 const paidMark = `\"paid\":true`
 
 // confirmedMark is what a run says whose bill a person said to be paid.
-const confirmedMark = "A person confirmed that this call was carried out."
+const confirmedMark = "A person confirmed that this call was executed."
 
 // bill is what a message asks to be paid: "pay unsafe bill-7".
 type bill struct{ tool, name string }

@@ -68,7 +68,7 @@ var mainRequests = []string{
 	"Agents / Create an agent", "Agents / One agent", "Agents / Let schedulers run it", "Agents / Delete", "Templates / List", "Keys / Create",
 	"Keys / Rotate", "Keys / Revoke", "Accounts / Sign up", "Accounts / Who am I", "Operations / Alive",
 	"OpenAI / Complete a chat", "OpenAI / Stream a completion", "OpenAI / Ask for a response", "OpenAI / One response", "OpenAI / List models",
-	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as the AI SDK's messages", "Chat / Stream as AG-UI's events",
+	"MCP / List agents as tools", "MCP / Call an agent as a tool", "Chat / Stream as AI SDK messages", "Chat / Stream as AG-UI events",
 }
 
 // writeCollection sets the agent and the organization, as somebody does who has imported the collection.

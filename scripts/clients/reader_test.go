@@ -185,7 +185,7 @@ make() {
 	ends
 	export DATA_DIR=$READER/up
 	[ "$where" != "$PWD" ] || DATA_DIR=$PWD/.data
-	PORT=$UP_PORT starts run.log 'Ctrl-C stops it' env make -C "$where" run
+	PORT=$UP_PORT starts run.log 'Press Ctrl-C to stop' env make -C "$where" run
 	export PARLEY_BASE_URL=$(credential baseUrl) PARLEY_API_KEY=$(credential apiKey) AGENT_ID=$(credential agentId)
 }
 ingress() { ends; PORT=$UP_PORT starts ingress.log 'ingress ready' env ingress "$@"; }

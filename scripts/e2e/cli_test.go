@@ -156,7 +156,7 @@ func cliChat(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 		t.Fatalf("printed %q and %q", r.out, r.err)
 	}
 	s.parley(t, "from a pipe\n", "chat", s.stub).wants(t, 0, "echo: from a pipe\n")
-	s.parley(t, "", "chat", s.stub).wants(t, 80, "no message")
+	s.parley(t, "", "chat", s.stub).wants(t, 80, "the message is missing")
 	s.parley(t, "", "chat", "What is 12 * 34?").wants(t, 0, "408") // the demo agent
 	s.parley(t, "", "chat", "--demo", "Hello").wants(t, 0, "Offline model")
 	s.parley(t, "", "chat", "echo agent", "by", "its name").wants(t, 0, "echo: by its name\n")
@@ -263,15 +263,15 @@ func cliExitCodes(t *testing.T, s *terminal) { //nolint:thelper // a test, not a
 		"timed out":       {[]string{"trigger", s.stub, "sleep 10m: x"}, 2, "timed out"},
 		"refused":         {[]string{"trigger", s.users, "x"}, 3, "403 caller_not_allowed"},
 		"no such agent":   {[]string{"trigger", "nobody", "x"}, 3, "no agent is named"},
-		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya", or none that the key may see: 404 not_found`},
-		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run goes on: parley runs show run_"},
+		"no such run":     {[]string{"runs", "show", "run_01m7yq6d4gehatajbks6zzn8ya"}, 3, `no run "run_01m7yq6d4gehatajbks6zzn8ya" that the key may see: 404 not_found`},
+		"not ended":       {[]string{"trigger", s.stub, "--timeout", "1", "sleep 3s: late"}, 4, "The run continues: parley runs show run_"},
 		"wrong key":       {[]string{"runs", "tail", "--key", "ak_wrong"}, 3, "401 unauthenticated"},
 		"wrong arguments": {[]string{"trigger"}, 80, "Usage: parley trigger"},
 		"no such key":     {[]string{"keys", "revoke", "key_nope"}, 3, `no key "key_nope"`},
 		"to be cancelled": {[]string{"runs", "cancel", "run_nope"}, 3, `no run "run_nope"`},
 		"to be triggered": {[]string{"trigger", "ag_nope", "x"}, 3, "target"},
 		"wrong value":     {[]string{"runs", "tail", "--status", "gone"}, 80, "--status"},
-		"no question":     {[]string{"reset"}, 1, "another parley may be running"},
+		"no question":     {[]string{"reset"}, 1, "may be in use by another parley"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -348,7 +348,7 @@ func (c *started) signal(t *testing.T, signal syscall.Signal) {
 }
 
 func cliKeys(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part of one
-	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "2d").wants(t, 0, "shown this once")
+	made := s.parley(t, "", "keys", "create", "for a test", "--expires", "2d").wants(t, 0, "shown only once")
 	key := []string{"PARLEY_API_KEY=" + strings.TrimSpace(made.out), "PARLEY_BASE_URL=" + s.BaseURL, "DATA_DIR=/nowhere"}
 	s.in(t, key, "", "trigger", s.stub, "by a new key").wants(t, 0, "echo: by a new key\n")
 	var listed []struct {
@@ -395,7 +395,7 @@ func cliTail(t *testing.T, s *terminal) { //nolint:thelper // a test, not a part
 	if first.Status != "completed" || later.ID == first.ID || later.Status == "completed" || end.ID != later.ID || end.Status != "completed" {
 		t.Fatalf("%+v", list)
 	}
-	s.parley(t, "", "runs", "cancel", end.ID).wants(t, 0, "it had ended before", end.ID+" completed")
+	s.parley(t, "", "runs", "cancel", end.ID).wants(t, 0, "the run had already finished", end.ID+" completed")
 	once := s.parley(t, "", "runs", "list", "--agent", agent).wants(t, 0, "echo: before", "echo: later")
 	if strings.Count(once.out, "\n") != 2 || strings.Index(once.out, "before") > strings.Index(once.out, "later") {
 		t.Fatalf("the newest is not last:\n%s", once.out)
@@ -412,7 +412,7 @@ func cliInterrupted(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 			r = s.interrupted(t, command, s.stub, message)
 			return !strings.Contains(r.err, " answer") // the service's answer, which may come later than the model is asked
 		})
-		r.wants(t, 130, "interrupted\nThe run goes on: parley runs show run_")
+		r.wants(t, 130, "interrupted\nThe run continues: parley runs show run_")
 		_, id, _ := strings.Cut(r.err, "parley runs show ")
 		id = strings.Fields(id)[0]
 		eventually(t, longest, "the run ends", func() bool {
@@ -441,9 +441,9 @@ func cliServiceAway(t *testing.T, s *terminal) { //nolint:thelper // a test, not
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"chat", "x"}, {"runs", "tail"}, {"agents", "list"}, {"trigger", s.stub, "--retries", "2", "x"}} {
-		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "no service answers at", "Start it with: parley up --data-dir "+dir)
+		s.parley(t, "", append(args, "--data-dir", dir)...).wants(t, 1, "service unreachable at", "Start it with: parley up --data-dir "+dir)
 	}
-	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run on", "parley up")
+	s.parley(t, "", "chat", "--data-dir", filepath.Join(dir, "none"), "x").wants(t, 1, "no parley has run with", "parley up")
 }
 
 // cliCompletion asks the shells themselves.

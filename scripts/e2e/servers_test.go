@@ -32,7 +32,7 @@ func TestChaosNATSKilledMidRun(t *testing.T) {
 			t.Fatalf("%d model calls of %q, want 1", calls, message)
 		}
 	}
-	if strings.Contains(worker.Output(), "leases ran out") {
+	if strings.Contains(worker.Output(), "leases expired") {
 		t.Fatal("the loss of the bus cost a lease")
 	}
 }
@@ -79,7 +79,7 @@ func TestChaosPostgresDownForLongerThanALease(t *testing.T) {
 	c.worker(t)
 	c.postgres.Kill9()
 	eventually(t, lease+30*time.Second, "the worker gives the run up, whose lease it could not renew", func() bool {
-		return strings.Contains(holder.Output(), "putting run back failed")
+		return strings.Contains(holder.Output(), "requeueing run failed")
 	})
 	c.postgres.Restart()
 	c.model.awaitCalls(t, message, 2)

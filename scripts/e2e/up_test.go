@@ -101,7 +101,7 @@ func TestParleyUpNamesWhoHasItsPortAndTakesTheNext(t *testing.T) {
 	defer taken.Close()
 	dir := filepath.Join(t.TempDir(), "data")
 	parley := up(t, dir, port)
-	named := fmt.Sprintf("port %d is taken by ", port)
+	named := fmt.Sprintf("port %d is in use by ", port)
 	owner := fmt.Sprintf("(pid %d)", os.Getpid())
 	if out := parley.Output(); !strings.Contains(out, named) || !strings.Contains(out, owner) {
 		t.Fatalf("the banner does not say %q … %q", named, owner)

@@ -214,7 +214,7 @@ func TestWorkerToldToStopHandsItsRunOn(t *testing.T) {
 		t.Fatalf("the second attempt began %s after the first worker was told to stop: it waited for the lease", took)
 	}
 	// A run handed on is no death, which the sweepers would have counted when they found its lease over.
-	if strings.Contains(leaving.Output()+staying.Output(), "leases ran out") {
-		t.Fatal("the lease ran out")
+	if strings.Contains(leaving.Output()+staying.Output(), "leases expired") {
+		t.Fatal("the lease expired")
 	}
 }

@@ -134,7 +134,7 @@ func postman(doc object) ([]byte, error) {
 		Info: info{
 			Name: doc.At("info").Text("title"),
 			Description: doc.At("info").Text("summary") + "\n\nSet the variables `baseUrl` and `apiKey`, and `agentId` to an agent of yours. " +
-				"What a request makes is remembered: the next one that needs a run, a document or a key takes the newest.\n\n" + notice,
+				"The collection remembers created resources: the next request that needs a run, a document or a key uses the newest one.\n\n" + notice,
 			Schema: "https://schema.getpostman.com/json/collection/v2.1.0/collection.json",
 		},
 		Auth: auth{Type: "apikey", APIKey: []variable{

@@ -19,7 +19,7 @@ const maxPatience = 5 * time.Millisecond
 var ErrFull = errors.New("too many calls are waiting")
 
 // ErrStopped is returned for calls after the group's end.
-var ErrStopped = errors.New("batch group has ended")
+var ErrStopped = errors.New("the batch group is closed")
 
 // Group gathers calls with a request of type Q and carries them out together, each answered by an A.
 type Group[Q, A any] struct {
@@ -149,7 +149,7 @@ func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
 	answers, err := g.do(ctx, reqs)
 	g.last, g.took = len(calls), time.Since(began)
 	if err == nil && len(answers) != len(calls) {
-		err = fmt.Errorf("batch of %d was given %d answers", len(calls), len(answers))
+		err = fmt.Errorf("batch of %d received %d answers", len(calls), len(answers))
 	}
 	for i, c := range calls {
 		if err != nil {

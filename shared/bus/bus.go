@@ -194,7 +194,7 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 	}
 	if err == nil && config.MaxBytes < maxStreamBytes {
 		b.log.Warn().Int64("bytes", config.MaxBytes).Int64("wanted", maxStreamBytes).
-			Msg("the NATS server has little space: the job stream is smaller than wanted; raise its max_file or free its disk")
+			Msg("the NATS server has little space, so the job stream is smaller than configured; raise max_file or free disk space")
 	}
 	return stream, err
 }
@@ -305,7 +305,7 @@ func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, 
 
 func (b *Bus) publish(subject string, body []byte) {
 	if err := b.nc.Publish(subject, body); err != nil {
-		b.log.Debug().Err(err).Str("run_id", contract.RunIDFor(subject)).Msg("notice not sent; it will be polled for")
+		b.log.Debug().Err(err).Str("run_id", contract.RunIDFor(subject)).Msg("notification not sent; receivers will poll")
 	}
 }
 

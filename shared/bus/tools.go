@@ -22,17 +22,17 @@ var (
 	ErrNoToolWorker = errors.New("no tool worker took the call")
 	// ErrToolsAway is the ErrNoToolWorker of a call during which the bus itself was away: it says nothing of the workers,
 	// and one of them may have taken the call just before.
-	ErrToolsAway = fmt.Errorf("%w: the bus was away", ErrNoToolWorker)
+	ErrToolsAway = fmt.Errorf("%w: the bus was unreachable", ErrNoToolWorker)
 	// ErrToolLost says that a worker took the call and was not heard of again.
 	ErrToolLost = errors.New("the tool worker was lost")
 	// ErrToolRefused says that a worker did not accept the capability or could not read the call.
-	ErrToolRefused = errors.New("the tool worker refused the call")
-	// ErrToolTooLarge says that the call does not fit a message; nothing was sent.
-	ErrToolTooLarge = errors.New("the call does not fit a message")
+	ErrToolRefused = errors.New("the tool worker rejected the call")
+	// ErrToolTooLarge says that the call is too large for a message; nothing was sent.
+	ErrToolTooLarge = errors.New("the call is too large for a message")
 )
 
 // errAbsent says that nobody at all is there to take a call.
-var errAbsent = errors.New("nobody is subscribed")
+var errAbsent = errors.New("no subscriber")
 
 const (
 	acceptWithin = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s

@@ -168,7 +168,7 @@ func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel co
 		select {
 		case <-idle:
 		case <-grace.C:
-			s.log.Warn().Msg("tool calls did not end when they were cancelled")
+			s.log.Warn().Msg("tool calls did not stop after they were cancelled")
 		}
 	}
 	_ = s.nc.FlushTimeout(flushTimeout) // an answer that is lost is in the ledger, or the call is made again

@@ -113,7 +113,7 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 		return // nobody has taken it
 	}
 	if reason != voiceStop {
-		v.log.Debug().Str("line", w.own).Str("reason", reason).Msg("voice line lost")
+		v.log.Debug().Str("line", w.own).Str("reason", reason).Msg("voice session lost")
 	}
 	v.say(*peer, "", contract.StageEnded)
 }
@@ -125,7 +125,7 @@ func (v *voiceBoard[In]) say(to, reply string, stage contract.ToolStage) {
 	}
 	err := v.nc.PublishMsg(&nats.Msg{Subject: to, Reply: reply, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
 	if err != nil {
-		v.log.Debug().Err(err).Str("stage", string(stage)).Msg("cannot say how a voice line stands")
+		v.log.Debug().Err(err).Str("stage", string(stage)).Msg("cannot send the state of a voice session")
 	}
 }
 

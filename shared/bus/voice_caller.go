@@ -13,10 +13,10 @@ import (
 
 // How opening a line can go wrong.
 var (
-	// ErrNoVoiceWorker says that no voice worker took the line: there is none, none has a place, or the bus is away.
-	ErrNoVoiceWorker = errors.New("no voice worker took the line")
+	// ErrNoVoiceWorker says that no voice worker accepted the session: there is none, none has a place, or the bus is away.
+	ErrNoVoiceWorker = errors.New("no voice worker accepted the session")
 	// ErrVoiceRefused says that the workers did not accept the capability.
-	ErrVoiceRefused = errors.New("the voice workers refused the line")
+	ErrVoiceRefused = errors.New("the voice workers rejected the session")
 )
 
 const (

@@ -156,7 +156,7 @@ func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel c
 		select {
 		case <-s.idle:
 		case <-grace.C:
-			s.board.log.Warn().Msg("voice lines did not end when they were cancelled")
+			s.board.log.Warn().Msg("voice sessions did not stop after they were cancelled")
 		}
 	}
 	s.board.close()

@@ -20,17 +20,17 @@ const (
 
 // Why lines end that nobody closed.
 const (
-	voiceCut    = "the connection to the bus was cut"
+	voiceCut    = "the connection to the bus was lost"
 	voiceGap    = "frames were lost"
 	voiceBroken = "a frame is broken"
 	voiceLag    = "the reader lags"
-	voiceSilent = "nothing was heard of the other end"
-	voiceGone   = "the other end is gone"
+	voiceSilent = "no message from the peer"
+	voiceGone   = "the peer is gone"
 	voiceUnsent = "a frame cannot be sent"
-	voiceStop   = "this end stops"
+	voiceStop   = "this process is stopping"
 )
 
-var errVoiceEnded = errors.New("the voice line has ended")
+var errVoiceEnded = errors.New("the voice session has ended")
 
 // voiceControl is what an end of a line is told: commands the worker, reports the ingress.
 type voiceControl interface {

@@ -20,16 +20,16 @@ import (
 type Servers struct {
 	DatabaseURL  string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
 	NATSURL      string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
-	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Servers of a NATS cluster that keep the job stream, when it is made: 1, 3 or 5."`
+	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Replicas of the job stream in a NATS cluster, set at its creation: 1, 3 or 5."`
 }
 
 // Require reports which address is missing, for processes that start no servers of their own.
 func (s Servers) Require() error {
 	if s.DatabaseURL == "" {
-		return errors.New("DATABASE_URL is not set: the address of a PostgreSQL server is needed")
+		return errors.New("DATABASE_URL is not set: give the address of a PostgreSQL server")
 	}
 	if s.NATSURL == "" {
-		return errors.New("NATS_URL is not set: the address of a NATS server with JetStream is needed")
+		return errors.New("NATS_URL is not set: give the address of a NATS server with JetStream")
 	}
 	if s.NATSReplicas < 0 || s.NATSReplicas > 5 {
 		return fmt.Errorf("NATS_REPLICAS must be between 1 and 5, not %d", s.NATSReplicas)
@@ -68,17 +68,17 @@ const (
 
 // Logging is how a process logs.
 type Logging struct {
-	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Least level that is logged: ${enum}."`
-	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; by default console on a terminal, else json."`
+	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Minimum log level: ${enum}."`
+	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; default: console on a terminal, else json."`
 }
 
 // Telemetry is where a process sends its traces.
 type Telemetry struct {
-	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector that traces are sent to by OTLP, as an http:// or https:// address; empty: none."`
+	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector for traces (OTLP), as an http:// or https:// address; empty: no traces."`
 	// CaptureContent has the name and the meaning that OpenTelemetry gives it.
-	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Put what models are sent and answer into traces."`
+	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Record model inputs and outputs in traces."`
 	// CallersDecide is for where only an operator's own proxies reach the ingress.
-	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let the traceparent of a request decide whether it is traced."`
+	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let a request's traceparent decide whether it is traced."`
 }
 
 // Check reports an address that is none.
@@ -86,8 +86,8 @@ func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPO
 
 // Runs are the settings that ingress and workers must agree on.
 type Runs struct {
-	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Runs of one organization that are dispatched at a time in each lane (chats, automations); the rest wait their turn."`
-	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model; workers use it, the ingress shows it."`
+	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Maximum simultaneously dispatched runs of one organization in each lane (chats, automations); others are queued."`
+	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
 }
 
 // Check reports the first setting that makes no sense.
@@ -100,13 +100,13 @@ func (r Runs) Check() error {
 
 // Secrets are what ingress and workers keep secret in the same way.
 type Secrets struct {
-	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets and sign tool calls; the same for every process. Older keys may follow, joined by commas."`
+	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"Key that encrypts stored secrets and signs tool calls: 32 bytes in base64 or hex, the same for every process. Older keys may follow, separated by commas."`
 }
 
 // Check reports a key that is missing or none.
 func (s Secrets) Check() error {
 	if _, err := secrets.NewBox(s.SecretsKey); err != nil {
-		return fmt.Errorf("SECRETS_KEY is needed (openssl rand -base64 32 makes one): %w", err)
+		return fmt.Errorf("SECRETS_KEY is missing or invalid (create one with openssl rand -base64 32): %w", err)
 	}
 	return nil
 }
@@ -124,37 +124,37 @@ func (s Secrets) KeyIDs() []string {
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
 	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
-	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach this service at, when it is not http://HOST:PORT."`
-	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token that programs on other machines read an ingress's /metrics with; empty: none may."`
-	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is believed."`
-	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests a minute of one demo client."`
-	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens that all demo visitors together may use in a day."`
-	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests a minute of one credential."`
-	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests a minute of all credentials of one user together, and of all keys of one organization; 0: twice LIMIT_USER."`
-	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Automation requests a minute of one organization."`
-	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests a minute of one visitor of an agent's widget; 0: none."`
-	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests a minute of the widgets' visitors at one client address; 0: none."`
-	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages a minute of all visitors of one agent's widget, and as many tokens; 0: none."`
-	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Streams that one credential may have open at an ingress."`
-	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Streams that one organization may have open at an ingress."`
-	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"1000" help:"Connections that one client address may have open at an ingress, and streams, also by way of a trusted proxy; 0: no limit."`
-	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Voice connections that one organization may have open at an ingress."`
-	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Longest time that a voice connection lasts."`
-	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a voice connection ends in which nobody says anything."`
-	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance in which a run must end."`
-	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Longest time a request waits for its run; also the default."`
-	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; never less than 24h."`
-	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long an ingress that is told to stop serves on, being not ready: longer than a load balancer takes to notice."`
-	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Queued runs before new ones are refused with 503."`
-	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Queued runs of one organization before its new ones are refused with 503; 0: a quarter of BACKLOG_MAX."`
-	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may make in an hour at an ingress; 0: no limit."`
-	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"API keys of its own that an organization may have; 0: no limit."`
-	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"API keys of their own that a user may have; 0: no limit."`
-	OrganizationsPerUser   int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Organizations that a user may own; 0: no limit."`
-	MembershipsPerUser     int           `name:"memberships-per-user" env:"MEMBERSHIPS_PER_USER" default:"100" help:"Organizations that a user may belong to; 0: no limit."`
-	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider that people may log in by, as its https:// issuer."`
-	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"What the provider calls this service."`
-	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
+	PublicURL              string        `name:"public-url" env:"PUBLIC_URL" help:"Public address of this service; default: http://HOST:PORT."`
+	MetricsToken           string        `name:"metrics-token" env:"METRICS_TOKEN" help:"Bearer token for reading an ingress's /metrics from other machines; empty: not allowed."`
+	TrustedProxies         []string      `name:"trusted-proxies" env:"TRUSTED_PROXIES" help:"Networks (CIDR) whose X-Forwarded-For is trusted."`
+	LimitDemo              int           `name:"limit-demo" env:"LIMIT_DEMO" default:"10" help:"Requests per minute of one demo client."`
+	DemoTokens             int64         `name:"demo-tokens" env:"DEMO_TOKENS" default:"2000000" help:"Model tokens per day of all demo visitors together."`
+	LimitUser              int           `name:"limit-user" env:"LIMIT_USER" default:"300" help:"Requests per minute of one credential."`
+	LimitUserTotal         int           `name:"limit-user-total" env:"LIMIT_USER_TOTAL" default:"0" help:"Requests per minute of all credentials of a user together, and of all keys of an organization; 0: twice LIMIT_USER."`
+	LimitSystem            int           `name:"limit-system" env:"LIMIT_SYSTEM" default:"60000" help:"Automation requests per minute of one organization."`
+	LimitWidgetVisitor     int           `name:"limit-widget-visitor" env:"LIMIT_WIDGET_VISITOR" default:"20" help:"Requests per minute of one visitor of an agent's widget; 0: none allowed."`
+	LimitWidgetAddress     int           `name:"limit-widget-address" env:"LIMIT_WIDGET_ADDRESS" default:"60" help:"Requests per minute of all widget visitors at one client address; 0: none allowed."`
+	LimitWidgetAgent       int           `name:"limit-widget-agent" env:"LIMIT_WIDGET_AGENT" default:"1200" help:"Messages per minute of all visitors of one agent's widget; the same limit applies to widget tokens; 0: none allowed."`
+	StreamsPerCredential   int           `name:"streams-per-credential" env:"STREAMS_PER_CREDENTIAL" default:"1000" help:"Maximum open streams of one credential at an ingress."`
+	StreamsPerOrganization int           `name:"streams-per-organization" env:"STREAMS_PER_ORGANIZATION" default:"5000" help:"Maximum open streams of one organization at an ingress."`
+	ConnectionsPerAddress  int           `name:"connections-per-address" env:"CONNECTIONS_PER_ADDRESS" default:"1000" help:"Maximum open connections of one client address at an ingress, and maximum streams, also through a trusted proxy; 0: no limit."`
+	VoicePerOrganization   int           `name:"voice-per-organization" env:"VOICE_PER_ORGANIZATION" default:"100" help:"Maximum open voice connections of one organization at an ingress."`
+	VoiceMaxDuration       time.Duration `name:"voice-max-duration" env:"VOICE_MAX_DURATION" default:"30m" help:"Maximum duration of a voice connection."`
+	VoiceIdleTimeout       time.Duration `name:"voice-idle-timeout" env:"VOICE_IDLE_TIMEOUT" default:"5m" help:"Time after which a silent voice connection ends."`
+	RunDeadline            time.Duration `name:"run-deadline" env:"RUN_DEADLINE" default:"15m" help:"Time from acceptance until a run times out."`
+	WaitDefault            time.Duration `name:"wait-default" env:"WAIT_DEFAULT" default:"55s" help:"Maximum and default time that a request waits for its run."`
+	RetentionDefault       time.Duration `name:"retention-default" env:"RETENTION_DEFAULT" default:"24h" help:"How long an automation's result is kept; at least 24h."`
+	StopGrace              time.Duration `name:"stop-grace" env:"STOP_GRACE" default:"0s" help:"How long a stopping ingress keeps serving while it is not ready; set it longer than the load balancer's check interval."`
+	BacklogMax             int           `name:"backlog-max" env:"BACKLOG_MAX" default:"100000" help:"Maximum queued runs; above it new runs are rejected with 503."`
+	OrgBacklogMax          int           `name:"org-backlog-max" env:"ORG_BACKLOG_MAX" default:"0" help:"Maximum queued runs of one organization; above it its new runs are rejected with 503; 0: a quarter of BACKLOG_MAX."`
+	SignupsPerAddress      int           `name:"signups-per-address" env:"SIGNUPS_PER_ADDRESS" default:"60" help:"Accounts that one client address may create per hour at an ingress; 0: no limit."`
+	KeysPerOrganization    int           `name:"keys-per-organization" env:"KEYS_PER_ORGANIZATION" default:"100" help:"Maximum API keys of scope organization, per organization; 0: no limit."`
+	KeysPerUser            int           `name:"keys-per-user" env:"KEYS_PER_USER" default:"100" help:"Maximum API keys of scope user, per user; 0: no limit."`
+	OrganizationsPerUser   int           `name:"organizations-per-user" env:"ORGANIZATIONS_PER_USER" default:"20" help:"Maximum organizations that a user owns; 0: no limit."`
+	MembershipsPerUser     int           `name:"memberships-per-user" env:"MEMBERSHIPS_PER_USER" default:"100" help:"Maximum organizations that a user belongs to; 0: no limit."`
+	OIDCIssuer             string        `name:"oidc-issuer" env:"OIDC_ISSUER" help:"OpenID provider for logins, as its https:// issuer."`
+	OIDCClientID           string        `name:"oidc-client-id" env:"OIDC_CLIENT_ID" help:"Client id of this service at the provider."`
+	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Client secret of this service at the provider; empty for a public client."`
 }
 
 const metricsTokenLeast = 16 // characters
@@ -172,7 +172,7 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	case i.DemoTokens < 1:
 		return fmt.Errorf("DEMO_TOKENS must be at least 1, not %d", i.DemoTokens)
 	case i.StreamsPerCredential < 1 || i.StreamsPerOrganization < i.StreamsPerCredential:
-		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and STREAMS_PER_ORGANIZATION no less, not %d",
+		return fmt.Errorf("STREAMS_PER_CREDENTIAL must be at least 1, not %d, and at most STREAMS_PER_ORGANIZATION, which is %d",
 			i.StreamsPerCredential, i.StreamsPerOrganization)
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
@@ -268,7 +268,7 @@ func isLoopback(host string) bool {
 func (i Ingress) checkAddresses() error {
 	for _, p := range i.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {
-			return fmt.Errorf("TRUSTED_PROXIES names a network that is none: %q", p)
+			return fmt.Errorf("TRUSTED_PROXIES must be a list of networks (CIDR), not %q", p)
 		}
 	}
 	if i.PublicURL != "" && !strings.HasPrefix(i.PublicURL, "http://") && !strings.HasPrefix(i.PublicURL, "https://") {

@@ -7,9 +7,9 @@ import (
 
 // Documents are the settings of documents that ingress and workers must agree on.
 type Documents struct {
-	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Documents that an organization may have; 0: no limit."`
-	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Bytes of an organization's documents together, as they were sent; 0: no limit."`
-	EncryptContents              bool  `name:"encrypt-contents" env:"ENCRYPT_CONTENTS" default:"false" help:"Keep the contents of documents and files encrypted with SECRETS_KEY, from now on."`
+	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Maximum documents of an organization; 0: no limit."`
+	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of an organization's original documents; 0: no limit."`
+	EncryptContents              bool  `name:"encrypt-contents" env:"ENCRYPT_CONTENTS" default:"false" help:"Encrypt the contents of new documents and files with SECRETS_KEY."`
 }
 
 // Check reports the first setting that makes no sense.
@@ -25,9 +25,9 @@ func (d Documents) Check() error {
 
 // Ingest are the settings of how workers process documents, and search them.
 type Ingest struct {
-	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Model that documents are also searched by, as openai/text-embedding-3-small; it is asked at OPENAI_BASE_URL. None: by words alone."`
-	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed at a time; 0: one for each core, and one more."`
-	DocumentPages     int    `name:"document-pages" env:"DOCUMENT_PAGES" default:"2000" help:"Pages that a document may have."`
+	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Embeddings model for searching documents, such as openai/text-embedding-3-small, at OPENAI_BASE_URL. Empty: search by words only."`
+	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed simultaneously; 0: one per core, and one more."`
+	DocumentPages     int    `name:"document-pages" env:"DOCUMENT_PAGES" default:"2000" help:"Maximum pages of a document."`
 }
 
 const (
@@ -47,7 +47,7 @@ func (i Ingest) Check() error {
 		return nil
 	}
 	if provider, model, _ := strings.Cut(i.EmbeddingsModel, "/"); provider != "openai" || model == "" {
-		return fmt.Errorf("EMBEDDINGS_MODEL must be of the form openai/text-embedding-3-small, not %q", i.EmbeddingsModel)
+		return fmt.Errorf("EMBEDDINGS_MODEL must be like openai/text-embedding-3-small, not %q", i.EmbeddingsModel)
 	}
 	return nil
 }

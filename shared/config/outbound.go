@@ -9,7 +9,7 @@ import (
 
 // Outbound is what the service may reach that lies outside; ingress and workers must agree on it.
 type Outbound struct {
-	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"What agents and notifications may reach besides the public internet: host:port, or networks (CIDR), joined by commas."`
+	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"Addresses that agents and notifications may reach in addition to the public internet: host:port, or networks (CIDR), separated by commas."`
 }
 
 // Check reports the first entry that makes no sense.
@@ -32,7 +32,7 @@ func checkAllowed(entry string) error {
 		return fmt.Errorf("OUTBOUND_ALLOW must be a list of host:port and networks (CIDR), not %q", entry)
 	}
 	if port, err := strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
-		return fmt.Errorf("OUTBOUND_ALLOW names a host without a port: %q", entry)
+		return fmt.Errorf("OUTBOUND_ALLOW contains a host without a port: %q", entry)
 	}
 	return nil
 }

@@ -15,16 +15,16 @@ const (
 
 // Sandbox are the settings of the sandboxes that agents' code runs in. Limits are those of one call.
 type Sandbox struct {
-	SandboxKind          string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"What code is run in: bubblewrap, gvisor, or off to run none."`
-	SandboxConcurrency   int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Calls that run code at a time; 0: two for each core, at least 4."`
-	SandboxWarm          int           `name:"sandbox-warm" env:"SANDBOX_WARM" default:"-1" help:"Sandboxes kept ready for the next calls; -1: as many as run at a time, at most 8."`
-	SandboxCPU           time.Duration `name:"sandbox-cpu" env:"SANDBOX_CPU" default:"10s" help:"CPU time of a call, of all its processes together."`
-	SandboxWall          time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time that a call may take."`
-	SandboxMemory        int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Bytes of memory of a call, of all its processes together."`
-	SandboxProcesses     int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Processes and threads of a call."`
-	SandboxFiles         int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Bytes of the files in a call's working folder."`
-	SandboxOutput        int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Bytes that a call may print."`
-	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Bytes of files that an organization's runs may keep together."`
+	SandboxKind          string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"Sandbox for running code: bubblewrap, gvisor or off."`
+	SandboxConcurrency   int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Simultaneous calls that run code; 0: two per core, at least 4."`
+	SandboxWarm          int           `name:"sandbox-warm" env:"SANDBOX_WARM" default:"-1" help:"Sandboxes kept ready for the next calls; -1: SANDBOX_CONCURRENCY, at most 8."`
+	SandboxCPU           time.Duration `name:"sandbox-cpu" env:"SANDBOX_CPU" default:"10s" help:"CPU time limit of a call, for all its processes together."`
+	SandboxWall          time.Duration `name:"sandbox-wall" env:"SANDBOX_WALL" default:"30s" help:"Time limit of a call."`
+	SandboxMemory        int64         `name:"sandbox-memory" env:"SANDBOX_MEMORY" default:"536870912" help:"Memory limit of a call in bytes, for all its processes together."`
+	SandboxProcesses     int           `name:"sandbox-processes" env:"SANDBOX_PROCESSES" default:"64" help:"Maximum processes and threads of a call."`
+	SandboxFiles         int64         `name:"sandbox-files" env:"SANDBOX_FILES" default:"67108864" help:"Maximum bytes of files in a call's working folder."`
+	SandboxOutput        int64         `name:"sandbox-output" env:"SANDBOX_OUTPUT" default:"1048576" help:"Maximum bytes that a call prints."`
+	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of the files that an organization's runs keep."`
 }
 
 // What a call may use unless it is set.

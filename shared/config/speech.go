@@ -7,12 +7,12 @@ import (
 
 // Speech are the settings of how workers understand and make speech.
 type Speech struct {
-	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"What speech is understood with: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. By default the first with an audio service, else the second."`
-	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"What speech is made with: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. By default the first with an audio service, else the second."`
-	AudioBaseURL       string `name:"audio-base-url" env:"AUDIO_BASE_URL" help:"Address of an OpenAI-compatible audio service, up to and with /v1, when it is not OPENAI_BASE_URL's."`
-	AudioAPIKey        string `name:"audio-api-key" env:"AUDIO_API_KEY" help:"Key for the audio service, when it is not OPENAI_API_KEY."`
-	SpeechVoice        string `name:"speech-voice" env:"SPEECH_VOICE" help:"Voice that is spoken with where a session names none, as alloy."`
-	VoiceConcurrency   int    `name:"voice-concurrency" env:"VOICE_CONCURRENCY" default:"0" help:"Voice connections that a worker carries at a time; 0: 100 for each core."`
+	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"Speech recognition: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. Default: the first with an audio service, else the second."`
+	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"Speech synthesis: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. Default: the first with an audio service, else the second."`
+	AudioBaseURL       string `name:"audio-base-url" env:"AUDIO_BASE_URL" help:"Address of an OpenAI-compatible audio service, including /v1; default: OPENAI_BASE_URL."`
+	AudioAPIKey        string `name:"audio-api-key" env:"AUDIO_API_KEY" help:"Key for the audio service; default: OPENAI_API_KEY."`
+	SpeechVoice        string `name:"speech-voice" env:"SPEECH_VOICE" help:"Default voice of sessions, such as alloy."`
+	VoiceConcurrency   int    `name:"voice-concurrency" env:"VOICE_CONCURRENCY" default:"0" help:"Maximum voice sessions of a worker; 0: 100 per core."`
 }
 
 // What speech is understood and made with.
@@ -39,7 +39,7 @@ func (s Speech) Check() error {
 	} {
 		name, of := strings.CutPrefix(model.value, SpeechOpenAI)
 		if model.value != "" && model.value != SpeechOff && model.value != model.offline && (!of || name == "") {
-			return fmt.Errorf("%s must be openai/ and a model's name, %s or off, not %q", model.name, model.offline, model.value)
+			return fmt.Errorf("%s must be openai/MODEL, %s or off, not %q", model.name, model.offline, model.value)
 		}
 	}
 	if s.VoiceConcurrency < 0 || s.VoiceConcurrency > maxVoiceConcurrency {
@@ -91,7 +91,7 @@ func (w Workers) checkSpeech() error {
 	}
 	for _, model := range []struct{ name, value string }{{"TRANSCRIPTION_MODEL", s.TranscriptionModel}, {"SPEECH_MODEL", s.SpeechModel}} {
 		if strings.HasPrefix(model.value, SpeechOpenAI) {
-			return fmt.Errorf("%s=%s needs AUDIO_API_KEY or OPENAI_API_KEY, or an address of an audio service", model.name, model.value)
+			return fmt.Errorf("%s=%s needs AUDIO_API_KEY, OPENAI_API_KEY or AUDIO_BASE_URL", model.name, model.value)
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 // ClockLeeway is how far the clocks of whoever signs and whoever verifies may be apart.
 const ClockLeeway = 5 * time.Second
 
-var errTrailing = errors.New("something follows the claims")
+var errTrailing = errors.New("unexpected text after the claims")
 
 // ReadClaims reads claims whose signature holds. What this release does not know of them might say what is not allowed: it is an error.
 func ReadClaims(raw []byte, into any) error {

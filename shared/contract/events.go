@@ -34,7 +34,7 @@ func ParseEventMessage(body []byte) (domain.EventChunk, error) {
 	chunk.Fence, fenceErr = strconv.ParseInt(string(fence), 10, 64)
 	chunk.First, firstErr = strconv.Atoi(string(first))
 	if fenceErr != nil || firstErr != nil || chunk.Fence < 1 || chunk.First < 1 {
-		return domain.EventChunk{}, errors.New("reading event message: its first line is not two numbers")
+		return domain.EventChunk{}, errors.New("reading event message: the first line is not two numbers")
 	}
 	return chunk, nil
 }

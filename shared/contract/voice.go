@@ -187,8 +187,8 @@ type VoiceAudio struct {
 const audioHead = 1 + 8 + 4 + 4 + 1
 
 var (
-	errFrame = errors.New("reading voice frame: it is broken")
-	errAudio = errors.New("no such audio can be sent")
+	errFrame = errors.New("reading voice frame: invalid frame")
+	errAudio = errors.New("the audio cannot be sent")
 )
 
 // AppendVoiceAudio writes an audio frame to b. What ParseVoiceFrame would not take is an error.

@@ -112,7 +112,7 @@ func (c EventChunk) Events() ([]Event, error) {
 		line, whole := bytes.CutSuffix(line, []byte{'\n'})
 		kind, data, spaced := bytes.Cut(line, []byte{' '})
 		if !whole || !spaced || !isEventType(kind) || len(data) < 2 || data[0] != '{' || data[len(data)-1] != '}' {
-			return nil, fmt.Errorf("reading events: line %d of a chunk is none", n-c.First+1)
+			return nil, fmt.Errorf("reading events: line %d of a chunk is not an event", n-c.First+1)
 		}
 		events = append(events, Event{ID: EventID{Fence: c.Fence, N: n}, Type: eventType(kind), Data: data})
 		n++

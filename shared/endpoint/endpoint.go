@@ -51,7 +51,7 @@ func Parse(raw string) (*Template, error) {
 	case !utf8.ValidString(raw) || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }):
 		return nil, errors.New("must not contain spaces, backslashes or control characters")
 	case strings.Contains(raw, "#"):
-		return nil, errors.New("must hold no fragment")
+		return nil, errors.New("must not contain a fragment")
 	}
 	scheme, rest, found := strings.Cut(raw, "://")
 	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" {
@@ -79,7 +79,7 @@ func (t *Template) readAuthority() error {
 	case strings.ContainsAny(authority, "{}"):
 		return errors.New("must have variables in its path and query only")
 	case strings.Contains(authority, "@"):
-		return errors.New("must hold no user name and password: send them in a header")
+		return errors.New("must not contain a user name or password: send them in a header")
 	}
 	u, err := url.Parse(t.base)
 	if err != nil || u.Hostname() == "" || u.Host != authority {
@@ -103,7 +103,7 @@ func (t *Template) readPath(path string) error {
 		if plain, err := url.PathUnescape(literals(pieces)); err != nil {
 			return errors.New("has a path that is not escaped correctly")
 		} else if len(pieces) == 1 && isDots(plain) {
-			return errors.New("must have no segment . or .. in its path")
+			return errors.New("must not have a segment . or .. in its path")
 		}
 		t.path = append(t.path, pieces)
 	}
@@ -117,7 +117,7 @@ func (t *Template) readQuery(query string) error {
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
 		if strings.ContainsAny(name, "{}") {
-			return errors.New("must have variables of its query behind an equals sign")
+			return errors.New("must have query variables after an equals sign")
 		}
 		pieces, err := piecesFor(value)
 		if err != nil {

@@ -79,7 +79,7 @@ func (s segment) variable() bool { return len(s) > 1 || len(s) == 1 && s[0].vari
 func checkPathValue(value string) error {
 	switch {
 	case value == "":
-		return errors.New("is needed and must not be empty")
+		return errors.New("is required and must not be empty")
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return errors.New("must not contain control characters")
 	case splits(value):

@@ -76,7 +76,7 @@ func parse(text string) (map[Point]*armed, error) {
 		}
 		name, what, found := strings.Cut(entry, "=")
 		if !found {
-			return nil, fmt.Errorf("%s: %q is no point=action", variable, entry)
+			return nil, fmt.Errorf("%s: %q is not point=action", variable, entry)
 		}
 		a, err := parseAction(what)
 		if err != nil {
@@ -102,7 +102,7 @@ func parseAction(what string) (*armed, error) {
 	case a.action == "kill", a.action == "delay":
 		a.pause, err = time.ParseDuration(argument)
 	default:
-		err = fmt.Errorf("no such action: %s", what)
+		err = fmt.Errorf("unknown action %s", what)
 	}
 	if err == nil && counted {
 		a.left, err = strconv.Atoi(times)

@@ -8,7 +8,7 @@ import (
 
 // ErrEnded is returned when a component came back without an error although nobody had
 // asked it to stop.
-var ErrEnded = errors.New("ended by itself")
+var ErrEnded = errors.New("exited unexpectedly")
 
 // ErrLocked is returned by LockFile while another process holds the lock.
 var ErrLocked = errors.New("locked by another process")

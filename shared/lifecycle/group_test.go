@@ -66,7 +66,7 @@ func TestGroupEndsWithItsFirstComponent(t *testing.T) {
 		says string
 	}{
 		{"fails", func(context.Context) error { return broken }, broken, `component "odd": disk full`},
-		{"returns", func(context.Context) error { return nil }, ErrEnded, `component "odd": ended by itself`},
+		{"returns", func(context.Context) error { return nil }, ErrEnded, `component "odd": exited unexpectedly`},
 		{"gives up on a context of its own", func(context.Context) error { return context.Canceled }, context.Canceled, `component "odd"`},
 		{"panics", func(context.Context) error { panic("no such row") }, nil, `component "odd": panicked: no such row`},
 	}

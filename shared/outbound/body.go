@@ -76,7 +76,7 @@ func (b *body) explain(err error) error {
 	case b.ctx.Err() != nil:
 	case corrupt, errors.Is(err, gzip.ErrHeader), errors.Is(err, gzip.ErrChecksum),
 		errors.Is(err, zlib.ErrHeader), errors.Is(err, zlib.ErrChecksum):
-		return &Error{Message: "The answer's compression is broken.", Err: err}
+		return &Error{Message: "The answer's compression is invalid.", Err: err}
 	}
 	return describe(b.ctx, err, false)
 }
@@ -100,7 +100,7 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 		}
 		return flate.NewReader(in), nil
 	default:
-		return nil, &Error{Message: "The answer is encoded in a way that was not asked for."}
+		return nil, &Error{Message: "The answer has an encoding that was not requested."}
 	}
 }
 

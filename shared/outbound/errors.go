@@ -51,7 +51,7 @@ func describe(ctx context.Context, err error, notSent bool) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return &Error{Message: known.Message, NotSent: notSent, Err: known.Err}
 	}
-	e := &Error{Message: "The connection broke off.", NotSent: notSent, Err: err}
+	e := &Error{Message: "The connection was lost.", NotSent: notSent, Err: err}
 	var (
 		unresolved *net.DNSError
 		untrusted  *tls.CertificateVerificationError
@@ -59,7 +59,7 @@ func describe(ctx context.Context, err error, notSent bool) *Error {
 	)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		e.Message, e.Err = "The request was given up.", context.Cause(ctx)
+		e.Message, e.Err = "The request was cancelled.", context.Cause(ctx)
 	case errors.As(err, &unresolved):
 		e.Message = unreached
 	case ctx.Err() != nil:

@@ -15,10 +15,10 @@ import (
 var metadata = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 
 // errForbidden is for hosts that are written as addresses.
-var errForbidden = refuse("The address leads to a host that may not be reached.")
+var errForbidden = refuse("The address leads to a host that is not allowed.")
 
 // errPort is for ports that may be reached on no address.
-var errPort = refuse("The address has a port that may not be reached.")
+var errPort = refuse("The address has a port that is not allowed.")
 
 // guard decides about each address as it is dialled.
 type guard struct {
@@ -38,7 +38,7 @@ func newGuard(allow []string, own []int) (*guard, error) {
 		network, err := netip.ParsePrefix(entry)
 		switch {
 		case err != nil && strings.Contains(entry, "/"), network.Addr().Is4In6():
-			return nil, fmt.Errorf("reading allow list: %q is no network", entry)
+			return nil, fmt.Errorf("reading allow list: %q is not a network", entry)
 		case err == nil && network.Addr().Is4():
 			v4 = append(v4, network)
 		case err == nil:
@@ -53,7 +53,7 @@ func newGuard(allow []string, own []int) (*guard, error) {
 	}
 	for _, port := range own {
 		if port < 1 || port > 65535 {
-			return nil, fmt.Errorf("reading own ports: %d is none", port)
+			return nil, fmt.Errorf("reading own ports: %d is not a port", port)
 		}
 		g.own = append(g.own, uint16(port))
 	}

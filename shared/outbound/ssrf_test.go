@@ -271,7 +271,7 @@ func TestNamesTellNothingOfTheNetwork(t *testing.T) {
 			}
 		}
 		// A port that may be reached nowhere is refused without a question.
-		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":6379/"); AsError(err).Message != "The address has a port that may not be reached." {
+		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":6379/"); AsError(err).Message != "The address has a port that is not allowed." {
 			t.Errorf("%s, another port: %v", name, err)
 		}
 		if _, err := fetch(t, client.HTTP(Options{Fresh: true}), "http://"+name+":8081/"); AsError(err).Message != "The host could not be reached." {

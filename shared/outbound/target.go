@@ -36,7 +36,7 @@ func targetFor(u *url.URL) (target, error) {
 	case u == nil || u.Scheme != "http" && u.Scheme != "https":
 		return target{}, refuse("The address must begin with http:// or https://.")
 	case u.User != nil || strings.Contains(u.Host, "@"):
-		return target{}, refuse("The address must hold no user name or password.")
+		return target{}, refuse("The address must not contain a user name or password.")
 	case u.Opaque != "" || strings.ContainsFunc(u.RawQuery, isControl):
 		return target{}, refuse("The address is not valid.")
 	case len(u.Host)+len(u.Path)+len(u.RawPath)+len(u.RawQuery) > urlBytes:
@@ -109,7 +109,7 @@ func literalFor(inner string) (string, error) {
 	case !closed || err != nil || !addr.Is6():
 		return "", errHost
 	case addr.Zone() != "" || addr.Is4In6():
-		return "", refuse("The address leads to a host that may not be reached.")
+		return "", refuse("The address leads to a host that is not allowed.")
 	}
 	return addr.String(), nil
 }

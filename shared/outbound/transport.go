@@ -102,9 +102,9 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	case err != nil:
 		return to, err
 	case req.Host != "" && req.Host != req.URL.Host:
-		return to, refuse("The request names two hosts.")
+		return to, refuse("The request has two different hosts.")
 	case t.origin != nil && to != *t.origin:
-		return to, refuse("The address leads to another host than the one that is listed.")
+		return to, refuse("The address leads to a different host than the listed one.")
 	}
 	return to, t.client.guard.checkPort(t.permit, to)
 }
@@ -142,7 +142,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	if len(via) > t.options.Redirects {
-		return refuse("The address redirects too often.")
+		return refuse("The address redirects too many times.")
 	}
 	next.Header.Del("Referer") // an address may hold a secret
 	if !leaves(next, via) {

@@ -59,7 +59,7 @@ func object(d *json.Decoder, depth int) (any, error) {
 		}
 		key, _ := token.(string)
 		if _, twice := o[key]; twice {
-			return nil, fmt.Errorf("the key %s comes twice", shorten(strconv.Quote(key), maxWord))
+			return nil, fmt.Errorf("duplicate key %s", shorten(strconv.Quote(key), maxWord))
 		}
 		if o[key], err = value(d, depth); err != nil {
 			return nil, err

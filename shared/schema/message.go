@@ -117,7 +117,7 @@ func reason(k jsonschema.ErrorKind) string {
 	case *kind.FalseSchema, *kind.Not:
 		return "is not allowed"
 	case *kind.RefCycle:
-		return "the schema refers to itself without an end"
+		return "the schema refers to itself endlessly"
 	default:
 		return shorten(k.LocalizedString(message.NewPrinter(language.English)), maxReason)
 	}

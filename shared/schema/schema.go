@@ -22,7 +22,7 @@ var (
 	errNotObject = errors.New("not a JSON object")
 	errElsewhere = errors.New("it refers to another document")
 	errDynamic   = errors.New("$dynamicRef and $recursiveRef are not supported")
-	errUnknown   = errors.New("a pattern that cannot be checked stands under not, if or patternProperties")
+	errUnknown   = errors.New("a pattern that cannot be checked is used in not, if or patternProperties")
 	errBroken    = errors.New("it cannot be read")
 )
 
@@ -97,7 +97,7 @@ func (s *Schema) Check(arguments json.RawMessage) (err error) {
 	s.effort = maxEffort
 	err = s.compiled.Validate(value)
 	if s.effort < 0 {
-		return errors.New("they are too much to be checked")
+		return errors.New("they are too large to be checked")
 	}
 	return readable(err)
 }

@@ -37,11 +37,11 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 		box: box, log: log, said: map[sealdb.Kind]string{},
 		unopened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_secrets_unopened_total",
-			Help: "Times that a sealed value was needed and no key of SECRETS_KEY opened it, by what it is part of.",
+			Help: "Encrypted values that no key of SECRETS_KEY could decrypt when needed, by kind.",
 		}, []string{"kind"}),
 		missing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "parley_secrets_missing_keys",
-			Help: "Keys that sealed values of the database need and SECRETS_KEY does not have, by what the values are part of.",
+			Help: "Keys that encrypted values in the database need and SECRETS_KEY does not have, by kind.",
 		}, []string{"kind"}),
 	}
 	err := registry.Register(w.unopened)
@@ -84,7 +84,7 @@ func (w *Watch) Unopened(v sealdb.Value) {
 	w.unopened.WithLabelValues(string(v.Kind)).Inc()
 	why := "its key is not in SECRETS_KEY"
 	if slices.Contains(w.box.KeyIDs(), v.Keys) {
-		why = "it was changed, or belongs elsewhere"
+		why = "it was changed, or belongs to another record"
 	}
 	var name string
 	switch v.Kind {
@@ -102,7 +102,7 @@ func (w *Watch) Unopened(v sealdb.Value) {
 		log = log.With().Str("delivery_id", v.Part).Logger()
 	}
 	log.Error().Str("kind", string(v.Kind)).Str("key_id", v.Keys).Str("org_id", v.OrganizationID).Str(name, v.ID).Str("reason", why).
-		Msg("sealed value cannot be opened")
+		Msg("cannot decrypt a stored value")
 }
 
 // Run checks at the start, and then every ten minutes, whether the database needs keys that SECRETS_KEY does not have. It reads a few
@@ -115,7 +115,7 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 	for {
 		pause := checkEvery
 		if err := w.check(ctx, values); err != nil && ctx.Err() == nil {
-			w.log.Debug().Err(err).Msg("cannot check yet which keys sealed values need")
+			w.log.Debug().Err(err).Msg("cannot check yet which keys the stored values need")
 			pause = checkRetry
 		}
 		timer := time.NewTimer(pause)
@@ -147,7 +147,7 @@ func (w *Watch) check(ctx context.Context, values Values) error {
 		ids := strings.Join(slices.Sorted(maps.Keys(missing)), ",")
 		if ids != "" && ids != w.said[kind] {
 			w.log.Error().Str("kind", string(kind)).Str("key_id", ids).
-				Msg("sealed values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")
+				Msg("stored values need a key that SECRETS_KEY does not have; add the key again, then run parley secrets reseal")
 		}
 		w.said[kind] = ids
 	}

@@ -68,7 +68,7 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 	}
 	keyA := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0]
 	for _, kind := range sealdb.Kinds {
-		want := `{"level":"error","kind":"` + string(kind) + `","key_id":"` + keyA + `","message":"sealed values need a key that SECRETS_KEY does not have`
+		want := `{"level":"error","kind":"` + string(kind) + `","key_id":"` + keyA + `","message":"stored values need a key that SECRETS_KEY does not have`
 		if n := strings.Count(log.buf.String(), want); n != 1 {
 			t.Errorf("%d lines are about %s: %s", n, kind, &log.buf)
 		}
@@ -145,7 +145,7 @@ func TestWhyAValueIsNotOpened(t *testing.T) {
 	if plain, err := w.OpenText(sealdb.KindHook, "org_1", "hook_1", good); err != nil || plain != "x" {
 		t.Errorf("opened %q, %v", plain, err)
 	}
-	for value, want := range map[string]string{good: "belongs elsewhere", "v1.0a0a0a0a.x": "not in SECRETS_KEY", "plain": "malformed"} {
+	for value, want := range map[string]string{good: "belongs to another record", "v1.0a0a0a0a.x": "not in SECRETS_KEY", "plain": "malformed"} {
 		log.buf.Reset()
 		if _, err := w.OpenText(sealdb.KindHook, "org_2", "hook_1", value); !errors.Is(err, sealdb.ErrUnopened) || !strings.Contains(log.buf.String(), want) {
 			t.Errorf("%s: %v, %s", value, err, &log.buf)

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrSealed is returned for a value that none of the keys opens in its place.
-var ErrSealed = errors.New("sealed value cannot be opened")
+var ErrSealed = errors.New("cannot decrypt a stored value")
 
 const (
 	version = "v1."
@@ -74,7 +74,7 @@ func readKey(text string) ([]byte, error) {
 			return key, nil
 		}
 	}
-	return nil, fmt.Errorf("it is not %d bytes in base64 or hex", keySize) // and is never shown
+	return nil, fmt.Errorf("not %d bytes in base64 or hex", keySize) // and is never shown
 }
 
 // KeyIDs gives the ids of the keys in the order of the setting. The first one seals.

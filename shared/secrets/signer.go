@@ -11,7 +11,7 @@ import (
 )
 
 // ErrUnsigned is returned for a token that no key of the ring has signed for that body.
-var ErrUnsigned = errors.New("signature does not hold")
+var ErrUnsigned = errors.New("invalid signature")
 
 const (
 	signerPurpose = "parley capability v1"

@@ -509,7 +509,7 @@ func TestReadingParts(t *testing.T) {
 	if _, err := r.Seek(2*mib, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(r); len(got) != 0 || !strings.Contains(fmt.Sprint(err), "piece 16 has 1 bytes") {
+	if got, err := io.ReadAll(r); len(got) != 0 || !strings.Contains(fmt.Sprint(err), "chunk 16 has 1 bytes") {
 		t.Errorf("of a broken content: %d bytes, %v", len(got), err)
 	}
 	if err := r.Close(); err != nil {

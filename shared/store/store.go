@@ -102,7 +102,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			invitations, effects, files, documents, run_documents, document_chunks, document_vectors, knowledge_terms, indexed_documents,
 			run_attempts, heard, budget_holds, past_usage_by, hooks, deliveries, collecting, notification_endpoints, notifications,
 			waiting_lanes, hook_senders LIMIT 0`); err != nil {
-			return fmt.Errorf("looking for the schema, which `parley migrate` makes: %w", err)
+			return fmt.Errorf("checking the schema (see `parley migrate`): %w", err)
 		}
 		return nil
 	})

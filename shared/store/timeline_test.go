@@ -166,7 +166,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	got := b.timeline(runID)
 	for _, want := range []string{
 		"attempt 1 lost (its worker was lost)", "attempt 2 failed (not now)", "attempt 3 lost (its worker was lost)", "turn 3 lost",
-		"attempt 4 lost (its worker gave the run back)", "attempt 5 completed", "turn 5 completed",
+		"attempt 4 lost (its worker requeued the run)", "attempt 5 completed", "turn 5 completed",
 	} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("%s lacks %s", got, want)

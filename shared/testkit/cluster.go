@@ -90,7 +90,7 @@ func dropClusters(cache string) {
 func makeCluster(ctx context.Context, dir, final string) (err error) {
 	draft, err := os.MkdirTemp(dir, "draft-")
 	if err != nil {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("creating directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(draft)) }()
 	server, err := pgserver.Start(ctx, pgserver.Config{Dir: draft, Log: zerolog.Nop(), Settings: privateSettings()})

@@ -85,7 +85,7 @@ func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
 	}
 	dir := filepath.Join(own.dir, "postgres")
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making directory: %w", err)
+		return nil, fmt.Errorf("creating directory: %w", err)
 	}
 	if err := copyCluster(ctx, dir); err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func (c *cluster) checkSelectors() (errs []error) {
 				if !slices.ContainsFunc(pods, func(w workload) bool {
 					return slices.ContainsFunc(w.template.Spec.Containers, func(k corev1.Container) bool { return hasPort(k, *port.Port) })
 				}) {
-					errs = append(errs, fmt.Errorf("network policy %s lets in to port %s, which nobody has", name, port.Port.String()))
+					errs = append(errs, fmt.Errorf("network policy %s allows port %s, which no container has", name, port.Port.String()))
 				}
 			}
 		}

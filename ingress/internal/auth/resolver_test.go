@@ -221,7 +221,7 @@ func TestResolve(t *testing.T) {
 func TestKeysOfOthersAreToldApart(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
-	const others, ours, bearer, key = "sk-proj-abc", "begin with ak_", "authorization", "x-api-key"
+	const others, ours, bearer, key = "sk-proj-abc", "begins with ak_", "authorization", "x-api-key"
 	for name, c := range map[string]struct {
 		need    Need
 		headers []string

@@ -162,7 +162,7 @@ func TestAnOrganizationsHooksBeginSoManyRunsAlone(t *testing.T) {
 	}
 	err := until("without end", true)
 	late, ok := errors.AsType[*apierr.Error](err)
-	if !ok || late.Code != apierr.Overloaded || late.RetryAfter == 0 || !strings.Contains(late.Detail, "by hooks of this organization") {
+	if !ok || late.Code != apierr.Overloaded || late.RetryAfter == 0 || !strings.Contains(late.Detail, "webhook runs of this organization") {
 		t.Errorf("too many: %v", err)
 	}
 	if got, err := d.Deliver(t.Context(), d.delivery(hook, "0")); err != nil || !got.Existing {

@@ -149,7 +149,7 @@ func TestMetadataIsBounded(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	field := apierr.Invalid("n", CodeUnsupported, "a run has one answer")
+	field := apierr.Invalid("n", CodeUnsupported, "must be 1: a run has one answer")
 	several := &apierr.Error{Code: apierr.InvalidRequest, Detail: "d", Fields: []apierr.Field{{Field: "a", Code: "required", Message: "is required"}, {Field: "b", Code: "x", Message: "is x"}}}
 	for _, tt := range []struct {
 		status int
@@ -158,7 +158,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{401, apierr.New(apierr.Unauthenticated, "who"), `{"error":{"message":"who","type":"authentication_error","param":null,"code":"invalid_api_key"}}`},
 		{403, apierr.New(apierr.CallerNotAllowed, "no"), `{"error":{"message":"no","type":"permission_error","param":null,"code":"caller_not_allowed"}}`},
-		{400, field, `{"error":{"message":"n: a run has one answer","type":"invalid_request_error","param":"n","code":"unsupported_parameter"}}`},
+		{400, field, `{"error":{"message":"n: must be 1: a run has one answer","type":"invalid_request_error","param":"n","code":"unsupported_parameter"}}`},
 		{400, several, `{"error":{"message":"a: is required; b: is x","type":"invalid_request_error","param":"a","code":"invalid_request"}}`},
 		{404, apierr.New(apierr.NotFound, "no such resource"), `{"error":{"message":"no such resource","type":"invalid_request_error","param":null,"code":"not_found"}}`},
 		{429, apierr.New(apierr.RateLimited, "slow"), `{"error":{"message":"slow","type":"rate_limit_error","param":null,"code":"rate_limited"}}`},

@@ -55,7 +55,7 @@ func TestFieldsOfTheBetaAreRefused(t *testing.T) {
 			kind := map[string]string{"session": "session.update", "response": "response.create"}[at]
 			r.do(`client {"type":"` + kind + `","` + at + `":{"` + f.from + `":"x"}}`)
 			line := r.lastLine()
-			if !strings.Contains(line, `error.param="`+at+`.`+f.from+`"`) || !strings.Contains(line, "now it is "+at+"."+f.to) {
+			if !strings.Contains(line, `error.param="`+at+`.`+f.from+`"`) || !strings.Contains(line, "use "+at+"."+f.to) {
 				t.Errorf("%s.%s: %s", at, f.from, line)
 			}
 		}

@@ -46,7 +46,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 	if !strings.Contains(r.lastLine(), `error.code="input_audio_buffer_full"`) {
 		t.Fatal(r.lastLine())
 	}
-	if !strings.Contains(r.lastLine(), "at most 240 seconds can wait for their transcripts") {
+	if !strings.Contains(r.lastLine(), "too much audio is waiting for commit or transcription") {
 		t.Fatal(r.lastLine())
 	}
 	r.do("transcript item_1 x")

@@ -225,7 +225,7 @@ export const tests: Test[] = [
   {
     name: "a long wait can be ended by a retry, and its end is shown",
     run: () => withService(async (service, session) => {
-      const detail = "the agent's (ag_1) budget of 0 runs a month is used up; it begins anew at 2026-12-01T00:00:00Z (bud_1)";
+      const detail = "the agent's (ag_1) budget of 0 runs per month is used up; its next period starts at 2026-12-01T00:00:00Z (bud_1)";
       const box = document.createElement("div");
       const shown = async (seconds: number): Promise<[string, boolean | undefined]> => {
         const answer = Response.json({ code: "budget_exceeded", detail }, { status: 429, headers: { "retry-after": String(seconds) } });

@@ -57,7 +57,7 @@ func Skewed(tb testing.TB) (path string, err error) {
 		return "", err
 	}
 	if strings.Count(string(source), nowCall) != 1 {
-		return "", errors.New("package time asks for the time in another way than it did: clock.go has to be told how")
+		return "", errors.New("package time reads the clock in a new way: update clock.go")
 	}
 	changed := strings.Replace(string(source), nowCall, strings.Replace(nowCall, "\n", "\n\tsec += parleyTestOffset\n", 1), 1)
 	// The same names each time, so that the build is remembered; for each checkout its own.

@@ -114,7 +114,7 @@ func (p *Part) gone(ctx context.Context, l *life) {
 		_ = lifecycle.Sleep(ctx, startPause)
 	case l.ready():
 		p.mu.Lock()
-		p.ended = append(p.ended, fmt.Sprintf("%s ended without having been struck: %s", p.Name, l.why()))
+		p.ended = append(p.ended, fmt.Sprintf("%s exited unexpectedly: %s", p.Name, l.why()))
 		p.mu.Unlock()
 		_ = lifecycle.Sleep(ctx, startPause)
 	default:

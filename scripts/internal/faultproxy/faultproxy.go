@@ -237,7 +237,7 @@ func (d *Door) forward(r *http.Request, path string) (*http.Response, error) {
 	address := d.proxy.target.String() + path
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, address, r.Body) //nolint:gosec // G704: a test's own service
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
 	out.Header = r.Header.Clone()
 	out.Header.Del("Connection")

@@ -13,7 +13,7 @@ import (
 )
 
 // BannerEnd is in the last line of what `parley up` prints once it answers.
-const BannerEnd = "Ctrl-C stops it."
+const BannerEnd = "Press Ctrl-C to stop."
 
 // Environment is that of somebody who has set nothing but where and how.
 func Environment(dir string, port int) []string {

@@ -25,7 +25,7 @@ type Frame struct {
 }
 
 // ErrFault is an error event that came where an answer was waited for.
-var ErrFault = errors.New("the service tells of an error")
+var ErrFault = errors.New("the service sent an error event")
 
 // Answer reads up to the end of the response that comes next. An error event is an error: ErrFault.
 func (c *Client) Answer(ctx context.Context) (Answer, error) {

@@ -87,7 +87,7 @@ func serverOptions(config Config) (*natsserver.Options, error) {
 		host = "127.0.0.1"
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("starting NATS: %s is not a loopback address, and the embedded server asks for no credentials", host)
+		return nil, fmt.Errorf("starting NATS: %s is not a loopback address, and the embedded server has no authentication", host)
 	}
 	maxStore := config.MaxStore
 	if maxStore == 0 {

@@ -95,7 +95,7 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	err := tx.GetContext(ctx, &alone, `SELECT count(*) > 0 AND NOT bool_or(`+schemeOf+` = $3) FROM users
 		WHERE lower(email) = lower($1) AND id <> $2 AND starts_with(password_hash, $4)`, email, userID, scheme, cost)
 	if err == nil && alone {
-		return apierr.New(apierr.Unavailable, "another password of this address was set at the same time; try again")
+		return apierr.New(apierr.Unavailable, "another password of this address was set concurrently; try again")
 	}
 	return wrap("comparing how passwords are stored", err)
 }

@@ -66,7 +66,7 @@ func identified( //nolint:cyclop // one step after the other, each of which may 
 		return userID, "", wrap("reading identity", err)
 	}
 	if who.Email == "" || !who.Verified {
-		return "", "", apierr.New(apierr.PermissionDenied, "the provider has not verified an email address of yours")
+		return "", "", apierr.New(apierr.PermissionDenied, "the identity provider has not verified your email address")
 	}
 	holder, known, err := holderFor(ctx, tx, who.Email)
 	if err != nil {

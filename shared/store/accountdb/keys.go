@@ -80,7 +80,7 @@ func mayCreateKey(ctx context.Context, tx *sqlx.Tx, who Actor, scope domain.KeyS
 	}
 	role, err := lockOrganization(ctx, tx, who)
 	if err == nil && !role.AtLeast(domain.RoleAdmin) {
-		err = apierr.New(apierr.PermissionDenied, "only an admin may make an organization's key")
+		err = apierr.New(apierr.PermissionDenied, "only an admin may create an organization's key")
 	}
 	return err
 }

@@ -85,7 +85,7 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, who Actor, userID
 		case role == "":
 			return pg.NotFound()
 		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(role):
-			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
+			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member's password, and only an owner that of an owner")
 		}
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
@@ -95,8 +95,9 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, who Actor, userID
 			return err
 		}
 		if !theirs {
-			return apierr.New(apierr.PermissionDenied, "an account that no invitation of this organization made, or that has something in "+
-				"another one, is not for its admins to open: whoever runs the service may use `parley reset-password`")
+			return apierr.New(apierr.PermissionDenied, "an admin cannot reset an account that was not created by "+
+				"an invitation of this organization, or that has data in "+
+				"another organization: ask the operator to run `parley reset-password`")
 		}
 		made := reset{
 			UserID: userID, Organization: pg.Optional(who.OrganizationID), Role: pg.Optional(string(own)),

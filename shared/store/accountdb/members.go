@@ -116,7 +116,7 @@ type NewInvitation struct {
 }
 
 // AddMember invites an address to a role in the actor's organization, whether or not it has an account; the invitation
-// replaces an earlier one. A member's role changes instead: last_owner when the organization would have no owner any more.
+// replaces an earlier one. A member's role changes instead: last_owner when the organization must keep an owner.
 func (s *Organizations) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var added Member
 	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
@@ -125,7 +125,7 @@ func (s *Organizations) AddMember(ctx context.Context, who Actor, email string, 
 			return err
 		}
 		if !own.AtLeast(domain.RoleOwner) {
-			return apierr.New(apierr.PermissionDenied, "only an owner may say who belongs to an organization")
+			return apierr.New(apierr.PermissionDenied, "only an owner may manage members")
 		}
 		var user userRow
 		err = tx.GetContext(ctx, &user, `SELECT `+userColumns+` FROM users WHERE lower(email) = lower($1)
@@ -195,7 +195,7 @@ func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 		return fmt.Errorf("counting owners: %w", err)
 	}
 	if others == 0 {
-		return apierr.New(apierr.LastOwner, "the organization would have no owner any more")
+		return apierr.New(apierr.LastOwner, "the organization must keep an owner")
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 		return err
 	}
 	if len(all) < 2 {
-		return apierr.New(apierr.LastOrganization, "the person belongs to no other organization")
+		return apierr.New(apierr.LastOrganization, "the person must keep an organization")
 	}
 	if err := voidLinksBy(ctx, tx, org, userID); err != nil {
 		return err
@@ -258,7 +258,7 @@ func removeInvitation(ctx context.Context, tx *sqlx.Tx, own domain.Role, org, en
 	case !known:
 		return pg.NotFound()
 	case !own.AtLeast(domain.RoleOwner):
-		return apierr.New(apierr.PermissionDenied, "only an owner may take back an invitation")
+		return apierr.New(apierr.PermissionDenied, "only an owner may revoke an invitation")
 	}
 	if _, err := tx.ExecContext(ctx, `DELETE FROM invitations WHERE org_id = $1 AND id = $2`, org, entry); err != nil {
 		return fmt.Errorf("deleting invitation: %w", err)

@@ -231,7 +231,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 			return 0, fmt.Errorf("reading content: %w", err)
 		}
 		if want := min(r.size-int64(n)*sealdb.PieceSize, sealdb.PieceSize); int64(len(data)) != want {
-			return 0, fmt.Errorf("reading content: piece %d has %d bytes, not %d", n, len(data), want)
+			return 0, fmt.Errorf("reading content: chunk %d has %d bytes, not %d", n, len(data), want)
 		}
 		r.piece, r.n = data, n
 	}
@@ -249,10 +249,10 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekEnd:
 		offset += r.size
 	default:
-		return 0, fmt.Errorf("seeking in content: from where is %d?", whence)
+		return 0, fmt.Errorf("seeking in content: invalid whence %d", whence)
 	}
 	if offset < 0 {
-		return 0, errors.New("seeking in content: before its beginning")
+		return 0, errors.New("seeking in content: negative offset")
 	}
 	r.offset = offset
 	return offset, nil

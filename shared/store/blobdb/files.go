@@ -20,7 +20,7 @@ import (
 )
 
 // ErrFilesFull says that files were not kept because their organization may not keep that much, or their session that many.
-var ErrFilesFull = errors.New("as many files are kept as may be")
+var ErrFilesFull = errors.New("file quota of the session or organization exceeded")
 
 const (
 	// fileCost is what a file counts for beside the bytes of its content: the database has about as much of it, also when
@@ -109,7 +109,7 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 	for i := range rows {
 		row := &rows[i]
 		if names[row.Name] {
-			return nil, fmt.Errorf("%q is there twice", row.Name)
+			return nil, fmt.Errorf("%q occurs twice", row.Name)
 		}
 		names[row.Name] = true
 		row.RunID, row.CallID = held.RunID, callID

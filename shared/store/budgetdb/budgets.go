@@ -130,7 +130,7 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 			b.ID, org, b.Scope, b.SubjectID, pq.Array(subjects), b.Metric, b.Period, b.Limit*unit(b.Metric))
 		if pg.Violates(err, "budgets_one") {
-			return apierr.New(apierr.Conflict, "there is a budget of this metric and period already: change its limit")
+			return apierr.New(apierr.Conflict, "a budget with this metric and period exists: change its limit")
 		}
 		return err
 	})
@@ -151,7 +151,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 		return err
 	}
 	if n >= MaxBudgets {
-		return apierr.New(apierr.Conflict, "an organization may have %d budgets; delete one first", MaxBudgets)
+		return apierr.New(apierr.Conflict, "budget quota of the organization exceeded (%d); delete a budget first", MaxBudgets)
 	}
 	query := map[domain.BudgetScope]string{
 		domain.BudgetAgent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
@@ -165,7 +165,7 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 		return err
 	}
 	if !there {
-		return apierr.Invalid("subjectId", "invalid_value", "must be an agent, or an API key, of the organization's")
+		return apierr.Invalid("subjectId", "invalid_value", "must be an agent or an API key of the organization")
 	}
 	return nil
 }
@@ -237,9 +237,9 @@ func spent(b domain.Budget) string {
 	}[b.Metric]
 	state := "is used up"
 	if b.Used < b.Limit {
-		state = fmt.Sprintf("has no room left for another call (%d are used)", b.Used)
+		state = fmt.Sprintf("has no room for another call (%d used)", b.Used)
 	}
-	return fmt.Sprintf("%s budget of %d %s a %s %s; it begins anew at %s (%s)",
+	return fmt.Sprintf("%s budget of %d %s per %s %s; its next period starts at %s (%s)",
 		whose, b.Limit, what, b.Period, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
 
@@ -269,7 +269,7 @@ func (s *Store) Rejected(ctx context.Context, org, doing string, cause error) er
 	budgetID, _, _ := strings.Cut(pqErr.Detail, " ")
 	b, err := s.Budget(ctx, org, budgetID)
 	if err != nil { // it was deleted meanwhile, or cannot be read: the next request knows more
-		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget of runs was used up just now")
+		e := apierr.Wrap(apierr.BudgetExceeded, err, "a budget of runs is used up")
 		e.RetryAfter = time.Second
 		return e
 	}

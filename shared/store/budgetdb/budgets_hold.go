@@ -150,7 +150,7 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 		}
 	}
 	if lacking == nil && len(refused) > 0 {
-		return 0, nil, fmt.Errorf("reserving: the budget %s was deleted meanwhile", refused[0])
+		return 0, nil, fmt.Errorf("reserving: budget %s was deleted concurrently", refused[0])
 	}
 	return len(held), lacking, nil
 }

@@ -17,9 +17,9 @@ import (
 // The causes that runs carry whose action was given up, or was not answered in time.
 var (
 	OutcomeAbandoned = &domain.RunError{
-		Code: "outcome_unknown_abandoned", Message: "nobody knows whether a call was carried out, and the run was given up for that",
+		Code: "outcome_unknown_abandoned", Message: "the outcome of a call is unknown, and a person abandoned the run",
 	}
-	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the decision that the run waited for was not made in time"}
+	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the required action was not decided in time"}
 )
 
 // Decided is what a decision has led to: the run as it now stands, and either Ended, which the run did, or Resumed: it
@@ -76,11 +76,11 @@ func decideOpen(
 		if effect[0].Decision.String == string(decision) {
 			return nil, false, nil // of what this call has waited for before
 		}
-		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which takes one of %s",
+		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which accepts %s",
 			action.Kind, enumerated(action.Kind.Decisions()))
 	}
 	if !row.Now.Before(action.ExpiresAt.Time) {
-		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide was over at %s", action.ExpiresAt.Format(time.RFC3339))
+		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide ended at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
@@ -150,7 +150,7 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 		return fmt.Errorf("reading effect: %w", err)
 	}
 	if len(effect) > 0 && effect[0].State == string(domain.EffectAwaiting) && !effect[0].Decision.Valid {
-		return apierr.New(apierr.VersionConflict, "the run has ended without this decision")
+		return apierr.New(apierr.VersionConflict, "the run has finished without this decision")
 	}
 	return notWaitedFor(effect, decision)
 }
@@ -159,9 +159,9 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 func notWaitedFor(effect []effectRow, decision domain.Decision) error {
 	switch {
 	case len(effect) == 0 || !effect[0].Decision.Valid:
-		return apierr.Invalid("toolCallId", "invalid_value", "the run does not wait for a decision about this call")
+		return apierr.Invalid("toolCallId", "invalid_value", "the run does not wait for a decision on this call")
 	case effect[0].Decision.String != string(decision):
-		return apierr.New(apierr.VersionConflict, "it has been decided already: %s", effect[0].Decision.String)
+		return apierr.New(apierr.VersionConflict, "it was already decided: %s", effect[0].Decision.String)
 	default:
 		return nil
 	}

@@ -274,7 +274,7 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 		return tx.SelectContext(ctx, &lanes, putBackQuery, held.RunID, held.Fence, pg.Interval(backoff), reason, string(status), code, message)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("putting run back: %w", err)
+		return nil, fmt.Errorf("requeueing run: %w", err)
 	}
 	freed := map[queuedb.Lane]int{}
 	for _, lane := range lanes {

@@ -165,7 +165,7 @@ func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
 var DeadlineExceeded = &domain.RunError{Code: "deadline_exceeded", Message: "the run did not finish before its deadline"}
 
 // WorkerLost is the cause that poison runs carry.
-var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the worker carrying out this run was lost too often"}
+var WorkerLost = &domain.RunError{Code: "worker_lost", Message: "the workers executing this run were lost too often"}
 
 // EndPoison fails queued runs that have cost MaxDeaths workers, up to limit of them.
 func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {

@@ -131,7 +131,7 @@ func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, maximum int) erro
 		return err
 	}
 	if n >= maximum {
-		return apierr.New(apierr.Conflict, "an organization may have %d hooks; delete one first", maximum)
+		return apierr.New(apierr.Conflict, "hook quota of the organization exceeded (%d); delete a hook first", maximum)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *st
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
 		if apierr.CodeFor(err) == apierr.NotFound {
-			return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
+			return apierr.Invalid("agentId", "invalid_value", "is not an agent of this organization")
 		}
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *st
 		return fmt.Errorf("reading key of hook: %w", err)
 	}
 	if !found {
-		return apierr.Invalid("keyId", "invalid_value", "it is no API key of this organization")
+		return apierr.Invalid("keyId", "invalid_value", "must be an API key of this organization")
 	}
 	return nil
 }

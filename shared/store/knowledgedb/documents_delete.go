@@ -58,7 +58,7 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 			return ended, nil
 		}
 	}
-	busy := apierr.New(apierr.Unavailable, "the document is being read all the time; delete it again")
+	busy := apierr.New(apierr.Unavailable, "the document is still being processed; delete it again")
 	busy.RetryAfter = time.Second
 	return ended, busy
 }

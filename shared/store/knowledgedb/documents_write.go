@@ -19,7 +19,7 @@ import (
 )
 
 // ErrDocumentsFull says that documents were not kept because their organization may not have that many, or that much of them.
-var ErrDocumentsFull = errors.New("as many documents are kept as may be")
+var ErrDocumentsFull = errors.New("document quota exceeded")
 
 // ErrDuplicateDocument says that another document has the bytes, or the URL, that one should get.
 type ErrDuplicateDocument struct { //nolint:errname // callers know it by this name
@@ -87,7 +87,7 @@ func explain(ctx context.Context, blobs *blobdb.Store, what, org string, content
 		left := blobs.DropUnlinked(ctx, org, pg.Column(contents, func(b *blobdb.Blob) []byte { return b.Hash })...)
 		err = errors.Join(err, left)
 	case errors.Is(err, blobdb.ErrBlobGone):
-		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed while it was kept; send it again")
+		again := apierr.Wrap(apierr.Unavailable, err, "the content was removed concurrently; send it again")
 		again.RetryAfter = time.Second
 		return again
 	}
@@ -177,7 +177,7 @@ func (row *DocumentRow) isGoing() bool {
 
 // errGoing refuses a change of a document that is being deleted.
 func errGoing() error {
-	return apierr.New(apierr.Conflict, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
+	return apierr.New(apierr.Conflict, "the document is being deleted; send it again later, or delete it again if it remains")
 }
 
 // mayBecome tells why a document cannot get a content or URL: that of which there is another document, if other is one.

@@ -50,8 +50,8 @@ const MaxDocumentAttempts = 10
 
 // The causes for which the sweeper fails documents.
 var (
-	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the worker that read this document was lost too often"}
-	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker has read this document in time; retry it"}
+	DocumentWorkerLost   = domain.DocumentError{Code: "worker_lost", Message: "the workers processing this document were lost too often"}
+	DocumentNotProcessed = domain.DocumentError{Code: "not_processed", Message: "no worker processed this document in time; retry it"}
 )
 
 // DocumentClaim says which documents a worker would take.

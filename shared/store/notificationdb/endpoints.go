@@ -101,7 +101,7 @@ func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, maximum int) 
 		return err
 	}
 	if n >= maximum {
-		return apierr.New(apierr.Conflict, "an organization may have %d endpoints; delete one first", maximum)
+		return apierr.New(apierr.Conflict, "endpoint quota of the organization exceeded (%d); delete an endpoint first", maximum)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func agentOfEndpoint(ctx context.Context, tx *sqlx.Tx, org string, agentID *stri
 	var one int
 	err := tx.GetContext(ctx, &one, `SELECT 1 FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL`, *agentID, org)
 	if errors.Is(err, sql.ErrNoRows) {
-		return apierr.Invalid("agentId", "invalid_value", "is no agent of this organization")
+		return apierr.Invalid("agentId", "invalid_value", "is not an agent of this organization")
 	}
 	return err
 }

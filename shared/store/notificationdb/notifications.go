@@ -162,7 +162,7 @@ func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.
 			return err
 		}
 		if !row.Data.Valid {
-			return apierr.New(apierr.Erased, "what this notification told is not kept any more")
+			return apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
 		}
 		return tx.GetContext(ctx, row, `UPDATE notifications n SET status = 'pending', delivered_at = NULL,
 			attempts = CASE WHEN status = 'pending' THEN attempts ELSE 0 END,

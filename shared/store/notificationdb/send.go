@@ -116,7 +116,7 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 		err = pg.NotFound()
 	}
 	if apierr.CodeFor(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
-		err = apierr.New(apierr.Erased, "what this notification tells is not kept any more")
+		err = apierr.New(apierr.Erased, "the payload of this notification is no longer kept")
 	}
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrLocked says that another transaction has locked a row that the call needs. Nothing was written, and the call can be repeated.
-var ErrLocked = errors.New("another operation has locked the row")
+var ErrLocked = errors.New("the row is locked by another operation")
 
 // IsLocked reports whether a call failed because of another transaction's lock.
 func IsLocked(err error) bool { return errors.Is(err, ErrLocked) || HasCode(err, "55P03") }
@@ -82,9 +82,9 @@ func Unavailable(err error) error {
 	detail := "the service cannot reach its database; try again shortly"
 	switch {
 	case HasCode(err, "42P01", "42703", "42883"): // no such table, column, function
-		detail = "the service's database is not prepared for this release yet"
+		detail = "the service's database does not have this release's schema yet; run parley migrate"
 	case IsLocked(err):
-		detail = "another operation holds what this request needs; try again shortly"
+		detail = "a resource of this request is locked by another operation; try again shortly"
 	case !IsDisconnect(err):
 		return err
 	}

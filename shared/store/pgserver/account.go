@@ -39,7 +39,7 @@ func chooseAccount() (account, error) {
 		}
 		return otherAccount(found)
 	}
-	return account{}, errors.New("PostgreSQL does not run as root and there is no user for it: run useradd --system postgres")
+	return account{}, errors.New("PostgreSQL does not run as root, and there is no user postgres: run useradd --system postgres")
 }
 
 // accountFor is for a cluster that exists: its owner, whoever was chosen first, goes on.
@@ -57,7 +57,7 @@ func accountFor(data string) (account, error) {
 	case owner.uid == os.Geteuid() && owner.uid != 0:
 		return ownAccount(), nil
 	case os.Geteuid() != 0:
-		return account{}, fmt.Errorf("data directory %s belongs to user id %d, not to this one (%d): start as that user, or as root",
+		return account{}, fmt.Errorf("data directory %s belongs to user id %d, not to %d: start as that user, or as root",
 			data, owner.uid, os.Geteuid())
 	case owner.uid != 0:
 		return owner, nil

@@ -64,10 +64,10 @@ func notInstalled(versions []string, major int) error {
 		have = "installed: " + strings.Join(versions, ", ")
 	}
 	if major != 0 {
-		return fmt.Errorf("%w: the data was made by version %d, %s; install that version (on Debian and Ubuntu: %s-%d)",
+		return fmt.Errorf("%w: the data was created by version %d, %s; install that version (on Debian and Ubuntu: %s-%d)",
 			ErrNotInstalled, major, have, installCommand, major)
 	}
-	return fmt.Errorf("%w: version %d or newer is needed, %s; install it (on Debian and Ubuntu: %s)",
+	return fmt.Errorf("%w: version %d or newer is required, %s; install it (on Debian and Ubuntu: %s)",
 		ErrNotInstalled, oldestMajor, have, installCommand)
 }
 

@@ -51,7 +51,7 @@ func TestFind(t *testing.T) {
 		{"newest elsewhere", list(old, half), globs, 0, "18beta1", nil},
 		{"the one of the data", list(inPath), globs, 15, "15.18", nil},
 		{"an old one of the data", list(inPath), globs, 9, "9.6.24", nil},
-		{"not the one of the data", list(inPath), nil, 15, "", []string{"made by version 15", "16.4", installCommand + "-15"}},
+		{"not the one of the data", list(inPath), nil, 15, "", []string{"created by version 15", "16.4", installCommand + "-15"}},
 		{"only an old one", list(old), nil, 0, "", []string{"version 14", "12.1", installCommand}},
 		{"none", "", nil, 0, "", []string{"none is installed", installCommand}},
 	}

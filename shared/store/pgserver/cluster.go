@@ -75,7 +75,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)
 	}
 	if err := os.Mkdir(made.data, 0o700); err != nil {
-		return cluster{}, fmt.Errorf("making data directory: %w", err)
+		return cluster{}, fmt.Errorf("creating data directory: %w", err)
 	}
 	if err := owner.own(made.data); err != nil {
 		return cluster{}, err
@@ -124,7 +124,7 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
 	}
 	if err := child.Err(); err != nil {
-		return fmt.Errorf("making database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
+		return fmt.Errorf("creating database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
 	}
 	return nil
 }

@@ -9,4 +9,4 @@ var ErrNotInstalled = errors.New("no PostgreSQL server found")
 var ErrInUse = errors.New("the PostgreSQL directory is in use")
 
 // ErrDied is the error of a server that ended without having been stopped.
-var ErrDied = errors.New("PostgreSQL ended by itself")
+var ErrDied = errors.New("PostgreSQL exited unexpectedly")

@@ -82,9 +82,9 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 		}
 	}
 	if lock != nil {
-		return nil, errors.Join(fmt.Errorf("%w: process %d cannot be ended", ErrInUse, orphanPostmaster(data)), lock.Unlock())
+		return nil, errors.Join(fmt.Errorf("%w: cannot stop process %d", ErrInUse, orphanPostmaster(data)), lock.Unlock())
 	}
-	return nil, fmt.Errorf("%w: a PostgreSQL that cannot be found holds %s", ErrInUse, filepath.Join(dir, "server.lock"))
+	return nil, fmt.Errorf("%w: an unknown PostgreSQL process uses %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
 // poll asks until the answer is yes, the patience is over or the context ended.

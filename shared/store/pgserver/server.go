@@ -91,7 +91,7 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 
 func (s *Server) start(ctx context.Context) (err error) {
 	lock, err := takeOver(ctx, s.config.Dir, endings, func(pids []int, signal syscall.Signal) {
-		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("ending the PostgreSQL of a run that was killed")
+		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("stopping the PostgreSQL of a killed process")
 	})
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		ready, err := poll(ctx, time.Second, func() (bool, error) {
 			if s.child.Ended() {
-				return false, fmt.Errorf("PostgreSQL ended while starting: %w: %s", s.child.Err(), s.log.tail())
+				return false, fmt.Errorf("PostgreSQL exited while starting: %w: %s", s.child.Err(), s.log.tail())
 			}
 			recorded := recordedPostmaster(s.cluster.data)
 			return recorded.pid == s.child.PID() && recorded.status == "ready", nil
@@ -172,7 +172,7 @@ func (s *Server) watch() {
 		select {
 		case <-tick.C:
 			if err := s.log.bound(); err != nil {
-				s.config.Log.Warn().Err(err).Msg("bounding PostgreSQL's log")
+				s.config.Log.Warn().Err(err).Msg("cannot truncate PostgreSQL's log")
 			}
 		case <-s.child.Done():
 		}
@@ -204,7 +204,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	used := s.end(ctx)
 	<-s.done
 	if used != 0 && used != syscall.SIGINT {
-		return errors.Join(fmt.Errorf("PostgreSQL had to be ended by %s, its next start recovers", used), s.err)
+		return errors.Join(fmt.Errorf("PostgreSQL had to be stopped by %s; its next start recovers", used), s.err)
 	}
 	return s.err
 }
@@ -213,7 +213,7 @@ func (s *Server) Stop(ctx context.Context) error {
 func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	s.restarting.Store(true)
 	if err := s.Stop(ctx); err != nil {
-		s.config.Log.Warn().Err(err).Msg("the PostgreSQL that is restarted did not end cleanly")
+		s.config.Log.Warn().Err(err).Msg("PostgreSQL did not stop cleanly before its restart")
 	}
 	return startAt(ctx, s.config, s.socket)
 }
@@ -226,7 +226,7 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		}
 		used = way.signal
 		if err := s.child.Signal(used); err != nil {
-			s.config.Log.Warn().Err(err).Str("signal", used.String()).Msg("signalling PostgreSQL")
+			s.config.Log.Warn().Err(err).Str("signal", used.String()).Msg("cannot signal PostgreSQL")
 		}
 		patience := ctx
 		if used != syscall.SIGINT {

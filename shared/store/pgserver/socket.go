@@ -54,7 +54,7 @@ func makeShortcut(data, record string, port int) (string, error) {
 	link := filepath.Join(dir, "s")
 	if len(filepath.Join(link, socketName(port))) > longestSocket {
 		return "", errors.Join(
-			fmt.Errorf("%s and the temporary directory %s are too long for a socket's address: set TMPDIR to a shorter one", data, os.TempDir()),
+			fmt.Errorf("%s and the temporary directory %s are too long for a socket path: set a shorter TMPDIR", data, os.TempDir()),
 			os.Remove(dir))
 	}
 	// Recorded before it is used: a run that is killed leaves nothing unknown.

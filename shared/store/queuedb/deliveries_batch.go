@@ -246,7 +246,7 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 }
 
 // HookWithoutAgent says why deliveries are refused.
-const HookWithoutAgent = "the hook's agent does not exist any more"
+const HookWithoutAgent = "the hook's agent no longer exists"
 
 // CallerLeftOut says why a caller's runs are refused.
 func CallerLeftOut(kind domain.CallerKind) string {

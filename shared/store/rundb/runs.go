@@ -50,7 +50,7 @@ func (r *StoredRun) Ended() bool {
 // is Deferred, so that no caller takes a large result for none.
 func (r *StoredRun) Result() ([]byte, error) {
 	if r.Deferred > 0 {
-		return nil, fmt.Errorf("%d bytes of run %s are not read yet", r.Deferred, r.Run.ID)
+		return nil, fmt.Errorf("%d bytes of run %s are unread", r.Deferred, r.Run.ID)
 	}
 	return r.result, nil
 }

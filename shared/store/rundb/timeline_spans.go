@@ -271,6 +271,6 @@ func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
 // Reasons why an attempt ended without ending its run.
 const (
 	EndedLost   = "its worker was lost"
-	EndedBack   = "its worker gave the run back"
+	EndedBack   = "its worker requeued the run"
 	EndedParked = "it needs a person's decision"
 )

@@ -20,7 +20,7 @@ import (
 )
 
 // ErrUnopened says that no key opens a sealed value.
-var ErrUnopened = errors.New("sealed value cannot be opened")
+var ErrUnopened = errors.New("cannot decrypt a stored value")
 
 // Resealer seals values with the current key. It returns a value that has this key as it is, and ErrUnopened for one that no key opens.
 type Resealer interface {
@@ -80,7 +80,7 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	case KindContent:
 		return resealChunk(ctx, tx, v, by)
 	default:
-		return fmt.Errorf("no such kind of sealed value: %q", v.Kind)
+		return fmt.Errorf("unknown kind of encrypted value: %q", v.Kind)
 	}
 }
 

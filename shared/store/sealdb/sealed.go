@@ -17,7 +17,7 @@ type Sealer interface {
 }
 
 // ErrContentSealed says that a content cannot be read, because no key is there to open it.
-var ErrContentSealed = errors.New("the content is sealed, and there is no key to open it")
+var ErrContentSealed = errors.New("the content is encrypted, and its key is missing")
 
 // SealContents makes the store seal the contents that it keeps, of files and documents, from then on. It is called before the
 // store is used.

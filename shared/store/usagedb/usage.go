@@ -107,7 +107,7 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		return err
 	})
 	if pg.HasCode(err, "57014") {
-		slow := apierr.Wrap(apierr.Unavailable, err, "there are more runs than can be counted now; ask for fewer days, or again later")
+		slow := apierr.Wrap(apierr.Unavailable, err, "too many runs to count; ask for fewer days, or try again later")
 		slow.RetryAfter = usageTime
 		return domain.UsageReport{}, slow
 	}

@@ -32,11 +32,11 @@ func New(db *sql.DB, checks Checks) *prometheus.Registry {
 
 var (
 	poolConns = prometheus.NewDesc("parley_database_connections", "Database connections of this process, by state.", []string{"state"}, nil)
-	poolMax   = prometheus.NewDesc("parley_database_connections_max", "Database connections that this process may have.", nil, nil)
-	poolWaits = prometheus.NewDesc("parley_database_waits_total", "Times that a connection had to be waited for.", nil, nil)
-	poolTime  = prometheus.NewDesc("parley_database_wait_seconds_total", "Time that connections were waited for.", nil, nil)
+	poolMax   = prometheus.NewDesc("parley_database_connections_max", "Maximum database connections of this process.", nil, nil)
+	poolWaits = prometheus.NewDesc("parley_database_waits_total", "Waits for a database connection.", nil, nil)
+	poolTime  = prometheus.NewDesc("parley_database_wait_seconds_total", "Time spent waiting for database connections.", nil, nil)
 
-	dependencyUp = prometheus.NewDesc("parley_dependency_up", "Whether a server that this process stands on answers it: 1 or 0.",
+	dependencyUp = prometheus.NewDesc("parley_dependency_up", "Whether a server that this process depends on answers: 1 or 0.",
 		[]string{"dependency"}, nil)
 )
 

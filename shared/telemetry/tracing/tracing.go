@@ -49,7 +49,7 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn().Err(err).Msg("traces are not sent") }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn().Err(err).Msg("cannot send traces") }))
 	exporter, err := newExporter(ctx, cfg.OTLPEndpoint)
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)

@@ -36,7 +36,7 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	default:
 		kind = "invalid_request_error"
 	}
-	return status, failure(kind, "The stub was told to answer "+strconv.Itoa(status)+".")
+	return status, failure(kind, "The stub is set to answer "+strconv.Itoa(status)+".")
 }
 
 // Answer writes a message, whole or streamed.

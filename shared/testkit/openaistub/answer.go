@@ -26,7 +26,7 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	case status == http.StatusTooManyRequests:
 		kind, code = "requests", "rate_limit_exceeded"
 	}
-	return status, failure(kind, code, "The stub was told to answer "+strconv.Itoa(status)+".")
+	return status, failure(kind, code, "The stub is set to answer "+strconv.Itoa(status)+".")
 }
 
 // Answer writes a completion, whole or streamed.

@@ -30,14 +30,14 @@ type flags struct {
 	config.Secrets
 	config.Documents
 	config.Workers
-	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep,voice,notify" help:"Parts of the work to take on: agent, tool, ingest, sweep, voice, notify."`
-	Probe string         `name:"probe" help:"Ask this address once, such as http://127.0.0.1:9090/readyz, and exit with 0 when it answers with 200: the health check of a container."`
+	Roles []workers.Role `name:"roles" env:"ROLES" default:"agent,tool,ingest,sweep,voice,notify" help:"Roles of this worker: agent, tool, ingest, sweep, voice, notify."`
+	Probe string         `name:"probe" help:"Request this address once, such as http://127.0.0.1:9090/readyz, and exit with 0 if it answers with 200; for container health checks."`
 }
 
 func main() {
 	workers.Extractor()
 	var f flags
-	kong.Parse(&f, kong.Name("worker"), kong.Description("Carries out Parley's runs."))
+	kong.Parse(&f, kong.Name("worker"), kong.Description("Executes Parley's runs."))
 	ctx, stop := lifecycle.Context(context.Background())
 	defer stop()
 	lifecycle.CollectSeldom(ctx)

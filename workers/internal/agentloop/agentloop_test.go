@@ -219,8 +219,8 @@ func TestToolRun(t *testing.T) {
 	want := []string{
 		`a webSearch completed {"query":"tower"} {"query":"tower"} 0`,
 		`call_1_2 knowledge failed {} {"error":"The tool failed."} 0`,
-		`call_1_3 webSearch failed {"malformed":"{\"query\":"} {"error":"The arguments were not one JSON object. Write them again."} 0`,
-		`b nothing failed {} {"error":"There is no such tool."} 0`,
+		`call_1_3 webSearch failed {"malformed":"{\"query\":"} {"error":"The arguments are not a single JSON object. Write them again."} 0`,
+		`b nothing failed {} {"error":"Unknown tool."} 0`,
 		`call_6_1 webSearch completed {"query":"once more"} {"query":"once more"} 0`,
 	}
 	if !reflect.DeepEqual(calls, want) {

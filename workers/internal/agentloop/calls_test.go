@@ -227,11 +227,11 @@ func TestCallsThatAreNotMade(t *testing.T) {
 		turn scripted.Call
 		told string
 	}{
-		"malformed":     {scripted.Call{ToolCalls: []llm.ToolCall{{Name: "count", Malformed: `{"a":`}}}, "not one JSON object"},
+		"malformed":     {scripted.Call{ToolCalls: []llm.ToolCall{{Name: "count", Malformed: `{"a":`}}}, "not a single JSON object"},
 		"cut off":       {cutOff, "length limit"},
-		"half a JSON":   {scripted.Call{ToolCalls: []llm.ToolCall{call(`{"a":`)}}, "not one JSON object"},
-		"no object":     {scripted.Call{ToolCalls: []llm.ToolCall{call(`[1]`)}}, "not one JSON object"},
-		"two documents": {scripted.Call{ToolCalls: []llm.ToolCall{call(`{} {}`)}}, "not one JSON object"},
+		"half a JSON":   {scripted.Call{ToolCalls: []llm.ToolCall{call(`{"a":`)}}, "not a single JSON object"},
+		"no object":     {scripted.Call{ToolCalls: []llm.ToolCall{call(`[1]`)}}, "not a single JSON object"},
+		"two documents": {scripted.Call{ToolCalls: []llm.ToolCall{call(`{} {}`)}}, "not a single JSON object"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -79,7 +79,7 @@ func TestCallsOfARun(t *testing.T) {
 				if tt.ok {
 					return
 				}
-				if e := codeFor(t, err); e.Code != "tool_call_limit" || e.Message != "The run made more tool calls than it may." || e.Retryable || out.Text != "" {
+				if e := codeFor(t, err); e.Code != "tool_call_limit" || e.Message != "The run exceeded its limit of tool calls." || e.Retryable || out.Text != "" {
 					t.Errorf("got %+v, %q", e, out.Text)
 				}
 			}

@@ -16,9 +16,9 @@ import (
 
 // What the model is told when a call could not be carried out.
 const (
-	malformedNote  = "The arguments were not one JSON object. Write them again."
-	brokeOffNote   = "The answer reached its length limit before this call was whole, so it was not made. Write less, and make it again."
-	unknownNote    = "There is no such tool."
+	malformedNote  = "The arguments are not a single JSON object. Write them again."
+	brokeOffNote   = "The answer reached its length limit before this call was complete, so it was not made. Write less and call again."
+	unknownNote    = "Unknown tool."
 	failedNote     = "The tool failed."
 	unreadableNote = "The tool's output could not be read."
 )
@@ -35,7 +35,7 @@ var excessNote = fmt.Sprintf("Too many calls in one turn; at most %d are made.",
 // nobody would read what they find.
 func (r *run) callTools(ctx context.Context) error {
 	if len(r.pending) > 0 && r.calls > r.limits.MaxToolCalls {
-		return limitError(CodeToolCallLimit, "The run made more tool calls than it may.")
+		return limitError(CodeToolCallLimit, "The run exceeded its limit of tool calls.")
 	}
 	for len(r.pending) > 0 {
 		if ctx.Err() != nil {

@@ -58,7 +58,7 @@ func New(cfg Config) (*Embedder, error) {
 	name, ok := strings.CutPrefix(cfg.Model, provider)
 	switch {
 	case !ok || !remote.ModelName(name):
-		return nil, fmt.Errorf("EMBEDDINGS_MODEL must be openai/ and a model's name, not %q", cfg.Model)
+		return nil, fmt.Errorf("EMBEDDINGS_MODEL must be openai/MODEL, not %q", cfg.Model)
 	case cfg.OpenAIAPIKey == "" && cfg.OpenAIBaseURL == "":
 		return nil, errors.New("EMBEDDINGS_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL")
 	}

@@ -24,7 +24,7 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 	for i := range answer.Data {
 		one := &answer.Data[i]
 		if one.Index < 0 || one.Index >= int64(texts) || vectors[one.Index] != nil {
-			return nil, fmt.Errorf("index %d is not of one of the %d texts, or comes twice", one.Index, texts)
+			return nil, fmt.Errorf("index %d is out of range for %d texts, or occurs twice", one.Index, texts)
 		}
 		if err := e.fits(len(one.Embedding)); err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func normal(numbers []float64) ([]float32, error) {
 	largest := 0.0
 	for _, x := range numbers {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, errors.New("a vector with what is no number")
+			return nil, errors.New("a vector with an invalid number")
 		}
 		largest = max(largest, math.Abs(x))
 	}

@@ -41,17 +41,17 @@ type checker struct {
 func newChecker(l Limits) *checker { return &checker{limits: l} }
 
 var (
-	errLonger    = errors.New("a line is longer than any can be")
-	errOrder     = errors.New("pages are told in no order")
-	errNoHello   = errors.New("the reader ended before it greeted")
-	errOtherwise = errors.New("the reader greets in another way")
-	errEnded     = errors.New("the reader ended before it had said all")
+	errLonger    = errors.New("a line is too long")
+	errOrder     = errors.New("pages are out of order")
+	errNoHello   = errors.New("the reader exited before its greeting")
+	errOtherwise = errors.New("unexpected greeting of the reader")
+	errEnded     = errors.New("the reader exited before its last event")
 	errUTF8      = errors.New("a line is not UTF-8")
-	errNoEvent   = errors.New("a line is no event")
-	errMore      = errors.New("a line is more than an event")
-	errThings    = errors.New("an event tells none or many things")
-	errPages     = errors.New("a number of pages is told that cannot be")
-	errKind      = errors.New("there is no such kind of block")
+	errNoEvent   = errors.New("a line is not an event")
+	errMore      = errors.New("a line has text after its event")
+	errThings    = errors.New("an event has none or several kinds")
+	errPages     = errors.New("invalid number of pages")
+	errKind      = errors.New("unknown kind of block")
 )
 
 // follow reads lines until the last, and tells each of them what is good.
@@ -188,7 +188,7 @@ func (c *checker) follows(page int) bool {
 }
 
 func tooLarge() error {
-	return &document.Failure{Code: document.TooLarge, Message: "The document has more text than is read."}
+	return &document.Failure{Code: document.TooLarge, Message: "The document has more text than the limit; the rest was omitted."}
 }
 
 func checkBlock(b *document.Block) error {
@@ -197,19 +197,19 @@ func checkBlock(b *document.Block) error {
 	case !slices.Contains(kinds, b.Kind):
 		return badly(errKind, b.Kind)
 	case heading && (b.Level < 1 || b.Level > maxLevel), !heading && b.Level != 0, b.Head && b.Kind != document.Row:
-		return bad(errors.New("a block has what its kind has not"))
+		return bad(errors.New("a block has a field that its kind does not have"))
 	case b.Text == "", len(b.Text) > maxBlock, !clean(b.Text, true):
-		return bad(errors.New("a block's text is not clean"))
+		return bad(errors.New("a block's text has invalid characters"))
 	}
 	if b.Box == nil {
 		return nil
 	}
 	if b.Page == 0 || b.Box[0] > b.Box[2] || b.Box[1] > b.Box[3] {
-		return bad(errors.New("a block stands nowhere"))
+		return bad(errors.New("a block has no position"))
 	}
 	for _, side := range b.Box {
 		if math.Abs(side) > maxPlace {
-			return bad(errors.New("a block stands nowhere"))
+			return bad(errors.New("a block has no position"))
 		}
 	}
 	return nil
@@ -236,7 +236,7 @@ func (c *checker) checkEnd(i document.Info) error {
 		good = good && note != "" && short(note, maxMessage)
 	}
 	if !good || i.Pages < max(c.page, c.done, 0) || i.Pages > c.last() {
-		return bad(errors.New("what is told at the end cannot be"))
+		return bad(errors.New("invalid final event"))
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ var codes = []document.Code{
 
 func checkFailure(f *document.Failure) error {
 	if !slices.Contains(codes, f.Code) || f.Message == "" || !short(f.Message, maxMessage) {
-		return bad(errors.New("a failure is told that cannot be"))
+		return bad(errors.New("invalid failure event"))
 	}
 	return f
 }

@@ -136,7 +136,7 @@ func sandboxLimits(l Limits) sandbox.Limits {
 // unable is the failure when nothing could be read here, whatever the document is.
 func (e *Extractor) unable(why error) error {
 	e.config.Report(fmt.Errorf("starting the reader of documents: %w", why))
-	return &document.Failure{Code: document.Internal, Message: "The document could not be read, for its reader did not start.", Retry: true}
+	return &document.Failure{Code: document.Internal, Message: "The document could not be read: its reader did not start.", Retry: true}
 }
 
 // readerError is an end that the reader did not tell, or told in a way that it may not.
@@ -165,7 +165,7 @@ func (e *Extractor) explain(ctx context.Context, r *reading, why *readerError) e
 		return e.unable(why.why)
 	}
 	e.config.Report(fmt.Errorf("reading a document: %w", why.why))
-	return &document.Failure{Code: document.Damaged, Message: "The document makes its reader fail, so it cannot be read."}
+	return &document.Failure{Code: document.Damaged, Message: "The document could not be read: its reader failed."}
 }
 
 // maxDetail is how much of what a reader said is told, in bytes.
@@ -175,8 +175,8 @@ func clip(said string) string { return said[:min(len(said), maxDetail)] }
 
 // limitWords say what was too much.
 var limitWords = map[sandbox.Limit]string{
-	sandbox.LimitCPU: "processor time", sandbox.LimitWall: "time", sandbox.LimitMemory: "memory",
-	sandbox.LimitProcesses: "processes", sandbox.LimitFiles: "room for files", sandbox.LimitOutput: "output",
+	sandbox.LimitCPU: "CPU time", sandbox.LimitWall: "time", sandbox.LimitMemory: "memory",
+	sandbox.LimitProcesses: "processes", sandbox.LimitFiles: "space for files", sandbox.LimitOutput: "output",
 }
 
 // reading follows one reader.

@@ -26,7 +26,7 @@ func (f *folder) program() string { return filepath.Join(f.path, "program") }
 
 // newFolder makes a folder where programs may run and everyone gets to, and removes those whose owners are dead.
 func newFolder() (*folder, error) {
-	why := errors.New("there is no folder to copy the own program to")
+	why := errors.New("no folder to copy the program to")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
 		var fs unix.Statfs_t
 		if unix.Statfs(parent, &fs) != nil || fs.Flags&unix.ST_NOEXEC != 0 || !reachable(parent) {

@@ -7,7 +7,7 @@ import "errors"
 // folder is Linux's, as sandboxes are.
 type folder struct{}
 
-func newFolder() (*folder, error) { return nil, errors.New("documents are read on Linux alone") }
+func newFolder() (*folder, error) { return nil, errors.New("documents are read only on Linux") }
 
 func (*folder) program() string { return "" }
 

@@ -112,7 +112,7 @@ func TestImagesForWhichThereIsNoTimeAreNoted(t *testing.T) {
 	if err != nil || len(d.done) != 20 || len(d.blocks) == 0 || len(d.info.Notes) != 2 {
 		t.Fatalf("%d pages, %+v, %v", len(d.done), d.info, err)
 	}
-	if !strings.Contains(d.info.Notes[0], "to 20 are images, and there was no time left to read their text.") {
+	if !strings.Contains(d.info.Notes[0], "to 20 are images; there was no time to recognize their text.") {
 		t.Errorf("notes: %q", d.info.Notes)
 	}
 }

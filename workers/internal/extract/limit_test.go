@@ -36,7 +36,7 @@ func slowPage() []byte { return []byte("<html>" + strings.Repeat("<b>x</b> <i>y<
 func TestAReaderAtItsProcessorLimitExceedsIt(t *testing.T) {
 	t.Parallel()
 	failure := fails(t, opened(t, unwatched{mustShared(t)}, Config{}), slowPage(), Limits{CPU: time.Second})
-	if failure.Code != document.LimitReached || failure.Retry || !strings.Contains(failure.Message, "processor time") {
+	if failure.Code != document.LimitReached || failure.Retry || !strings.Contains(failure.Message, "CPU time") {
 		t.Errorf("got %+v", failure)
 	}
 }

@@ -34,8 +34,8 @@ func TestAReaderThatWasTakenOverIsBelievedNothing(t *testing.T) {
 		"endless blocks":       {want: document.TooLarge, limits: small},
 		"endless small blocks": {want: document.TooLarge, limits: small},
 		"takes memory":         {want: document.LimitReached, limits: Limits{Memory: 128 << 20}, message: "memory"},
-		"takes time":           {want: document.LimitReached, limits: Limits{CPU: time.Second, Wall: 20 * time.Second}, message: "processor time"},
-		"takes room":           {want: document.LimitReached, limits: Limits{Files: 32 << 20}, message: "room for files"},
+		"takes time":           {want: document.LimitReached, limits: Limits{CPU: time.Second, Wall: 20 * time.Second}, message: "CPU time"},
+		"takes room":           {want: document.LimitReached, limits: Limits{Files: 32 << 20}, message: "space for files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestAReaderThatWasTakenOverIsBelievedNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			failure := fails(t, e, []byte(spell+name), Limits{})
-			if failure.Code != document.Damaged || failure.Retry || failure.Message != "The document makes its reader fail, so it cannot be read." {
+			if failure.Code != document.Damaged || failure.Retry || failure.Message != "The document could not be read: its reader failed." {
 				t.Errorf("got %+v", failure)
 			}
 		})

@@ -64,5 +64,5 @@ type order struct {
 
 // reached is the failure of a document that took too much of something.
 func reached(what string) *document.Failure {
-	return &document.Failure{Code: document.LimitReached, Message: "Reading the document took more " + what + " than it may."}
+	return &document.Failure{Code: document.LimitReached, Message: "Reading the document used more " + what + " than allowed."}
 }

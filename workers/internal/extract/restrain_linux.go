@@ -45,7 +45,7 @@ func restrain(l Limits) error {
 		soft uint64
 		hard uint64
 	}{
-		{"processor time", unix.RLIMIT_CPU, seconds, seconds + 1},
+		{"CPU time", unix.RLIMIT_CPU, seconds, seconds + 1},
 		{"memory", unix.RLIMIT_DATA, uint64(l.Memory), uint64(l.Memory)},
 		{"size of files", unix.RLIMIT_FSIZE, uint64(l.Files), uint64(l.Files)},
 		{"open files", unix.RLIMIT_NOFILE, openFiles, openFiles},

@@ -151,11 +151,11 @@ func (i *Ingester) settle(ctx context.Context, w *work, info document.Info, err 
 		w.log.Info().Int("pages", info.Pages).Int("chunks", w.chunks).Dur("took_ms", took).Msg("document ready")
 	case errors.Is(err, errTaken), errors.Is(err, errLease), ctx.Err() != nil: // the last: the process ends, and has waited
 		i.metrics.end(endLost)
-		w.log.Debug().Err(err).Msg("document given up")
+		w.log.Debug().Err(err).Msg("document failed")
 	case errors.Is(err, errDraining), errors.Is(err, errYields):
 		i.metrics.end(endReleased)
 		if err := i.deps.Claims.ReleaseDocument(ctx, w.HeldDocument); err != nil {
-			w.log.Warn().Err(err).Msg("document not given back; its lease will run out")
+			w.log.Warn().Err(err).Msg("cannot requeue document; its lease will expire")
 		}
 	default:
 		i.fail(ctx, w, err)
@@ -166,16 +166,16 @@ func (i *Ingester) settle(ctx context.Context, w *work, info document.Info, err 
 func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 	failure, known := errors.AsType[*document.Failure](err)
 	if !known {
-		failure = &document.Failure{Code: document.Internal, Message: "Something went wrong while the document was processed.", Retry: true}
+		failure = &document.Failure{Code: document.Internal, Message: "Processing the document failed with an internal error.", Retry: true}
 		switch {
 		case errors.Is(err, errPanicked): // it would again
 			failure.Retry = false
 		case errors.Is(err, sealdb.ErrContentSealed): // the store's opener has reported it
-			failure.Message = "The server cannot open the stored document. Its operator must restore the key that encrypted it."
+			failure.Message = "The stored document cannot be decrypted. The operator must restore the key that encrypted it."
 			failure.Retry = false
 		}
 		if !errors.Is(err, sealdb.ErrContentSealed) {
-			w.log.Error().Err(err).Msg("processing a document went wrong")
+			w.log.Error().Err(err).Msg("processing a document failed")
 		}
 	}
 	why := domain.DocumentError{Code: string(failure.Code), Message: failure.Message}
@@ -192,7 +192,7 @@ func (i *Ingester) fail(ctx context.Context, w *work, err error) {
 		how = endLost
 	case err != nil:
 		how = endLost
-		w.log.Warn().Err(err).Msg("what became of a document was not written down; its lease will run out")
+		w.log.Warn().Err(err).Msg("cannot store the outcome of a document; its lease will expire")
 	default:
 		w.log.Info().Str("code", why.Code).Str("end", how).Msg("document not processed")
 	}

@@ -48,7 +48,8 @@ func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
 		i.changed(w) // it has a size now, and perhaps a name
 	}
 	if errors.Is(err, knowledgedb.ErrDocumentsFull) {
-		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The organization's documents take all the space that they may."}
+		return from, &document.Failure{Code: document.QuotaExceeded, Message: "The document quota of the organization is exceeded. " +
+			"Delete documents, or raise DOCUMENT_BYTES_PER_ORGANIZATION."}
 	}
 	return from, err
 }
@@ -57,7 +58,7 @@ func (i *Ingester) fetched(ctx context.Context, w *work) (Source, error) {
 func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return Source{}, notFetched("The address is none that can be fetched.", false)
+		return Source{}, notFetched("The address cannot be fetched.", false)
 	}
 	res, err := i.deps.Client.Do(req)
 	if err != nil {
@@ -72,7 +73,7 @@ func (i *Ingester) fetch(ctx context.Context, address string) (Source, error) {
 		return Source{}, unfetched(ctx, err)
 	}
 	if len(content) == 0 {
-		return Source{}, notFetched("The address answered with nothing.", false)
+		return Source{}, notFetched("The address returned an empty answer.", false)
 	}
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if err != nil {
@@ -106,9 +107,9 @@ func unfetched(ctx context.Context, err error) error {
 func refused(status int) error {
 	switch {
 	case status == http.StatusNotFound, status == http.StatusGone:
-		return notFetched("There is nothing at the address.", false)
+		return notFetched("The address does not exist (404 or 410).", false)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return notFetched("The address may not be read by everybody.", false)
+		return notFetched("The address needs authentication.", false)
 	case status == http.StatusRequestTimeout, status == http.StatusTooEarly, status == http.StatusTooManyRequests,
 		status >= http.StatusInternalServerError:
 		return notFetched("The address answered with "+describe(status)+".", true)

@@ -14,10 +14,10 @@ import (
 
 // Why an attempt was cancelled.
 var (
-	errTaken    = errors.New("the document was taken from this worker")
-	errLease    = errors.New("the lease ran out while the database was out of reach")
+	errTaken    = errors.New("the document was taken over by another worker")
+	errLease    = errors.New("the lease expired while the database was unreachable")
 	errDraining = errors.New("the worker is stopping")
-	errYields   = errors.New("the document left the last slot or the short lane")
+	errYields   = errors.New("the document was moved to another lane")
 )
 
 const heartbeatEvery = 10 * time.Second
@@ -128,7 +128,7 @@ func (i *Ingester) beat(ctx context.Context) {
 	defer cancel()
 	lost, err := i.deps.Claims.ExtendDocuments(ctx, ids)
 	if err != nil {
-		i.deps.Log.Warn().Err(err).Int("documents", len(documents)).Msg("heartbeat of documents failed; trying again")
+		i.deps.Log.Warn().Err(err).Int("documents", len(documents)).Msg("heartbeat of documents failed, retrying")
 		return
 	}
 	for _, d := range documents {

@@ -190,7 +190,7 @@ func (p *pipeline) inContext(c knowledgedb.NewChunk) string {
 	return strings.Join(append(above, c.Text), "\n")
 }
 
-var errVectors = errors.New("the embeddings service has answered with another number of vectors")
+var errVectors = errors.New("the embeddings service returned a wrong number of vectors")
 
 // add writes one batch, after those that other writers are writing: progress goes forward only.
 func (p *pipeline) add(ctx context.Context, b batch) error {

@@ -185,7 +185,7 @@ func (i *Ingester) listen(ctx context.Context) {
 		}
 		if err != nil {
 			if !failed {
-				i.deps.Log.Warn().Err(err).Msg("cannot hear doorbells of documents; asking for documents every second")
+				i.deps.Log.Warn().Err(err).Msg("cannot subscribe to document notifications; polling every second")
 			}
 			_ = lifecycle.Sleep(ctx, pollEvery)
 		}
@@ -225,7 +225,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 			<-i.slots.taken
 		}
 		if err != nil && !failed {
-			i.deps.Log.Warn().Err(err).Msg("cannot claim documents; trying again")
+			i.deps.Log.Warn().Err(err).Msg("cannot claim documents, retrying")
 		}
 		failed = err != nil
 		if len(claimed) < maximum {
@@ -320,7 +320,8 @@ func (i *Ingester) drain(attempts *sync.WaitGroup) {
 	}
 	i.held.cancelAll(errDraining)
 	if !within(giveUp, done) {
-		i.deps.Log.Warn().Int("documents", i.held.count()).Msg("documents were still in hand when the worker stopped; their leases will run out")
+		i.deps.Log.Warn().Int("documents", i.held.count()).
+			Msg("documents were still being processed when the worker stopped; their leases will expire")
 	}
 }
 

@@ -320,7 +320,7 @@ func TestFailuresAreKept(t *testing.T) {
 		failures[r.send(r.org, string(f.Code), string(f.Code)).Document.ID] = f
 	}
 	failures[r.send(r.org, "empty", "\n").Document.ID] = &document.Failure{Code: document.NoText, Message: "The document has no text."}
-	failures[r.send(r.org, "panic", "panic").Document.ID] = &document.Failure{Code: document.Internal, Message: "Something went wrong while the document was processed."}
+	failures[r.send(r.org, "panic", "panic").Document.ID] = &document.Failure{Code: document.Internal, Message: "Processing the document failed with an internal error."}
 	byName := map[string]*document.Failure{}
 	for _, f := range failures {
 		byName[string(f.Code)] = f
@@ -372,7 +372,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	r.start(plain, func(_ *Config, d *Deps) { d.Contents, d.Uploads, d.Log = now.Knowledge, now.Blobs, zerolog.Nop() })
 	d := r.awaitStatus(sent.Document.ID, domain.DocumentFailed)
 	if attempts := r.count(`SELECT attempts FROM documents WHERE id = $1`, d.ID); attempts != 1 || d.Error == nil ||
-		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "cannot open the stored document") {
+		d.Error.Code != string(document.Internal) || !strings.Contains(d.Error.Message, "The stored document cannot be decrypted") {
 		t.Errorf("%+v after %d attempts", d.Error, attempts)
 	}
 }

@@ -28,10 +28,10 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, error) {
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_document_attempts_total", Help: "Attempts of this process at documents, by how they ended.",
+			Name: "parley_document_attempts_total", Help: "Attempts to process documents in this process, by outcome.",
 		}, []string{"end"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_document_failures_total", Help: "Attempts at documents that failed, for good or for now, by error code.",
+			Name: "parley_document_failures_total", Help: "Failed attempts to process documents, final or temporary, by error code.",
 		}, []string{"code"}),
 		pages: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "parley_document_pages_total", Help: "Pages of documents that were indexed.",

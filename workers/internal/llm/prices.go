@@ -39,7 +39,7 @@ func ParsePrices(setting string) (Prices, error) {
 			return Prices{}, fmt.Errorf("reading price %q: %w", entry, err)
 		}
 		if slices.ContainsFunc(p.list, func(o price) bool { return o.name == one.name && o.prefix == one.prefix }) {
-			return Prices{}, fmt.Errorf("reading price %q: named twice", entry)
+			return Prices{}, fmt.Errorf("reading price %q: given twice", entry)
 		}
 		p.list = append(p.list, one)
 	}
@@ -88,15 +88,15 @@ func parseAmount(s string) (int64, error) {
 	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	digits := func(s string) bool { return strings.Trim(s, "0123456789") == "" }
 	if (whole == "" && fraction == "") || !digits(whole) || !digits(fraction) || len(fraction) > priceDigits {
-		return 0, fmt.Errorf("%q is no price: want a decimal number with at most %d digits behind the point", s, priceDigits)
+		return 0, fmt.Errorf("%q is not a price: want a decimal number with at most %d digits after the point", s, priceDigits)
 	}
 	n, err := strconv.ParseInt("0"+whole, 10, 64)
 	if err != nil || n > maxPrice {
-		return 0, fmt.Errorf("%q is no price: too large", s)
+		return 0, fmt.Errorf("%q is not a price: too large", s)
 	}
 	millionths, err := strconv.ParseInt("0"+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no price: %w", s, err)
+		return 0, fmt.Errorf("%q is not a price: %w", s, err)
 	}
 	return n*1_000_000 + millionths, nil
 }

@@ -88,6 +88,6 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 // UnknownModel is the error for a model name that means nothing here.
 func UnknownModel(model string) *Error {
 	e := NewUnused(KindUnknownModel, nil)
-	e.Message = fmt.Sprintf("There is no model %q.", cut(model, maxModelName))
+	e.Message = fmt.Sprintf("The model %q does not exist.", cut(model, maxModelName))
 	return e
 }

@@ -28,10 +28,10 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, error) {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_notification_attempts_total", Help: "Attempts of this process to send a notification, by how they ended.",
+			Name: "parley_notification_attempts_total", Help: "Attempts to send notifications in this process, by outcome.",
 		}, []string{"end"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_notification_seconds", Help: "Time that endpoints took to answer a notification, or not to.",
+			Name: "parley_notification_seconds", Help: "Duration of notification attempts.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 		disabled: prometheus.NewCounter(prometheus.CounterOpts{

@@ -125,10 +125,10 @@ func (n *Notifier) claim(ctx context.Context) []notificationdb.ClaimedNotificati
 		return claimed // what was claimed all the same is sent
 	}
 	if err != nil && !n.failing {
-		n.log.Warn().Err(err).Msg("cannot look for notifications; trying again")
+		n.log.Warn().Err(err).Msg("cannot read due notifications, retrying")
 	}
 	if err == nil && n.failing {
-		n.log.Info().Msg("notifications are looked for again")
+		n.log.Info().Msg("reading due notifications works again")
 	}
 	n.failing = err != nil
 	return claimed
@@ -148,7 +148,7 @@ func (n *Notifier) deliver(ctx context.Context, c *notificationdb.ClaimedNotific
 		return
 	}
 	if err != nil {
-		log.Warn().Err(err).Msg("notification cannot be read; trying again")
+		log.Warn().Err(err).Msg("cannot read notification, retrying")
 		return
 	}
 	began := time.Now()
@@ -163,7 +163,7 @@ func (n *Notifier) settle(ctx context.Context, c *notificationdb.ClaimedNotifica
 	disabled, err := n.store.SettleNotification(ctx, c.HeldNotification, a)
 	<-n.settling
 	if err != nil {
-		log.Warn().Err(err).Msg("how sending a notification ended was not written down; it will be sent again")
+		log.Warn().Err(err).Msg("cannot store the outcome of a notification; it will be sent again")
 		return
 	}
 	if disabled {
@@ -176,7 +176,7 @@ func (n *Notifier) settle(ctx context.Context, c *notificationdb.ClaimedNotifica
 // drop removes a notification that there is nothing any more to tell of; one that is in another worker's hand by now stays.
 func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotification, log *zerolog.Logger) {
 	if err := n.store.DropNotification(ctx, c.HeldNotification); err != nil {
-		log.Warn().Err(err).Msg("notification cannot be removed; trying again")
+		log.Warn().Err(err).Msg("cannot remove notification, retrying")
 		return
 	}
 	n.metrics.attempts.WithLabelValues(endDropped).Inc()
@@ -188,7 +188,7 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	resp, err := n.send(ctx, c)
 	if errors.Is(err, sealdb.ErrUnopened) { // which is no fault of the endpoint's
 		return failed(c, notificationdb.Attempt{
-			Error: "The service cannot open the endpoint's secret: its operator must restore the key, or rotate the secret.", Unsent: true,
+			Error: "The endpoint's secret cannot be decrypted: rotate the secret, or have the operator restore its key.", Unsent: true,
 		}, 0)
 	}
 	if err != nil {
@@ -199,7 +199,7 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	case resp.status >= 200 && resp.status < 300:
 		return notificationdb.Attempt{Status: domain.NotificationDelivered, ResponseStatus: resp.status}
 	case resp.status == http.StatusGone:
-		a.Gone, a.Error = true, "The endpoint answered 410 Gone: it wants to be told nothing any more."
+		a.Gone, a.Error = true, "The endpoint answered 410 Gone: it accepts no more notifications."
 	case resp.status >= 300 && resp.status < 400:
 		a.Error = "The endpoint answered " + strconv.Itoa(resp.status) + ": redirects are not followed."
 	}

@@ -301,7 +301,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	again(status(http.StatusFound, "Location", r.server.URL+"/elsewhere"))
 	waits(3, 108*time.Second, 132*time.Second, "The endpoint answered 302: redirects are not followed.")
 	again(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	waits(4, 9*time.Minute, 11*time.Minute, "The connection broke off.")
+	waits(4, 9*time.Minute, 11*time.Minute, "The connection was lost.")
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.Failures != 4 || !e.Enabled {
 		t.Errorf("endpoint %+v, %v", e, err)
 	}

@@ -48,7 +48,7 @@ func (n *Notifier) send(ctx context.Context, c *notificationdb.ClaimedNotificati
 	if err := n.sign(req.Header, c, body, time.Now()); errors.Is(err, sealdb.ErrUnopened) {
 		return answer{}, err
 	} else if err != nil {
-		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("secret of an endpoint cannot be used")
+		n.log.Error().Err(err).Str("endpoint_id", c.EndpointID).Msg("cannot use the secret of an endpoint")
 		return answer{}, errors.New("The endpoint's secret cannot be read: rotate it.") //nolint:revive,staticcheck // a sentence for people
 	}
 	client := n.outside.HTTP(outbound.Options{Timeout: sendTime, MaxBytes: maxAnswer, Origin: address.Origin(), Fresh: true})

@@ -67,7 +67,7 @@ func misnamed(name, is string) string {
 	if !ok || said == is || asText(said) && asText(is) || called[is] == "" {
 		return ""
 	}
-	return fmt.Sprintf("The file is named as if it were %s, but is %s, and was read as that.", called[said], called[is])
+	return fmt.Sprintf("The file's name suggests %s, but it is %s, and was read as such.", called[said], called[is])
 }
 
 func asText(mimeType string) bool {
@@ -148,7 +148,7 @@ func compound(content []byte) (string, error) {
 	switch {
 	case has("EncryptedPackage"):
 		return "", &document.Failure{
-			Code: document.Encrypted, Message: "The document is protected by a password. Remove the protection, and send it again.",
+			Code: document.Encrypted, Message: "The document is protected by a password. Remove the protection and send it again.",
 		}
 	case has("WordDocument"):
 		return "application/msword", nil
@@ -279,7 +279,7 @@ func unsupported(is string) error {
 	what, how := called[is], ""
 	switch {
 	case strings.HasPrefix(is, "image/") && is != "image/svg+xml" && is != "image/vnd.djvu":
-		what, how = "an image", " Images are read inside PDF documents only: put it into one, and send that."
+		what, how = "an image", " Images are read only inside PDF documents: convert it to PDF and send that."
 	case strings.HasPrefix(is, "audio/"):
 		what = "a sound recording"
 	case strings.HasPrefix(is, "video/"):
@@ -289,15 +289,15 @@ func unsupported(is string) error {
 	case strings.HasPrefix(is, "application/vnd.oasis.opendocument"), strings.HasPrefix(is, "application/vnd.sun.xml"):
 		what, how = "an OpenDocument file", " Save it in the format of Word, Excel or PowerPoint, or as PDF, and send that."
 	case slices.Contains(convertible, is):
-		how = " Save it in a format of today (DOCX, XLSX, PPTX or PDF), and send that."
+		how = " Save it in a current format (DOCX, XLSX, PPTX or PDF) and send that."
 	case strings.HasSuffix(what, "archive"):
-		how = " Send the files in it one by one."
+		how = " Send its files one by one."
 	}
 	if what == "" {
-		what = "no document of a kind that is read"
+		what = "not a supported document format"
 	}
 	if how == "" {
-		how = " PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON are read."
+		how = " Supported are PDF, DOCX, PPTX, XLSX, EPUB, HTML, Markdown, text, CSV and JSON."
 	}
 	return &document.Failure{Code: document.Unsupported, Message: "The file is " + what + "." + how}
 }

@@ -106,6 +106,6 @@ func explain(ctx context.Context, err error, out *Writer) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		return &document.Failure{Code: document.Damaged, Message: "The document is damaged: it could not be read to its end."}
+		return &document.Failure{Code: document.Damaged, Message: "The document is damaged: it could not be read completely."}
 	}
 }

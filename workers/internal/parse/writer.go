@@ -61,7 +61,7 @@ func (w *Writer) Page(n int) error {
 	switch {
 	case w.err != nil:
 	case n <= w.page:
-		w.err = fmt.Errorf("beginning page %d after page %d", n, w.page)
+		w.err = fmt.Errorf("starting page %d after page %d", n, w.page)
 	case n > w.limits.Pages:
 		w.err = tooManyPages(n, w.limits.Pages)
 	default:
@@ -132,11 +132,11 @@ func (w *Writer) block(b document.Block) {
 	case w.blocks > w.limits.Blocks:
 		w.err = &document.Failure{
 			Code:    document.TooLarge,
-			Message: fmt.Sprintf("The document has more than %d paragraphs, rows and the like, which is more than is read.", w.limits.Blocks),
+			Message: fmt.Sprintf("The document has more than %d paragraphs, rows and similar blocks, the maximum.", w.limits.Blocks),
 		}
 	case w.text > w.limits.Text:
 		w.err = &document.Failure{
-			Code: document.TooLarge, Message: fmt.Sprintf("The document has more than %s of text, which is more than is read.", size(w.limits.Text)),
+			Code: document.TooLarge, Message: fmt.Sprintf("The document has more than %s of text, the maximum.", size(w.limits.Text)),
 		}
 	default:
 		w.send(document.Event{Block: &b})
@@ -193,7 +193,7 @@ func Cells(cells []string) string {
 
 func tooManyPages(n, limit int) error {
 	return &document.Failure{
-		Code: document.TooManyPages, Message: fmt.Sprintf("The document has %d pages or more; %d are read at most.", n, limit),
+		Code: document.TooManyPages, Message: fmt.Sprintf("The document has %d pages or more; the maximum is %d.", n, limit),
 	}
 }
 

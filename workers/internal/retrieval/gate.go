@@ -12,8 +12,8 @@ const (
 )
 
 var (
-	errAway     = errors.New("the embeddings service was away just now")
-	errNoVector = errors.New("the embeddings service gave no vector")
+	errAway     = errors.New("the embeddings service failed recently")
+	errNoVector = errors.New("the embeddings service returned no vector")
 )
 
 // gate keeps searches from waiting for a service that is away, each for as long as it may.

@@ -45,7 +45,7 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 	claim, err := r.claims.Do(ctx, tracing.For(ctx, d.RunID))
 	if err != nil {
 		span.Fail("not claimed")
-		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim; giving the doorbell back")
+		r.log.Warn().Err(err).Str("run_id", d.RunID).Msg("cannot claim runs; requeueing the job message")
 		d.Nak(jitter(time.Second))
 		return
 	}
@@ -118,7 +118,7 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
-		a.log.Warn().Err(err).Msg("attempt is missing in the run's timeline")
+		a.log.Warn().Err(err).Msg("cannot store the attempt in the run's timeline")
 	}
 }
 
@@ -155,10 +155,10 @@ func jitter(d time.Duration) time.Duration {
 // putBack returns the run to the queue; a nil cause is the worker's own. While the database cannot be
 // asked it goes on trying: until it is told, nobody but the lease's end would start the run again.
 func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
-	r.persist(ctx, a, "putting run back", func(ctx context.Context) error {
+	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		freed, err := r.runs.PutBack(ctx, a.claim.Held(), wait, cause)
 		if err == nil && len(freed) == 0 {
-			a.log.Info().Msg("run was taken over before it could be put back")
+			a.log.Info().Msg("run was taken over before it could be requeued")
 		}
 		if len(freed) > 0 {
 			r.changed(a)
@@ -175,7 +175,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	r.recall(ctx, a, &out)
 	ending, err := a.ending(out, status, cause)
 	if err != nil {
-		a.log.Error().Err(err).Msg("result cannot be rendered")
+		a.log.Error().Err(err).Msg("cannot encode the run's result")
 		r.finishEmpty(ctx, a)
 		return
 	}
@@ -198,7 +198,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 			r.changed(a)
 			r.metrics.end(ending.Run)
 			traceEnd(ctx, ending.Run)
-			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run ended")
+			a.log.Debug().Str("status", string(ending.Run.Status)).Msg("run finished")
 		default:
 			a.log.Info().Msg("run was cancelled or taken over; result dropped")
 		}
@@ -222,7 +222,7 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	}
 	done, err := r.progress.Progress(ctx, a.claim.OrganizationID, a.claim.RunID)
 	if err != nil {
-		a.log.Warn().Err(err).Msg("cannot read what earlier attempts have done; the run ends without it")
+		a.log.Warn().Err(err).Msg("cannot read earlier attempts; the run finishes without their tool calls")
 		return
 	}
 	out.Usage, out.ToolCalls, out.CitationsRemoved = done.Usage, done.ToolCalls, done.CitationsRemoved
@@ -248,7 +248,7 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 			wait = lockedBackoff(n)
 		}
 		if !pg.IsLocked(err) || wait == maxLocked {
-			a.log.Warn().Err(err).Msg(what + " failed; trying again")
+			a.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
 		_ = lifecycle.Sleep(ctx, wait)
 	}

@@ -13,8 +13,8 @@ import (
 
 // Why an attempt was cancelled.
 var (
-	errTaken    = errors.New("the run was taken from this worker")
-	errLease    = errors.New("the lease ran out while the database was out of reach")
+	errTaken    = errors.New("the run was taken over by another worker")
+	errLease    = errors.New("the lease expired while the database was unreachable")
 	errDraining = errors.New("the worker is stopping")
 )
 
@@ -129,7 +129,7 @@ func (r *Runner) beat(ctx context.Context, runs []*holding) (locked []*holding) 
 	defer cancel()
 	leases, err := r.runs.Extend(ctx, ids)
 	if err != nil {
-		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed; trying again")
+		r.log.Warn().Err(err).Int("runs", len(runs)).Msg("heartbeat failed, retrying")
 		return nil
 	}
 	for _, run := range runs {

@@ -22,26 +22,26 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 	seconds := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900}
 	m := &metrics{
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_runs_ended_total", Help: "Runs ended by this process, by final status.",
+			Name: "parley_runs_ended_total", Help: "Runs finished by this process, by status.",
 		}, []string{"status"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_attempts_failed_total", Help: "Attempts that failed, by error code.",
 		}, []string{"code"}),
 		parked: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_runs_parked_total", Help: "Times that a run began to wait for a person, by what it waits for.",
+			Name: "parley_runs_parked_total", Help: "Runs that started to wait for a person, by kind.",
 		}, []string{"kind"}),
 		void: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_citations_removed_total", Help: "Citations that models wrote and that did not hold.",
+			Name: "parley_citations_removed_total", Help: "Citations removed because their source does not support them.",
 		}),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "parley_run_wait_seconds", Help: "Time from a run's acceptance to its first start.", Buckets: seconds,
 		}),
 		total: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "parley_run_seconds", Help: "Time from a run's acceptance to its end.", Buckets: seconds,
+			Name: "parley_run_seconds", Help: "Time from a run's acceptance to its finish.", Buckets: seconds,
 		}),
 	}
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "parley_runs_in_hand", Help: "Runs that this process carries out now.",
+		Name: "parley_runs_in_hand", Help: "Runs that this process is executing.",
 	}, func() float64 { return float64(inHand()) })
 	for _, c := range []prometheus.Collector{m.ended, m.failed, m.parked, m.void, m.wait, m.total, held} {
 		if err := registry.Register(c); err != nil {

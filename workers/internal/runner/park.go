@@ -23,7 +23,7 @@ func (r *Runner) park(ctx context.Context, a *attempt, out agentloop.Output, par
 	}
 	told, err := a.events.requiresAction(action)
 	if err != nil {
-		a.log.Error().Err(err).Msg("required action cannot be rendered")
+		a.log.Error().Err(err).Msg("cannot encode the required action")
 		r.finishEmpty(ctx, a)
 		return
 	}

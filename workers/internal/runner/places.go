@@ -53,7 +53,7 @@ func (r *Runner) handOver(ctx context.Context) {
 		failpoint.Here(failpoint.HandOverBefore)
 		next, err := r.queue.HandOver(ctx, r.places.take(), r.cfg.Window)
 		if err != nil {
-			r.log.Warn().Err(err).Msg("cannot dispatch waiting runs; the sweeper will")
+			r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 		}
 		failpoint.Here(failpoint.HandOverAfter)
 		r.bus.Ring(next...)

@@ -212,7 +212,7 @@ func (r *Runner) drain(attempts *sync.WaitGroup) {
 	}
 	r.held.cancelAll(errDraining)
 	if !within(giveUp, done) {
-		r.log.Warn().Int("runs", r.held.count()).Msg("runs were still in hand when the worker stopped; their leases will run out")
+		r.log.Warn().Int("runs", r.held.count()).Msg("runs were still being executed when the worker stopped; their leases will expire")
 	}
 }
 
@@ -252,7 +252,7 @@ func (r *Runner) serve(ctx, work context.Context, lane domain.Lane, attempts *sy
 			<-slots
 		}
 		if err != nil && ctx.Err() == nil {
-			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs; trying again")
+			r.log.Warn().Err(err).Str("lane", string(lane)).Msg("cannot fetch jobs, retrying")
 			_ = lifecycle.Sleep(ctx, time.Second)
 		}
 	}

@@ -93,7 +93,7 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 			return
 		}
 		if lifecycle.Sleep(ctx, backoff(n)/10) != nil {
-			r.a.log.Warn().Err(err).Msg("what a call used cannot be written; all that it holds counts as used")
+			r.a.log.Warn().Err(err).Msg("cannot store the usage of a call; its whole reservation counts as used")
 			return
 		}
 	}

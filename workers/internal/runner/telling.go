@@ -79,7 +79,7 @@ func (t *telling) loop(e agentloop.Event) {
 		return
 	}
 	if err != nil {
-		t.log.Error().Err(err).Str("type", e.Type).Msg("event cannot be rendered")
+		t.log.Error().Err(err).Str("type", e.Type).Msg("cannot encode event")
 		return
 	}
 	t.tell(e.Type, data)
@@ -231,14 +231,14 @@ func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]er
 	}
 	done, err := r.records.SaveEvents(ctx, chunks)
 	if err != nil {
-		r.log.Warn().Err(err).Int("runs", len(checkpoints)).Msg("cannot save events; trying again")
+		r.log.Warn().Err(err).Int("runs", len(checkpoints)).Msg("cannot save events, retrying")
 		return nil, err
 	}
 	out := make([]error, len(checkpoints))
 	for i, c := range checkpoints {
 		switch cause := done.Rejected[c.RunID]; {
 		case cause != nil: // they are told to whoever listens, and no later checkpoint has them
-			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("events cannot be stored; the run goes on without them")
+			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("cannot store events; the run continues without them")
 		case done.Locked[c.RunID]:
 			out[i] = pg.ErrLocked
 		case !done.Saved[c.RunID]:

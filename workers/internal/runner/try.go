@@ -141,7 +141,7 @@ func asRetry(err error) error {
 
 // retryable marks a failure of our own servers: the run goes back to the queue.
 func retryable(err error) error {
-	return &agentloop.Error{Code: "unavailable", Message: "the service could not read what the run needs", Retryable: true, Err: err}
+	return &agentloop.Error{Code: "unavailable", Message: "the service could not read the run's data", Retryable: true, Err: err}
 }
 
 // journal keeps a run's steps under its fence.

@@ -103,9 +103,9 @@ func (e *Error) Is(target error) bool {
 
 // What errors.Is asks for; backends give errors of the same code and a message of their own.
 var (
-	ErrUnknownVoice    error = &Error{Code: CodeUnknownVoice, Message: "There is no such voice."}
-	ErrUnknownLanguage error = &Error{Code: CodeUnknownLanguage, Message: "The language is not spoken here."}
-	ErrOverloaded      error = &Error{Code: CodeOverloaded, Message: "Too much is being said at once.", Retryable: true}
+	ErrUnknownVoice    error = &Error{Code: CodeUnknownVoice, Message: "Unknown voice."}
+	ErrUnknownLanguage error = &Error{Code: CodeUnknownLanguage, Message: "The language is not supported."}
+	ErrOverloaded      error = &Error{Code: CodeOverloaded, Message: "Too many simultaneous speech requests.", Retryable: true}
 )
 
 // CheckUtterance refuses what no backend is to see.

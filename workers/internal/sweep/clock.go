@@ -44,7 +44,7 @@ func (s *Sweeper) checkClock(ctx context.Context) error {
 	if !first {
 		s.clock.grace = time.Now().Add(lease.Lease)
 		s.log.Warn().Dur("step", step).Int64("shortened", shortened).
-			Msg("the database's clock has stepped, or another server has taken over; workers get time to renew their leases")
+			Msg("the database's clock has jumped, or another server has taken over; giving workers time to renew their leases")
 	}
 	return nil
 }

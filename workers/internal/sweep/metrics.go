@@ -44,17 +44,17 @@ func newMetrics() *metrics {
 	}
 	m := &metrics{
 		did: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeper_actions_total", Help: "What this process's sweeper had to do, by kind.",
+			Name: "parley_sweeper_actions_total", Help: "Actions of this process's sweeper, by kind.",
 		}, []string{"action"}),
 		failed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_sweeps_failed_total", Help: "Rounds of this process's sweeper in which something failed, by what it does.",
+			Name: "parley_sweeps_failed_total", Help: "Failed rounds of this process's sweeper, by task.",
 		}, []string{"sweep"}),
 		queues: gauge("parley_queue_runs",
-			"Runs of the whole service that have not ended, by lane and state; in the lane ingest, documents.", "lane", "state"),
+			"Unfinished runs of the whole service, by lane and state; in the lane ingest, documents.", "lane", "state"),
 		oldest: gauge("parley_queue_oldest_seconds", "Time since the oldest of them was accepted.", "lane", "state"),
 		pending: gauge("parley_doorbells_pending",
-			"Doorbells in the job stream that no worker has been handed, by lane: the consumer's lag.", "lane"),
-		unacked: gauge("parley_doorbells_unacknowledged", "Doorbells that workers have in their hands, by lane.", "lane"),
+			"Job messages not yet delivered to a worker, by lane: the consumer's lag.", "lane"),
+		unacked: gauge("parley_doorbells_unacknowledged", "Job messages delivered to workers and not yet acknowledged, by lane.", "lane"),
 	}
 	for _, action := range []string{didEnd, didRequeue, didDispatch, didRing, didDocuments, didCollect, didExpire, didFindStream} {
 		m.did.WithLabelValues(action)

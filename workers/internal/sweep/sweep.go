@@ -90,7 +90,7 @@ func (s *Sweeper) repeat(ctx context.Context, what string, every time.Duration, 
 			s.metrics.failed.WithLabelValues(what).Inc()
 		}
 		if err != nil && !failed {
-			s.log.Warn().Err(err).Msg(what + " failed; trying again")
+			s.log.Warn().Err(err).Msg(what + " failed, retrying")
 		}
 		if err == nil && failed {
 			s.log.Info().Msg(what + " works again")
@@ -127,7 +127,7 @@ func (s *Sweeper) endRuns(ctx context.Context) error {
 		ended, err := end(ctx, roundMax)
 		s.metrics.count(didEnd, len(ended))
 		for _, e := range ended {
-			s.log.Warn().Str("run_id", e.RunID).Msg("run ended by the sweeper")
+			s.log.Warn().Str("run_id", e.RunID).Msg("run finished by the sweeper")
 			s.bus.Cancelled(e.RunID)
 			s.bus.Done(e.RunID, e.ReplyTo, e.Result)
 			s.bus.Changed(domain.ChangedRuns, e.OrganizationID)
@@ -148,7 +148,7 @@ func (s *Sweeper) requeueLost(ctx context.Context) error {
 	s.metrics.count(didRequeue, len(orgs))
 	if n := len(orgs); n > 0 {
 		failpoint.Here(failpoint.RequeueAfter)
-		s.log.Warn().Int("runs", n).Msg("leases ran out; runs requeued")
+		s.log.Warn().Int("runs", n).Msg("leases expired; runs requeued")
 	}
 	s.changed(domain.ChangedRuns, orgs)
 	return err
@@ -190,14 +190,14 @@ func (s *Sweeper) ringAgain(ctx context.Context) error {
 	}
 	if !s.stream.IsZero() && !found.Made.Equal(s.stream) {
 		s.metrics.count(didFindStream, 1)
-		s.log.Warn().Msg("the job stream was lost and is made anew; ringing for all dispatched runs")
+		s.log.Warn().Msg("the job stream was lost; recreating it and publishing all dispatched runs again")
 		if err := s.store.Queue.RingAll(ctx); err != nil {
 			return err
 		}
 	}
 	if !s.stream.Equal(found.Made) { // of this release or of one before
 		if err := s.bus.UpdateStream(ctx); err != nil {
-			s.log.Warn().Err(err).Msg("cannot update the job stream; it stays as it was made")
+			s.log.Warn().Err(err).Msg("cannot update the job stream; its old configuration stays")
 		}
 	}
 	s.stream = found.Made
@@ -217,7 +217,7 @@ func (s *Sweeper) mend(ctx context.Context, found bus.Stream) error {
 	if time.Since(s.forgotSince) < forgotFor {
 		return nil
 	}
-	s.log.Warn().Msg("the job stream has lost messages that its consumers remember, and delivers nothing; making it anew")
+	s.log.Warn().Msg("the job stream lost messages that its consumers still expect, and delivers nothing; recreating it")
 	s.forgotSince = time.Time{} // and another while before the next try
 	return s.bus.RemakeStream(ctx)
 }
@@ -236,7 +236,7 @@ func (s *Sweeper) checkJobs(ctx context.Context) error {
 		return err
 	}
 	s.unwritableSince = time.Time{} // and another while before the next try
-	s.log.Error().Err(err).Msg("the job stream stores nothing; making it again")
+	s.log.Error().Err(err).Msg("the job stream does not store messages; recreating it")
 	return errors.Join(err, s.bus.RemakeStream(ctx))
 }
 
@@ -253,7 +253,7 @@ func (s *Sweeper) ringOverdue(ctx context.Context) error {
 	s.metrics.count(didRing, len(next))
 	if len(next) > 0 {
 		failpoint.Here(failpoint.RedispatchAfter)
-		s.log.Warn().Int("runs", len(next)).Msg("doorbells were not heard; ringing again")
+		s.log.Warn().Int("runs", len(next)).Msg("job messages were not answered; publishing them again")
 	}
 	s.bus.Ring(next...)
 	return err

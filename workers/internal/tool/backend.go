@@ -74,10 +74,10 @@ type NewFile struct {
 }
 
 // ErrFilesFull says that the organization keeps as many bytes of files as it may, or the session as many names.
-var ErrFilesFull = errors.New("the session's or the organization's files take up all the space that they may")
+var ErrFilesFull = errors.New("the file quota of the session or the organization is exceeded")
 
 // ErrGone says that a document went while it was asked for.
-var ErrGone = errors.New("the document is no longer there")
+var ErrGone = errors.New("the document no longer exists")
 
 // ErrStale says that the run is no longer held by whoever asked: nothing may be sent for it.
-var ErrStale = errors.New("the run is no longer held under this fence")
+var ErrStale = errors.New("the run is no longer leased under this fence")

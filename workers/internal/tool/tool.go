@@ -58,7 +58,7 @@ type Error struct {
 // Unopened is the error of a call that needs a stored secret which the service cannot open: the cause was reported to the operator.
 func Unopened(cause error) error {
 	return &Error{
-		Message: "The server cannot open this tool's secret. Its operator must restore the key, or the secret must be set again.",
+		Message: "This tool's secret cannot be decrypted. Set it again, or have the operator restore its key.",
 		NotSent: true, Err: cause,
 	}
 }

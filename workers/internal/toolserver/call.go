@@ -85,7 +85,7 @@ func (c *call) begin(ctx context.Context, traceparent string) (context.Context, 
 func (c *call) carryOut(ctx context.Context) contract.ToolReply {
 	cfg, err := c.server.configs.Get(ctx, c.capability.OrganizationID, c.capability.TargetID, c.capability.ConfigVersion)
 	if err != nil {
-		c.log.Warn().Err(err).Msg("cannot carry a tool call out")
+		c.log.Warn().Err(err).Msg("cannot execute a tool call")
 		return failure("The tool is not available at the moment.", true)
 	}
 	if !enabled(c.backend.Kind(), cfg.Tools) {
@@ -95,7 +95,7 @@ func (c *call) carryOut(ctx context.Context) contract.ToolReply {
 		return c.list(ctx, c.toolRequest(cfg))
 	}
 	if c.request.EffectKey == "" && !repeatable(c.backend.Kind(), c.request.Name, cfg.Tools) {
-		c.log.Error().Str("name", c.request.Name).Msg("tool call refused: it has a side effect, and is not in the effect ledger")
+		c.log.Error().Str("name", c.request.Name).Msg("tool call rejected: it has a side effect, and is not in the effect ledger")
 		return failure("The call has a side effect and was not recorded, so it was not made.", false)
 	}
 	result, err := c.callBackend(ctx, c.toolRequest(cfg))

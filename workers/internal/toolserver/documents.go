@@ -13,7 +13,7 @@ import (
 )
 
 // errOtherDocument says that a document's content is not as the record of it has it.
-var errOtherDocument = errors.New("the document's content is not what its record says")
+var errOtherDocument = errors.New("the document's content does not match its record")
 
 // documents are those of a call's organization, as its backend may know them: what the configuration lets the agent's knowledge
 // tool read, whatever the model writes.

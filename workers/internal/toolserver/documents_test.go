@@ -144,8 +144,8 @@ func TestDocumentsAreNotedBeforeTheyAreRead(t *testing.T) {
 		"replaced": {func(s *stacks) {
 			s.documents = []domain.Document{document("doc_b", "Larger", domain.DocumentReady, nil)}
 		}, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: " + tool.ErrGone.Error(), given + "; open org_1 doc_b"},
-		"other content": {func(s *stacks) { s.text["doc_b"] = "Bet" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content is not what its record says", given + "; open org_1 doc_b"},
-		"more content":  {func(s *stacks) { s.text["doc_b"] = "Betas" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content is not what its record says", given + "; open org_1 doc_b"},
+		"other content": {func(s *stacks) { s.text["doc_b"] = "Bet" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content does not match its record", given + "; open org_1 doc_b"},
+		"more content":  {func(s *stacks) { s.text["doc_b"] = "Betas" }, domain.KnowledgeTool{Enabled: true}, "error: reading doc_b: the document's content does not match its record", given + "; open org_1 doc_b"},
 		"taken over":    {func(s *stacks) { s.stale = true }, domain.KnowledgeTool{Enabled: true}, "error: " + tool.ErrStale.Error(), given},
 		"away":          {func(s *stacks) { s.err = boom }, domain.KnowledgeTool{Enabled: true}, "error: noting documents: the database is away", given},
 	} {

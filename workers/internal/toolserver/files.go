@@ -12,7 +12,7 @@ import (
 )
 
 // errOtherFile says that a file is not as the record of it has it.
-var errOtherFile = errors.New("the file's content is not what its record says")
+var errOtherFile = errors.New("the file's content does not match its record")
 
 // files are those of a call's session, as its backend may know them. Whose they are is told by the capability.
 type files struct{ call *call }

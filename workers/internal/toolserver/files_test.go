@@ -98,8 +98,8 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 		"held":      {shelf{content: "123"}, "file_1 b", "list org_1 run_1 call_1 3; read org_1 file_1; keep org_1 run_1 call_1 3 [c] 1000; b text/plain 123"},
 		"not held":  {shelf{gone: true}, "error: " + tool.ErrStale.Error(), "list org_1 run_1 call_1 3"},
 		"away":      {shelf{err: boom}, "error: listing files of the session: " + boom.Error(), "list org_1 run_1 call_1 3"},
-		"too short": {shelf{content: "12"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
-		"too long":  {shelf{content: "1234"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
+		"too short": {shelf{content: "12"}, "error: reading file_1: the file's content does not match its record", "list org_1 run_1 call_1 3; read org_1 file_1"},
+		"too long":  {shelf{content: "1234"}, "error: reading file_1: the file's content does not match its record", "list org_1 run_1 call_1 3; read org_1 file_1"},
 	} {
 		o, got := newOffice(endpoints), ""
 		o.files = c.with

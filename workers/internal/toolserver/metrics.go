@@ -20,17 +20,17 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_tool_calls_total", Help: "Tool calls that this process was asked for, by kind and outcome.",
+			Name: "parley_tool_calls_total", Help: "Tool calls of this process, by kind and outcome.",
 		}, []string{"tool", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_tool_call_seconds", Help: "Time that carrying a tool call out took, by kind.",
+			Name: "parley_tool_call_seconds", Help: "Duration of tool calls, by kind.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 		}, []string{"tool"}),
 		running: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_tool_calls_running", Help: "Tool calls that this process carries out now, by kind.",
+			Name: "parley_tool_calls_running", Help: "Tool calls that this process is executing, by kind.",
 		}, []string{"tool"}),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "parley_tool_calls_waiting", Help: "Tool calls that this process has taken and that wait for a place, by kind.",
+			Name: "parley_tool_calls_waiting", Help: "Tool calls of this process that wait for a slot, by kind.",
 		}, []string{"tool"}),
 	}
 	for _, c := range []prometheus.Collector{m.calls, m.seconds, m.running, m.waiting} {

@@ -63,8 +63,8 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 		capped := tool.Cap(result)
 		return contract.ToolReply{Output: capped.Output, Sources: capped.Sources}, true
 	case sent == sentPerhaps && (!isTold || !told.NotSent):
-		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is not known")
-		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is not known.", Unknown: true}}, false
+		c.log.Warn().Err(cause(err)).Msg("the outcome of a tool call is unknown")
+		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The outcome of the call is unknown.", Unknown: true}}, false
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
 	case isTold:
@@ -93,7 +93,7 @@ func (c *call) shown(output json.RawMessage) json.RawMessage {
 		Error string `json:"error"`
 	}
 	if json.Unmarshal(capped, &object) != nil || object.Error == "" {
-		c.log.Warn().Int("bytes", len(output)).Msg("what a failed tool call shows is no object with an error, or too large")
+		c.log.Warn().Int("bytes", len(output)).Msg("the result of a failed tool call is not an object with an error, or too large")
 		return nil
 	}
 	return capped
@@ -119,13 +119,13 @@ func (c *call) keepOutcome(ctx context.Context, reply contract.ToolReply) bool {
 		if err == nil {
 			return kept
 		}
-		c.log.Warn().Err(err).Msg("cannot keep the outcome of a tool call; trying again")
+		c.log.Warn().Err(err).Msg("cannot store the outcome of a tool call, retrying")
 		timer := time.NewTimer(keepPause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			c.log.Error().Err(err).Msg("the outcome of a tool call was not kept")
+			c.log.Error().Err(err).Msg("the outcome of a tool call was not stored")
 			return false
 		}
 	}

@@ -107,7 +107,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	kinds := map[string]bool{}
 	for _, b := range deps.Backends {
 		if kinds[b.Kind()] {
-			return nil, fmt.Errorf("setting up tools: two backends for %s", b.Kind())
+			return nil, fmt.Errorf("setting up tools: duplicate backend for %s", b.Kind())
 		}
 		kinds[b.Kind()] = true
 	}
@@ -188,10 +188,10 @@ func (s *Server) refuse(kind string, err error) {
 	s.metrics.refused(kind)
 	log := s.log.Warn().Err(err).Str("tool", kind)
 	if errors.Is(err, errExpired) {
-		log.Msg("tool call refused: it came too late; do the clocks of all hosts agree?")
+		log.Msg("tool call rejected: it arrived too late; check that the clocks of all hosts are synchronized")
 		return
 	}
-	log.Msg("tool call refused")
+	log.Msg("tool call rejected")
 }
 
 // track has a call cancelled when its run is, until done.

@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	errExpired   = errors.New("the capability is over")
+	errExpired   = errors.New("the capability has expired")
 	errKind      = errors.New("the capability is for another kind of tool")
-	errNotBound  = errors.New("the capability names no run, organization or agent")
-	errOperation = errors.New("there is no such operation, or it is not for such a call")
-	errOtherCall = errors.New("the request is not the call that the capability is for")
+	errNotBound  = errors.New("the capability has no run, organization or agent")
+	errOperation = errors.New("unknown operation, or not allowed for this call")
+	errOtherCall = errors.New("the request does not match the capability")
 )
 
 // verify reads a call and its capability; what it gives was signed by one of this service's processes.

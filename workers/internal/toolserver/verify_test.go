@@ -121,7 +121,7 @@ func TestClocksMayBeAWhileApart(t *testing.T) {
 		t.Errorf("two seconds late: %s; %s", got, log)
 	}
 	claims.Expires = time.Now().Add(-6 * time.Second)
-	if _, ok := o.owners[contract.ToolHTTPRequest](sealed(t, claims, request(false))); ok || !strings.Contains(log.String(), "do the clocks of all hosts agree?") {
+	if _, ok := o.owners[contract.ToolHTTPRequest](sealed(t, claims, request(false))); ok || !strings.Contains(log.String(), "check that the clocks of all hosts are synchronized") {
 		t.Errorf("six seconds late: %v; %s", ok, log)
 	}
 	log.Reset()

@@ -50,10 +50,10 @@ func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) 
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("listing tools: %w", context.Cause(ctx))
 	case err != nil:
-		run.Log.Warn().Err(err).Msg("tools of MCP servers cannot be listed; the run goes on without them")
+		run.Log.Warn().Err(err).Msg("cannot list the tools of MCP servers; the run continues without them")
 		return nil, nil
 	case answer.Failure != nil:
-		run.Log.Warn().Str("reason", answer.Failure.Message).Msg("tools of MCP servers cannot be listed; the run goes on without them")
+		run.Log.Warn().Str("reason", answer.Failure.Message).Msg("cannot list the tools of MCP servers; the run continues without them")
 		return nil, nil
 	}
 	return answer.Tools, nil

@@ -102,7 +102,7 @@ func (r *remote) effect(ctx context.Context, call tool.Call) (tool.Result, error
 	case domain.EffectDenied:
 		return tool.Result{}, &tool.Error{Message: "A person refused this call; it was not made."}
 	case domain.EffectHappened:
-		return tool.Result{Output: json.RawMessage(`{"note":"A person confirmed that this call was carried out. Its answer is not known."}`)}, nil
+		return tool.Result{Output: json.RawMessage(`{"note":"A person confirmed that this call was executed. Its result is unknown."}`)}, nil
 	case domain.EffectVoid, domain.EffectSending: // which the ledger hands out to nobody
 	}
 	return tool.Result{}, unreachable(fmt.Errorf("effect of call %s is %s", call.ID, entry.State))
@@ -145,8 +145,8 @@ func (r *remote) sendNow(ctx context.Context, call tool.Call, key string) (tool.
 	case ctx.Err() != nil:
 		return tool.Result{}, err
 	case errors.Is(err, bus.ErrToolRefused):
-		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker refused a call: do all processes have the same SECRETS_KEY?")
-		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" refused the call.")
+		r.run.Log.Error().Err(err).Str("tool", call.Name).Msg("tool worker rejected a call: check that all processes have the same SECRETS_KEY")
+		return r.unsent(ctx, call, key, err, "The tool "+call.Name+" rejected the call.")
 	case errors.Is(err, bus.ErrToolsAway): // no word of the tool's workers: the run waits for the bus, not the model
 		return tool.Result{}, unreachable(err)
 	case errors.Is(err, bus.ErrNoToolWorker):

@@ -149,7 +149,7 @@ func (b *builder) add(kind string, approval domain.Approval, specs ...tool.Spec)
 	for _, spec := range specs {
 		compiled, err := schema.Compile(spec.Schema)
 		if err != nil || b.taken[spec.Name] {
-			b.run.Log.Warn().Err(err).Str("tool", spec.Name).Msg("tool left out: its name is taken, or its schema is none")
+			b.run.Log.Warn().Err(err).Str("tool", spec.Name).Msg("tool omitted: its name is in use, or its schema is invalid")
 			continue
 		}
 		b.taken[spec.Name] = true

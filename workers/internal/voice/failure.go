@@ -26,7 +26,7 @@ var errPanic = errors.New("the backend panicked")
 // Messages for callers where a backend gave none.
 var unsaid = map[string]string{
 	speech.CodeTranscription: "The speech could not be transcribed.",
-	speech.CodeSpeech:        "The answer could not be spoken.",
+	speech.CodeSpeech:        "Speech synthesis of the answer failed.",
 }
 
 // contain makes a panic of a backend an error: other lines are in the same process.

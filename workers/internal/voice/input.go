@@ -16,7 +16,7 @@ const maxWaiting = 64
 
 // errOverloaded is why an utterance is not transcribed. An ingress lets no more wait than this either; a worker does not count on that.
 var errOverloaded = &speech.Error{
-	Code: speech.CodeOverloaded, Message: "Too much waits for its transcript; wait for some of it, and say it again.",
+	Code: speech.CodeOverloaded, Message: "Too much audio is waiting for transcription; wait, then repeat it.",
 }
 
 // input is what a line listens to.

@@ -117,7 +117,7 @@ func (l *line) leave() {
 	select {
 	case <-done:
 	case <-late.C:
-		l.log.Warn().Msg("a speech backend did not end when it was cancelled")
+		l.log.Warn().Msg("a speech backend did not stop after it was cancelled")
 	}
 }
 
@@ -165,6 +165,6 @@ func (l *line) alive() {
 // report tells the ingress something. A line that is lost ends by its frames: there is nothing else to do.
 func (l *line) report(r contract.VoiceReport) {
 	if err := l.wire.Report(r); err != nil {
-		l.log.Debug().Err(err).Str("report", r.Type).Msg("cannot tell what a voice line is to know")
+		l.log.Debug().Err(err).Str("report", r.Type).Msg("cannot send the context of a voice session")
 	}
 }

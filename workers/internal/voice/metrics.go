@@ -23,13 +23,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	buckets := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	m := &metrics{
 		lines: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "parley_voice_lines", Help: "Voice lines that this process serves now.",
+			Name: "parley_voice_lines", Help: "Voice sessions that this process is serving.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "parley_voice_lines_refused_total", Help: "Voice lines that no claims allowed.",
+			Name: "parley_voice_lines_refused_total", Help: "Voice sessions rejected because of invalid claims.",
 		}),
 		speech: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech that were heard (in) and said (out).",
+			Name: "parley_voice_speech_seconds_total", Help: "Seconds of speech transcribed (in) and synthesized (out).",
 		}, []string{"direction"}),
 		transcription: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "parley_voice_transcription_seconds", Help: "Time that transcriptions of utterances took, by outcome.", Buckets: buckets,

@@ -267,7 +267,7 @@ func (l *line) sendFor(a *answer, s *segment) bool {
 		}
 		audio := contract.VoiceAudio{At: a.at, Answer: a.id, Start: s.Start, End: s.End, PCM: s.pcm[:sampleBytes*n]}
 		if err := l.wire.Audio(audio); err != nil {
-			l.log.Debug().Err(err).Msg("cannot send what is said on a voice line")
+			l.log.Debug().Err(err).Msg("cannot send audio of a voice session")
 		}
 		s.pcm = s.pcm[sampleBytes*n:]
 		a.at += n

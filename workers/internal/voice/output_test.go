@@ -229,7 +229,7 @@ func TestSpeechFailures(t *testing.T) {
 	}
 	l.want(contract.VoiceSaid)
 	calls.Store(0)
-	for text, want := range map[string]string{"Always busy.": "overloaded Busy.", "It panics.": "speech_failed The answer could not be spoken."} {
+	for text, want := range map[string]string{"Always busy.": "overloaded Busy.", "It panics.": "speech_failed Speech synthesis of the answer failed."} {
 		l.say(text, text+" "+middle, 0, false)
 		if r := l.want(contract.VoiceFailed); r.Answer != text || r.Failure.Code+" "+r.Failure.Message != want {
 			t.Errorf("%+v %+v", r, r.Failure)

@@ -100,13 +100,13 @@ func (s *Server) serve(ctx context.Context, body []byte, wire end) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			// The cause may quote what was said; the stack says where.
-			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice line panicked")
+			s.log.Error().Str("panic", fmt.Sprintf("%T", cause)).Bytes("stack", debug.Stack()).Msg("voice session panicked")
 			_ = wire.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // silence says it, too
 		}
 	}()
 	var open contract.VoiceOpen
 	if err := json.Unmarshal(body, &open); err != nil {
-		s.log.Error().Err(err).Msg("voice line cannot be read") // it was, when it was admitted
+		s.log.Error().Err(err).Msg("cannot decode a voice session's message") // it was, when it was admitted
 		return
 	}
 	s.deps.Prepare()

@@ -26,7 +26,7 @@ func TestClaimsDecide(t *testing.T) {
 	others.OrganizationID = "org_2"
 	tooLate := late
 	for name, c := range map[string]any{
-		"too late": tooLate, "for another kind": kind, "for nobody": nobody, "for another line": other, "for no line": claims(""), "of another organization": others,
+		"too late": tooLate, "for another kind": kind, "for nobody": nobody, "for another voice session": other, "for no line": claims(""), "of another organization": others,
 		"for a search": contract.SearchClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Expires: time.Now().Add(time.Minute)},
 		"with more":    map[string]any{"org": "org_1", "kind": "voice", "line": "line_1", "expires": time.Now().Add(time.Minute), "admin": true},
 	} {

@@ -9,12 +9,12 @@ import (
 )
 
 var (
-	errExpired  = errors.New("the claims are over")
+	errExpired  = errors.New("the claims have expired")
 	errKind     = errors.New("the claims are not for voice")
-	errNotBound = errors.New("the claims name no organization or no line")
-	errLine     = errors.New("the claims are for another line")
+	errNotBound = errors.New("the claims have no organization or no voice session")
+	errLine     = errors.New("the claims are for another voice session")
 	errOrg      = errors.New("the claims are for another organization")
-	errRange    = errors.New("the line's numbers are out of range")
+	errRange    = errors.New("the numbers of the voice session are out of range")
 )
 
 // admit names the line that a capability opens; what it takes was signed by one of this service's processes.
@@ -22,7 +22,7 @@ func (s *Server) admit(capability string, body []byte) (line string, ok bool) {
 	claims, err := s.verify(capability, body)
 	if err != nil {
 		s.metrics.refused.Inc()
-		s.log.Warn().Err(err).Msg("voice line refused: do all processes have the same SECRETS_KEY, and do their clocks agree?")
+		s.log.Warn().Err(err).Msg("voice session rejected: check that all processes have the same SECRETS_KEY and synchronized clocks")
 		return "", false
 	}
 	return claims.Line, true

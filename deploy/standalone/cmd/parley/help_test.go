@@ -15,7 +15,7 @@ import (
 	"parley/deploy/standalone/internal/cli"
 )
 
-var update = flag.Bool("update", false, "write the pages of testdata/help anew")
+var update = flag.Bool("update", false, "rewrite the pages of testdata/help")
 
 // pages gives what the program says of itself: its overview, its page, and a page for each command.
 func pages(k *kong.Kong) map[string]string {
@@ -33,7 +33,7 @@ func pages(k *kong.Kong) map[string]string {
 	return all
 }
 
-// TestPages has each page as it was agreed on; `go test ./cmd/parley -update` agrees anew.
+// TestPages compares each page with testdata/help; `go test ./cmd/parley -update` rewrites the pages.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	all := pages(newParser(new(commands)))

@@ -24,33 +24,33 @@ import (
 type commands struct {
 	Up     standalone.Up     `cmd:"" group:"serve" help:"Start everything in one process, with its own PostgreSQL and NATS unless DATABASE_URL and NATS_URL name others."`
 	Serve  standalone.Serve  `cmd:"" group:"serve" help:"Start some parts of the service against the servers at DATABASE_URL and NATS_URL."`
-	Doctor standalone.Doctor `cmd:"" group:"serve" help:"Say what this machine has for the service and what it lacks, and the command that mends it."`
-	Config cli.Config        `cmd:"" group:"serve" help:"Say what every setting is, and where its value came from."`
-	Prove  prove.Prove       `cmd:"" group:"serve" help:"Kill a service of its own while keyed triggers come in, and count at a ledger that each has one effect."`
+	Doctor standalone.Doctor `cmd:"" group:"serve" help:"Check what this machine has and lacks for the service, with the command that fixes it."`
+	Config cli.Config        `cmd:"" group:"serve" help:"Print every setting, its value, and the source of the value."`
+	Prove  prove.Prove       `cmd:"" group:"serve" help:"Kill parts of a test service while keyed triggers arrive, and check that each has exactly one effect."`
 	NATS   prove.NATS        `cmd:"" hidden:"" name:"nats"`
 
-	Chat    cli.Chat    `cmd:"" group:"use" help:"Chat with an agent or a template; the answer is printed as it comes."`
-	Trigger cli.Trigger `cmd:"" group:"use" help:"Run an agent as a scheduler does, exactly once for a key."`
-	Runs    cli.Runs    `cmd:"" group:"use" help:"Watch runs, show one, end one."`
+	Chat    cli.Chat    `cmd:"" group:"use" help:"Chat with an agent or a template; the answer is streamed."`
+	Trigger cli.Trigger `cmd:"" group:"use" help:"Run an agent as a scheduler does, once per idempotency key."`
+	Runs    cli.Runs    `cmd:"" group:"use" help:"List, show and cancel runs."`
 	Agents  cli.Agents  `cmd:"" group:"use" help:"List agents and templates."`
-	Keys    cli.Keys    `cmd:"" group:"use" help:"Make, list and revoke API keys."`
+	Keys    cli.Keys    `cmd:"" group:"use" help:"Create, list and revoke API keys."`
 
-	Migrate       standalone.Migrate       `cmd:"" group:"keep" help:"Bring the database at DATABASE_URL to this release's schema and templates."`
-	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a link by which the person of an address sets a new password, once and within a day."`
-	Secrets       standalone.Secrets       `cmd:"" group:"keep" help:"Say which keys of SECRETS_KEY the database needs, and retire old ones."`
+	Migrate       standalone.Migrate       `cmd:"" group:"keep" help:"Migrate the database at DATABASE_URL to this release's schema and templates."`
+	ResetPassword standalone.ResetPassword `cmd:"" group:"keep" help:"Print a link to set a new password for an account; it works once, for a day."`
+	Secrets       standalone.Secrets       `cmd:"" group:"keep" help:"Show which keys of SECRETS_KEY the database needs, and retire old ones."`
 	Reset         standalone.Reset         `cmd:"" group:"keep" help:"Delete DATA_DIR with everything in it, after asking."`
 
-	Completion cli.Completion `cmd:"" group:"learn" help:"Print the script by which a shell completes commands."`
+	Completion cli.Completion `cmd:"" group:"learn" help:"Print a shell completion script."`
 	Help       cli.Help       `cmd:"" group:"learn" help:"Print the manual page of a command."`
-	Version    cli.Version    `cmd:"" group:"learn" help:"Say which release this is, and what it was built with."`
-	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print what may follow the words of a command line, for shells."`
+	Version    cli.Version    `cmd:"" group:"learn" help:"Print the release and how it was built."`
+	Complete   cli.Complete   `cmd:"" hidden:"" help:"Print completions for a command line, for shells."`
 }
 
 // groups are how an overview puts the commands together.
 var groups = []kong.Group{
 	{Key: "serve", Title: "Run the service"},
-	{Key: "use", Title: "Use a service that runs"},
-	{Key: "keep", Title: "Look after its data"},
+	{Key: "use", Title: "Use a running service"},
+	{Key: "keep", Title: "Manage its data"},
 	{Key: "learn", Title: "Learn more"},
 }
 

@@ -18,8 +18,8 @@ type Agents struct {
 // AgentsList lists agents or templates.
 type AgentsList struct {
 	Service
-	Query     string `name:"query" short:"q" placeholder:"TEXT" help:"Only agents whose names have this."`
-	Templates bool   `name:"templates" help:"List the templates, which may be chatted with like agents."`
+	Query     string `name:"query" short:"q" placeholder:"TEXT" help:"Only agents whose name contains TEXT."`
+	Templates bool   `name:"templates" help:"List the templates; you can chat with them like with agents."`
 }
 
 // Examples shows it in use.

@@ -28,19 +28,19 @@ const (
 // Chat talks to an agent or a template.
 type Chat struct {
 	Service
-	Session string   `name:"session" placeholder:"ID" help:"Session to go on with; without it a new one."`
-	Demo    bool     `name:"demo" help:"Chat with a template as a visitor of the demo, without a key."`
-	Words   []string `arg:"" optional:"" name:"words" help:"An agent or a template by its id or its name, and the message. Without one: the demo agent. Without a message: it is read, from a terminal line by line."`
+	Session string   `name:"session" placeholder:"ID" help:"Session to continue; a new one by default."`
+	Demo    bool     `name:"demo" help:"Chat with a template as a demo visitor, without a key."`
+	Words   []string `arg:"" optional:"" name:"words" help:"Id or name of an agent or a template, and the message. Default: the demo agent. Without a message, standard input is read, from a terminal line by line."`
 }
 
 // Help is the command's description.
 func (*Chat) Help() string {
-	return `The answer is printed while it is told, its sources behind it. Without a message on a terminal, each line that is typed is one, until Ctrl-D; otherwise standard input is the message.
+	return `Streams the answer, then prints its sources. Without a message on a terminal, each typed line is a message, until Ctrl-D; otherwise standard input is the message.
 
-A connection that breaks is taken up again where it broke, and nothing is printed twice.
-When a run has to begin again and then answers otherwise, its new answer is printed whole, below.
+A broken connection is resumed where it broke, and nothing is printed twice.
+If the run is restarted and its new answer differs, the whole new answer is printed below.
 
-With --json the finished run is printed instead, in one line.`
+With --json the finished run is printed instead, on one line.`
 }
 
 // Usage is the command's synopsis.
@@ -98,7 +98,7 @@ func (c *Chat) about(ctx context.Context, service *connection) (*talk, string, e
 		target = demoTemplate
 	}
 	if target = cmp.Or(target, service.agent); target == "" {
-		return nil, "", exit(ExitArguments, "name an agent or a template by its id: parley agents list")
+		return nil, "", exit(ExitArguments, "the agent is missing: give the id of an agent or a template (see parley agents list)")
 	}
 	query := url.Values{"action": {"chat"}, "id": {target}}
 	if strings.HasPrefix(target, "tpl_") {
@@ -138,7 +138,7 @@ type talk struct {
 
 // loop sends each line that is typed. A run that fails ends nothing.
 func (t *talk) loop(ctx context.Context) error {
-	t.con.Notef("%s, session %s. Ctrl-D ends.", t.target, t.session)
+	t.con.Notef("%s, session %s. Press Ctrl-D to end.", t.target, t.session)
 	lines := make(chan string)
 	go func() { // reading cannot be called off: it ends with the process
 		defer close(lines)
@@ -153,7 +153,7 @@ func (t *talk) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			t.con.Notef("")
-			return &left{"The session is kept, to go on with: " + t.again(), context.Cause(ctx)}
+			return &left{"To continue this session: " + t.again(), context.Cause(ctx)}
 		case line, more := <-lines:
 			if !more {
 				t.con.Notef("")
@@ -189,7 +189,7 @@ func (t *talk) say(ctx context.Context, message string) error {
 		Body:   map[string]any{"sessionId": t.session, "message": message, "stream": true},
 	}
 	turn := &turn{talk: t, told: told{out: t.con.Out}}
-	turn.told.anew = func() { t.con.Notef("(the run began again and answers otherwise)") }
+	turn.told.anew = func() { t.con.Notef("(the run was restarted, and its answer differs)") }
 	if t.json {
 		turn.told.out = io.Discard
 	}
@@ -202,7 +202,7 @@ func (t *talk) say(ctx context.Context, message string) error {
 		}
 	}
 	if turn.ended == nil {
-		return turn.broken(ctx, errors.New("the service told no end of it"))
+		return turn.broken(ctx, errors.New("the stream ended without a final event"))
 	}
 	return turn.finish()
 }
@@ -272,11 +272,11 @@ func (t *turn) broken(ctx context.Context, err error) error {
 	after := ""
 	switch {
 	case t.runID != "" && t.demo:
-		after = fmt.Sprintf("\nThe run %s goes on without you", t.runID)
+		after = fmt.Sprintf("\nThe run %s continues", t.runID)
 	case t.runID != "":
-		after = fmt.Sprintf("\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", t.runID, t.runID)
+		after = fmt.Sprintf("\nThe run continues: parley runs show %s   (to cancel it: parley runs cancel %s)", t.runID, t.runID)
 	case ctx.Err() != nil:
-		after = "\nThe service had not answered yet: if it got the message, parley runs tail shows the run"
+		after = "\nThe service had not answered yet. If it received the message, parley runs tail shows the run"
 	}
 	if ctx.Err() != nil {
 		return &left{"interrupted" + after, context.Cause(ctx)}
@@ -290,9 +290,9 @@ func (t *turn) broken(ctx context.Context, err error) error {
 
 // waitsFor says what a run waits for, and where it is decided.
 func waitsFor(service, runID string, action *domain.RequiredAction) string {
-	what := "leave to call"
+	what := "approval to call"
 	if action.Kind == domain.ActionUnknownOutcome {
-		what = "word of what became of its call of"
+		what = "the outcome of its call of"
 	}
 	return fmt.Sprintf("%s waits for a person: %s %s %s\nDecide at %s/dashboard/runs/%s",
 		runID, what, console.OneLine(action.Name), console.OneLine(string(action.Input)), strings.TrimRight(client.Bare(service), "/"), runID)

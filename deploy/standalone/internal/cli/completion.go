@@ -27,13 +27,13 @@ type Completion struct {
 
 // Help is the command's description.
 func (*Completion) Help() string {
-	return `Prints the script by which a shell completes commands, options and their values, and the ids of agents, runs and keys when the service answers at once. The script asks the program itself, so it need not be made anew for a new release.`
+	return `Prints a script for shell completion of commands, options and their values, and of the ids of agents, runs and keys if the service answers quickly. The script calls the program itself, so it stays valid after an upgrade.`
 }
 
 // Examples shows it in use.
 func (*Completion) Examples() string {
 	return `eval "$(parley completion bash)"      # in ~/.bashrc
-eval "$(parley completion zsh)"       # in ~/.zshrc, behind compinit
+eval "$(parley completion zsh)"       # in ~/.zshrc, after compinit
 parley completion fish | source       # in config.fish`
 }
 
@@ -48,7 +48,7 @@ func (c *Completion) Run(con *console.Console) error {
 
 // Complete prints what may stand in place of the last word: a line each, a tab before what it means. Shells call it.
 type Complete struct {
-	Words []string `arg:"" optional:"" passthrough:"" help:"The words behind the program's name, the last one unfinished."`
+	Words []string `arg:"" optional:"" passthrough:"" help:"The words after the program's name; the last one may be incomplete."`
 }
 
 // Run prints the candidates. It never fails: nobody would see why.

@@ -35,15 +35,15 @@ type Config struct {
 	config.Ingress   `group:"ingress"`
 	config.Workers   `group:"workers"`
 	DataDir          string   `name:"data-dir" env:"DATA_DIR" default:"./.data" group:"standalone" help:"Where parley up keeps its data."`
-	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"As of parley serve with these parts; without it as of parley up."`
+	Roles            []string `name:"roles" env:"ROLES" enum:"ingress,agent,tool,ingest,sweep,voice,notify" group:"workers" help:"Show the settings of parley serve with these parts; default: those of parley up."`
 	JSON             bool     `name:"json" help:"Print JSON instead of a table."`
 }
 
 // Help is the command's description.
 func (*Config) Help() string {
-	return `Takes the flags and reads the environment of parley up (or, with --roles, of parley serve) and says what came of it: every setting that those parts read, its value, and where it came from: a flag, the environment, a file that parley up makes, or the default. Nothing is started or asked.
+	return `Reads the flags and the environment like parley up (or, with --roles, like parley serve) and prints every setting with its value and source: a flag, the environment, a file that parley up creates, or the default. Starts nothing and connects to nothing.
 
-Keys and secrets are shown as ***, and so are passwords in addresses.`
+Keys, secrets and passwords in addresses are shown as ***.`
 }
 
 // Examples shows it in use.
@@ -123,7 +123,7 @@ func (c *Config) setting(flag *kong.Flag, from string) setting {
 	switch s.Name {
 	case "SECRETS_KEY":
 		path := filepath.Join(c.DataDir, "secrets.key")
-		s.Value, s.From = "(made at the first start: "+path+")", fromDefault
+		s.Value, s.From = "(generated at the first start: "+path+")", fromDefault
 		if _, err := os.Stat(path); err == nil {
 			s.Value, s.From = masked+" ("+path+")", fromFile
 		}

@@ -29,11 +29,11 @@ const (
 // statuses say what each means.
 var statuses = map[int]string{
 	ExitDone:        "Done.",
-	ExitFailure:     "A failure: the service is away or broken, or the command could not do what it is for.",
+	ExitFailure:     "Failure: the service is unreachable or broken, or the command failed.",
 	ExitRunFailed:   "The run failed, was cancelled or timed out.",
-	ExitRefused:     "The service refused the request (an answer of 400 to 499): the key, the limit, what was asked for.",
-	ExitNotEnded:    "The run had not ended in time. It goes on.",
-	ExitArguments:   "The arguments are wrong, or a setting in the environment.",
+	ExitRefused:     "The service rejected the request with a status from 400 to 499, for example because of the key or a limit.",
+	ExitNotEnded:    "The run did not finish in time. It continues.",
+	ExitArguments:   "An argument or a setting in the environment is invalid.",
 	ExitInterrupted: "Interrupted by Ctrl-C (143: by SIGTERM).",
 }
 

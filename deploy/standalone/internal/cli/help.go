@@ -25,7 +25,7 @@ type (
 
 // variables that no option stands for.
 var variables = [][2]string{
-	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy that a service elsewhere is called through; this machine's own never is."},
+	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy for services on other machines; local services are called directly."},
 }
 
 // PrintHelp prints the page of the command that was chosen: kong's help printer.
@@ -47,7 +47,7 @@ func PrintUsage(_ kong.HelpOptions, ctx *kong.Context) error {
 		node = ctx.Model.Node
 	}
 	help := strings.TrimSpace("parley help " + path(node))
-	if _, err := fmt.Fprintf(ctx.Stderr, "Usage: %s\n(%s says more)\n", synopsis(node), help); err != nil {
+	if _, err := fmt.Fprintf(ctx.Stderr, "Usage: %s\n(for details: %s)\n", synopsis(node), help); err != nil {
 		return fmt.Errorf("printing usage: %w", err)
 	}
 	return nil
@@ -264,7 +264,7 @@ func (p *page) environment(node *kong.Node) {
 		return
 	}
 	p.section("ENVIRONMENT")
-	p.wrap(indent, "Each is what the option is that names it; the option goes first:")
+	p.wrap(indent, "Each variable sets the option that lists it; the option takes precedence:")
 	p.wrap(indent+indent, strings.Join(names, " "))
 	if !slices.Contains(names, "PARLEY_BASE_URL") {
 		return
@@ -340,14 +340,14 @@ func Overview(app *kong.Application) string {
 		}
 	}
 	p.line("")
-	p.line("To begin: parley up, and beside it: parley chat Hello")
-	p.line("`parley help COMMAND` prints the page of a command, `parley help` the program's.")
+	p.line("To begin, run parley up, and in another terminal: parley chat Hello")
+	p.line("`parley help COMMAND` prints a command's page, `parley help` the program's.")
 	return p.String()
 }
 
 // Help prints a command's page.
 type Help struct {
-	Command []string `arg:"" optional:"" help:"The command; without one the page is the program's."`
+	Command []string `arg:"" optional:"" help:"The command; default: the program itself."`
 }
 
 // Examples shows it in use.
@@ -362,7 +362,7 @@ func (h *Help) Run(k *kong.Kong) error {
 	for _, word := range h.Command {
 		next := child(node, word)
 		if next == nil {
-			return exit(ExitArguments, "there is no command %q", strings.Join(h.Command, " "))
+			return exit(ExitArguments, "unknown command %q", strings.Join(h.Command, " "))
 		}
 		node = next
 	}

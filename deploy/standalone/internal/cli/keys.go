@@ -15,22 +15,22 @@ import (
 
 // Keys makes, lists and revokes API keys.
 type Keys struct {
-	Create KeysCreate `cmd:"" help:"Make an API key and print it, once."`
-	List   KeysList   `cmd:"" help:"List API keys: never the keys themselves."`
-	Revoke KeysRevoke `cmd:"" help:"Revoke an API key, for good."`
+	Create KeysCreate `cmd:"" help:"Create an API key and print it once."`
+	List   KeysList   `cmd:"" help:"List API keys, without their secrets."`
+	Revoke KeysRevoke `cmd:"" help:"Revoke an API key permanently."`
 }
 
 // KeysCreate makes a key.
 type KeysCreate struct {
 	Service
-	Name    string `arg:"" help:"What the key is for."`
-	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Whose key it is: organization (the default), or user, which needs a key of a person."`
-	Expires string `name:"expires" placeholder:"WHEN" help:"When it ends: a time from now, such as 30d or 720h, or an instant, such as 2030-01-31T12:00:00Z. Without it: never."`
+	Name    string `arg:"" help:"Name of the key."`
+	Scope   string `name:"scope" default:"organization" enum:"organization,user" placeholder:"SCOPE" help:"Owner of the key: organization (the default), or user, which needs a user's key."`
+	Expires string `name:"expires" placeholder:"WHEN" help:"When the key expires: a duration, such as 30d or 720h, or a time, such as 2030-01-31T12:00:00Z. Default: never."`
 }
 
 // Help is the command's description.
 func (*KeysCreate) Help() string {
-	return `The key goes to standard output and is shown this once: the service keeps only what it can be checked by.`
+	return `Prints the key to standard output. It is shown only once: the service stores a hash of it.`
 }
 
 // Examples shows it in use.
@@ -67,7 +67,7 @@ func (k *KeysCreate) Run(ctx context.Context, con *console.Console) error {
 	if err := answer.Into(&made); err != nil {
 		return err
 	}
-	con.Notef("%s, shown this once:", made.ID)
+	con.Notef("%s, shown only once:", made.ID)
 	return con.Printf("%s\n", made.Key)
 }
 
@@ -78,7 +78,7 @@ func instant(text string, now time.Time) (string, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return "", exit(ExitArguments, "--expires must be as 30d, 720h or 2030-01-31T12:00:00Z, not %q", text)
+		return "", exit(ExitArguments, "--expires must be like 30d, 720h or 2030-01-31T12:00:00Z, not %q", text)
 	}
 	return at.UTC().Format(time.RFC3339), nil
 }
@@ -119,12 +119,12 @@ func (k *KeysList) Run(ctx context.Context, con *console.Console) error {
 // KeysRevoke revokes a key.
 type KeysRevoke struct {
 	Service
-	ID string `arg:"" help:"The key's id: key_…, from parley keys list."`
+	ID string `arg:"" help:"Id of the key (key_…), from parley keys list."`
 }
 
 // Help is the command's description.
 func (*KeysRevoke) Help() string {
-	return `From 5 seconds later at the most no ingress takes the key any more. What it has started goes on.`
+	return `The key stops working within 5 seconds on every ingress. Runs that it started continue.`
 }
 
 // Examples shows it in use.

@@ -14,20 +14,20 @@ import (
 
 // Runs shows runs and ends them.
 type Runs struct {
-	Tail   RunsTail   `cmd:"" aliases:"list" help:"List the newest runs, and those that begin and change from then on."`
-	Show   RunsShow   `cmd:"" help:"Show one run: what it was asked by, how it went, its answer."`
-	Cancel RunsCancel `cmd:"" help:"End a run that has not ended."`
+	Tail   RunsTail   `cmd:"" aliases:"list" help:"List the newest runs, and follow changes."`
+	Show   RunsShow   `cmd:"" help:"Show one run: its trigger, progress and answer."`
+	Cancel RunsCancel `cmd:"" help:"Cancel a run."`
 }
 
 // RunsShow shows a run.
 type RunsShow struct {
 	Service
-	ID string `arg:"" help:"The run's id: run_…, from parley runs tail."`
+	ID string `arg:"" help:"Id of the run (run_…), from parley runs tail."`
 }
 
 // Help is the command's description.
 func (*RunsShow) Help() string {
-	return `It exits with 0 however the run fared: what is asked for is the run, and it is shown.`
+	return `The exit status is 0 even if the run failed.`
 }
 
 // Examples shows it in use.
@@ -113,12 +113,12 @@ func trigger(run *domain.Run) string {
 // RunsCancel ends a run.
 type RunsCancel struct {
 	Service
-	ID string `arg:"" help:"The run's id: run_…"`
+	ID string `arg:"" help:"Id of the run (run_…)."`
 }
 
 // Help is the command's description.
 func (*RunsCancel) Help() string {
-	return `A run that has ended stays as it is. What a run has done by then is not undone.`
+	return `A finished run is unchanged. Effects that the run already had are not undone.`
 }
 
 // Examples shows it in use.
@@ -144,7 +144,7 @@ func (r *RunsCancel) Run(ctx context.Context, con *console.Console) error {
 		return err
 	}
 	if run.Status != domain.RunCancelled && run.Status.Terminal() {
-		con.Notef("it had ended before, and stays as it is")
+		con.Notef("the run had already finished")
 	}
 	return con.Printf("%s %s\n", run.ID, run.Status)
 }

@@ -20,11 +20,11 @@ import (
 // Service says which service a command calls, and as whom. What it does not say stands in DATA_DIR's credentials.json, which
 // parley up writes.
 type Service struct {
-	URL          string `name:"url" env:"PARLEY_BASE_URL" placeholder:"URL" help:"Address of the service. Without it: that of the parley up of this DATA_DIR."`
-	Key          string `name:"key" env:"PARLEY_API_KEY" placeholder:"KEY" help:"API key. Other users of the machine see arguments: better set the variable. Without it: the key of credentials.json, for the address that stands there."`
-	Organization string `name:"organization" env:"PARLEY_ORGANIZATION_ID" placeholder:"ID" help:"Organization to act in, for a key that belongs to a person."`
-	DataDir      string `name:"data-dir" env:"DATA_DIR" default:"./.data" placeholder:"PATH" help:"Where parley up keeps its data; ${default} without it."`
-	JSON         bool   `name:"json" help:"Print JSON, and no progress."`
+	URL          string `name:"url" env:"PARLEY_BASE_URL" placeholder:"URL" help:"Address of the service. Default: the parley up of this DATA_DIR."`
+	Key          string `name:"key" env:"PARLEY_API_KEY" placeholder:"KEY" help:"API key. Other users of the machine can see arguments, so prefer the variable. Default: the key of credentials.json, for its address only."`
+	Organization string `name:"organization" env:"PARLEY_ORGANIZATION_ID" placeholder:"ID" help:"Organization to act in, for a user's key."`
+	DataDir      string `name:"data-dir" env:"DATA_DIR" default:"./.data" placeholder:"PATH" help:"Where parley up keeps its data; default: ${default}."`
+	JSON         bool   `name:"json" help:"Print JSON and no progress."`
 }
 
 // credentials are those that parley up keeps for scripts.
@@ -63,7 +63,7 @@ func (s *Service) connect(how manners) (*connection, error) {
 		at = known.BaseURL
 	}
 	if at == "" {
-		return nil, exit(ExitFailure, "no parley has run on %s: start one with `parley up`, or name yours with --url", s.DataDir)
+		return nil, exit(ExitFailure, "no parley has run with the data directory %s: start one with `parley up`, or give an address with --url", s.DataDir)
 	}
 	if strings.TrimRight(at, "/") == strings.TrimRight(known.BaseURL, "/") {
 		agent = known.AgentID
@@ -72,7 +72,7 @@ func (s *Service) connect(how manners) (*connection, error) {
 		}
 	}
 	if key == "" && !how.demo {
-		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY, or --key", client.Bare(at))
+		return nil, exit(ExitArguments, "no API key for %s: set PARLEY_API_KEY or --key", client.Bare(at))
 	}
 	c, err := client.New(client.Options{
 		BaseURL: at, Key: key, Organization: s.Organization, Demo: how.demo,
@@ -111,13 +111,13 @@ func (s *Service) explain(err error) error {
 		return err
 	}
 	if s.URL != "" {
-		return fmt.Errorf("%w\nIf it is to run on this machine, start it with: parley up", err)
+		return fmt.Errorf("%w\nTo run it on this machine: parley up", err)
 	}
 	command := "parley up"
 	if s.DataDir != "" && s.DataDir != "./.data" {
 		command += " --data-dir " + s.DataDir
 	}
-	return fmt.Errorf("%w\nStart it with: %s   (or name another with --url)", err, command)
+	return fmt.Errorf("%w\nStart it with: %s   (or give another address with --url)", err, command)
 }
 
 const pageSize = "100"
@@ -160,7 +160,7 @@ func (c *connection) agentID(ctx context.Context, named string) (string, error) 
 	}
 	found, err := c.named(ctx, "/api/agents", url.Values{"q": {named}}, named)
 	if err == nil && found == "" {
-		err = exit(ExitRefused, "no agent is named %q: parley agents list names all", named)
+		err = exit(ExitRefused, "no agent is named %q: see parley agents list", named)
 	}
 	return found, err
 }
@@ -182,7 +182,7 @@ func (c *connection) named(ctx context.Context, path string, query url.Values, n
 		}
 	}
 	if len(found) > 1 {
-		return "", exit(ExitArguments, "%d are named %q: name one by its id: %s", len(found), name, strings.Join(found, ", "))
+		return "", exit(ExitArguments, "%d agents or templates are named %q: use an id: %s", len(found), name, strings.Join(found, ", "))
 	}
 	return strings.Join(found, ""), nil
 }
@@ -190,7 +190,7 @@ func (c *connection) named(ctx context.Context, path string, query url.Values, n
 // sought says what was looked for in vain.
 func sought(err error, what, id string) error {
 	if problem, is := errors.AsType[*client.ProblemError](err); is && problem.Code == "not_found" {
-		return fmt.Errorf("no %s %q, or none that the key may see: %w", what, id, err)
+		return fmt.Errorf("no %s %q that the key may see: %w", what, id, err)
 	}
 	return err
 }

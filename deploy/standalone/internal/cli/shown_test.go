@@ -108,9 +108,9 @@ func TestLeaving(t *testing.T) {
 		want string
 	}{
 		"followed":  {service.explain(fmt.Errorf("%w: %w", context.Cause(ctx), gone)), ""},
-		"at a chat": {service.explain(chat.loop(ctx)), "The session is kept, to go on with: parley chat --demo --session cli_x tpl_y\n"},
-		"an answer": {service.explain((&turn{talk: chat, runID: "run_x"}).broken(ctx, gone)), "interrupted\nThe run run_x goes on without you\n"},
-		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo answer came: triggered again with --idempotency-key k it runs once\n"},
+		"at a chat": {service.explain(chat.loop(ctx)), "To continue this session: parley chat --demo --session cli_x tpl_y\n"},
+		"an answer": {service.explain((&turn{talk: chat, runID: "run_x"}).broken(ctx, gone)), "interrupted\nThe run run_x continues\n"},
+		"a wait":    {service.explain((&wait{sent: true, key: "k"}).broken(ctx, gone)), "interrupted\nNo answer was received. It is safe to trigger again with --idempotency-key k\n"},
 	} {
 		var said bytes.Buffer
 		k := kong.Must(&struct{}{}, kong.Name("parley"), kong.Writers(&said, &said))

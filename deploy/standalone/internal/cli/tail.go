@@ -20,17 +20,17 @@ const (
 // RunsTail lists runs as they come.
 type RunsTail struct {
 	Service
-	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent, by its id or its name."`
-	Status string `name:"status" enum:",queued,running,requires_action,completed,failed,cancelled,timed_out" default:"" placeholder:"STATUS" help:"Only runs that are queued, running, requires_action, completed, failed, cancelled or timed_out."`
-	Lines  int    `name:"lines" short:"n" default:"10" placeholder:"N" help:"How many of the newest runs to begin with; ${default} without it."`
-	Follow bool   `name:"follow" short:"f" help:"Go on: print each run that begins, and again when its status changes, until Ctrl-C."`
+	Agent  string `name:"agent" placeholder:"AGENT" help:"Only runs of this agent (id or name)."`
+	Status string `name:"status" enum:",queued,running,requires_action,completed,failed,cancelled,timed_out" default:"" placeholder:"STATUS" help:"Only runs with this status: queued, running, requires_action, completed, failed, cancelled or timed_out."`
+	Lines  int    `name:"lines" short:"n" default:"10" placeholder:"N" help:"Number of newest runs to start with; default: ${default}."`
+	Follow bool   `name:"follow" short:"f" help:"Follow: print each new run, and each change of a status, until Ctrl-C."`
 }
 
 // Help is the command's description.
 func (*RunsTail) Help() string {
-	return `A line is a run's state: when it was accepted, its id, its status, how long it took, its agent, what triggered it, and the beginning of its answer or its error. The newest is last. On a terminal that is too narrow for a line, a run has two. parley runs list is this command, too.
+	return `Prints one line per run: acceptance time, id, status, duration, agent, trigger, and the beginning of its answer or error. The newest run is last. On a narrow terminal a run takes two lines. parley runs list is an alias.
 
-With --follow the service tells when something has changed (GET /api/events), and what is new is read then. With --json each line is a run in short, as GET /api/runs lists it, or the whole run where an older one has changed. parley runs show ID --json is the whole.`
+With --follow the command reads new runs when the service reports a change (GET /api/events). With --json each line is a run summary as in GET /api/runs, or the whole run if an older one has changed. parley runs show ID --json prints the whole run.`
 }
 
 // Examples shows it in use.

@@ -25,24 +25,24 @@ const longestPoll = 50 * time.Second
 // Trigger runs an agent as a scheduler or a webhook does.
 type Trigger struct {
 	Service
-	Target         string            `arg:"" help:"The agent, by its id or its name; it must allow system callers."`
-	Words          []string          `arg:"" optional:"" name:"message" help:"The message; without it standard input is."`
-	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Name of this very run: triggered again with it, the run is not carried out again. Without it one is made, and printed."`
-	Automation     string            `name:"automation" placeholder:"ID" help:"The automation that this is a run of, as you call it."`
-	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"What triggers, such as schedule; api without it."`
-	Session        string            `name:"session" placeholder:"ID" help:"Session that the run belongs to; without it one of its own."`
-	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"A further value that the agent gets as data; may be given again."`
-	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"Keep the result so long, if that is longer than the service's retention."`
-	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait for the run's end; --no-wait prints its id and leaves."`
-	Timeout        span              `name:"timeout" default:"20m" placeholder:"TIME" help:"How long to wait at most, such as 90 (seconds), 5m or 1d; ${default} without it; 0: without end."`
-	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"How often to send again what was not answered, or refused for now; ${default} without it."`
+	Target         string            `arg:"" help:"Agent (id or name); it must allow system callers."`
+	Words          []string          `arg:"" optional:"" name:"message" help:"The message; default: standard input."`
+	IdempotencyKey string            `name:"idempotency-key" aliases:"key-id" placeholder:"KEY" help:"Identifies this run: triggering again with the same key does not run the agent again. Default: a generated key, which is printed."`
+	Automation     string            `name:"automation" placeholder:"ID" help:"Your name for the automation that the run belongs to."`
+	Type           string            `name:"trigger-type" placeholder:"TYPE" help:"Kind of trigger, such as schedule; default: api."`
+	Session        string            `name:"session" placeholder:"ID" help:"Session of the run; default: a new one."`
+	Input          map[string]string `name:"input" short:"i" mapsep:"none" placeholder:"K=V" help:"Additional value for the agent; repeatable."`
+	TTL            int64             `name:"ttl" placeholder:"SECONDS" help:"How long to keep the result, if longer than the service's retention."`
+	Wait           bool              `name:"wait" default:"true" negatable:"" help:"Wait until the run finishes; --no-wait prints its id and exits."`
+	Timeout        span              `name:"timeout" default:"20m" placeholder:"TIME" help:"Maximum wait, such as 90 (seconds), 5m or 1d; default: ${default}; 0: no limit."`
+	Retries        int               `name:"retries" default:"8" placeholder:"N" help:"Retries after lost answers and temporary rejections; default: ${default}."`
 }
 
 // Help is the command's description.
 func (*Trigger) Help() string {
-	return `Sends one run-automation request and waits for the run. The answer goes to standard output, the run's id and its idempotency key to standard error.
+	return `Sends a run-automation request and waits for the run. Prints the answer to standard output, and the run's id and idempotency key to standard error.
 
-A request always has an idempotency key. With it the request is sent again after a connection that broke and after answers that say to come back later (429, 503): however often it arrives, the agent runs once. To go on after this command was interrupted, trigger again with the same key and the same message.`
+The request always has an idempotency key. With it, the command retries after broken connections and answers 429 and 503, and the agent still runs once. To resume after an interruption, trigger again with the same key and message.`
 }
 
 // Examples shows it in use.
@@ -59,7 +59,7 @@ func (*Trigger) Statuses() []int {
 }
 
 // errLate is why a wait was given up.
-var errLate = errors.New("the time given by --timeout is over")
+var errLate = errors.New("the run did not finish within --timeout")
 
 // Run triggers, and waits unless told otherwise.
 func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
@@ -70,7 +70,7 @@ func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	progress := con.Progress(t.JSON, "triggering")
 	defer progress.Done()
 	how := manners{retries: t.Retries, patience: time.Hour, waiting: func(cause error, pause time.Duration) {
-		progress.Sayf("again in %s, after: %v", pause.Round(100*time.Millisecond), cause)
+		progress.Sayf("retrying in %s, after: %v", pause.Round(100*time.Millisecond), cause)
 	}}
 	service, err := t.connect(how)
 	if err != nil {
@@ -93,7 +93,7 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 		return strings.Join(t.Words, " "), nil
 	}
 	if con.Typed() {
-		return "", exit(ExitArguments, "no message: name one, or write it to standard input")
+		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
 	return piped(con)
 }
@@ -109,7 +109,7 @@ func piped(con *console.Console) (string, error) {
 	}
 	message := strings.TrimSpace(string(raw))
 	if message == "" {
-		return "", exit(ExitArguments, "no message: name one, or write it to standard input")
+		return "", exit(ExitArguments, "the message is missing: give it as an argument or on standard input")
 	}
 	return message, nil
 }
@@ -147,7 +147,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	if !w.JSON && w.Wait {
 		replayed := ""
 		if answer.Header.Get("Idempotency-Replayed") != "" {
-			replayed = "   (it had run before)"
+			replayed = "   (a finished run with this key)"
 		}
 		w.con.Notef("run %s%s", run.ID, replayed)
 	}
@@ -240,9 +240,9 @@ func (w *wait) broken(ctx context.Context, err error) error {
 	after := ""
 	switch {
 	case w.runID != "":
-		after = fmt.Sprintf("\nThe run goes on: parley runs show %s   (parley runs cancel %s ends it)", w.runID, w.runID)
+		after = fmt.Sprintf("\nThe run continues: parley runs show %s   (to cancel it: parley runs cancel %s)", w.runID, w.runID)
 	case w.sent && (ctx.Err() != nil || errors.Is(err, client.ErrAway)):
-		after = fmt.Sprintf("\nNo answer came: triggered again with --idempotency-key %s it runs once", w.key)
+		after = fmt.Sprintf("\nNo answer was received. It is safe to trigger again with --idempotency-key %s", w.key)
 	}
 	switch {
 	case ctx.Err() == nil:

@@ -18,7 +18,7 @@ type Version struct {
 
 // Help is the command's description.
 func (*Version) Help() string {
-	return `Prints the release, which is the version of the interface that it serves (info.version of its /openapi.json), and what the program was built with: Go, the system, and the commit where the build knew it. parley --version is the same.`
+	return `Prints the release, which is also the version of the API (info.version of /openapi.json), and the build: Go version, system, and commit if known. parley --version prints the same.`
 }
 
 // Examples shows it in use.

@@ -52,7 +52,7 @@ type Client struct {
 func New(options Options) (*Client, error) {
 	at, err := url.Parse(options.BaseURL)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("the service's address must be as http://127.0.0.1:8080, not %q", options.BaseURL)
+		return nil, fmt.Errorf("the service's address must be like http://127.0.0.1:8080, not %q", options.BaseURL)
 	}
 	if options.pause == nil {
 		options.pause = lifecycle.Sleep
@@ -174,7 +174,7 @@ func (c *Client) build(ctx context.Context, request Request) (*http.Request, err
 	}
 	req, err := http.NewRequestWithContext(ctx, request.Method, address, payload)
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
 	req.Header.Set("User-Agent", "parley-cli")
 	if request.Body != nil {
@@ -224,7 +224,7 @@ func (c *Client) away(err error) error {
 func Bare(address string) string {
 	at, err := url.Parse(address)
 	if err != nil {
-		return "(an address that is none)"
+		return "(an invalid address)"
 	}
 	at.User = nil
 	return at.String()
@@ -233,9 +233,9 @@ func Bare(address string) string {
 func problemFor(response *http.Response, body []byte) *ProblemError {
 	p := &ProblemError{}
 	if json.Unmarshal(body, p) != nil || p.Code == "" {
-		p = &ProblemError{Code: "no_problem_document", Detail: "this does not seem to be a Parley"}
+		p = &ProblemError{Code: "no_problem_document", Detail: "this does not look like a Parley server"}
 		if at := response.Header.Get("Location"); at != "" {
-			p.Detail = "it sends elsewhere, to " + Bare(at) + ", and the key goes to no address that was not named"
+			p.Detail = "redirected to " + Bare(at) + "; the key is sent only to the given address"
 		}
 	}
 	p.Status = response.StatusCode

@@ -220,12 +220,12 @@ func TestStreamsEnd(t *testing.T) {
 	}{
 		"with nothing left":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, 0, ""},
 		"with a refusal":     {func(w http.ResponseWriter, _ *http.Request) { problem(w, 404, "not_found", "") }, 0, "404 not_found"},
-		"where no Parley is": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, 0, "no stream of events"},
-		"when nothing comes": {func(w http.ResponseWriter, _ *http.Request) { events(w, ": ping\n\n") }, 0, "broke off"},
+		"where no Parley is": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, 0, "not an event stream"},
+		"when nothing comes": {func(w http.ResponseWriter, _ *http.Request) { events(w, ": ping\n\n") }, 0, "was interrupted"},
 		"at the end of a run": {func(w http.ResponseWriter, _ *http.Request) {
 			events(w, "id: 1.1\nevent: run.failed\ndata: {}\n\nid: 1.2\ndata: x\n\n")
 		}, 1, ""},
-		"not at an end of text": {func(w http.ResponseWriter, _ *http.Request) { events(w, "id: 1.1\nevent: run.failed\ndata: {}\n") }, 0, "broke off"},
+		"not at an end of text": {func(w http.ResponseWriter, _ *http.Request) { events(w, "id: 1.1\nevent: run.failed\ndata: {}\n") }, 0, "was interrupted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

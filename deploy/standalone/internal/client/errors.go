@@ -9,7 +9,7 @@ import (
 )
 
 // ErrAway is matched by the error of a request that no service answered.
-var ErrAway = errors.New("no service answers")
+var ErrAway = errors.New("service unreachable")
 
 // AwayError says that nothing came from an address, and why.
 type AwayError struct {
@@ -31,7 +31,7 @@ type TextError struct{ Field string }
 
 // Error names the field, and what helps.
 func (e *TextError) Error() string {
-	return fmt.Sprintf("%q is not UTF-8 text: convert it first, as iconv -f ISO-8859-1 -t UTF-8 does", e.Field)
+	return fmt.Sprintf("%q is not UTF-8 text: convert it first, for example with iconv -f ISO-8859-1 -t UTF-8", e.Field)
 }
 
 // Field is one thing wrong with one field of a request.

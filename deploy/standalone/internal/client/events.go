@@ -23,7 +23,7 @@ const (
 )
 
 // errEnded says that a stream ended before what it was to tell.
-var errEnded = errors.New("the stream broke off")
+var errEnded = errors.New("the stream was interrupted")
 
 // Event is one event of a stream.
 type Event struct {
@@ -102,7 +102,7 @@ func (c *Client) read(ctx context.Context, request Request, next func(Event) boo
 		return true, nil
 	}
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "text/event-stream" {
-		return true, errors.New("the answer is no stream of events: this does not seem to be a Parley")
+		return true, errors.New("the answer is not an event stream: this does not look like a Parley server")
 	}
 	watchdog := time.AfterFunc(silence, cancel)
 	defer watchdog.Stop()

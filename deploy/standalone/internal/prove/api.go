@@ -46,7 +46,7 @@ func (a *api) send(ctx context.Context, method, path string, header map[string]s
 	}
 	req, err := http.NewRequestWithContext(ctx, method, a.base+path, payload)
 	if err != nil {
-		return response{}, fmt.Errorf("making request: %w", err)
+		return response{}, fmt.Errorf("creating request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -114,7 +114,7 @@ func (a *api) signUp(ctx context.Context, ledger string) error {
 		},
 	}
 	agent := map[string]any{
-		"name": "Booker", "systemPrompt": "Book what you are told.", "model": "offline", "allowedCallers": []string{"system"},
+		"name": "Booker", "systemPrompt": "Book the trigger of each message.", "model": "offline", "allowedCallers": []string{"system"},
 		"tools": map[string]any{"httpRequest": map[string]any{"enabled": true, "endpoints": []any{endpoint}}},
 	}
 	a.agent, err = a.make(ctx, "/api/agents", nil, agent, "id")

@@ -52,7 +52,7 @@ func startLedger(ctx context.Context, forgets bool) (*ledger, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening for effects: %w", err)
+		return nil, fmt.Errorf("starting the ledger: %w", err)
 	}
 	l := &ledger{address: listener.Addr().String(), forgets: forgets, booked: map[entry]int{}, closed: make(chan struct{})}
 	mux := http.NewServeMux()

@@ -17,7 +17,7 @@ const natsReady = "NATS ready"
 type NATS struct {
 	config.Logging
 	Port int    `required:"" help:"Port to listen on, on 127.0.0.1."`
-	Dir  string `required:"" help:"Where the streams are kept."`
+	Dir  string `required:"" help:"Directory of the streams."`
 }
 
 // Run serves until ctx ends.

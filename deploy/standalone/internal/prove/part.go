@@ -86,7 +86,7 @@ func (p *part) gone(l life) time.Duration {
 	defer p.mu.Unlock()
 	p.now, p.up = nil, make(chan struct{})
 	if !p.struck {
-		p.ended = append(p.ended, fmt.Sprintf("%s ended without having been struck: %s", p.name, l.Why()))
+		p.ended = append(p.ended, fmt.Sprintf("%s exited unexpectedly: %s", p.name, l.Why()))
 	}
 	return p.down
 }
@@ -170,5 +170,5 @@ func (c *crew) of(name string) (*part, error) {
 			return p, nil
 		}
 	}
-	return nil, errors.New("there is no part " + name)
+	return nil, errors.New("unknown part " + name)
 }

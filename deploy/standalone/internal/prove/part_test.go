@@ -57,7 +57,7 @@ func TestPartComesBack(t *testing.T) {
 		if _, err := p.await(ctx); err != nil || len(lives) != 3 {
 			t.Fatalf("%d lives: %v", len(lives), err)
 		}
-		if all := p.endings(); len(all) != 1 || !strings.Contains(all[0], "worker 1 ended without having been struck: exit status 2: panic") {
+		if all := p.endings(); len(all) != 1 || !strings.Contains(all[0], "worker 1 exited unexpectedly: exit status 2: panic") {
 			t.Fatalf("told: %v", all)
 		}
 		cancel(nil)

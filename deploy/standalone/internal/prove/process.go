@@ -42,7 +42,7 @@ type process struct {
 // this process, whatever ends that.
 func (c command) start(ctx context.Context) (*process, error) {
 	if err := os.MkdirAll(filepath.Dir(c.log), 0o700); err != nil {
-		return nil, fmt.Errorf("making directory of logs: %w", err)
+		return nil, fmt.Errorf("creating log directory: %w", err)
 	}
 	log, err := os.OpenFile(c.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c command) launch(ctx context.Context) (life, error) {
 		select {
 		case <-tick.C:
 		case <-p.child.Done():
-			return nil, fmt.Errorf("%s ended: %s", c.args[0], p.Why())
+			return nil, fmt.Errorf("%s exited: %s", c.args[0], p.Why())
 		case <-ctx.Done():
 			p.End()
 			return nil, fmt.Errorf("waiting for %s: %w: %s", c.args[0], context.Cause(ctx), p.tail())
@@ -101,7 +101,7 @@ func (c command) run(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if p.child.Err() != nil {
-		return fmt.Errorf("%s ended: %s", c.args[0], p.Why())
+		return fmt.Errorf("%s exited: %s", c.args[0], p.Why())
 	}
 	return nil
 }

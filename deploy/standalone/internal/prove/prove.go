@@ -13,14 +13,14 @@ import (
 
 // Prove is `parley prove`.
 type Prove struct {
-	Triggers int           `name:"triggers" default:"1000" help:"Keyed triggers to send, a hundred thousand at most."`
-	Workers  int           `name:"workers" default:"2" help:"Workers to start, sixteen at most."`
-	Seed     *uint64       `name:"seed" placeholder:"N" help:"Draw the kills that this seed has drawn before; by default another one each time."`
-	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"What is killed: ${enum}."`
-	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time in which all triggers must be answered."`
-	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Show that this can fail: keys sends retries with new keys, ledger forgets bookings."`
-	Keep     bool          `name:"keep" help:"Keep the directory with the data and the logs of all processes."`
-	JSON     bool          `name:"json" help:"Print one JSON object at the end and nothing else."`
+	Triggers int           `name:"triggers" default:"1000" help:"Number of keyed triggers to send, at most 100000."`
+	Workers  int           `name:"workers" default:"2" help:"Number of workers to start, at most 16."`
+	Seed     *uint64       `name:"seed" placeholder:"N" help:"Seed of the random kills, to repeat a trial; default: a new seed."`
+	Kill     []string      `name:"kill" default:"worker,nats,ingress,postgres" enum:"worker,nats,ingress,postgres" help:"Parts to kill: ${enum}."`
+	Timeout  time.Duration `name:"timeout" default:"5m" help:"Time limit for answering all triggers."`
+	Sabotage string        `name:"sabotage" default:"" enum:",keys,ledger" placeholder:"KIND" help:"Break the trial on purpose: keys sends retries with new keys, ledger forgets bookings."`
+	Keep     bool          `name:"keep" help:"Keep the directory with all data and logs."`
+	JSON     bool          `name:"json" help:"Print only one JSON object, at the end."`
 }
 
 // What the flags may say at most.
@@ -33,7 +33,7 @@ const (
 const drainTime = 2 * time.Minute
 
 // ErrFailed is returned when the proof failed: the service, or what a sabotage made of it, has broken its promise.
-var ErrFailed = errors.New("the proof failed")
+var ErrFailed = errors.New("the trial failed")
 
 // Help says more than a line of usage.
 func (*Prove) Help() string {
@@ -57,7 +57,7 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 	}
 	dir, err := os.MkdirTemp("", "parley-prove-")
 	if err != nil {
-		return fmt.Errorf("making directory: %w", err)
+		return fmt.Errorf("creating directory: %w", err)
 	}
 	tell := p.teller(c)
 	tell.begin(p, seed, dir)
@@ -70,7 +70,7 @@ func (p *Prove) Run(ctx context.Context, c *console.Console) error {
 		result.Kept = dir
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("nothing was proved: %w", context.Cause(ctx))
+		return fmt.Errorf("the trial could not be completed: %w", context.Cause(ctx))
 	}
 	if err != nil {
 		return err

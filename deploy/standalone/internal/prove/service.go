@@ -80,10 +80,10 @@ func (s *service) startPostgres(ctx context.Context, port, processes int) (dsn s
 	}
 	p, ok := l.(postgres)
 	if !ok {
-		return "", errors.New("starting PostgreSQL: it is none")
+		return "", errors.New("starting PostgreSQL: unexpected process")
 	}
 	if err := p.server.CreateDatabase(ctx, databaseName); err != nil {
-		return "", fmt.Errorf("making database: %w", err)
+		return "", fmt.Errorf("creating database: %w", err)
 	}
 	return p.server.DSN(databaseName), nil
 }
@@ -148,5 +148,5 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 			return ports, nil
 		}
 	}
-	return nil, fmt.Errorf("no free ports from %d to %d", firstPort, firstPort+portCount-1)
+	return nil, fmt.Errorf("no free port between %d and %d", firstPort, firstPort+portCount-1)
 }

@@ -83,7 +83,7 @@ func (t *teller) ready(workers int) {
 
 // struck says what was killed, and what that hit.
 func (t *teller) struck(s Struck) {
-	t.sayf("kill -9 %-9s after %4d answers, with %3d triggers under way, %2d of them being booked; down for %d ms",
+	t.sayf("kill -9 %-9s after %4d answers, with %3d triggers in progress, %2d of them booking; down for %d ms",
 		s.Part, s.Answered, s.UnderWay, s.Booking, s.DownMS)
 }
 
@@ -133,7 +133,7 @@ func table(r Result) string {
 	row("triggers", r.Triggers, "")
 	row("answered", r.Answered, "in %d requests%s", r.Requests, again(r.Retries))
 	row("runs", r.Runs, "")
-	row("effects", r.Effects, "%d bookings came again with their key, and counted once", r.Repeated)
+	row("effects", r.Effects, "%d bookings were repeated with their key and counted once", r.Repeated)
 	row("lost", r.Lost, "")
 	row("doubled", r.Doubled, "")
 	row("kills", len(r.Kills), "%s", byName(r.Killed))
@@ -146,7 +146,7 @@ func table(r Result) string {
 		fmt.Fprintf(&b, "and %d more\n", more)
 	}
 	if r.OK {
-		b.WriteString("Proved: every trigger was answered, by one run with one effect; asked again, each got the same answer.\n")
+		b.WriteString("Passed: every trigger was answered by one run with one effect, and a replay gave the same answer.\n")
 	}
 	if r.Kept != "" {
 		fmt.Fprintf(&b, "Data and logs are kept in %s\n", r.Kept)
@@ -158,7 +158,7 @@ func again(retries map[string]int) string {
 	if len(retries) == 0 {
 		return ""
 	}
-	return "; sent again after: " + byName(retries)
+	return "; retried after: " + byName(retries)
 }
 
 func byName(counts map[string]int) string {

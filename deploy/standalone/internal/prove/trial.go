@@ -124,7 +124,7 @@ func (t *trial) strike(ctx context.Context, s Strike, p *part) error {
 func (t *trial) await(ctx context.Context, sent <-chan struct{}) {
 	after := "waiting for the last answers"
 	if slices.ContainsFunc(t.struck, func(s Struck) bool { return s.Kind == kindWorker }) {
-		after = "what killed workers had in hand is taken over when their leases end, within 30 s"
+		after = "runs of killed workers are taken over when their leases expire, within 30 s"
 	}
 	t.tell.sayf("%d kills are done; %s", len(t.struck), after)
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -152,11 +152,11 @@ func (t *trial) askAgain(ctx context.Context) error {
 			return err
 		}
 	}
-	t.tell.sayf("%d of %d triggers are answered; asking for all of them again, and for the list of runs",
+	t.tell.sayf("%d of %d triggers are answered; replaying all of them and listing runs",
 		t.storm.answered.Load(), len(t.storm.answers))
 	t.storm.replay(ctx, t.service.sizes.clients)
 	if ctx.Err() != nil {
-		return fmt.Errorf("asking again: %w", context.Cause(ctx))
+		return fmt.Errorf("replaying: %w", context.Cause(ctx))
 	}
 	var err error
 	t.listed, err = t.storm.api.runs(ctx)

@@ -97,10 +97,10 @@ func (v *Verdict) judgeAnswer(n int, a Answer) {
 	}
 	v.Answered++
 	if a.Status != "completed" || !a.Effect {
-		v.faultf(&v.Failed, 1, "trigger %d was answered with run %s, which is %s, its effect booked: %t", n, a.Run, a.Status, a.Effect)
+		v.faultf(&v.Failed, 1, "trigger %d was answered by run %s with status %s, effect booked: %t", n, a.Run, a.Status, a.Effect)
 	}
 	if !bytes.Equal(a.Body, a.Replay) {
-		v.faultf(&v.ChangedAnswers, 1, "trigger %d, asked again with its key, was answered otherwise than before: %s", n, cut(a.Replay))
+		v.faultf(&v.ChangedAnswers, 1, "trigger %d: the replay's answer differs: %s", n, cut(a.Replay))
 	}
 }
 
@@ -109,7 +109,7 @@ func (v *Verdict) judgeEffects(e Evidence) {
 	for _, b := range e.Bookings {
 		v.Effects++
 		if b.Trigger < 0 || b.Trigger >= len(keys) {
-			v.faultf(&v.Unasked, 1, "there is an effect of trigger %d, which was never sent", b.Trigger)
+			v.faultf(&v.Unasked, 1, "trigger %d has an effect, but was never sent", b.Trigger)
 			continue
 		}
 		keys[b.Trigger] = append(keys[b.Trigger], b.Key)
@@ -141,11 +141,11 @@ func (v *Verdict) judgeRuns(e Evidence) {
 			v.faultf(&v.SecondRuns, len(runs)-1, "trigger %d has %d runs for its one key: %s", n, len(runs), runs)
 		}
 		if a.Run != "" && (!listed[a.Run] || !slices.Contains(runs, a.Run)) {
-			v.faultf(&v.Unlisted, 1, "trigger %d was answered with run %s, which is not listed with its key", n, a.Run)
+			v.faultf(&v.Unlisted, 1, "trigger %d was answered by run %s, which is not listed with its key", n, a.Run)
 		}
 	}
 	if strange := len(e.Runs) - found; strange > 0 {
-		v.faultf(&v.Unasked, strange, "%d runs have a key that no trigger has", strange)
+		v.faultf(&v.Unasked, strange, "%d runs have an unknown key", strange)
 	}
 }
 

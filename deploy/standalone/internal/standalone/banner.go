@@ -80,7 +80,7 @@ func (b *banner) presentJSON(creds credentials) error {
 }
 
 // realOne follows what does without a provider.
-const realOne = "   (a real one: OPENAI_API_KEY=… make run)"
+const realOne = "   (for a real model: OPENAI_API_KEY=… make run)"
 
 func modelLine(model string) string {
 	if strings.HasPrefix(model, "offline") {
@@ -91,7 +91,7 @@ func modelLine(model string) string {
 
 func searchLine(engine string) string {
 	if engine == "wikipedia" {
-		return engine + "   (another: SEARXNG_URL=… make run)"
+		return engine + "   (for another engine: SEARXNG_URL=… make run)"
 	}
 	return engine
 }
@@ -110,9 +110,9 @@ func capabilityLines(can []workers.Capability) []workers.Capability {
 			c.State += realOne
 		case c.Name == "voice": // it says what to do itself
 		case c.State == "off":
-			c.State += "   (run code: SANDBOX=bubblewrap make run)"
+			c.State += "   (to run code: SANDBOX=bubblewrap make run)"
 		case !c.Ok:
-			c.State += "   (parley doctor says more)"
+			c.State += "   (see parley doctor)"
 		}
 		lines[i] = c
 	}

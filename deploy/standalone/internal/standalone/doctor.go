@@ -35,9 +35,9 @@ type Doctor struct {
 
 // Help is the command's description.
 func (*Doctor) Help() string {
-	return `Looks for what parley up with the same settings would use: PostgreSQL, the model, search, the sandbox and what runs in it, readers of documents, speech. A line is ok, missing or off (not asked for by the settings), and one that is missing names the command that mends it. It needs no running service and changes nothing.
+	return `Checks what parley up would use with the same settings: PostgreSQL, the model, search, the sandbox and its packages, document readers, speech. A line is ok, missing or off (disabled by the settings); a missing line names the command that fixes it. The command needs no running service and changes nothing.
 
-It fails when something is missing that the service does not start without.`
+It fails if something required to start the service is missing.`
 }
 
 // Examples shows it in use.
@@ -68,7 +68,7 @@ const (
 	stateOff     = "off"
 )
 
-// Run prints what was found. It fails when something is missing that the service does not start without.
+// Run prints what was found. It fails if something required to start the service is missing.
 func (d *Doctor) Run(ctx context.Context) error {
 	if d.around.program == nil {
 		d.around = machine{program: exec.LookPath, postgres: pgserver.Find, survey: workers.Survey}
@@ -91,7 +91,7 @@ func lacking(findings []finding) error {
 		switch {
 		case !f.Required || f.State != stateMissing:
 		case f.Name == "settings":
-			errs = append(errs, fmt.Errorf("wrong settings: %s", f.Says))
+			errs = append(errs, fmt.Errorf("invalid settings: %s", f.Says))
 		default:
 			missing = append(missing, f.Name)
 		}
@@ -107,13 +107,13 @@ func (d *Doctor) print(findings []finding) error {
 		encoder := json.NewEncoder(d.out)
 		encoder.SetEscapeHTML(false)
 		if err := encoder.Encode(findings); err != nil {
-			return fmt.Errorf("printing what was found: %w", err)
+			return fmt.Errorf("printing findings: %w", err)
 		}
 		return nil
 	}
 	for _, f := range findings {
 		if _, err := fmt.Fprintf(d.out, "  %-8s %-12s %s\n", f.State, f.Name, f.Says); err != nil {
-			return fmt.Errorf("printing what was found: %w", err)
+			return fmt.Errorf("printing findings: %w", err)
 		}
 	}
 	return nil
@@ -142,8 +142,8 @@ func (d *Doctor) examine(ctx context.Context) []finding {
 	all = append(all, notes...)
 	all = append(all, packages(known)...)
 	all = append(all, documents(known["documents"]),
-		reader("poppler", known, "poppler-utils", "PDF documents are not read"),
-		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages are not read"),
+		reader("poppler", known, "poppler-utils", "PDF documents cannot be read"),
+		reader("tesseract", known, "tesseract-ocr tesseract-ocr-eng", "scanned pages cannot be read"),
 		d.embeddings(known["embeddings"]))
 	return append(all, voice(known["voice"]),
 		d.speaks("espeak", "espeak-ng", "espeak-ng", "SPEECH_MODEL", config.OfflineSpeak, d.Voice().SpeechModel),
@@ -161,7 +161,7 @@ func (d *Doctor) checkSecrets() error {
 func (d *Doctor) database(ctx context.Context) finding {
 	f := finding{State: stateOK, Name: "postgresql", Required: true}
 	if d.DatabaseURL != "" {
-		f.Says = "the one that DATABASE_URL names; it was not asked"
+		f.Says = "the server in DATABASE_URL (not contacted)"
 		return f
 	}
 	found, err := d.around.postgres(ctx)
@@ -175,7 +175,7 @@ func (d *Doctor) database(ctx context.Context) finding {
 
 func (d *Doctor) stream() finding {
 	if d.NATSURL != "" {
-		return finding{State: stateOK, Name: "nats", Says: "the one that NATS_URL names; it was not asked"}
+		return finding{State: stateOK, Name: "nats", Says: "the server in NATS_URL (not contacted)"}
 	}
 	return finding{State: stateOK, Name: "nats", Says: "built in"}
 }
@@ -199,7 +199,7 @@ func (d *Doctor) model(c workers.Capability) finding {
 	}
 	f := finding{State: stateOK, Name: "model", Says: c.State + "; set: " + strings.Join(set, ", "), Required: true}
 	if len(set) == 0 {
-		f.Says = c.State + "; OPENAI_API_KEY or ANTHROPIC_API_KEY bring a real one"
+		f.Says = c.State + "; set OPENAI_API_KEY or ANTHROPIC_API_KEY for a real model"
 	}
 	return f
 }
@@ -207,7 +207,7 @@ func (d *Doctor) model(c workers.Capability) finding {
 func (d *Doctor) search() finding {
 	by := map[string]string{
 		"searxng": "SEARXNG_URL is set", "brave": "BRAVE_API_KEY is set", "tavily": "TAVILY_API_KEY is set",
-		"wikipedia": "SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY bring the whole web",
+		"wikipedia": "set SEARXNG_URL, BRAVE_API_KEY or TAVILY_API_KEY to search the whole web",
 	}
 	engine := d.SearchEngine()
 	return finding{State: stateOK, Name: "search", Says: engine + "; " + by[engine]}
@@ -218,9 +218,9 @@ func (d *Doctor) bubblewrap() finding {
 		return finding{State: stateOK, Name: "bubblewrap", Says: path}
 	}
 	if d.SandboxKind != config.SandboxBubblewrap {
-		return finding{State: stateOff, Name: "bubblewrap", Says: "SANDBOX=bubblewrap would need it: " + install("bubblewrap")}
+		return finding{State: stateOff, Name: "bubblewrap", Says: "needed for SANDBOX=bubblewrap: " + install("bubblewrap")}
 	}
-	return finding{State: stateMissing, Name: "bubblewrap", Says: "no sandbox for code and for parsing documents: " + install("bubblewrap")}
+	return finding{State: stateMissing, Name: "bubblewrap", Says: "needed to run code and to parse documents: " + install("bubblewrap")}
 }
 
 func (d *Doctor) gvisor() finding {
@@ -232,16 +232,16 @@ func (d *Doctor) gvisor() finding {
 		return finding{State: stateOK, Name: "runsc", Says: path}
 	}
 	if d.SandboxKind != config.SandboxGVisor {
-		return finding{State: stateOff, Name: "runsc", Says: "SANDBOX=gvisor would need it: " + install("runsc")}
+		return finding{State: stateOff, Name: "runsc", Says: "needed for SANDBOX=gvisor: " + install("runsc")}
 	}
-	return finding{State: stateMissing, Name: "runsc", Says: "SANDBOX=gvisor needs it: " + install("runsc") + ", or RUNSC=<its path>"}
+	return finding{State: stateMissing, Name: "runsc", Says: "required by SANDBOX=gvisor: " + install("runsc") + ", or RUNSC=<its path>"}
 }
 
 func cgroups(c workers.Capability) finding {
 	if c.Ok {
-		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits memory, processes and processor time of a sandbox"}
+		return finding{State: stateOK, Name: "cgroups", Says: c.State + ": the kernel limits memory, processes and CPU time of a sandbox"}
 	}
-	const without = "memory, processes and processor time of a sandbox are watched, not limited by the kernel: "
+	const without = "memory, processes and CPU time of a sandbox are monitored, not limited by the kernel: "
 	return finding{State: stateOff, Name: "cgroups", Says: without + c.State}
 }
 
@@ -250,9 +250,9 @@ func sandboxed(c workers.Capability) finding {
 	case c.Ok:
 		return finding{State: stateOK, Name: "sandbox", Says: c.State}
 	case c.State == config.SandboxOff:
-		return finding{State: stateOff, Name: "sandbox", Says: "codeExecution is not served; SANDBOX=bubblewrap turns it on"}
+		return finding{State: stateOff, Name: "sandbox", Says: "codeExecution is disabled; set SANDBOX=bubblewrap to enable it"}
 	default:
-		return finding{State: stateMissing, Name: "sandbox", Says: "codeExecution is not served: " + strings.TrimPrefix(c.State, "none: ")}
+		return finding{State: stateMissing, Name: "sandbox", Says: "codeExecution is unavailable: " + strings.TrimPrefix(c.State, "none: ")}
 	}
 }
 
@@ -263,7 +263,8 @@ func documents(c workers.Capability) finding {
 	case c.Ok:
 		return finding{State: stateOK, Name: "documents", Says: c.State}
 	case none || c.State == "":
-		return finding{State: stateMissing, Name: "documents", Says: "they wait until they can be read: " + cmp.Or(why, "nothing here can")}
+		says := "documents stay queued until they can be read: " + cmp.Or(why, "no reader is available")
+		return finding{State: stateMissing, Name: "documents", Says: says}
 	default:
 		return finding{State: stateMissing, Name: "documents", Says: c.State}
 	}
@@ -280,7 +281,7 @@ func reader(name string, known map[string]workers.Capability, debian, without st
 func (d *Doctor) embeddings(c workers.Capability) finding {
 	switch {
 	case d.EmbeddingsModel == "":
-		const says = "documents are searched by their words; EMBEDDINGS_MODEL=openai/… brings search by meaning"
+		const says = "documents are searched by words; set EMBEDDINGS_MODEL=openai/… to search by meaning"
 		return finding{State: stateOff, Name: "embeddings", Says: says}
 	case !c.Ok:
 		return finding{stateMissing, "embeddings", c.State, true}
@@ -298,9 +299,9 @@ func packages(known map[string]workers.Capability) (list []finding) {
 		switch {
 		case known[p.name].Ok:
 		case known["sandbox"].Ok:
-			f.State, f.Says = stateMissing, "programs of agents do without it: "+install(p.debian)
+			f.State, f.Says = stateMissing, "not available to programs of agents: "+install(p.debian)
 		default:
-			f.State, f.Says = stateOff, "not looked for, without a sandbox"
+			f.State, f.Says = stateOff, "not checked without a sandbox"
 		}
 		list = append(list, f)
 	}
@@ -311,13 +312,13 @@ func packages(known map[string]workers.Capability) (list []finding) {
 func voice(c workers.Capability) finding {
 	switch {
 	case isOfflineVoice(c):
-		return finding{State: stateOK, Name: "voice", Says: c.State + "; OPENAI_API_KEY brings a real one"}
+		return finding{State: stateOK, Name: "voice", Says: c.State + "; set OPENAI_API_KEY for better speech"}
 	case c.Ok:
 		return finding{State: stateOK, Name: "voice", Says: c.State}
 	case c.State == config.SpeechOff:
 		return finding{State: stateOff, Name: "voice", Says: "TRANSCRIPTION_MODEL and SPEECH_MODEL are off"}
 	default:
-		return finding{State: stateMissing, Name: "voice", Says: cmp.Or(c.State, "nothing here can speak or listen")}
+		return finding{State: stateMissing, Name: "voice", Says: cmp.Or(c.State, "no speech program is available")}
 	}
 }
 
@@ -327,7 +328,7 @@ func (d *Doctor) speaks(name, program, debian, setting, is, wanted string) findi
 		return finding{State: stateOK, Name: name, Says: path}
 	}
 	if wanted != is {
-		return finding{State: stateOff, Name: name, Says: setting + "=" + is + " would need it: " + install(debian)}
+		return finding{State: stateOff, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 	}
 	return finding{State: stateMissing, Name: name, Says: setting + "=" + is + " needs it: " + install(debian)}
 }

@@ -30,7 +30,7 @@ func listen(ctx context.Context, host string, port int) (listener net.Listener, 
 			break
 		}
 		if busy == "" {
-			busy = fmt.Sprintf("port %d is taken by %s", port, portOwner(port))
+			busy = fmt.Sprintf("port %d is in use by %s", port, portOwner(port))
 		}
 	}
 	return nil, busy, fmt.Errorf("listening on %s from port %d: %w", host, port, err)

@@ -37,7 +37,7 @@ func startPostgres(ctx context.Context, dir string, log zerolog.Logger) (*privat
 		return nil, fmt.Errorf("starting PostgreSQL: %w", err)
 	}
 	if err := server.CreateDatabase(ctx, databaseName); err != nil {
-		return nil, errors.Join(fmt.Errorf("making database: %w", err), server.Stop(ctx))
+		return nil, errors.Join(fmt.Errorf("creating database: %w", err), server.Stop(ctx))
 	}
 	return &privatePostgres{server: server, dsn: server.DSN(databaseName), every: postgresCheckEvery, log: log}, nil
 }
@@ -76,9 +76,9 @@ func (p *privatePostgres) run(ctx context.Context) error {
 			return p.stop(ctx)
 		}
 		if restarts++; restarts > maxRestarts {
-			return errors.Join(fmt.Errorf("PostgreSQL fails again after %d restarts: %w", maxRestarts, cause), p.stop(ctx))
+			return errors.Join(fmt.Errorf("PostgreSQL failed after %d restarts: %w", maxRestarts, cause), p.stop(ctx))
 		}
-		p.log.Error().Err(cause).Msg("PostgreSQL cannot be used; restarting it")
+		p.log.Error().Err(cause).Msg("PostgreSQL is unavailable, restarting it")
 		if err := p.restart(ctx); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (p *privatePostgres) restart(ctx context.Context) error {
 		return fmt.Errorf("restarting PostgreSQL: %w", err)
 	}
 	p.server = server
-	p.log.Info().Msg("PostgreSQL was restarted")
+	p.log.Info().Msg("PostgreSQL restarted")
 	return nil
 }
 

@@ -21,7 +21,7 @@ type Reset struct {
 
 // Help is the command's description.
 func (*Reset) Help() string {
-	return `Deletes all organizations, agents, documents, runs and keys that are kept there. It does not touch a directory that no parley has made, nor one that a running parley uses. It fails when the answer is not yes.`
+	return `Deletes all organizations, agents, documents, runs and keys in the directory. It refuses a directory that parley did not create, or that a running parley uses. It fails if the answer is not yes.`
 }
 
 // Examples shows it in use.

@@ -21,9 +21,9 @@ const resetLinkLife = 24 * time.Hour
 
 // ResetPassword prints a link by which somebody sets a new password.
 type ResetPassword struct {
-	Account     string `arg:"" help:"Address of the account, or its id."`
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
-	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Address that people reach the service at; by default that of the parley that runs on DATA_DIR."`
+	Account     string `arg:"" help:"Email address or id of the account."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
+	PublicURL   string `name:"public-url" env:"PUBLIC_URL" help:"Public address of the service; default: that of the parley that runs with DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON        bool   `name:"json" help:"Print JSON."`
 
@@ -32,7 +32,7 @@ type ResetPassword struct {
 
 // Help is the command's description.
 func (*ResetPassword) Help() string {
-	return `The holder of the link sets the account's password, once and within a day; the one before works until then. Using the link proves the account's address, and the first such proof ends the person's own API keys. The command needs the database, not the service.`
+	return `The link sets the account's password, once and within a day; the old password works until then. Using the link proves the account's address, and the first such proof revokes the person's own API keys. The command needs the database, not the service.`
 }
 
 // Examples shows it in use.
@@ -82,7 +82,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
 		if apierr.CodeFor(err) == apierr.NotFound {
-			return "", fmt.Errorf("no account has the id %s", r.Account)
+			return "", fmt.Errorf("no account with id %s", r.Account)
 		}
 		return user.ID, err
 	}
@@ -91,19 +91,19 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	case err != nil:
 		return "", err
 	case len(accounts) == 0:
-		return "", fmt.Errorf("no account has the address %s", r.Account)
+		return "", fmt.Errorf("no account with address %s", r.Account)
 	case len(accounts) == 1:
 		return accounts[0].User.ID, nil
 	}
 	var list strings.Builder
 	for _, account := range accounts {
-		state := "holds the address"
+		state := "has the address"
 		if account.Displaced {
-			state = "lost it to another"
+			state = "lost the address to another account"
 		}
-		fmt.Fprintf(&list, "\n  %s  %q, made %s, %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339), state)
+		fmt.Fprintf(&list, "\n  %s  %q, created %s, %s", account.User.ID, account.User.Name, account.User.CreatedAt.Format(time.RFC3339), state)
 	}
-	return "", fmt.Errorf("%d accounts have the address %s; name one by its id:%s", len(accounts), r.Account, list.String())
+	return "", fmt.Errorf("%d accounts have had the address %s; give an id instead:%s", len(accounts), r.Account, list.String())
 }
 
 // complete takes what is not said from the parley that runs on the data directory.
@@ -114,7 +114,7 @@ func (r *ResetPassword) complete() (err error) {
 			return err
 		}
 		if r.PublicURL = made.BaseURL; r.PublicURL == "" {
-			return fmt.Errorf("no parley has run on %s: name its DATA_DIR, or DATABASE_URL and PUBLIC_URL", r.DataDir)
+			return fmt.Errorf("no parley has run with the data directory %s: set DATA_DIR, or DATABASE_URL and PUBLIC_URL", r.DataDir)
 		}
 	}
 	if r.DatabaseURL == "" {

@@ -26,16 +26,16 @@ const noteEvery = 10 * time.Second
 
 // Secrets says which keys of SECRETS_KEY the database needs, and gives all values the first one.
 type Secrets struct {
-	Status SecretsStatus `cmd:"" help:"Say how many stored values need each key of SECRETS_KEY, and which keys can be removed."`
+	Status SecretsStatus `cmd:"" help:"Show how many stored values need each key of SECRETS_KEY, and which keys can be removed."`
 	Reseal SecretsReseal `cmd:"" help:"Encrypt stored values of older keys with the first key of SECRETS_KEY, while the service runs."`
 }
 
 // sealedIn is where the values are, and what opens them.
 type sealedIn struct {
 	config.Secrets
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL of the service, as a postgres:// URL; default: that of the parley that runs with DATA_DIR."`
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
-	JSON        bool   `name:"json" help:"Print JSON, and no progress."`
+	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
 // open gives the database and the keys. What is not said is taken from the parley that runs on the data directory.
@@ -45,7 +45,7 @@ func (s *sealedIn) open() (*store.Store, *secrets.Box, error) {
 		path := filepath.Join(s.DataDir, "secrets.key")
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			return nil, nil, fmt.Errorf("SECRETS_KEY is not set, and parley up has left no key: %w", err)
+			return nil, nil, fmt.Errorf("SECRETS_KEY is not set, and the data directory has no key: %w", err)
 		}
 		key = string(raw)
 	}
@@ -67,9 +67,9 @@ type SecretsStatus struct{ sealedIn }
 
 // Help is the command's description.
 func (*SecretsStatus) Help() string {
-	return `Counts the stored values that each key seals: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS bodies of deliveries and contents of documents and files, by chunks of 1 MiB (content). A key is named by its id, the first digits of a hash, and by its place in SECRETS_KEY. An old key that no value needs can be removed.
+	return `Counts the stored values that each key encrypts: secrets of agents' tools (tool, and tool_version for each version of an agent), of widgets, hooks and notification endpoints, and with ENCRYPT_CONTENTS the bodies of deliveries and the contents of documents and files, in chunks of 1 MiB (content). A key is identified by its id, the first digits of a hash, and by its position in SECRETS_KEY. An old key that no value needs can be removed.
 
-Processes of the service that are connected to the database name the ids of their keys there. The exit status is 1 if values need a key that SECRETS_KEY does not have, if a running process seals with such a key, or if one does not have the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
+Running processes of the service publish the ids of their keys in the database. The exit status is 1 if values need a key that is not in SECRETS_KEY, if a running process encrypts with such a key, or if a running process lacks the first key of SECRETS_KEY. The command needs the database and SECRETS_KEY, not the service.`
 }
 
 // Examples shows it in use.
@@ -108,10 +108,10 @@ func otherKeys(own []string, running [][]string) error {
 	for _, theirs := range running {
 		switch {
 		case !slices.Contains(own, theirs[0]):
-			errs = append(errs, fmt.Errorf("a running process seals with a key that this SECRETS_KEY does not have (%s); "+
+			errs = append(errs, fmt.Errorf("a running process encrypts with a key that is not in SECRETS_KEY (%s); "+
 				"run the command with the SECRETS_KEY of the service", theirs[0]))
 		case !slices.Contains(theirs, own[0]) && len(theirs) < pg.MaxRunningKeys:
-			errs = append(errs, fmt.Errorf("a running process does not have the first key of this SECRETS_KEY (%s), but %s; "+
+			errs = append(errs, fmt.Errorf("a running process lacks the first key of SECRETS_KEY (%s) and has %s; "+
 				"give it this SECRETS_KEY and restart it", own[0], strings.Join(theirs, ", ")))
 		}
 	}
@@ -129,9 +129,9 @@ type SecretsReseal struct{ sealedIn }
 
 // Help is the command's description.
 func (*SecretsReseal) Help() string {
-	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service goes on, and changes that people make meanwhile are kept. Each batch is a transaction of its own: the command may be stopped at any time, and goes on from there when it is started again. A value that no key opens is named, stays as it is, and makes the exit status 1. At its end the command prints what parley secrets status prints.
+	return `Decrypts each stored value of an older key and encrypts it with the first key of SECRETS_KEY. The service may run, and concurrent changes are kept. Each batch is a separate transaction: the command can be stopped at any time, and continues when it is started again. A value that no key decrypts is reported and unchanged, and the exit status is 1. At the end the command prints the output of parley secrets status.
 
-Before that, give every process of the service SECRETS_KEY with the new key in the first place, and restart it. A process without the new key cannot open what is resealed. A process that has the old key first seals new values with it.`
+First add the new key as the first key of SECRETS_KEY in every process of the service, and restart it. A process without the new key cannot decrypt resealed values. A process whose first key is the old one still encrypts new values with it.`
 }
 
 // Examples shows it in use.
@@ -149,7 +149,7 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	defer func() { _ = st.Close() }() // the process ends
 	outcome, err := resealAll(ctx, con, st, box, s.JSON)
 	if err != nil {
-		return fmt.Errorf("stopped after %d resealed values; the command goes on when it is started again: %w", outcome.Resealed, err)
+		return fmt.Errorf("stopped after %d resealed values; run the command again to continue: %w", outcome.Resealed, err)
 	}
 	keys, err := countSealed(ctx, con, st, box, s.JSON)
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *SecretsReseal) Run(ctx context.Context, con *console.Console) error {
 	case err != nil:
 		return err
 	case outcome.Unopened > 0:
-		err := fmt.Errorf("%d values cannot be opened with the keys of SECRETS_KEY; they stay as they are", outcome.Unopened)
+		err := fmt.Errorf("%d values cannot be decrypted with the keys of SECRETS_KEY and are unchanged", outcome.Unopened)
 		return errors.Join(err, missingKeys(keys))
 	case outcome.Busy > 0:
 		return fmt.Errorf("%d values were locked by other transactions; run the command again", outcome.Busy)
@@ -179,7 +179,7 @@ func resealAll(ctx context.Context, con *console.Console, st *store.Store, box *
 	defer progress.Done()
 	noted := time.Now()
 	return sealed.Reseal(ctx, st.Seals, box, func(v sealdb.Value) {
-		con.Notef("cannot be opened: %s (key %s)", v, v.Keys)
+		con.Notef("cannot decrypt %s (key %s)", v, v.Keys)
 	}, func(o sealed.Outcome) {
 		progress.Sayf("resealing: %d values", o.Resealed)
 		if !quiet && !con.Watched() && time.Since(noted) > noteEvery {

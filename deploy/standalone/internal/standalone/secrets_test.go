@@ -53,8 +53,8 @@ func TestSecretsRetireAKey(t *testing.T) {
 	if out != want {
 		t.Errorf("printed\n%swant\n%s", out, want)
 	}
-	if out, notes, err := command(t, reseal, in(sealedtest.KeyB)); err == nil || !strings.Contains(err.Error(), "9 values cannot be opened") ||
-		!strings.Contains(notes, "cannot be opened: hook "+house.HookID+" of "+house.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
+	if out, notes, err := command(t, reseal, in(sealedtest.KeyB)); err == nil || !strings.Contains(err.Error(), "9 values cannot be decrypted") ||
+		!strings.Contains(notes, "cannot decrypt hook "+house.HookID+" of "+house.Organization+" (key "+a+")") || !strings.HasPrefix(out, "0 values resealed\n") {
 		t.Errorf("resealing without the old key: %v, %s, %s", err, notes, out)
 	}
 	both := in(sealedtest.KeyB + "," + sealedtest.KeyA)
@@ -102,8 +102,8 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 	for setting, want := range map[string]string{
 		sealedtest.KeyA:                         "",
 		sealedtest.KeyA + "," + sealedtest.KeyB: "",
-		sealedtest.KeyB:                         "seals with a key that this SECRETS_KEY does not have (" + a + ")",
-		sealedtest.KeyB + "," + sealedtest.KeyA: "does not have the first key of this SECRETS_KEY (" + b + "), but " + a,
+		sealedtest.KeyB:                         "encrypts with a key that is not in SECRETS_KEY (" + a + ")",
+		sealedtest.KeyB + "," + sealedtest.KeyA: "lacks the first key of SECRETS_KEY (" + b + ") and has " + a,
 	} {
 		out, _, err := command(t, status, sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn, JSON: true})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

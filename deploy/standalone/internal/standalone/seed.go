@@ -84,7 +84,7 @@ func (s seeder) known() (credentials, error) {
 		return creds, fmt.Errorf("reading credentials: %w", err)
 	}
 	if err := json.Unmarshal(raw, &creds); err != nil {
-		return creds, fmt.Errorf("reading %s: %w; delete the file to have a new one made", s.file, err)
+		return creds, fmt.Errorf("reading %s: %w; delete the file to create a new one", s.file, err)
 	}
 	return creds, nil
 }
@@ -196,7 +196,7 @@ func (s seeder) agents(ctx context.Context, key header) (string, error) {
 	on := map[string]any{"enabled": true}
 	both := []string{"user", "system"}
 	demo := map[string]any{
-		"name": demoAgent, "description": "Answers chats and automations; change it or make your own.",
+		"name": demoAgent, "description": "Answers chats and automations; change it or create another one.",
 		"systemPrompt": "You are a helpful agent. Answer briefly and cite your sources.", "allowedCallers": both,
 		"tools": map[string]any{"webSearch": on, "codeExecution": on, "knowledge": on, "voice": on},
 	}
@@ -268,7 +268,7 @@ func (s seeder) call(ctx context.Context, method, path string, auth header, body
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.baseURL+path, payload)
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

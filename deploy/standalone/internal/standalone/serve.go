@@ -34,7 +34,7 @@ type Serve struct {
 
 // Help is the command's description.
 func (*Serve) Help() string {
-	return `Starts what --roles names against a PostgreSQL and a NATS that are there, and serves until it is told to stop. The database must have this release's schema: parley migrate brings it there. Nothing is seeded.`
+	return `Starts the parts in --roles against existing PostgreSQL and NATS servers, and runs until it is stopped. The database must have this release's schema: run parley migrate first. No demo data is created.`
 }
 
 // Examples shows it in use.
@@ -76,7 +76,7 @@ func (s *Serve) add(group *lifecycle.Group, servers *connect.Servers, tracer *tr
 		roles = append(roles, workers.Role(role))
 	}
 	if len(s.Roles) == 0 {
-		return fmt.Errorf("ROLES names no role")
+		return fmt.Errorf("ROLES is empty")
 	}
 	metrics := servers.Metrics(slices.Contains(s.Roles, roleIngress) || slices.Contains(roles, workers.RoleSweep))
 	if len(roles) > 0 {
@@ -112,14 +112,14 @@ func (s *Serve) ownPorts() []int {
 // Migrate brings a database to this release's schema.
 type Migrate struct {
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" required:"" help:"PostgreSQL to migrate, as a postgres:// URL."`
-	JSON        bool   `name:"json" help:"Print JSON, and no progress."`
+	JSON        bool   `name:"json" help:"Print JSON and no progress."`
 }
 
 // Help is the command's description.
 func (*Migrate) Help() string {
-	return `Applies what is missing of the schema, each step in a transaction, and stores this release's templates. Done twice it changes nothing; started twice at a time, one waits for the other. The release before may go on running meanwhile.
+	return `Applies missing migrations, each in a transaction, and stores this release's templates. Repeating it changes nothing; of two simultaneous commands, the second waits. The previous release may keep running meanwhile.
 
-parley up does the same at its start.`
+parley up also migrates when it starts.`
 }
 
 // Examples shows it in use.

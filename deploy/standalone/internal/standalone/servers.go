@@ -99,14 +99,14 @@ func prepare(ctx context.Context, dsn string) error {
 // lockData makes the data directory and keeps other processes out of it.
 func lockData(dir string) (*lifecycle.Lock, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making data directory: %w", err)
+		return nil, fmt.Errorf("creating data directory: %w", err)
 	}
 	lock, err := lifecycle.LockFile(filepath.Join(dir, lockName))
 	if err != nil {
-		return nil, fmt.Errorf("another parley may be running on %s: %w", dir, err)
+		return nil, fmt.Errorf("the data directory %s may be in use by another parley: %w", dir, err)
 	}
 	return lock, nil
 }
 
 // errNoData is said when there is nothing to reset.
-var errNoData = errors.New("this is no data directory of parley")
+var errNoData = errors.New("not a data directory of parley")

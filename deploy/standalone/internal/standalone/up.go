@@ -32,14 +32,14 @@ type Up struct {
 	config.Ingress
 	config.Workers
 	DataDir string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where PostgreSQL, the job stream and credentials.json are kept."`
-	JSON    bool   `name:"json" help:"Print what the service can be used with as JSON, in one line, instead of the banner."`
+	JSON    bool   `name:"json" help:"Print the credentials as one line of JSON instead of the banner."`
 }
 
 // Help is the command's description.
 func (*Up) Help() string {
-	return `Starts PostgreSQL, NATS, the workers and the HTTP service in this process and, the first time, gives them an organization, an API key and a demo agent. When all of it answers, it prints where, and serves until it is told to stop (Ctrl-C, SIGTERM), which lets runs that go on be taken over later.
+	return `Starts PostgreSQL, NATS, the workers and the HTTP service. The first start also creates an organization, an API key and a demo agent. When everything is ready, it prints the addresses and runs until Ctrl-C or SIGTERM. Runs in progress continue at the next start.
 
-What scripts need stands in DATA_DIR/credentials.json (mode 0600): baseUrl, apiKey, organizationId, agentId, loginUrl. When the port is taken, the next free one is used, and it says by whom.`
+DATA_DIR/credentials.json (mode 0600) has the values for scripts: baseUrl, apiKey, organizationId, agentId, loginUrl. If the port is in use, the next free one is used, and the banner names the process that uses it.`
 }
 
 // Examples shows it in use.

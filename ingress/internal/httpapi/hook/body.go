@@ -96,7 +96,7 @@ func (b *newHookBody) Check(p *httpx.Problems) {
 func (b *hookChangeBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
 	if b.Secret.Set && b.Secret.Value != httpx.HiddenSecret {
-		p.Add("secret", httpx.CodeInvalidValue, "is changed by action=rotate, which lets the one before hold for a while")
+		p.Add("secret", httpx.CodeInvalidValue, "cannot be changed here: use action=rotate, which keeps the previous secret valid for a while")
 	}
 }
 
@@ -135,9 +135,9 @@ func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 		switch {
 		case !of.given.Set || of.given.Null || of.given.Value == "" && of.empty:
 		case !named:
-			p.Add(of.name, httpx.CodeInvalidValue, "is for the sources hmac and token: %s names its own headers", source)
+			p.Add(of.name, httpx.CodeInvalidValue, "is only for the sources hmac and token: %s has fixed headers", source)
 		case !httpx.HeaderName.MatchString(of.given.Value):
-			p.Add(of.name, httpx.CodeInvalidValue, "must be the name of a header, of 1 to 128 characters")
+			p.Add(of.name, httpx.CodeInvalidValue, "must be a header name of 1 to 128 characters")
 		}
 	}
 }

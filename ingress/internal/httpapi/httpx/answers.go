@@ -71,13 +71,13 @@ func (a *LargeAnswers) Enter(of string, bytes int64, conn *http.ResponseControll
 		}
 	}
 	if own > 0 && own+bytes > a.PerOrganization {
-		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
+		return nil, RateLimited(SeatWait, "this organization is reading too many large answers simultaneously")
 	}
 
 	now := time.Now()
 	for a.held > 0 && a.held+bytes > a.AtOnce {
 		if !a.cutSlowest(of, now) {
-			busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
+			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 			busy.RetryAfter = SeatWait
 			return nil, busy
 		}
@@ -158,7 +158,7 @@ func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	if l.cut {
-		return apierr.New(apierr.Overloaded, "too many large answers are being read at once")
+		return apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 	}
 	earned := time.Duration(l.sent) * time.Second / SlowestRate
 	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // tests' recorders have none

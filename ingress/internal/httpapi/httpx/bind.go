@@ -106,7 +106,7 @@ func NotJSON() error {
 
 // TooLarge is the refusal of a body that has more bytes than it may.
 func TooLarge(maximum int64) error {
-	return apierr.New(apierr.PayloadTooLarge, "the body may have %d bytes at most", maximum)
+	return apierr.New(apierr.PayloadTooLarge, "the body must have at most %d bytes", maximum)
 }
 
 // IsJSON reports whether a body says of itself that it is JSON in UTF-8, and not compressed.

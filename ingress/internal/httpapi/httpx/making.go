@@ -73,7 +73,7 @@ func (m *making) wait(ctx context.Context, of string, bytes int) (made func(), e
 	}
 	if own >= maxWaiting {
 		m.mu.Unlock()
-		return nil, RateLimited(SeatWait, "this organization is reading too many large answers at once")
+		return nil, RateLimited(SeatWait, "this organization is reading too many large answers simultaneously")
 	}
 	m.waiting = append(m.waiting, turn)
 	m.start()
@@ -87,7 +87,7 @@ func (m *making) wait(ctx context.Context, of string, bytes int) (made func(), e
 	if !m.giveUp(turn) {
 		made() // its turn has just come
 	}
-	busy := apierr.New(apierr.Overloaded, "too many large answers are being read at once")
+	busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 	busy.RetryAfter = SeatWait
 	return nil, busy
 }

@@ -87,7 +87,7 @@ func QueryValue(c *gin.Context, name string, found *Problems) (value string, giv
 		}
 		return values[0], true
 	}
-	found.Add(name, CodeDuplicate, "may be given once")
+	found.Add(name, CodeDuplicate, "must be given only once")
 	return "", false
 }
 
@@ -108,7 +108,7 @@ func QueryID(c *gin.Context, prefix string) (value string, given bool, err error
 func RequiredID(c *gin.Context, prefix string) (string, error) {
 	value, given, err := QueryID(c, prefix)
 	if err == nil && !given {
-		return "", apierr.Invalid("id", CodeRequired, "the query must name the id")
+		return "", apierr.Invalid("id", CodeRequired, "is required in the query")
 	}
 	return value, err
 }

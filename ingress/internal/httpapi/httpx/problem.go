@@ -138,7 +138,7 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 		return unopened(err)
 	}
 	if c.Request.Context().Err() != nil { // whatever the error is, PostgreSQL's words for a cancelled statement among them
-		gone := apierr.New(apierr.Unavailable, "the request was given up") // nobody is left to read it
+		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // nobody is left to read it
 		gone.RetryAfter = time.Second
 		return gone
 	}
@@ -148,13 +148,13 @@ func Coded(c *gin.Context, err error) *apierr.Error {
 // unopened says that the service lacks a key. Its log, not its answer, says which one and for what.
 func unopened(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
-		"the service cannot open stored data that this request needs; its operator finds the reason in the log (parley secrets status)")
+		"stored data for this request cannot be decrypted; the operator finds the reason in the log and with parley secrets status")
 	missing.RetryAfter = time.Minute
 	return missing
 }
 
 func internal() *apierr.Error {
-	return apierr.New(apierr.Internal, "something went wrong in the service; the request id finds it in the log")
+	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }
 
 // FailOn answers a page's request with an error as fail does, but on a page: show gets the status and sentences.

@@ -38,7 +38,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 		c = d.peek()
 	}
 	if c != '"' {
-		return nil, false, d.syntax("a name in quotes is missing")
+		return nil, false, d.syntax("a quoted name is missing")
 	}
 	if name, err = d.text(); err != nil {
 		return nil, false, err
@@ -90,7 +90,7 @@ func (d *Decoder) skip() *apierr.Field {
 		_, err := d.number()
 		return err
 	case d.pos >= len(d.Src):
-		return d.syntax("it ends too early")
+		return d.syntax("unexpected end")
 	default:
 		return d.syntax("a value is missing")
 	}
@@ -200,7 +200,7 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 			return nil, d.syntax("a control character in a string")
 		}
 	}
-	return nil, d.syntax("a string does not end")
+	return nil, d.syntax("an unterminated string")
 }
 
 // escapedText goes on with a string from its first backslash.
@@ -223,7 +223,7 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 			}
 		}
 	}
-	return nil, d.syntax("a string does not end")
+	return nil, d.syntax("an unterminated string")
 }
 
 // unescaped is what the character behind a backslash stands for; u is another matter.
@@ -231,7 +231,7 @@ var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 
 
 func (d *Decoder) escape() *apierr.Field {
 	if d.pos+1 >= len(d.Src) {
-		return d.syntax("a string does not end")
+		return d.syntax("an unterminated string")
 	}
 	c := d.Src[d.pos+1]
 	if c != 'u' {

@@ -29,7 +29,7 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 	case searches:
 		for _, name := range listParams[:3] {
 			if _, given := httpx.Query(c)[name]; given {
-				found.Add(name, httpx.CodeConflict, "cannot come with query: beside it there may be %s", strings.Join(searchParams[1:], ", "))
+				found.Add(name, httpx.CodeConflict, "cannot be combined with query; allowed are %s", strings.Join(searchParams[1:], ", "))
 			}
 		}
 		h.search(c, found)
@@ -38,7 +38,7 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 	default:
 		for _, name := range searchParams[1:3] {
 			if _, given := httpx.Query(c)[name]; given {
-				found.Add("query", httpx.CodeRequired, "a query with %s must say by query what is looked for", name)
+				found.Add("query", httpx.CodeRequired, "is required with %s", name)
 			}
 		}
 		h.listDocuments(c, found)

@@ -28,7 +28,7 @@ const (
 	maxSearched       = 100 // documents that a search can name
 	searchTime        = 10 * time.Second
 	searchRetry       = 2 * time.Second
-	searchUnavailable = "documents cannot be searched right now"
+	searchUnavailable = "document search is unavailable; try again shortly"
 )
 
 // SearchCaller has a worker answer a search, over the bus.
@@ -119,7 +119,7 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 		name, value, cut := strings.Cut(pair, ":")
 		at := httpx.Element("metadata", i)
 		if _, known := out[name]; known {
-			found.Add(at, httpx.CodeDuplicate, "names what another names: a document has one value of each name")
+			found.Add(at, httpx.CodeDuplicate, "repeats a name: a document has one value for each name")
 		}
 		if !cut || !httpx.MetadataName.MatchString(name) {
 			found.Add(at, httpx.CodeInvalidValue,
@@ -155,7 +155,7 @@ func (h *Handler) sought(ctx context.Context, org string, request contract.Searc
 		return reply, fmt.Errorf("reading answer of search: %w", err)
 	}
 	if reply.Unavailable {
-		return reply, cannotSearch(errors.New("the worker cannot search"))
+		return reply, cannotSearch(errors.New("the worker failed to search"))
 	}
 	return reply, nil
 }
@@ -163,7 +163,7 @@ func (h *Handler) sought(ctx context.Context, org string, request contract.Searc
 func cannotSearch(cause error) error {
 	what := searchUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {
-		what += ": no worker takes searches"
+		what += ": no worker is available for searches"
 	}
 	e := apierr.Wrap(apierr.Unavailable, cause, "%s", what)
 	e.RetryAfter = searchRetry

@@ -77,7 +77,7 @@ func (h *Handler) unfinished(c *gin.Context, run *rundb.StoredRun) {
 	ctx := c.Request.Context()
 	now, err := h.RunsDB.ShortRun(ctx, run.OrganizationID, "", run.Run.ID)
 	if err != nil {
-		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run as it stands; answering as it was accepted")
+		h.Log.Warn().Err(err).Str("run_id", run.Run.ID).Msg("cannot read the run's state; answering as it was accepted")
 		now = *run
 	}
 	if err := h.ReadBegun(c, &now); err != nil {
@@ -129,7 +129,7 @@ func (h *Handler) preferredWait(header http.Header) time.Duration {
 // asTarget names the target of run-automation when it is not found: a reference in a body.
 func asTarget(s *dispatch.Submission, err error) error {
 	if s.Endpoint == contract.EndpointAutomation && apierr.CodeFor(err) == apierr.NotFound {
-		return apierr.Invalid("target", httpx.CodeInvalidValue, "is no agent of this organization")
+		return apierr.Invalid("target", httpx.CodeInvalidValue, "is not an agent of this organization")
 	}
 	return err
 }

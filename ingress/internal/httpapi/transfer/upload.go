@@ -23,7 +23,7 @@ const (
 )
 
 // ErrNotAllowed ends a body that sends more than it is allowed to send now.
-var ErrNotAllowed = errors.New("the header of a part has too many bytes")
+var ErrNotAllowed = errors.New("the header of a part is too large")
 
 // LimitArrival bounds the time of a body that comes, and of its answer.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
@@ -148,7 +148,7 @@ func (r *Upload) goOn() error {
 		return err
 	}
 	if !r.may.Holds(time.Now()) {
-		return apierr.New(apierr.Unauthenticated, "the credential does not hold any more")
+		return apierr.New(apierr.Unauthenticated, "the credential is no longer valid")
 	}
 	return nil
 }
@@ -161,5 +161,5 @@ func (r *Upload) why(err error) error {
 	if lost := r.From.Extend(r.came); lost != nil {
 		return lost
 	}
-	return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body did not arrive whole")
+	return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body was not received completely")
 }

@@ -88,7 +88,7 @@ func (r *runs) submission(ctx context.Context, turn realtime.Turn) (*dispatch.Su
 }
 
 // noReplay fails: a turn has no idempotency key, so that its run is always new, and has no log yet.
-func noReplay(int) error { return errors.New("the run of a voice turn existed before the turn") }
+func noReplay(int) error { return errors.New("the run of a voice turn already exists") }
 
 // Cancel ends a run of the connection's.
 func (r *runs) Cancel(ctx context.Context, runID string) error {

@@ -45,7 +45,7 @@ func (p *Parley) signUp(ctx context.Context) error {
 // NewAgent creates an agent, which repeats its input.
 func (p *Parley) NewAgent(ctx context.Context, name, model string, tools map[string]any) (id string, err error) {
 	agent := map[string]any{
-		"name": name, "systemPrompt": "Repeat what you are told.", "model": model, "allowedCallers": []string{"user", "system"},
+		"name": name, "systemPrompt": "Repeat each message.", "model": model, "allowedCallers": []string{"user", "system"},
 	}
 	if tools != nil {
 		agent["tools"] = tools

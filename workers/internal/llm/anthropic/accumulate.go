@@ -96,7 +96,7 @@ func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
 func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
 	content := event.ContentBlock
 	if a.block(event.Index) != nil {
-		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d begins twice", event.Index))
+		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d starts twice", event.Index))
 	}
 	b := &block{index: event.Index, kind: content.Type}
 	a.blocks = append(a.blocks, b)
@@ -200,7 +200,7 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence, sdk.StopReasonToolUse:
 	default: // what it means is not known, so neither is whether a call in it is whole
 		if a.calls > 0 {
-			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call under a stop reason that is not known"))
+			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call with an unknown stop reason"))
 		}
 	}
 	if a.calls > 0 {

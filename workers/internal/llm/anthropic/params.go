@@ -137,7 +137,7 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 			return nil, err
 		}
 		if schema == nil {
-			return nil, errors.New("null is no schema")
+			return nil, errors.New("null is not a schema")
 		}
 	}
 	schema["type"] = json.RawMessage(`"object"`)

@@ -31,7 +31,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 			Name: "parley_model_calls_total", Help: "Model calls, by provider and outcome: completed, stopped or the kind of failure.",
 		}, []string{"provider", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "parley_model_call_seconds", Help: "Time that answered model calls took, by provider.", Buckets: seconds,
+			Name: "parley_model_call_seconds", Help: "Duration of answered model calls, by provider.", Buckets: seconds,
 		}, []string{"provider"}),
 		first: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "parley_model_first_token_seconds", Help: "Time from a model call to the first piece of its text, by provider.",

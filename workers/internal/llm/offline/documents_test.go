@@ -78,7 +78,7 @@ func documentScenes() map[string]struct {
 		"documents_web": {scene{"When was the Zorbel Tower built?", []llm.ToolResult{
 			nothingKnown, found(source(1, "Zorbel", "The Zorbel Tower was built in 1912.")),
 		}}, false},
-		"documents_failed": {scene{"Who is the CEO?", []llm.ToolResult{failed("knowledge", "The documents cannot be searched at the moment.")}}, true},
+		"documents_failed": {scene{"Who is the CEO?", []llm.ToolResult{failed("knowledge", "Document search is temporarily unavailable.")}}, true},
 	}
 }
 

@@ -56,7 +56,7 @@ func scenes() map[string]scene {
 			gave("codeExecution", `{"stdout":"6\nThere is no plot: matplotlib is not installed.\n","stderr":"","files":[]}`),
 		}},
 		"plot_not_kept": {"compute the total of 1, 2 and 3 and plot it", []llm.ToolResult{
-			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the session's or the organization's files take up all the space that they may."}`),
+			gave("codeExecution", `{"stdout":"6\n","stderr":"","files":[],"leftOut":["plot.png"],"note":"No file was kept: the file quota of the session or the organization is exceeded."}`),
 		}},
 		"computed_limit": {"compute the total of the squares from 1 to 999999999", []llm.ToolResult{{
 			Name: "codeExecution", Failed: true,
@@ -113,7 +113,7 @@ func scenes() map[string]scene {
 		"nothing_found": {"Who was it?", []llm.ToolResult{gave("knowledge", `[]`), gave("webSearch", `{"query":"q","results":[]}`)}},
 		"unavailable":   {"Who was it?", []llm.ToolResult{failed("webSearch", "The tool webSearch is not available at the moment.")}},
 		"refused":       {"charge the card", []llm.ToolResult{failed("charge", "A person refused this call; it was not made.")}},
-		"happened":      {"charge the card", []llm.ToolResult{gave("charge", `{"note":"A person confirmed that this call was carried out. Its answer is not known."}`)}},
+		"happened":      {"charge the card", []llm.ToolResult{gave("charge", `{"note":"A person confirmed that this call was executed. Its result is unknown."}`)}},
 		"endpoint":      {"weather", []llm.ToolResult{gave("weather", `{"status":200,"contentType":"application/json","body":{"c":21, "f": 70}}`)}},
 		"endpoint_text": {"weather", []llm.ToolResult{gave("weather", `{"status":200,"contentType":"text/plain","body":"sunny `+"```"+`"}`)}},
 		"endpoint_error": {"weather", []llm.ToolResult{

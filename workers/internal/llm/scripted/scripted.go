@@ -11,7 +11,7 @@ import (
 )
 
 // ErrOver says that more calls were made than the script has.
-var ErrOver = errors.New("the script is over")
+var ErrOver = errors.New("the script has no more answers")
 
 // Call is what one call of the model does.
 type Call struct {

@@ -89,7 +89,7 @@ func readable(it item) bool {
 // unlocked fails for books whose text is encrypted; fonts often are, and are not read.
 func unlocked(a *pack.Archive) error {
 	locked := &document.Failure{
-		Code: document.Encrypted, Message: "The book is protected against copying, and cannot be read.",
+		Code: document.Encrypted, Message: "The book is copy-protected and cannot be read.",
 	}
 	e, err := a.XML("META-INF/encryption.xml")
 	if errors.Is(err, pack.ErrNoPart) {
@@ -197,5 +197,5 @@ func rootFile(a *pack.Archive) (string, error) {
 }
 
 func incomplete() error {
-	return &document.Failure{Code: document.Damaged, Message: "The book is damaged: what says in which order its parts are read is missing."}
+	return &document.Failure{Code: document.Damaged, Message: "The book is damaged: its reading order (spine) is missing."}
 }

@@ -25,7 +25,7 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	info := about(doc)
 	skipped, err := tell(doc, out)
 	if skipped {
-		info.Notes = append(info.Notes, "Navigation menus of the page were left out.")
+		info.Notes = append(info.Notes, "Navigation menus of the page were omitted.")
 	}
 	return info, err
 }
@@ -75,7 +75,7 @@ func page(content []byte, said string) (*html.Node, error) {
 	}
 	doc, err := html.ParseWithOptions(strings.NewReader(once(text)), html.ParseOptionEnableScripting(false))
 	if err != nil {
-		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements of the page stand deeper in each other than is read."}
+		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements of the page are nested too deeply."}
 	}
 	return doc, nil
 }

@@ -25,12 +25,12 @@ const (
 func bounded(text string) (string, error) {
 	if nested.MatchString(text) || tooDeep(text) {
 		return "", &document.Failure{
-			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested deeper than is read.",
+			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested too deeply.",
 		}
 	}
 	if tooWide(text) {
 		return "", &document.Failure{
-			Code: document.TooLarge, Message: "The tables of the document have more cells than are read.",
+			Code: document.TooLarge, Message: "The tables of the document have more cells than the maximum.",
 		}
 	}
 	if strings.Count(text, `\|`) > maxPipes {

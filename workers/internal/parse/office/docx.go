@@ -70,16 +70,16 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 func (w *word) leftOut(rels map[string]relation) []string {
 	var notes []string
 	if related(rels, "header") != "" || related(rels, "footer") != "" {
-		notes = append(notes, "Headers and footers of the pages were left out.")
+		notes = append(notes, "Page headers and footers were omitted.")
 	}
 	if related(rels, "comments") != "" {
-		notes = append(notes, "Comments were left out.")
+		notes = append(notes, "Comments were omitted.")
 	}
 	if w.deleted {
-		notes = append(notes, "Text that was marked as deleted was left out.")
+		notes = append(notes, "Text marked as deleted was omitted.")
 	}
 	if related(rels, "aFChunk") != "" {
-		notes = append(notes, "Another document inside of this one was left out.")
+		notes = append(notes, "An embedded document was omitted.")
 	}
 	return notes
 }

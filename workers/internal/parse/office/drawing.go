@@ -147,7 +147,7 @@ func (d *drawing) tableRow() error {
 		if len(cells) > maxSpan {
 			return &document.Failure{
 				Code:    document.TooLarge,
-				Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, which is more than is read.",
+				Message: "A table of the document has more than " + strconv.Itoa(maxSpan) + " columns, the maximum.",
 			}
 		}
 		return nil

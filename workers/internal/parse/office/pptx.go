@@ -45,7 +45,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 			return info, err
 		}
 		if s.hidden {
-			info.Notes = append(info.Notes, fmt.Sprintf("Slide %d is hidden when the presentation is shown; its text was read.", i+1))
+			info.Notes = append(info.Notes, fmt.Sprintf("Slide %d is hidden in the presentation; its text was read.", i+1))
 		}
 		if info.Title == "" && i == 0 {
 			info.Title = s.title
@@ -55,7 +55,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		}
 	}
 	if len(info.Notes) > 5 {
-		info.Notes = []string{fmt.Sprintf("%d slides are hidden when the presentation is shown; their text was read.", len(info.Notes))}
+		info.Notes = []string{fmt.Sprintf("%d slides are hidden in the presentation; their text was read.", len(info.Notes))}
 	}
 	return info, nil
 }

@@ -66,7 +66,7 @@ func unreadable(err error) error {
 		return &document.Failure{Code: document.Encrypted, Message: "The workbook is protected by a password."}
 	case strings.Contains(err.Error(), "unzip size exceeds"):
 		return &document.Failure{
-			Code: document.TooLarge, Message: fmt.Sprintf("The workbook is larger than %d MiB when it is unpacked.", maxUnzipped>>20),
+			Code: document.TooLarge, Message: fmt.Sprintf("The workbook is larger than %d MiB when decompressed.", maxUnzipped>>20),
 		}
 	default:
 		return fmt.Errorf("opening the workbook: %w", err)
@@ -87,7 +87,7 @@ func harmless(a *pack.Archive) error {
 		head := content[:min(len(content), 4096)]
 		if bytes.Contains(head, []byte("<!DOCTYPE")) || bytes.Contains(head, []byte("<!ENTITY")) {
 			return &document.Failure{
-				Code: document.Damaged, Message: "The document was not read: its XML declares entities of its own, which documents do not need.",
+				Code: document.Damaged, Message: "The document was rejected: its XML declares custom entities.",
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (w *workbook) sheet(name string) error {
 	}
 	rows, err := w.file.Rows(name)
 	if err != nil {
-		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells, and was left out.", parse.Line(name, 100)))
+		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells and was omitted.", parse.Line(name, 100)))
 		return nil // a sheet that is a chart
 	}
 	defer rows.Close()
@@ -126,7 +126,7 @@ func (w *workbook) sheet(name string) error {
 		}
 		if w.cells += len(cells) + 1; w.cells > maxCells {
 			return &document.Failure{
-				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than %d cells, which is more than is read.", maxCells),
+				Code: document.TooLarge, Message: fmt.Sprintf("The sheets have more than %d cells, the maximum.", maxCells),
 			}
 		}
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
@@ -136,7 +136,7 @@ func (w *workbook) sheet(name string) error {
 			w.text += len(c)
 		}
 		if w.text > maxText {
-			return &document.Failure{Code: document.TooLarge, Message: "The sheets have more text than is read."}
+			return &document.Failure{Code: document.TooLarge, Message: "The sheets have more text than the maximum."}
 		}
 		if err := t.add(cells); err != nil {
 			return err

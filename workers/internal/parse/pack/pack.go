@@ -32,7 +32,7 @@ type Archive struct {
 }
 
 // ErrNoPart says that an archive lacks a part.
-var ErrNoPart = errors.New("the archive has no such part")
+var ErrNoPart = errors.New("the archive does not have this part")
 
 // Open looks an archive over, without inflating any of it. Its errors are *document.Failure.
 func Open(content []byte) (*Archive, error) {
@@ -41,7 +41,7 @@ func Open(content []byte) (*Archive, error) {
 	}
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return nil, damaged("The file is damaged: it is no complete ZIP archive, which documents of its kind are.")
+		return nil, damaged("The file is damaged: it is not a complete ZIP archive, as its format requires.")
 	}
 	if len(r.File) > maxEntries {
 		return nil, tooMany()
@@ -80,21 +80,21 @@ func sane(files []*zip.File) error {
 	for _, f := range files {
 		all += min(f.UncompressedSize64, 1<<40)
 		if all > maxAll {
-			return bomb("its parts inflate to more than %d MiB", maxAll>>20)
+			return bomb("its parts expand to more than %d MiB", maxAll>>20)
 		}
 		if f.UncompressedSize64 > ratioFrom && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
-			return bomb("a part of it inflates to more than %d times its size", maxRatio)
+			return bomb("a part of it expands to more than %d times its size", maxRatio)
 		}
 		from, err := f.DataOffset()
 		if err != nil {
-			return damaged("The file is damaged: its ZIP archive is not whole.")
+			return damaged("The file is damaged: its ZIP archive is incomplete.")
 		}
 		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
 	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(places); i++ {
 		if places[i].from < places[i-1].to {
-			return damaged("The file was not read: parts of its ZIP archive lie over each other, as no program writes them.")
+			return damaged("The file was rejected: parts of its ZIP archive overlap.")
 		}
 	}
 	return nil
@@ -117,19 +117,19 @@ func (a *Archive) Read(name string) ([]byte, error) {
 	}
 	limit := min(int64(maxEntry), a.room)
 	if f.UncompressedSize64 > uint64(limit) {
-		return nil, bomb("its parts inflate to more than is read")
+		return nil, bomb("its parts expand to more than the limit")
 	}
 	r, err := f.Open()
 	if err != nil {
-		return nil, damaged("The file is damaged: a part of it is packed in a way that documents are not.")
+		return nil, damaged("The file is damaged: a part of it has an unsupported compression method.")
 	}
 	defer r.Close()
 	content, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if int64(len(content)) > limit {
-		return nil, bomb("its parts inflate to more than is read")
+		return nil, bomb("its parts expand to more than the limit")
 	}
 	if err != nil {
-		return nil, damaged("The file is damaged: a part of it cannot be unpacked.")
+		return nil, damaged("The file is damaged: a part of it cannot be decompressed.")
 	}
 	a.room -= int64(len(content))
 	return content, nil
@@ -141,12 +141,12 @@ func key(name string) string {
 
 func tooMany() error {
 	return &document.Failure{
-		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive of more than %d parts, which is more than is read.", maxEntries),
+		Code: document.TooLarge, Message: fmt.Sprintf("The file is an archive of more than %d parts, the maximum.", maxEntries),
 	}
 }
 
 func bomb(how string, args ...any) error {
-	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when it is unpacked: " + fmt.Sprintf(how, args...) + "."}
+	return &document.Failure{Code: document.TooLarge, Message: "The file is too large when decompressed: " + fmt.Sprintf(how, args...) + "."}
 }
 
 func damaged(message string) error {

@@ -62,7 +62,7 @@ func (e *Elements) Next() (xml.Token, error) {
 			if e.depth++; e.depth > maxDepth {
 				return nil, &document.Failure{
 					Code:    document.TooLarge,
-					Message: fmt.Sprintf("Elements of the document stand more than %d deep in each other, which is deeper than is read.", maxDepth),
+					Message: fmt.Sprintf("Elements of the document are nested more than %d levels deep, the maximum.", maxDepth),
 				}
 			}
 			return t, nil
@@ -73,7 +73,7 @@ func (e *Elements) Next() (xml.Token, error) {
 			return t, nil
 		case xml.Directive:
 			if bytes.Contains(t, []byte("[")) || bytes.Contains(t, []byte("ENTITY")) {
-				return nil, damaged("The document was not read: its XML declares entities of its own, which documents do not need.")
+				return nil, damaged("The document was rejected: its XML declares custom entities.")
 			}
 		}
 	}

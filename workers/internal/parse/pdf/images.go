@@ -220,7 +220,7 @@ func (m *images) notes() (list []string) {
 	}{
 		{m.blank, "has no text", "have no text"},
 		{m.unread, "is an image; without tesseract its text was not read", "are images; without tesseract their text was not read"},
-		{m.late, "is an image, and there was no time left to read its text", "are images, and there was no time left to read their text"},
+		{m.late, "is an image; there was no time to recognize its text", "are images; there was no time to recognize their text"},
 		{m.failed, "is an image whose text could not be read", "are images whose text could not be read"},
 		{m.recognized, "is an image: its text was recognized, and may have errors", "are images: their text was recognized, and may have errors"},
 	} {
@@ -244,12 +244,12 @@ func (m *images) verdict(empty bool) error {
 	case !empty:
 		return nil
 	case len(m.unread) > 0:
-		return &document.Failure{Code: document.NoOCR, Message: "The PDF consists of images, and there is nothing here to read them with. " +
-			"Install tesseract-ocr where the workers run, then try it again; or send a PDF with text."}
+		return &document.Failure{Code: document.NoOCR, Message: "The PDF consists of images, and text recognition is not installed. " +
+			"Install tesseract-ocr on the workers' hosts and retry, or send a PDF with text."}
 	case len(m.late) > 0:
 		return errCPU
 	default:
-		return &document.Failure{Code: document.NoText, Message: "The PDF has no text, neither as such nor in images."}
+		return &document.Failure{Code: document.NoText, Message: "The PDF has no text, not even in its images."}
 	}
 }
 

@@ -130,7 +130,7 @@ func (r *reading) tell(ctx context.Context) error {
 	body := r.sizes.body()
 	for _, p := range r.waiting {
 		if err := r.out.Page(p.number); err != nil {
-			return fmt.Errorf("telling page %d: %w", p.number, err)
+			return fmt.Errorf("emitting page %d: %w", p.number, err)
 		}
 		at := body
 		if len(p.words) == 0 {
@@ -140,7 +140,7 @@ func (r *reading) tell(ctx context.Context) error {
 			at = p.recognizedBody()
 		}
 		if err := tellPage(p, at, r.out.Put); err != nil {
-			return fmt.Errorf("telling page %d: %w", p.number, err)
+			return fmt.Errorf("emitting page %d: %w", p.number, err)
 		}
 	}
 	for _, p := range r.waiting {

@@ -36,7 +36,7 @@ func (c *complaint) Write(p []byte) (int, error) {
 func start(ctx context.Context, env []string, name string, args ...string) (*program, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		why := fmt.Sprintf("PDFs cannot be read here: there is no %s. Install poppler-utils where the workers run.", name)
+		why := fmt.Sprintf("PDFs cannot be read: %s is missing. Install poppler-utils on the workers' hosts.", name)
 		return nil, &document.Failure{Code: document.Internal, Message: why}
 	}
 	p := &program{cmd: exec.CommandContext(ctx, path, args...)}
@@ -93,7 +93,7 @@ var (
 		Code: document.Encrypted, Message: "The PDF is protected by a password. Send it without one.",
 	}
 	errForbidden = &document.Failure{
-		Code: document.Encrypted, Message: "The PDF does not permit that its text is copied. Send it without that protection.",
+		Code: document.Encrypted, Message: "The PDF does not permit copying its text. Send it without that protection.",
 	}
 	errDamaged = &document.Failure{
 		Code: document.Damaged, Message: "The PDF is damaged: its pages are not found.",
@@ -102,13 +102,13 @@ var (
 		Code: document.Damaged, Message: "The PDF is damaged in a way that makes its reader crash.",
 	}
 	errMemory = &document.Failure{
-		Code: document.LimitReached, Message: "Reading the PDF took more memory than it may.",
+		Code: document.LimitReached, Message: "Reading the PDF exceeded the memory limit.",
 	}
 	errCPU = &document.Failure{
-		Code: document.LimitReached, Message: "Reading the PDF took more processor time than it may.",
+		Code: document.LimitReached, Message: "Reading the PDF exceeded the CPU time limit.",
 	}
 	errFiles = &document.Failure{
-		Code: document.LimitReached, Message: "Reading the PDF took more room for files than it may.",
+		Code: document.LimitReached, Message: "Reading the PDF exceeded the limit of temporary files.",
 	}
 )
 

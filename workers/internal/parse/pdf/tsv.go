@@ -120,7 +120,7 @@ func newScanner(r io.Reader, first int, unit float64) *scanner {
 	return &scanner{in: bufio.NewReaderSize(r, scanBuffer), unit: unit, read: first - 1}
 }
 
-var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than is read."}
+var errTooMuch = &document.Failure{Code: document.TooLarge, Message: "A page of the PDF has more text than the maximum."}
 
 // next reads the next page into p; io.EOF when there is none.
 func (s *scanner) next(p *page) error {

@@ -30,7 +30,7 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if deep {
 		return document.Info{}, &document.Failure{
 			Code:    document.TooLarge,
-			Message: fmt.Sprintf("Values of the document stand more than %d deep in each other, which is deeper than is read.", maxNesting),
+			Message: fmt.Sprintf("Values of the document are nested more than %d levels deep, the maximum.", maxNesting),
 		}
 	}
 	if values == 0 {

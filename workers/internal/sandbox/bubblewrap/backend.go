@@ -77,7 +77,8 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 		return nil, err
 	}
 	if groups == nil {
-		b.notes = append(b.notes, fmt.Sprintf("Memory, processes and CPU time of a sandbox are watched, not limited by the kernel: %s.", whyNot))
+		b.notes = append(b.notes, fmt.Sprintf(
+			"Memory, processes and CPU time of a sandbox are monitored, not limited by the kernel: %s.", whyNot))
 	}
 	b.thread = host.NewThread()
 	_ = b.thread.Do(context.Background(), func() error { // it was made just now, and takes what it is given
@@ -102,11 +103,11 @@ func orElse(s, other string) string {
 func program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
-		return "", fmt.Errorf("bubblewrap is not installed: there is no program %s", name)
+		return "", fmt.Errorf("bubblewrap is not installed: program %s not found", name)
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
-		err = fmt.Errorf("%s is setuid, and a sandbox that it makes would not end with this process: take that from it (chmod u-s)", path)
+		err = fmt.Errorf("%s is setuid, so its sandboxes would outlive this process: run chmod u-s on it", path)
 	}
 	return path, err
 }
@@ -115,14 +116,14 @@ func program(name string) (string, error) {
 func interpreter(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", fmt.Errorf("there is no Python interpreter at %s", path)
+		return "", fmt.Errorf("no Python interpreter at %s", path)
 	}
 	for _, dir := range []string{"/usr/bin/", "/usr/lib/", "/usr/local/bin/", "/usr/local/lib/"} {
 		if strings.HasPrefix(target, dir) {
 			return target, nil
 		}
 	}
-	return "", fmt.Errorf("the Python interpreter %s lies outside of /usr, which is all that a sandbox shows", target)
+	return "", fmt.Errorf("the Python interpreter %s is outside of /usr, which is the only folder visible in a sandbox", target)
 }
 
 // Name is the setting's word for it.

@@ -64,7 +64,7 @@ func countingLauncher(bwrap string, number int) []string {
 func settle(pid int) error {
 	err := os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte("1000"), 0)
 	if err != nil {
-		return fmt.Errorf("putting a sandbox first when memory is short: %w", err)
+		return fmt.Errorf("setting oom_score_adj of a sandbox: %w", err)
 	}
 	err = unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1}, nil)
 	if err != nil && !errors.Is(err, unix.EPERM) {

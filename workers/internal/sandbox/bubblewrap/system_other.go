@@ -10,7 +10,7 @@ import (
 
 // Open fails here, for there is no filter of system calls; these are never called.
 
-var errLinux = errors.New("bubblewrap is Linux's")
+var errLinux = errors.New("bubblewrap needs Linux")
 
 func ownerFor(string) (int, error) { return 0, errLinux }
 

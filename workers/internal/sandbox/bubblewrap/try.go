@@ -22,7 +22,7 @@ func (b *Backend) try(python string) error {
 		Limits: sandbox.Limits{Memory: 256 << 20, Processes: 16, Files: 1 << 20},
 	})
 	if errors.Is(err, syscall.EPERM) {
-		return fmt.Errorf("this process may not make namespaces, which bubblewrap needs: %w", err)
+		return fmt.Errorf("bubblewrap needs permission to create namespaces: %w", err)
 	}
 	if err != nil {
 		return err
@@ -38,5 +38,5 @@ func (b *Backend) try(python string) error {
 	if why == "" {
 		why = fmt.Sprintf("%s prints nothing (%s)", python, x.cmd.ProcessState)
 	}
-	return fmt.Errorf("no sandbox starts on this machine: %s", strings.TrimSuffix(why, "."))
+	return fmt.Errorf("cannot start a sandbox on this machine: %s", strings.TrimSuffix(why, "."))
 }

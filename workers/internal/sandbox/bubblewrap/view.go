@@ -51,7 +51,7 @@ func (o *owners) checkDevices(paths []string) error {
 			return fmt.Errorf("looking at a device: %w", err)
 		}
 		if o.isOne(uid) {
-			return fmt.Errorf("%s belongs to user %d, so a program in a sandbox could take it from everyone: it must be root's", path, uid)
+			return fmt.Errorf("%s belongs to user %d, so a program in a sandbox could change it: it must belong to root", path, uid)
 		}
 	}
 	return nil
@@ -89,7 +89,7 @@ func folderSize(l sandbox.Limits) int64 { return max(l.Files, int64(os.Getpagesi
 // check refuses what bwrap would take for something else.
 func check(c sandbox.Command) error {
 	if len(c.Args) == 0 || !filepath.IsAbs(c.Args[0]) {
-		return fmt.Errorf("a sandbox's command begins with an absolute path, not %q", c.Args)
+		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
 	}
 	for _, data := range c.Data {
 		if err := checkPlace(data.Path); err != nil {
@@ -101,17 +101,17 @@ func check(c sandbox.Command) error {
 			return err
 		}
 		if !filepath.IsAbs(file.Host) || hasNUL(file.Host) {
-			return fmt.Errorf("what is to be shown as %s has no absolute path: %q", file.Path, file.Host)
+			return fmt.Errorf("the folder for %s must have an absolute path, not %q", file.Path, file.Host)
 		}
 	}
 	for _, text := range slices.Concat(c.Args, c.Env) {
 		if hasNUL(text) {
-			return fmt.Errorf("an argument or variable has a NUL byte: %q", text)
+			return fmt.Errorf("an argument or variable contains a NUL byte: %q", text)
 		}
 	}
 	for _, variable := range c.Env {
 		if strings.Index(variable, "=") < 1 {
-			return fmt.Errorf("%q is no variable of the form NAME=value", variable)
+			return fmt.Errorf("%q is not a variable of the form NAME=value", variable)
 		}
 	}
 	return nil
@@ -120,11 +120,11 @@ func check(c sandbox.Command) error {
 // checkPlace refuses places in a sandbox that what is put there would not keep.
 func checkPlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
-		return fmt.Errorf("data %q has no clean absolute path", path)
+		return fmt.Errorf("data %q must have a clean absolute path", path)
 	}
 	for _, dir := range folders {
 		if path == dir || strings.HasPrefix(path, dir+"/") {
-			return fmt.Errorf("data %q would lie in %s, which may be written to", path, dir)
+			return fmt.Errorf("data %q must not be in %s, which is writable", path, dir)
 		}
 	}
 	return nil

@@ -32,11 +32,11 @@ func claim(parent string) (dir string, lock *os.File, err error) {
 			return dir, lock, err
 		}
 	}
-	return "", nil, fmt.Errorf("making a cgroup in %s: it is removed as soon as it is made", parent)
+	return "", nil, fmt.Errorf("creating a cgroup in %s: it disappears immediately", parent)
 }
 
 // errTaken is that somebody else has the lock, or that the folder is gone.
-var errTaken = errors.New("somebody else's")
+var errTaken = errors.New("it belongs to another user")
 
 // lockFolder takes the lock of a folder.
 func lockFolder(dir string) (*os.File, error) {
@@ -101,9 +101,9 @@ func removeTree(dir string) error {
 func reason(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return errors.New("it is mounted read-only, as containers without privileges have it")
+		return errors.New("it is mounted read-only, as in unprivileged containers")
 	case errors.Is(err, fs.ErrPermission):
-		return errors.New("this process's user may not")
+		return errors.New("permission denied for this process's user")
 	default:
 		return err
 	}

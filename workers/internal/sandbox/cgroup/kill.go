@@ -17,7 +17,7 @@ const (
 )
 
 // errAlive is that something in a cgroup lives on.
-var errAlive = errors.New("a process lives on")
+var errAlive = errors.New("a process is still running")
 
 // again calls f, ever more rarely, until it succeeds or fails for another reason than that something lives.
 func again(f func() error) error {

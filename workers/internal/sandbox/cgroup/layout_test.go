@@ -116,7 +116,7 @@ func TestVersion2SaysWhyNotAndLeavesAllAsItWas(t *testing.T) {
 func TestVersion2IsRefusedWithoutRightsToWrite(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]string{
-		syscall.EROFS: "read-only", syscall.EACCES: "this process's user may not", syscall.EPERM: "this process's user may not", syscall.EINVAL: "invalid argument",
+		syscall.EROFS: "read-only", syscall.EACCES: "permission denied for this process's user", syscall.EPERM: "permission denied for this process's user", syscall.EINVAL: "invalid argument",
 	} {
 		if said := reason(&fs.PathError{Op: "mkdir", Path: "x", Err: err}).Error(); !strings.Contains(said, want) {
 			t.Errorf("%v: %s", err, said)

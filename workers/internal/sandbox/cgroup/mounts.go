@@ -58,7 +58,7 @@ func home(mounts []mount, own, controller string) (dir string, found bool, err e
 		}
 	}
 	if found {
-		return "", true, fmt.Errorf("the cgroup %s of this process is outside of what is mounted", path)
+		return "", true, fmt.Errorf("the cgroup %s of this process is outside of the mounted hierarchy", path)
 	}
 	return "", false, nil
 }

@@ -98,7 +98,7 @@ func (g *Group) startNothing() error {
 		return nil
 	}
 	if err == nil {
-		return errors.Join(errors.New("a program that does not exist was started"), cmd.Process.Kill(), cmd.Wait())
+		return errors.Join(errors.New("a nonexistent program was started"), cmd.Process.Kill(), cmd.Wait())
 	}
-	return fmt.Errorf("no process can be started in a cgroup: %w", err)
+	return fmt.Errorf("cannot start a process in a cgroup: %w", err)
 }

@@ -16,7 +16,7 @@ func openV1(mounts []mount, own string) (*Root, error) {
 	for _, controller := range []string{"pids", "memory", "cpuacct", "cpu"} { // pids first: what cannot fork cannot outrun its end
 		dir, found, err := home(mounts, own, controller)
 		if err == nil && !found {
-			err = errors.New("the kernel has none of it")
+			err = errors.New("not supported by the kernel")
 		}
 		if err == nil {
 			err = r.join(dir, controller)

@@ -53,7 +53,7 @@ func givable(base string) (give []string, err error) {
 	have := words(base, "cgroup.controllers")
 	for _, needed := range []string{"memory", "pids"} {
 		if !slices.Contains(have, needed) {
-			return nil, fmt.Errorf("the controller %s is not given to %s", needed, base)
+			return nil, fmt.Errorf("the controller %s is not delegated to %s", needed, base)
 		}
 		give = append(give, needed)
 	}
@@ -143,8 +143,8 @@ func ours(base string, pids []int) error {
 	for _, pid := range pids {
 		for parent := pid; parent != os.Getpid(); {
 			if parent = parentFor(parent); parent <= 0 {
-				return fmt.Errorf("process %d%s lives in %s as well: Parley needs a cgroup of its own, as a service with Delegate=yes "+
-					"(systemd-run --user --scope -p Delegate=yes …) or a container has", pid, named(pid), base)
+				return fmt.Errorf("process %d%s is also in %s: Parley needs a separate cgroup, for example as a service with Delegate=yes "+
+					"(systemd-run --user --scope -p Delegate=yes …) or in a container", pid, named(pid), base)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ const (
 // writeBundle makes the folder that runsc starts a sandbox from. Nobody but this user gets into it.
 func (b *Backend) writeBundle(dir string, c sandbox.Command) error {
 	if len(c.Args) == 0 || !path.IsAbs(c.Args[0]) {
-		return fmt.Errorf("a sandbox's command begins with an absolute path, not %q", c.Args)
+		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
 	}
 	root := filepath.Join(dir, rootDir)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -137,11 +137,11 @@ func inMemory(l sandbox.Limits) (mounts []specs.Mount) {
 // put writes a file that the sandbox may read.
 func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if !path.IsAbs(d.Path) || path.Clean(d.Path) != d.Path || path.Dir(d.Path) == "/" {
-		return fmt.Errorf("file of a sandbox: %q is no absolute path of a file in a folder", d.Path)
+		return fmt.Errorf("file of a sandbox: %q must be the absolute path of a file in a folder", d.Path)
 	}
 	for _, m := range append(inMemory(sandbox.Limits{}), mounts...) {
 		if strings.HasPrefix(d.Path, m.Destination+"/") {
-			return fmt.Errorf("file of a sandbox: %q lies below %s, where it would not be seen", d.Path, m.Destination)
+			return fmt.Errorf("file of a sandbox: %q is below %s, where it would not be visible", d.Path, m.Destination)
 		}
 	}
 	if err := makeFolder(root, path.Dir(d.Path)); err != nil {

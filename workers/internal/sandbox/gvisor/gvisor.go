@@ -88,11 +88,11 @@ func (b *Backend) prepare(c Config) (err error) {
 
 func notes(noGroups error) []string {
 	list := []string{
-		"Processes in gVisor are not the host's: their number is limited by gVisor's own kernel, and not watched from outside.",
-		"Files in a sandbox of gVisor cannot be told apart from memory: the limit of memory is that of both together.",
+		"Processes in gVisor are not processes of the host: gVisor's kernel limits their number, and it is not monitored from outside.",
+		"Files in a gVisor sandbox count as memory: the memory limit applies to both together.",
 	}
 	if noGroups != nil {
-		list = append(list, fmt.Sprintf("There are no cgroups (%v), so CPU time and memory are watched, not limited by the kernel.", noGroups))
+		list = append(list, fmt.Sprintf("There are no cgroups (%v), so CPU time and memory are monitored, not limited by the kernel.", noGroups))
 	}
 	return list
 }
@@ -127,7 +127,7 @@ print(os.getuid(), os.uname().nodename, os.getcwd(), *sorted(os.listdir("/proc")
 	if err != nil {
 		return fmt.Errorf("reading from the first sandbox: %w", err)
 	}
-	return fmt.Errorf("%s starts no sandbox on this machine%s", b.tool.path, because(begun.Complaint()))
+	return fmt.Errorf("%s cannot start a sandbox on this machine%s", b.tool.path, because(begun.Complaint()))
 }
 
 // because is the last line of what was complained about: what comes before it led to it.

@@ -204,9 +204,9 @@ func TestOpenSaysWhyNot(t *testing.T) {
 		`  -overlay2 value\n    \tx\n  -file-access value\n    \tx\n  -rootless\n    \tx\n`
 	for name, c := range map[string]struct{ script, want string }{
 		"missing":   {"", "install the package runsc"},
-		"something": {"echo hello", "does not say what options it has"},
+		"something": {"echo hello", "cannot read the options of"},
 		"old":       {`printf '  -platform value\n    \tptrace\n'`, "no option -network"},
-		"broken":    {`[ "$1" = flags ] && printf '` + options + `' || { echo first; echo it is broken; exit 1; } >&2`, "starts no sandbox on this machine: it is broken"},
+		"broken":    {`[ "$1" = flags ] && printf '` + options + `' || { echo first; echo it is broken; exit 1; } >&2`, "cannot start a sandbox on this machine: it is broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

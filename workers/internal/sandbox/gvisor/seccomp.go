@@ -25,7 +25,7 @@ var alias = map[string]string{"pselect6": "pselect"}
 func newFilter() (*specs.LinuxSeccomp, error) {
 	list := seccomp.Rules(false) // the sentry tells all of a sandbox's memory
 	if len(list) == 0 {
-		return nil, fmt.Errorf("there is no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
+		return nil, fmt.Errorf("no list of system calls for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
 	allowed := specs.LinuxSyscall{Action: actAllow}
 	var others []specs.LinuxSyscall

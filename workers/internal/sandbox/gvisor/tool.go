@@ -35,13 +35,13 @@ func findTool(path string) (t tool, err error) {
 		path = "runsc"
 	}
 	if t.path, err = exec.LookPath(path); err != nil {
-		return t, fmt.Errorf("there is no %s: install the package runsc, or set RUNSC to its path", path)
+		return t, fmt.Errorf("%s not found: install the package runsc, or set RUNSC to its path", path)
 	}
 	if t.path, err = filepath.Abs(t.path); err != nil {
 		return t, fmt.Errorf("finding runsc: %w", err)
 	}
 	if t.unshare, err = exec.LookPath("unshare"); err != nil {
-		return t, errors.New("there is no unshare: install the package util-linux")
+		return t, errors.New("unshare not found: install the package util-linux")
 	}
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
@@ -53,7 +53,7 @@ func findTool(path string) (t tool, err error) {
 		known[string(m[1])] = string(m[3])
 	}
 	if len(known) == 0 {
-		return t, fmt.Errorf("%s does not say what options it has (%w): %s", t.path, err, bytes.TrimSpace(said[:min(len(said), 200)]))
+		return t, fmt.Errorf("cannot read the options of %s (%w): %s", t.path, err, bytes.TrimSpace(said[:min(len(said), 200)]))
 	}
 	t.root = host.MayNamespace()
 	t.options, err = choose(known, t.root)
@@ -79,7 +79,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 	}
 	for _, o := range options {
 		if _, is := known[optionName(o)]; !is {
-			return nil, fmt.Errorf("this runsc has no option -%s: it is older than 2022-12, or not gVisor's", optionName(o))
+			return nil, fmt.Errorf("this runsc has no option -%s: it is older than 2022-12, or not part of gVisor", optionName(o))
 		}
 	}
 	for _, o := range []string{

@@ -11,4 +11,4 @@ func MayNamespace() bool { return false }
 func MayChangeUser() bool { return false }
 
 // SealDescriptors fails: sandboxes are made on Linux.
-func SealDescriptors() error { return errors.New("sandboxes are made on Linux alone") }
+func SealDescriptors() error { return errors.New("sandboxes need Linux") }

@@ -44,7 +44,7 @@ func (t Tree) Kill() error {
 			return nil
 		}
 		if time.Since(began) > killTime {
-			return fmt.Errorf("ending process %d and what it started: %d %w", t.pid, left, errAlive)
+			return fmt.Errorf("killing process %d and its descendants: %d %w", t.pid, left, errAlive)
 		}
 	}
 }

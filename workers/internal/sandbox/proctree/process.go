@@ -43,7 +43,7 @@ const (
 	fieldStart   = 19
 )
 
-var errStat = errors.New("a line of /proc is not as it should be")
+var errStat = errors.New("unexpected line in /proc")
 
 func parse(pid int, stat []byte) (process, error) {
 	name := bytes.LastIndexByte(stat, ')') // a name may hold spaces and parentheses

@@ -111,4 +111,4 @@ func memory(pid int, file string, keys ...string) (bytes int64) {
 }
 
 // errAlive is that a tree did not end in time.
-var errAlive = errors.New("processes live on")
+var errAlive = errors.New("processes are still running")

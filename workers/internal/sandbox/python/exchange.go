@@ -15,7 +15,7 @@ import (
 
 // errNotBegun says that a sandbox was lost before the program began: another may be tried. One that is lost later has
 // been lost by the program.
-var errNotBegun = errors.New("the sandbox was lost before the program began")
+var errNotBegun = errors.New("the sandbox was lost before the program started")
 
 // What the runner itself has in the folders, at most. The kernel stops a program that fills one of them exactly at the
 // limit; only what it puts into both is for the watch to find.

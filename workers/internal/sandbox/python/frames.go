@@ -49,7 +49,7 @@ func (f *frameReader) next() (kind byte, payload []byte, err error) {
 	}
 	size := int(binary.BigEndian.Uint32(head[1:]))
 	if size > maxFrame {
-		return 0, nil, fmt.Errorf("reading a frame: %d bytes are more than there can be", size)
+		return 0, nil, fmt.Errorf("reading a frame: %d bytes exceed the limit", size)
 	}
 	if cap(f.room) < size {
 		f.room = make([]byte, size)

@@ -51,7 +51,7 @@ func (i *Interpreter) probe(path string) error {
 		return err
 	}
 	if outcome.Failed() {
-		return fmt.Errorf("the first program ended with %d %s: %s%s%s",
+		return fmt.Errorf("the test program exited with %d %s: %s%s%s",
 			outcome.ExitCode, outcome.Limit, outcome.Traceback, outcome.Stderr, complaint(b))
 	}
 	i.limits = limits
@@ -70,7 +70,7 @@ func (i *Interpreter) learn(path string, outcome Outcome) error {
 		data = append(data, sandbox.Data{Path: home + "/" + f.Name, Content: f.Content})
 	}
 	if !runner {
-		return fmt.Errorf("the first program did not make what it should: %s", outcome.Stderr)
+		return fmt.Errorf("unexpected result of the test program: %s", outcome.Stderr)
 	}
 	i.command = command(path, "parley_runner.pyc", i.limits, data)
 	lines := bufio.NewScanner(strings.NewReader(outcome.Stdout))

@@ -23,7 +23,7 @@ const (
 	maxTraceback = 128 << 10
 )
 
-var errFrame = errors.New("the sandbox said something that makes no sense")
+var errFrame = errors.New("unexpected message of the sandbox")
 
 // reading is what has been read of a program's work. The frames may come from the program itself, which is why each
 // bound is held here once more.

@@ -17,7 +17,7 @@ import (
 
 const (
 	ownDevices = "the device is of the sandbox's own kernel, which answers it by itself"
-	ownInodes  = "locks and syncs are the own kernel's, whose inodes nobody else has"
+	ownInodes  = "locks and syncs belong to the sandbox's own kernel, whose inodes are private"
 )
 
 // deniedOnHost is everything that would reach the host, past the filter.
@@ -159,7 +159,7 @@ func deniedPrivileges(t *testing.T) []attempt {
 		root("setgroups", 0, 0),
 		{name: "privileges/no_new_privs", probe: "may_gain"},
 		{name: "privileges/capabilities", probe: "capabilities"},
-		{name: "privileges/limits that nobody set", probe: "unlimited", args: []any{limits}},
+		{name: "privileges/limits that are not set", probe: "unlimited", args: []any{limits}},
 		{
 			name: "privileges/limits raised", probe: "raised", args: []any{limits, 0}, needs: luck,
 			control: []any{[]int{unix.RLIMIT_NPROC}, 512},

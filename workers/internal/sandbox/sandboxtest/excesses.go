@@ -49,7 +49,7 @@ func excessProcesses() []excess {
 		{name: "fork bomb of daemons", code: "bomb(patient=True, daemon=True)", limit: either(processed, cpu, wall)},
 		{name: "thread bomb", code: "threads()", limit: either(processed), slow: either(cpu), brief: true},
 		{name: "thread bomb that never gives up", code: "threads(patient=True)", limit: either(processed, cpu, wall)},
-		{name: "dead children that nobody buries", code: "zombies()", limit: either(processed)},
+		{name: "dead children that no process reaps", code: "zombies()", limit: either(processed)},
 		{name: "programs that start programs", code: "chain('MARK')", limit: either(processed, cpu, wall, memory)},
 	}
 }

@@ -203,7 +203,7 @@ func (r ran) String() string {
 // begun runs a program, again when its sandbox was lost before it began: on a machine that has much else to do, starts fail.
 func begun(ctx context.Context, in *python.Interpreter, p python.Program) (o python.Outcome, err error) {
 	for range 3 {
-		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program began") {
+		if o, err = in.Run(ctx, p); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "lost before the program started") {
 			return o, err
 		}
 	}

@@ -23,7 +23,7 @@ const (
 // Filter is the program of Rules for this machine's kernel, as bytes of struct sock_filter.
 func Filter(watched bool) ([]byte, error) {
 	if len(numbers) == 0 {
-		return nil, fmt.Errorf("there is no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
+		return nil, fmt.Errorf("no seccomp filter for %s on %s", runtime.GOOS, runtime.GOARCH)
 	}
 	raw, err := bpf.Assemble(program(Rules(watched)))
 	if err != nil {

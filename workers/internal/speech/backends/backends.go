@@ -70,7 +70,7 @@ func (b *Backends) listen(s config.Speech, processes int) error {
 	case s.TranscriptionModel == config.SpeechOff:
 		b.Transcriber = speech.Unavailable{Why: "TRANSCRIPTION_MODEL is off"}
 	default:
-		return fmt.Errorf("TRANSCRIPTION_MODEL names nothing that is known: %q", s.TranscriptionModel)
+		return fmt.Errorf("unknown TRANSCRIPTION_MODEL: %q", s.TranscriptionModel)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (b *Backends) speak(s config.Speech, processes int) error {
 	case s.SpeechModel == config.SpeechOff:
 		b.Synthesizer = speech.Unavailable{Why: "SPEECH_MODEL is off"}
 	default:
-		return fmt.Errorf("SPEECH_MODEL names nothing that is known: %q", s.SpeechModel)
+		return fmt.Errorf("unknown SPEECH_MODEL: %q", s.SpeechModel)
 	}
 	return nil
 }

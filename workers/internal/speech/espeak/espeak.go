@@ -172,7 +172,7 @@ func relay(r io.Reader, out func([]byte) error) error {
 
 func failed(why error) error {
 	return &speech.Error{
-		Code: speech.CodeSpeech, Message: "The answer could not be spoken.", Retryable: true,
+		Code: speech.CodeSpeech, Message: "Speech synthesis of the answer failed.", Retryable: true,
 		Cause: fmt.Errorf("running espeak-ng: %w", why),
 	}
 }

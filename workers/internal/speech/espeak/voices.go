@@ -73,8 +73,8 @@ func (v voices) choose(line speech.Line) (string, error) {
 	if parts == nil || !slices.Contains(v.languages, strings.ToLower(parts[1])) || parts[2] != "" && !slices.Contains(v.variants, parts[2]) {
 		return "", &speech.Error{
 			Code: speech.CodeUnknownVoice,
-			Message: "espeak-ng has no such voice. It has alloy, ash, ballad, cedar, coral, echo, fable, marin, nova, onyx, sage, shimmer and " +
-				"verse, and its own, such as en-gb+f3.",
+			Message: "Unknown voice of espeak-ng. Known are alloy, ash, ballad, cedar, coral, echo, fable, marin, nova, onyx, sage, shimmer and " +
+				"verse, and those of espeak-ng, such as en-gb+f3.",
 		}
 	}
 	if parts[2] == "" {
@@ -91,7 +91,7 @@ func (v voices) language(named string) (string, error) {
 	case slices.Contains(v.languages, named):
 		return named, nil
 	}
-	return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "espeak-ng does not speak this language."}
+	return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "espeak-ng does not support this language."}
 }
 
 // known reads the voices, once.

@@ -51,7 +51,7 @@ type service struct {
 
 func newService(cfg Config, code string) (*service, error) {
 	if !remote.ModelName(cfg.Model) {
-		return nil, fmt.Errorf("setting up speech: no name of a model: %q", cfg.Model)
+		return nil, fmt.Errorf("setting up speech: invalid model name %q", cfg.Model)
 	}
 	base, err := remote.BaseURL(cfg.BaseURL, officialURL)
 	if err != nil {
@@ -113,13 +113,13 @@ func (s *service) failure(ctx, callCtx context.Context, err error, res *http.Res
 var messages = map[llm.Kind]string{
 	llm.KindRateLimited:  "The speech service is limiting requests; try again.",
 	llm.KindTimeout:      "The speech service did not answer in time.",
-	llm.KindTruncated:    "The speech service's answer broke off.",
+	llm.KindTruncated:    "The speech service's answer was interrupted.",
 	llm.KindBadResponse:  "The speech service's answer could not be read.",
 	llm.KindTooLarge:     "The speech service's answer was larger than allowed.",
-	llm.KindInvalid:      "The speech service refused the request.",
-	llm.KindAuth:         "The speech service refused this server's credentials.",
-	llm.KindQuota:        "This server's account at the speech service is used up.",
-	llm.KindUnknownModel: "The speech service does not know the model that is set here.",
+	llm.KindInvalid:      "The speech service rejected the request.",
+	llm.KindAuth:         "The speech service rejected this server's credentials.",
+	llm.KindQuota:        "This server's account at the speech service has no credit or quota left.",
+	llm.KindUnknownModel: "The speech service does not know the configured model.",
 	llm.KindFiltered:     "The speech service withheld its answer.",
 }
 

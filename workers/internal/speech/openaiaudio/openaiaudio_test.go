@@ -110,11 +110,11 @@ var failures = map[string]struct {
 }{
 	"refused key":      {answer(401, inJSON, provider), "credentials", false},
 	"too many":         {answer(429, inJSON, provider), "limiting", true},
-	"used up":          {answer(429, inJSON, `{"error":{"code":"insufficient_quota","message":"hunter3"}}`), "used up", false},
+	"used up":          {answer(429, inJSON, `{"error":{"code":"insufficient_quota","message":"hunter3"}}`), "no credit or quota left", false},
 	"a fault":          {answer(500, inJSON, provider), "not available", true},
 	"a gateway":        {answer(502, "text/html", "<html>hunter3"), "not available", true},
-	"a refusal":        {answer(400, inJSON, provider), "refused the request", false},
-	"no such model":    {answer(404, inJSON, provider), "does not know the model", false},
+	"a refusal":        {answer(400, inJSON, provider), "rejected the request", false},
+	"no such model":    {answer(404, inJSON, provider), "does not know the configured model", false},
 	"a web page":       {answer(200, "text/html", "<html>hunter3"), "could not be read", false},
 	"a redirect":       {answer(302, "text/plain", ""), "could not be read", false},
 	"another format":   {answer(200, "audio/mpeg", "ID3"), "could not be read", false},
@@ -164,8 +164,8 @@ func TestAnswersThatAreNoTranscript(t *testing.T) {
 		"no JSON":     {answer(200, inJSON, "{oh"), "could not be read", true},
 		"no text":     {answer(200, inJSON, `{"usage":{}}`), "could not be read", false},
 		"null":        {answer(200, inJSON, `{"text":null}`), "could not be read", false},
-		"nothing":     {answer(200, inJSON, ""), "broke off", true},
-		"broken off":  {breakOff(inJSON, `{"text":"he`), "broke off", true},
+		"nothing":     {answer(200, inJSON, ""), "was interrupted", true},
+		"broken off":  {breakOff(inJSON, `{"text":"he`), "was interrupted", true},
 		"too large":   {answer(200, inJSON, `{"text":"`+strings.Repeat("a", 26<<20)+`"}`), "larger than allowed", false},
 		"sound, then": {answer(200, "audio/pcm", "aabb"), "could not be read", false},
 	} {
@@ -203,9 +203,9 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 		retryable bool
 		sound     int
 	}{
-		"nothing":       {answer(200, "audio/pcm", ""), "broke off", true, 0},
-		"half a sample": {answer(200, "audio/pcm", "a"), "broke off", true, 0},
-		"broken off":    {breakOff("audio/pcm", "aabbc"), "broke off", true, 4},
+		"nothing":       {answer(200, "audio/pcm", ""), "was interrupted", true, 0},
+		"half a sample": {answer(200, "audio/pcm", "a"), "was interrupted", true, 0},
+		"broken off":    {breakOff("audio/pcm", "aabbc"), "was interrupted", true, 4},
 		"JSON":          {answer(200, inJSON, "{}"), "could not be read", false, 0},
 		"endless":       {endless, "larger than allowed", false, 25 << 20},
 		"stalls": {func(w http.ResponseWriter, r *http.Request) bool {

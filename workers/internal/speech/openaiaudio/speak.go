@@ -45,7 +45,7 @@ func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 		cfg.Voice = defaultVoice
 	}
 	if !voiceName.MatchString(cfg.Voice) {
-		return nil, fmt.Errorf("setting up speech: no name of a voice: %q", cfg.Voice)
+		return nil, fmt.Errorf("setting up speech: invalid voice name %q", cfg.Voice)
 	}
 	return &Synthesizer{service: s, endpoint: sdk.NewAudioSpeechService(s.options...), voice: cfg.Voice}, nil
 }
@@ -136,7 +136,7 @@ func isUnknownVoice(res *http.Response, refusal []byte) bool {
 }
 
 func unknownVoice(cause error) error {
-	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service has no such voice.", Cause: cause}
+	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service does not know this voice.", Cause: cause}
 }
 
 // checkSound refuses what is no PCM: a web page, or a service that made another format of it.
@@ -149,7 +149,7 @@ func checkSound(res *http.Response) error {
 		}
 	default:
 	}
-	return badAnswer("status %d with content type %q, where PCM was asked for", res.StatusCode, media)
+	return badAnswer("status %d with content type %q instead of PCM", res.StatusCode, media)
 }
 
 // outError is an error of who listens.
@@ -174,7 +174,7 @@ func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]
 		}
 		if errors.Is(err, io.EOF) {
 			if !sounded {
-				return llm.NewError(llm.KindTruncated, errors.New("no sound"))
+				return llm.NewError(llm.KindTruncated, errors.New("no audio"))
 			}
 			return nil
 		}

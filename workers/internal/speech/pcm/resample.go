@@ -31,7 +31,7 @@ var filters sync.Map // [2]int{from, to} → *filter
 
 func filterFor(from, to int) (*filter, error) {
 	if !slices.Contains(rates, from) || !slices.Contains(rates, to) {
-		return nil, fmt.Errorf("resampling from %d to %d Hz: not a usual rate", from, to)
+		return nil, fmt.Errorf("resampling from %d to %d Hz: unsupported rate", from, to)
 	}
 	if f, ok := filters.Load([2]int{from, to}); ok {
 		return f.(*filter), nil //nolint:forcetypeassert // nothing else is stored

@@ -44,7 +44,7 @@ func ReadWAV(r io.Reader) (rate int, err error) {
 		return 0, fmt.Errorf("reading WAV: %w", err)
 	}
 	if string(riff[:4]) != "RIFF" || string(riff[8:]) != "WAVE" {
-		return 0, errors.New("reading WAV: it is none")
+		return 0, errors.New("reading WAV: not a WAV file")
 	}
 	for range maxChunks {
 		var head [chunkHead]byte
@@ -54,12 +54,12 @@ func ReadWAV(r io.Reader) (rate int, err error) {
 		name, size := string(head[:4]), int64(binary.LittleEndian.Uint32(head[4:]))
 		if name == "data" {
 			if rate == 0 {
-				return 0, errors.New("reading WAV: the sound comes before its format")
+				return 0, errors.New("reading WAV: data before format")
 			}
 			return rate, nil
 		}
 		if size > maxChunk {
-			return 0, errors.New("reading WAV: a part is too large")
+			return 0, errors.New("reading WAV: a chunk is too large")
 		}
 		chunk := make([]byte, size+size%2) // parts begin at even places
 		if _, err := io.ReadFull(r, chunk); err != nil {
@@ -71,12 +71,12 @@ func ReadWAV(r io.Reader) (rate int, err error) {
 			}
 		}
 	}
-	return 0, errors.New("reading WAV: no sound in it")
+	return 0, errors.New("reading WAV: no audio data")
 }
 
 func readFormat(chunk []byte) (rate int, err error) {
 	if len(chunk) < minFormat {
-		return 0, errors.New("reading WAV: the format is cut")
+		return 0, errors.New("reading WAV: truncated format")
 	}
 	kind, channels := binary.LittleEndian.Uint16(chunk), binary.LittleEndian.Uint16(chunk[2:])
 	bits := binary.LittleEndian.Uint16(chunk[14:])

@@ -73,7 +73,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (strin
 		return "", err
 	}
 	if language, _, _ := strings.Cut(strings.ToLower(u.Language), "-"); language != "" && language != "en" {
-		return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "pocketsphinx understands English alone."}
+		return "", &speech.Error{Code: speech.CodeUnknownLanguage, Message: "pocketsphinx supports only English."}
 	}
 	release, err := t.places.Take(ctx, process.Turn{Organization: u.Organization, Long: len(u.PCM) > long})
 	if err != nil || len(u.PCM) == 0 {
@@ -137,14 +137,14 @@ func words(said string) (string, error) {
 	line, rest, _ := strings.Cut(strings.TrimSpace(said), "\n")
 	end := strings.LastIndexByte(line, '(')
 	if end < 0 || strings.TrimSpace(rest) != "" {
-		return "", failed(errors.New("it gave no hypothesis"))
+		return "", failed(errors.New("no hypothesis"))
 	}
 	return strings.Join(strings.Fields(line[:end]), " "), nil
 }
 
 func failed(why error) error {
 	return &speech.Error{
-		Code: speech.CodeTranscription, Message: "What was said could not be understood.", Retryable: true,
+		Code: speech.CodeTranscription, Message: "The speech could not be recognized.", Retryable: true,
 		Cause: fmt.Errorf("running pocketsphinx: %w", why),
 	}
 }

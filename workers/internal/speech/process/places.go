@@ -94,7 +94,7 @@ func (p *Places) enter(w *waiter) error {
 
 func refused(waiting int) error {
 	return &speech.Error{
-		Code: speech.CodeOverloaded, Message: "Too much is being said at once; try again.", Retryable: true,
+		Code: speech.CodeOverloaded, Message: "Too many simultaneous speech requests; try again.", Retryable: true,
 		Cause: fmt.Errorf("%d are waiting", waiting),
 	}
 }

@@ -28,8 +28,8 @@ type Command struct {
 
 // Why a program was ended.
 var (
-	errTooMuch = errors.New("the program says more than it may")
-	errTooLong = errors.New("the program takes longer than it may")
+	errTooMuch = errors.New("the program's output is too large")
+	errTooLong = errors.New("the program took too long")
 )
 
 // Process is a program that runs. Its output is taken as it comes, whoever reads it: a slow reader does not hold the program up.

@@ -18,7 +18,7 @@ func restrain(pid int, c Command) error {
 		kind    int
 		maximum uint64
 	}{
-		{"processor time", unix.RLIMIT_CPU, seconds},
+		{"CPU time", unix.RLIMIT_CPU, seconds},
 		{"memory", unix.RLIMIT_DATA, uint64(c.Bytes)},
 		{"size of files", unix.RLIMIT_FSIZE, uint64(c.Disk)},
 		{"open files", unix.RLIMIT_NOFILE, openFiles},

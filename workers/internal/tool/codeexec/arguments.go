@@ -25,17 +25,17 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 	d.DisallowUnknownFields()
 	err := d.Decode(&a)
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("something follows them")
+		err = errors.New("unexpected text after them")
 	}
 	switch {
 	case err != nil:
-		return a, &tool.Error{Message: `The arguments must be {"code": "…", "files": ["…"]}, where files may be left out.`, NotSent: true, Err: err}
+		return a, &tool.Error{Message: `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`, NotSent: true, Err: err}
 	case strings.TrimSpace(a.Code) == "":
 		return a, mistake("The code is empty.")
 	case utf8.RuneCountInString(a.Code) > maxCode:
 		return a, mistake("The code is too long: %d characters of at most %d.", utf8.RuneCountInString(a.Code), maxCode)
 	case strings.ContainsRune(a.Code, 0):
-		return a, mistake("The code has a NUL character, which Python does not take.")
+		return a, mistake("The code contains a NUL character, which Python does not allow.")
 	case len(a.Files) > maxFiles:
 		return a, mistake("Too many files: %d of at most %d.", len(a.Files), maxFiles)
 	}

@@ -55,7 +55,7 @@ func (b *Backend) Serving() (slots, queue int) { return b.cfg.Slots, b.cfg.Queue
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	options := req.Config.Tools.CodeExecution
 	if options == nil || !options.Enabled {
-		return tool.Result{}, mistake("The agent does not run code.")
+		return tool.Result{}, mistake("The agent is not allowed to run code.")
 	}
 	args, err := readArguments(req.Call.Arguments)
 	if err != nil {
@@ -63,7 +63,7 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	}
 	folder, err := b.fill(ctx, req, args.Files, options.KeepFiles)
 	if err != nil {
-		return tool.Result{}, unreachable(ctx, "The files of the session cannot be read at the moment.", err)
+		return tool.Result{}, unreachable(ctx, "The files of the session are temporarily unavailable.", err)
 	}
 	wall, err := b.wall(ctx)
 	if err != nil {
@@ -71,12 +71,12 @@ func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, erro
 	}
 	outcome, err := b.interpreter.Run(ctx, python.Program{Code: args.Code, Files: folder.files, Wall: wall})
 	if err != nil {
-		return tool.Result{}, unreachable(ctx, "The sandbox is not available at the moment.", err)
+		return tool.Result{}, unreachable(ctx, "The sandbox is temporarily unavailable.", err)
 	}
 	s := shaping{limits: b.cfg.Limits, code: args.Code, wall: wall, outcome: outcome, found: folder.files, borrowed: folder.borrowed}
 	s.notes = folder.notes
 	if err := s.keep(ctx, req, options.KeepFiles); err != nil {
-		return tool.Result{}, unreachable(ctx, "The files of the call cannot be kept at the moment.", err)
+		return tool.Result{}, unreachable(ctx, "The files of the call cannot be stored at the moment.", err)
 	}
 	return s.result()
 }

@@ -49,7 +49,7 @@ func TestSpecs(t *testing.T) {
 			}
 		}
 	}
-	if plain := codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}, false); !strings.HasSuffix(plain.Description, "a limit that ends a program is named.") {
+	if plain := codeexec.Spec(domain.CodeTool{}, sandbox.Limits{}, false); !strings.HasSuffix(plain.Description, "the result names the limit that ended a program.") {
 		t.Error(plain.Description)
 	}
 }
@@ -57,21 +57,21 @@ func TestSpecs(t *testing.T) {
 // TestArgumentsOfAHostileModel are checked again by whoever carries them out.
 func TestArgumentsOfAHostileModel(t *testing.T) {
 	t.Parallel()
-	const shape = `The arguments must be {"code": "…", "files": ["…"]}, where files may be left out.`
+	const shape = `The arguments must be {"code": "…", "files": ["…"]}, where files is optional.`
 	for arguments, want := range map[string]string{
 		``: shape, `null`: "The code is empty.", `[]`: shape, `{"code":1}`: shape, `{"code":"1"} {}`: shape, `{"code":"1","x":1}`: shape, `{"code":"1","files":"a"}`: shape, `{"code":"1","files":[1]}`: shape,
 		`{}`: "The code is empty.", `{"code":" \n"}`: "The code is empty.",
 		`{"code":"` + strings.Repeat("x", 100_001) + `"}`:                       "The code is too long: 100001 characters of at most 100000.",
-		`{"code":"print(1)\u0000"}`:                                             "The code has a NUL character, which Python does not take.",
+		`{"code":"print(1)\u0000"}`:                                             "The code contains a NUL character, which Python does not allow.",
 		`{"code":"1","files":["a.csv"` + strings.Repeat(`,"a.csv"`, 32) + `]}`:  "Too many files: 33 of at most 32.",
-		`{"code":"1","files":["../a.csv"]}`:                                     `There is no file "../a.csv" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["/etc/passwd"]}`:                                  `There is no file "/etc/passwd" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv/../../b"]}`:                                `There is no file "a.csv/../../b" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["/work/../a.csv"]}`:                               `There is no file "/work/../a.csv" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv\u0000"]}`:                                  `There is no file "a.csv\x00" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":[""]}`:                                             `There is no file "" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `There is no file "file_01h2xcejqtf2nbrexx3vqjhp41" in this session. Its files are "a.csv".`,
-		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `There is no file "` + strings.Repeat("ü", 100) + `" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["../a.csv"]}`:                                     `No file "../a.csv" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["/etc/passwd"]}`:                                  `No file "/etc/passwd" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv/../../b"]}`:                                `No file "a.csv/../../b" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["/work/../a.csv"]}`:                               `No file "/work/../a.csv" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv\u0000"]}`:                                  `No file "a.csv\x00" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":[""]}`:                                             `No file "" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["file_01h2xcejqtf2nbrexx3vqjhp41"]}`:              `No file "file_01h2xcejqtf2nbrexx3vqjhp41" in this session. Its files are "a.csv".`,
+		`{"code":"1","files":["a.csv","` + strings.Repeat("ü", 200_000) + `"]}`: `No file "` + strings.Repeat("ü", 100) + `" in this session. Its files are "a.csv".`,
 	} {
 		for _, keeps := range []bool{false, true} {
 			s, files := &script{}, (&cabinet{}).add("a.csv", "1")
@@ -80,7 +80,7 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 			}
 		}
 	}
-	if _, got := call(t, &script{}, &cabinet{}, false, `{"code":"1","files":["x"]}`); got != `There is no file "x" in this session. It has no files.` {
+	if _, got := call(t, &script{}, &cabinet{}, false, `{"code":"1","files":["x"]}`); got != `No file "x" in this session. It has no files.` {
 		t.Error(got)
 	}
 	many := &cabinet{}
@@ -93,7 +93,7 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 	off := request(&cabinet{}, false, `{"code":"1"}`)
 	for _, options := range []*domain.CodeTool{nil, {}} {
 		off.Config.Tools.CodeExecution = options
-		if _, err := codeexec.New(&script{}, codeexec.Config{}).Call(t.Context(), off); err == nil || err.Error() != "The agent does not run code." {
+		if _, err := codeexec.New(&script{}, codeexec.Config{}).Call(t.Context(), off); err == nil || err.Error() != "The agent is not allowed to run code." {
 			t.Errorf("%v: %v", options, err)
 		}
 	}
@@ -143,12 +143,12 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		got, message := callWithin(t, s, files, keeps, `{"code":"1","files":[`+named+`]}`, small)
 		return s, got, message
 	}
-	const tooMuch = "The files are too much for the folder: it holds 10 bytes, in at most 3 files."
+	const tooMuch = "The files exceed the folder's limit of 10 bytes and 3 files."
 	if _, _, got := ask(session, false, `"old","new"`); got != tooMuch {
 		t.Error(got)
 	}
 	s, got, _ := ask(session, true, "")
-	if found(s.given[0]) != "middle=12 new=1234567" || got.Note != `Files of the session that are not in the folder, for it would hold too much: "old".` {
+	if found(s.given[0]) != "middle=12 new=1234567" || got.Note != `Files of the session omitted from the folder, because it would be too large: "old".` {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
 	}
 	four := (&cabinet{}).add("a", "").add("b", "").add("c", "").add("d", "")
@@ -164,7 +164,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
 	}
 	for _, named := range []string{`"a","a/b/c"`, `"a/b/c","a"`, `"a/b/c","a/b"`} {
-		if _, _, got := ask(clash, false, named); !strings.HasPrefix(got, "The folder cannot have all of these files: ") {
+		if _, _, got := ask(clash, false, named); !strings.HasPrefix(got, "The folder cannot contain all of these files: ") {
 			t.Error(got)
 		}
 	}
@@ -200,7 +200,7 @@ func TestWhatIsKept(t *testing.T) {
 	full := &cabinet{noKeep: fmt.Errorf("keeping: %w", tool.ErrFilesFull)}
 	got, message := call(t, &script{outcome: python.Outcome{Stdout: "42\n", Files: outcome.Files[:2]}}, full, true, `{"code":"1"}`)
 	if message != "" || got.Stdout != "42\n" || len(got.Files) != 0 || strings.Join(got.LeftOut, " ") != "plot.png a.csv" ||
-		got.Note != "No file was kept: the session's or the organization's files take up all the space that they may." {
+		got.Note != "No file was kept: the file quota of the session or the organization is exceeded." {
 		t.Errorf("%+v, %s", got, message)
 	}
 }
@@ -219,9 +219,9 @@ func TestFailures(t *testing.T) {
 		"CPU":          {python.Outcome{Limit: sandbox.LimitCPU, ExitCode: -9}, "The program used more than 10 s of CPU time.", ""},
 		"wall":         {python.Outcome{Limit: sandbox.LimitWall, ExitCode: -9}, "The program ran for longer than 30 s.", ""},
 		"processes":    {python.Outcome{Limit: sandbox.LimitProcesses}, "The program had more than 64 processes and threads.", ""},
-		"files":        {python.Outcome{Limit: sandbox.LimitFiles}, "The program's files took up more than 64 MiB, or were more than 1000.", ""},
+		"files":        {python.Outcome{Limit: sandbox.LimitFiles}, "The program's files exceeded 64 MiB or 1000 files.", ""},
 		"memory":       {python.Outcome{Limit: sandbox.LimitMemory, Traceback: "…\nMemoryError"}, "The program used more than 512 MiB of memory.\n\n…\nMemoryError", "The program used more than 512 MiB of memory."},
-		"of a new one": {python.Outcome{Limit: "gpu"}, "The program came to a limit: gpu.", ""},
+		"of a new one": {python.Outcome{Limit: "gpu"}, "The program reached a limit: gpu.", ""},
 	} {
 		c.outcome.Stdout, c.outcome.Stderr = "before\n", "warning\n"
 		c.outcome.Files = []python.File{{Name: "a.csv"}}
@@ -259,7 +259,7 @@ func TestATimeThatIsCutShortIsNamed(t *testing.T) {
 func TestWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("clone: operation not permitted")
-	const noSandbox, noFiles, noKeep = "again: The sandbox is not available at the moment.", "again: The files of the session cannot be read at the moment.", "again: The files of the call cannot be kept at the moment."
+	const noSandbox, noFiles, noKeep = "again: The sandbox is temporarily unavailable.", "again: The files of the session are temporarily unavailable.", "again: The files of the call cannot be stored at the moment."
 	made := python.Outcome{Files: []python.File{{Name: "a"}}}
 	for name, c := range map[string]struct {
 		script script

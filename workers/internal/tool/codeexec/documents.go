@@ -35,7 +35,7 @@ func lookUp(ctx context.Context, documents tool.Documents, ids []string) ([]doma
 }
 
 func noDocument(id string) error {
-	return mistake("There is no document %s that this agent may read.", strconv.Quote(tool.CutRunes(id, shownName)))
+	return mistake("No document %s that this agent may read.", strconv.Quote(tool.CutRunes(id, shownName)))
 }
 
 // place gives the files that documents become: under their names, or in a folder of their own where a name is taken or is none
@@ -71,7 +71,7 @@ func (f *folder) borrow(ctx context.Context, documents tool.Documents, originals
 	contents, err := documents.Read(ctx, originals)
 	switch {
 	case errors.Is(err, tool.ErrGone):
-		return mistake("A document went while it was read. Try again without it.")
+		return mistake("A document was deleted while it was read. Try again without it.")
 	case err != nil:
 		return err
 	}

@@ -103,11 +103,11 @@ func TestDocumentsInTheFolder(t *testing.T) {
 		"with all of the session":  {true, []string{"doc_1"}, "a.csv=1,2, doc_report.txt=mine, report.pdf=of doc_1", "", "find doc_1; read doc_1"},
 		"a kept file's name":       {true, []string{"doc_3"}, "a.csv=1,2, doc_report.txt=mine, doc_3/a.csv=of doc_3", `doc_3 is in the folder as "doc_3/a.csv".`, "find doc_3; read doc_3"},
 		"a file called like one":   {false, []string{"doc_report.txt"}, "doc_report.txt=mine", "", ""},
-		"too large":                {false, []string{"doc_6"}, "The files are too much for the folder: it holds 1000 bytes, in at most 4 files. again: false", "", "find doc_6"},
-		"too many":                 {true, []string{"doc_1", "doc_2", "doc_3", "doc_4", "doc_7"}, "The files are too much for the folder: it holds 1000 bytes, in at most 4 files. again: false", "", "find doc_1 doc_2 doc_3 doc_4 doc_7"},
-		"room is made for them":    {true, []string{"doc_1", "doc_3", "doc_7"}, "doc_report.txt=mine, report.pdf=of doc_1, doc_3/a.csv=of doc_3, Übersicht 2026.pdf=of doc_7", `would hold too much: "a.csv".`, "find doc_1 doc_3 doc_7; read doc_1; read doc_3; read doc_7"},
-		"unknown":                  {false, []string{"doc_1", "doc_none"}, `There is no document "doc_none" that this agent may read. again: false`, "", "find doc_1 doc_none"},
-		"an unknown file":          {false, []string{"doc_1", "none.csv"}, `There is no file "none.csv" in this session. Its files are "a.csv", "doc_report.txt". again: false`, "", ""},
+		"too large":                {false, []string{"doc_6"}, "The files exceed the folder's limit of 1000 bytes and 4 files. again: false", "", "find doc_6"},
+		"too many":                 {true, []string{"doc_1", "doc_2", "doc_3", "doc_4", "doc_7"}, "The files exceed the folder's limit of 1000 bytes and 4 files. again: false", "", "find doc_1 doc_2 doc_3 doc_4 doc_7"},
+		"room is made for them":    {true, []string{"doc_1", "doc_3", "doc_7"}, "doc_report.txt=mine, report.pdf=of doc_1, doc_3/a.csv=of doc_3, Übersicht 2026.pdf=of doc_7", `would be too large: "a.csv".`, "find doc_1 doc_3 doc_7; read doc_1; read doc_3; read doc_7"},
+		"unknown":                  {false, []string{"doc_1", "doc_none"}, `No document "doc_none" that this agent may read. again: false`, "", "find doc_1 doc_none"},
+		"an unknown file":          {false, []string{"doc_1", "none.csv"}, `No file "none.csv" in this session. Its files are "a.csv", "doc_report.txt". again: false`, "", ""},
 	} {
 		cab, a := (&cabinet{}).add("a.csv", "1,2").add("doc_report.txt", "mine"), &archive{documents: papers}
 		got, out, message := borrow(t, cab, a, c.keeps, python.Outcome{}, c.files...)
@@ -127,9 +127,9 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 		archive archive
 		want    string
 	}{
-		"not found": {archive{noFind: boom}, "The files of the session cannot be read at the moment. again: true"},
-		"not read":  {archive{gone: boom}, "The files of the session cannot be read at the moment. again: true"},
-		"gone":      {archive{gone: fmt.Errorf("reading: %w", tool.ErrGone)}, "A document went while it was read. Try again without it. again: false"},
+		"not found": {archive{noFind: boom}, "The files of the session are temporarily unavailable. again: true"},
+		"not read":  {archive{gone: boom}, "The files of the session are temporarily unavailable. again: true"},
+		"gone":      {archive{gone: fmt.Errorf("reading: %w", tool.ErrGone)}, "A document was deleted while it was read. Try again without it. again: false"},
 	} {
 		c.archive.documents = []domain.Document{paper("doc_1", "a.pdf", 1)}
 		if _, _, message := borrow(t, &cabinet{}, &c.archive, false, python.Outcome{}, "doc_1"); message != c.want {

@@ -55,7 +55,7 @@ func (b *Backend) fill(ctx context.Context, req tool.Request, named []string, ke
 	if keeps {
 		var out []string
 		if chosen, out = b.newest(all, placed); len(out) > 0 {
-			f.notes = append(f.notes, "Files of the session that are not in the folder, for it would hold too much: "+listed(out)+".")
+			f.notes = append(f.notes, "Files of the session omitted from the folder, because it would be too large: "+listed(out)+".")
 		}
 	}
 	if err := b.fits(slices.Concat(placed, chosen)); err != nil {
@@ -81,7 +81,7 @@ func choose(all []domain.File, named []string) (chosen []domain.File, ids []stri
 				ids = append(ids, name)
 			}
 		case at < 0:
-			return nil, nil, mistake("There is no file %s in this session. %s", strconv.Quote(tool.CutRunes(name, shownName)), there(all))
+			return nil, nil, mistake("No file %s in this session. %s", strconv.Quote(tool.CutRunes(name, shownName)), there(all))
 		case !slices.ContainsFunc(chosen, func(f domain.File) bool { return f.ID == all[at].ID }):
 			chosen = append(chosen, all[at])
 		}
@@ -129,9 +129,9 @@ func (b *Backend) fits(files []domain.File) error {
 	for _, f := range files {
 		switch {
 		case r.clashes(f.Name):
-			return mistake("The folder cannot have all of these files: %s is one, and the name of one is another's folder.", strconv.Quote(f.Name))
+			return mistake("The folder cannot contain all of these files: the name of %s is also a folder of another file.", strconv.Quote(f.Name))
 		case !r.takes(f):
-			return mistake("The files are too much for the folder: it holds %s, in at most %d files.", size(r.maxBytes), r.maximum)
+			return mistake("The files exceed the folder's limit of %s and %d files.", size(r.maxBytes), r.maximum)
 		}
 	}
 	return nil

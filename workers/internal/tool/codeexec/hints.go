@@ -11,7 +11,7 @@ import (
 const (
 	noNetwork = "Programs have no network, and nothing can be installed."
 	noInput   = "Programs have no input."
-	spinning  = "Most of the memory was in use (%d of %d MiB); libraries that are refused more may try again without end."
+	spinning  = "Most of the memory was in use (%d of %d MiB); libraries that cannot allocate more may retry endlessly."
 )
 
 var (

@@ -103,7 +103,7 @@ func (s *shaping) made() []tool.NewFile {
 	printed = s.whole(printed, own, "stderr", s.outcome.Stderr, maxStderr)
 	made := s.listable(own, printed)
 	if len(s.leftOut) > 0 {
-		s.notes = append(s.notes, "Files that were left out are too many or too large, no plain files, or have names that cannot be kept.")
+		s.notes = append(s.notes, "Omitted files are too many or too large, are not regular files, or have invalid names.")
 	}
 	return append(made, printed...)
 }
@@ -161,7 +161,7 @@ func (s *shaping) whole(printed, own []tool.NewFile, name, text string, maximum 
 	for n := 2; taken(); n++ {
 		free = fmt.Sprintf("%s-%d.txt", name, n)
 	}
-	s.notes = append(s.notes, fmt.Sprintf("%s is shown in part; all that was kept of it is in the file %s.", name, free))
+	s.notes = append(s.notes, fmt.Sprintf("%s is truncated; the stored part is in the file %s.", name, free))
 	return append(printed, tool.NewFile{Name: free, MIMEType: "text/plain", Content: []byte(text)})
 }
 
@@ -173,18 +173,18 @@ func (s *shaping) result() (tool.Result, error) {
 	out.Stdout, _ = shorten(o.Stdout, maxStdout)
 	out.Stderr, _ = shorten(o.Stderr, maxStderr)
 	if out.Value, cut = shorten(o.Value, maxValue); cut {
-		s.notes = append(s.notes, "The value is shown in part; print it, or write it to a file, to have it all.")
+		s.notes = append(s.notes, "The value is truncated; print it, or write it to a file, to see all of it.")
 	}
 	if o.Limit == sandbox.LimitOutput || s.limits.Output > 0 && o.Written > s.limits.Output {
 		out.Limit = string(cmp.Or(o.Limit, sandbox.LimitOutput)) // the one that has ended the program, if one has
 		kept := size(s.limits.Output)
-		s.notes = append(s.notes, fmt.Sprintf("Only the first %s of what was printed are kept; it was %d bytes.", kept, o.Written))
+		s.notes = append(s.notes, fmt.Sprintf("Only the first %s of the output are kept; it had %d bytes.", kept, o.Written))
 	}
 	failed := o.Failed()
 	failure, message := s.failure()
 	if failed {
 		if out.Error, cut = shorten(failure, maxError); cut {
-			s.notes = append(s.notes, "The error is shown in part.")
+			s.notes = append(s.notes, "The error is truncated.")
 		}
 		s.notes = append(s.hints(), s.notes...)
 	}
@@ -238,7 +238,7 @@ func (s *shaping) list(out *output) {
 	for _, name := range s.leftOut {
 		name = tool.CutRunes(strings.ToValidUTF8(name, "\uFFFD"), shownName)
 		if room -= weight(name); room < 0 || len(out.LeftOut) == maxNamed {
-			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were left out.", len(s.leftOut)-len(out.LeftOut)))
+			s.notes = append(s.notes, s.uncounted()+fmt.Sprintf("%d more files were omitted.", len(s.leftOut)-len(out.LeftOut)))
 			return
 		}
 		out.LeftOut = append(out.LeftOut, name)

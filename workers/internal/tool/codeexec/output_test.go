@@ -42,8 +42,8 @@ func TestOutputsAreCutToWhatAModelReads(t *testing.T) {
 		}
 	}
 	for _, words := range []string{
-		"stdout is shown in part; all that was kept of it is in the file stdout-2.txt.", "stderr is shown in part; all that was kept of it is in the file stderr-2.txt.",
-		"The value is shown in part", "Only the first 1 MiB of what was printed are kept; it was 5000000 bytes.",
+		"stdout is truncated; the stored part is in the file stdout-2.txt.", "stderr is truncated; the stored part is in the file stderr-2.txt.",
+		"The value is truncated", "Only the first 1 MiB of the output are kept; it had 5000000 bytes.",
 	} {
 		if !strings.Contains(got.Note, words) {
 			t.Errorf("nothing of %q: %s", words, got.Note)

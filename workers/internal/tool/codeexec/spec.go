@@ -19,14 +19,14 @@ const (
 )
 
 const (
-	whatItDoes = "Runs a Python 3 program in a sandbox and gives what it prints, the value of its last expression, and the files that it " +
+	whatItDoes = "Runs a Python 3 program in a sandbox and returns its output, the value of its last expression, and the files that it " +
 		"leaves in its working folder, which the user can open. numpy, pandas and matplotlib may be installed, nothing else can be; there is " +
 		"no network. A plot becomes a file by plt.show() or plt.savefig(name). "
 	keepsNothing = "Nothing is kept between calls, neither variables nor files in the folder: a call begins with an empty folder, " +
 		"and with those files of earlier calls in this session that it names in `files`. "
 	keepsFiles = "Variables are not kept between calls. Files are: the working folder has all files that earlier calls in this session " +
 		"have left. "
-	hasDocuments = "Documents that the knowledge tool finds can be there too: a call that names the documentId of one in `files` finds the whole " +
+	hasDocuments = "Documents that the knowledge tool finds can be there too: a call with a documentId in `files` finds the whole " +
 		"original in the folder, under the document's name. "
 	orDocuments = " Of documents to have there too, the documentId."
 )
@@ -66,7 +66,7 @@ func described(l sandbox.Limits) string {
 	add(l.Files > 0, "%s of files", size(l.Files))
 	add(l.Output > 0, "%s of output", size(l.Output))
 	if len(parts) == 0 {
-		return "Time, memory, files and output are limited; a limit that ends a program is named."
+		return "Time, memory, files and output are limited; the result names the limit that ended a program."
 	}
 	return "A program may use " + strings.Join(parts, ", ") + "."
 }
@@ -83,11 +83,11 @@ func sentence(limit sandbox.Limit, l sandbox.Limits, wall time.Duration) string 
 	case sandbox.LimitProcesses:
 		return fmt.Sprintf("The program had more than %d processes and threads.", l.Processes)
 	case sandbox.LimitFiles:
-		return fmt.Sprintf("The program's files took up more than %s, or were more than %d.", size(l.Files), l.FileCount)
+		return fmt.Sprintf("The program's files exceeded %s or %d files.", size(l.Files), l.FileCount)
 	case sandbox.LimitOutput:
 		return fmt.Sprintf("The program printed more than %s.", size(l.Output))
 	default:
-		return "The program came to a limit: " + string(limit) + "."
+		return "The program reached a limit: " + string(limit) + "."
 	}
 }
 

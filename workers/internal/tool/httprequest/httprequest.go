@@ -46,7 +46,7 @@ func (b *Backend) Kind() string { return contract.ToolHTTPRequest }
 func (b *Backend) Call(ctx context.Context, req tool.Request) (tool.Result, error) {
 	e, found := endpointFor(req.Config.Tools.HTTPRequest, req.Call.Name)
 	if !found {
-		return tool.Result{}, &tool.Error{Message: "The agent has no endpoint of this name.", NotSent: true}
+		return tool.Result{}, &tool.Error{Message: "The agent has no endpoint with this name.", NotSent: true}
 	}
 	p, err := b.prepare(ctx, e, req)
 	if err != nil {

@@ -291,9 +291,9 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 		notSent bool
 		message string
 	}{
-		{"closed without an answer", l, true, false, "The connection broke off."},
+		{"closed without an answer", l, true, false, "The connection was lost."},
 		{"nobody listens", gone, true, true, "The host could not be reached."},
-		{"not allowed", l, false, true, "The address leads to a host that may not be reached."},
+		{"not allowed", l, false, true, "The address leads to a host that is not allowed."},
 	} {
 		before, recorded := c.ledger.count(), 0
 		req := request(domain.Endpoint{Method: "POST", URL: c.ledger.URL + "/?token=secret"}, `{}`)
@@ -395,8 +395,8 @@ func TestResults(t *testing.T) {
 		{"text", "text/plain; charset=utf-8", "hello", 500, `{"status":500,"contentType":"text/plain; charset=utf-8","body":"hello"}`},
 		{"broken text", "text/plain", "a\xffb\x00", 200, `{"status":200,"contentType":"text/plain","body":"a` + "\uFFFD" + `b"}`},
 		{"XML", "application/atom+xml", "<x/>", 200, `{"status":200,"contentType":"application/atom+xml","body":"<x/>"}`},
-		{"image", "image/png", "\x89PNG\r\n", 200, `{"status":200,"contentType":"image/png","note":"The body is not text and not shown: 6 bytes were read."}`},
-		{"unknown type", "application/octet-stream", "text all the same", 200, `{"status":200,"contentType":"application/octet-stream","note":"The body is not text and not shown: 17 bytes were read."}`},
+		{"image", "image/png", "\x89PNG\r\n", 200, `{"status":200,"contentType":"image/png","note":"The body is not text and is not shown (6 bytes)."}`},
+		{"unknown type", "application/octet-stream", "text all the same", 200, `{"status":200,"contentType":"application/octet-stream","note":"The body is not text and is not shown (17 bytes)."}`},
 		{"nothing", "", "", 204, `{"status":204}`},
 	} {
 		l := newLedger(t)

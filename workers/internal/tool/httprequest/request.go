@@ -185,7 +185,7 @@ func readArguments(raw json.RawMessage) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // large numbers leave as they came
 	if err := decoder.Decode(&args); err != nil {
-		return nil, errors.New("they are no JSON object")
+		return nil, errors.New("they are not a JSON object")
 	}
 	if args == nil { // null
 		args = map[string]any{}

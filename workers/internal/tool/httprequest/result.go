@@ -55,7 +55,7 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 	case errors.Is(readErr, outbound.ErrTooLarge):
 		a.Truncated = true
 	case readErr != nil:
-		a.Truncated, a.Note = true, "The body is not complete: "+outbound.AsError(readErr).Message
+		a.Truncated, a.Note = true, "The body is incomplete: "+outbound.AsError(readErr).Message
 	}
 	output, err := encode(a)
 	if err != nil {
@@ -68,7 +68,7 @@ func render(ctx context.Context, resp *http.Response, body []byte, readErr error
 func (a *answer) showJSON(ctx context.Context, v any, hide *redact.Redactor) {
 	v, err := hide.Value(ctx, v)
 	if err != nil {
-		a.Note = "The body could not be looked through and is not shown."
+		a.Note = "The body could not be checked for secrets and is not shown."
 		return
 	}
 	shown, err := encode(v)
@@ -91,7 +91,7 @@ func (a *answer) show(contentType string, body []byte, clean func(string) string
 		text := clean(string(body))
 		a.Body, a.Truncated = cut(text, maxShown), len(text) > maxShown
 	default:
-		a.Note = fmt.Sprintf("The body is not text and not shown: %d bytes were read.", len(body))
+		a.Note = fmt.Sprintf("The body is not text and is not shown (%d bytes).", len(body))
 	}
 }
 

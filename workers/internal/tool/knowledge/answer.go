@@ -13,9 +13,9 @@ import (
 
 // What the model is told beside the passages, when it applies.
 const (
-	nothing = "No passage of the documents has to do with this. If it may stand there in other words, search for those once; " +
-		"else say that the documents do not say it."
-	byWordsOnly = "Only the words of the query were looked for, not what means the same in other words."
+	nothing = "No passage of the documents matches. If they may use other words, search for those once; " +
+		"otherwise say that the documents do not contain it."
+	byWordsOnly = "Only the words of the query were searched, not other words with the same meaning."
 )
 
 // output is what a model is told besides the sources.

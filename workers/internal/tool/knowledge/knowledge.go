@@ -27,17 +27,17 @@ const (
 
 // schema is what a model may ask for: words, and no document.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000,` +
-	`"description":"What to look for: a question, or the words that the passage is likely to have, in the language of the documents."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"How many passages to give; 5 if it is left out."}},` +
+	`"description":"The text to search for: a question, or words likely to be in the passage, in the language of the documents."},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":10,"description":"Number of passages; default 5."}},` +
 	`"required":["query"],"additionalProperties":false}`
 
 // Spec describes the tool to a model.
 func Spec() tool.Spec {
 	return tool.Spec{
 		Name: contract.ToolKnowledge,
-		Description: "Searches the documents that were given to this agent, and gives the passages that fit the query best, with document " +
+		Description: "Searches the documents of this agent, and returns the passages that match the query best, with document " +
 			"and page. The passages are numbered sources to cite. Use it before answering anything that the documents may say. " +
-			"What its passages do not say, the documents do not say: tell the user so rather than answering without them.",
+			"If its passages do not contain the answer, say so instead of answering without them.",
 		Schema: json.RawMessage(schema),
 	}
 }
@@ -86,7 +86,7 @@ func readArguments(arguments json.RawMessage) (query string, limit int, err erro
 		Limit *int   `json:"limit"`
 	}{}
 	if err := json.Unmarshal(arguments, &args); err != nil {
-		return "", 0, &tool.Error{Message: `The arguments must be {"query": "…", "limit": 5}, where limit may be left out.`, Err: err}
+		return "", 0, &tool.Error{Message: `The arguments must be {"query": "…", "limit": 5}, where limit is optional.`, Err: err}
 	}
 	query = strings.Join(strings.Fields(args.Query), " ")
 	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
@@ -138,7 +138,7 @@ func unavailable(ctx context.Context, err error) error {
 	case errors.Is(err, tool.ErrStale):
 		return err
 	default:
-		return &tool.Error{Message: "The documents cannot be searched at the moment.", Retryable: true, Err: err}
+		return &tool.Error{Message: "Document search is temporarily unavailable.", Retryable: true, Err: err}
 	}
 }
 

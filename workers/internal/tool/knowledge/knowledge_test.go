@@ -119,11 +119,11 @@ func TestNothingToSay(t *testing.T) {
 		results int
 		note    []string
 	}{
-		"nothing found":       {library{}, 0, []string{"the documents do not say it"}},
-		"deleted in between":  {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}}, gone: []string{"doc_a"}}, 0, []string{"the documents do not say it"}},
+		"nothing found":       {library{}, 0, []string{"the documents do not contain it"}},
+		"deleted in between":  {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}}, gone: []string{"doc_a"}}, 0, []string{"the documents do not contain it"}},
 		"one deleted":         {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A."), found("doc_b", 1, nil, "B.")}}, gone: []string{"doc_a"}}, 1, nil},
 		"by words alone":      {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}, Without: []string{"vector"}}}, 1, []string{"Only the words"}},
-		"neither":             {library{reply: contract.SearchReply{Without: []string{"trigram", "vector"}}}, 0, []string{"do not say it", "Only the words"}},
+		"neither":             {library{reply: contract.SearchReply{Without: []string{"trigram", "vector"}}}, 0, []string{"do not contain it", "Only the words"}},
 		"a source unlike all": {library{reply: contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}, Without: []string{"trigram"}}}, 1, nil},
 	} {
 		got, err := c.library.call(t, `{"query":"q"}`)

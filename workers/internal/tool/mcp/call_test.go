@@ -140,22 +140,22 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		meddle func(http.ResponseWriter) bool
 		want   string // result, or what is unknown
 	}{
-		"broken off":             {breakOff, "unknown: The connection broke off."},
-		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection broke off."},
-		"broken off, resumable":  {unfinished("id: 1\ndata:\n\n"), "unknown: The connection broke off."},
-		"events without answer":  {answer(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"), "unknown: The server broke off before its answer."},
-		"no JSON":                {answer(200, "application/json", "Oops"), "unknown: The server broke off before its answer."},
-		"a page":                 {answer(200, "text/html", "<html>"), "unknown: The server broke off before its answer."},
-		"accepted":               {answer(202, "", ""), "unknown: The server broke off before its answer."},
+		"broken off":             {breakOff, "unknown: The connection was lost."},
+		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection was lost."},
+		"broken off, resumable":  {unfinished("id: 1\ndata:\n\n"), "unknown: The connection was lost."},
+		"events without answer":  {answer(200, "text/event-stream", "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n"), "unknown: The connection to the server was lost before its answer."},
+		"no JSON":                {answer(200, "application/json", "Oops"), "unknown: The connection to the server was lost before its answer."},
+		"a page":                 {answer(200, "text/html", "<html>"), "unknown: The connection to the server was lost before its answer."},
+		"accepted":               {answer(202, "", ""), "unknown: The connection to the server was lost before its answer."},
 		"too much":               {answer(200, "application/json", strings.Repeat(" ", 3<<20)), "unknown: The answer is too large."},
 		"too much, in an event":  {answer(200, "text/event-stream", "data: "+strings.Repeat("x", 3<<20)), "unknown: The answer is too large."},
 		"fault":                  {answer(500, "text/plain", "x"), "unknown: The server answered with status 500."},
 		"gateway":                {answer(502, "text/plain", "x"), "unknown: The server answered with status 502."},
-		"unauthorized":           {answer(401, "text/plain", "x"), `{"isError":true,"text":"The server refused the credentials (status 401)."}`},
+		"unauthorized":           {answer(401, "text/plain", "x"), `{"isError":true,"text":"The server rejected the credentials (status 401)."}`},
 		"gone":                   {answer(404, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 404."}`},
 		"busy":                   {answer(429, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 429."}`},
 		"unavailable":            {answer(503, "text/plain", "x"), `{"isError":true,"text":"The server answered with status 503."}`},
-		"redirected, no address": {answer(307, "text/plain", "x"), `{"isError":true,"text":"The server redirects (status 307), which is not followed."}`},
+		"redirected, no address": {answer(307, "text/plain", "x"), `{"isError":true,"text":"The server redirects (status 307), which is not supported."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -194,12 +194,12 @@ func TestAnswersThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	tools := `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
 	for result, want := range map[string]string{
-		`{"content":[{"type":"hologram"}]}`: "unknown: The server broke off before its answer.",
-		`{"content":[null]}`:                "unknown: The server broke off before its answer.",
-		`"done"`:                            "unknown: The server broke off before its answer.",
+		`{"content":[{"type":"hologram"}]}`: "unknown: The connection to the server was lost before its answer.",
+		`{"content":[null]}`:                "unknown: The connection to the server was lost before its answer.",
+		`"done"`:                            "unknown: The connection to the server was lost before its answer.",
 		`{"content":[],"structuredContent":{"a\u0000":["\u0000b"]}}`:                   `{"structuredContent":{"a":["b"]}}`,
 		`{"content":[],"resultType":"inputRequired"}`:                                  `{}`,
-		`{"content":[],"resultType":"input_required","inputRequests":{}}`:              `{"isError":true,"text":"The tool asks for further input, which agents do not give."}`,
+		`{"content":[],"resultType":"input_required","inputRequests":{}}`:              `{"isError":true,"text":"The tool asks for further input, which is not supported."}`,
 		`{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`: `{"structuredContent":{"a":1}}`,
 	} {
 		p := newTap(t, scripted(map[string]string{"tools/list": tools, "tools/call": result}), nil)
@@ -233,7 +233,7 @@ func TestServersThatCannotBeReachedAreKnownNotToHaveBeenCalled(t *testing.T) {
 		}
 	}
 	got, err = b.Call(t.Context(), calling(req, "webSearch", `{}`))
-	if said := said(got, err); said != "not sent: There is no tool of this name on the server any more." {
+	if said := said(got, err); said != "not sent: The server no longer has a tool with this name." {
 		t.Error(said)
 	}
 }

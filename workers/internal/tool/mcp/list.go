@@ -60,7 +60,7 @@ func (b *Backend) List(ctx context.Context, req tool.Request) ([]tool.Spec, erro
 	c := collection{servers: servers, taken: map[string]bool{}, log: zerolog.Ctx(ctx)}
 	for i, server := range servers {
 		if errs[i] != nil {
-			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("MCP server cannot be listed")
+			c.log.Warn().Err(errs[i]).AnErr("cause", errors.Unwrap(errs[i])).Str("server", server.Name).Msg("cannot list the tools of an MCP server")
 			continue
 		}
 		c.add(server, lists[i].tools)
@@ -94,7 +94,7 @@ func (c *collection) add(server domain.MCPServer, tools []remote) {
 		c.specs = append(c.specs, spec)
 	}
 	if left > 0 {
-		c.log.Warn().Int("tools", left).Str("server", server.Name).Msg("MCP tools left out: there are too many, or their names are taken")
+		c.log.Warn().Int("tools", left).Str("server", server.Name).Msg("MCP tools omitted: too many tools, or names already in use")
 	}
 }
 
@@ -154,7 +154,7 @@ func (b *Backend) ask(ctx context.Context, req tool.Request, server domain.MCPSe
 	})
 	if left > 0 {
 		log := zerolog.Ctx(ctx).Warn().Int("tools", left).Str("server", server.Name)
-		log.Msg("MCP tools left out: there are too many, their names are taken or secret, or their schemas cannot be used")
+		log.Msg("MCP tools omitted: too many tools, names already in use or secret, or unusable schemas")
 	}
 	return err
 }

@@ -136,7 +136,7 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 		t.Fatalf("%d tools", got)
 	}
 	got, err := b.Call(t.Context(), calling(request(server), "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != `{"isError":true,"text":"The server redirects (status 307), which is not followed."}` {
+	if said := said(got, err); said != `{"isError":true,"text":"The server redirects (status 307), which is not supported."}` {
 		t.Error(said)
 	}
 	if stranger.total() != 0 {
@@ -145,13 +145,13 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 	wrong := server
 	wrong.Headers = map[string]string{"Authorization": "sealed:org_1/ag_1:Bearer 2"}
 	got, err = b.Call(t.Context(), calling(request(wrong), "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != "not sent: The server refused the credentials (status 401)." {
+	if said := said(got, err); said != "not sent: The server rejected the credentials (status 401)." {
 		t.Error(said)
 	}
 	foreign := request(server)
 	foreign.TargetID = "ag_2"
 	got, err = b.Call(t.Context(), calling(foreign, "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != "not sent: The server cannot open this tool's secret. Its operator must restore the key, or the secret must be set again." {
+	if said := said(got, err); said != "not sent: This tool's secret cannot be decrypted. Set it again, or have the operator restore its key." {
 		t.Error(said)
 	}
 }
@@ -161,7 +161,7 @@ func TestARedirectedServerIsNotFollowed(t *testing.T) {
 	stranger := newTap(t, handler(newServer(), nil), nil)
 	p := newTap(t, http.RedirectHandler(stranger.URL, http.StatusPermanentRedirect), nil)
 	got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_greet", `{}`))
-	if said := said(got, err); said != "not sent: The server redirects (status 308), which is not followed." || stranger.total() != 0 {
+	if said := said(got, err); said != "not sent: The server redirects (status 308), which is not supported." || stranger.total() != 0 {
 		t.Errorf("%s; the stranger saw %d", said, stranger.total())
 	}
 }
@@ -234,14 +234,14 @@ func TestACallFindsToolsThatCameLater(t *testing.T) {
 	s.AddTool(&sdk.Tool{Name: "new", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{}, nil
 	})
-	const gone = "not sent: There is no tool of this name on the server any more."
+	const gone = "not sent: The server no longer has a tool with this name."
 	for n, step := range []struct {
 		tool, want string
 		lists      int
 	}{
 		{"shop_new", gone, 1}, // the list is a moment old
 		{"shop_new", `{}`, 2},
-		{"shop_greet", `{"isError":true,"text":"The server refused the call: `, 2}, // was removed meanwhile
+		{"shop_greet", `{"isError":true,"text":"The server rejected the call: `, 2}, // was removed meanwhile
 		{"shop_never", gone, 3},
 	} {
 		if n == 2 {
@@ -419,7 +419,7 @@ func TestAgentsWithoutServersHaveNoTools(t *testing.T) {
 		t.Errorf("%d tools", got)
 	}
 	got, err := b.Call(t.Context(), calling(off, "shop_greet", `{"name":"Ada"}`))
-	if said := said(got, err); said != "not sent: There is no tool of this name on the server any more." || p.total() != 0 {
+	if said := said(got, err); said != "not sent: The server no longer has a tool with this name." || p.total() != 0 {
 		t.Error(said)
 	}
 }

@@ -83,7 +83,7 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (place, error) {
 		if err != nil {
 			return place{}, err
 		}
-		return place{}, &tool.Error{Message: "There is no tool of this name on the server any more.", NotSent: true}
+		return place{}, &tool.Error{Message: "The server no longer has a tool with this name.", NotSent: true}
 	}
 }
 
@@ -130,7 +130,7 @@ var ownCodes = []int64{-32003, -32004, -32005}
 func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	cause := outbound.Error{Message: "The server broke off before its answer."}
+	cause := outbound.Error{Message: "The connection to the server was lost before its answer."}
 	if d.err != nil {
 		cause = *outbound.AsError(d.err)
 	}
@@ -142,7 +142,7 @@ func (d *delivery) explain(ctx context.Context, err error) (tool.Result, error) 
 	case ctx.Err() != nil:
 		return tool.Result{}, fmt.Errorf("calling tool: %w", context.Cause(ctx))
 	case errors.As(err, &answered) && !slices.Contains(ownCodes, answered.Code):
-		return failed("The server refused the call: " + tool.CutRunes(d.hide.Text(clean(answered.Message)), maxDescription))
+		return failed("The server rejected the call: " + tool.CutRunes(d.hide.Text(clean(answered.Message)), maxDescription))
 	case refused(d.status):
 		return failed("The server " + statusError(d.status).words() + ".")
 	case d.err == nil && d.status >= http.StatusMultipleChoices:

@@ -36,7 +36,7 @@ func (o outcome) result() (tool.Result, error) {
 // output makes one text of a tool's contents; what is no text is described, and what is secret taken out.
 func output(ctx context.Context, answer *sdk.CallToolResult, hide *redact.Redactor) (tool.Result, error) {
 	if answer.NeedsInput() {
-		return failed("The tool asks for further input, which agents do not give.")
+		return failed("The tool asks for further input, which is not supported.")
 	}
 	var texts []string
 	for _, content := range answer.Content {
@@ -47,7 +47,7 @@ func output(ctx context.Context, answer *sdk.CallToolResult, hide *redact.Redact
 	}
 	structured, err := hide.Value(ctx, answer.StructuredContent)
 	if err != nil {
-		return failed("The tool's answer could not be looked through.") // it has been given, all the same
+		return failed("The tool's answer could not be checked for secrets.") // it has been given, all the same
 	}
 	return outcome{IsError: answer.IsError, Text: strings.Join(texts, "\n\n"), Structured: structured}.result()
 }

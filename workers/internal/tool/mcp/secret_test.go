@@ -113,9 +113,9 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 		status int
 		want   string
 	}{
-		"refused call":         {"tools/call", 200, `{"isError":true,"text":"The server refused the call: bad key *** at /mcp?api_key=*** ***"}`},
-		"refused call, status": {"tools/call", 400, `{"isError":true,"text":"The server refused the call: bad key *** at /mcp?api_key=*** ***"}`},
-		"refused list":         {"tools/list", 200, "not sent: The server does not speak MCP as it should."},
+		"refused call":         {"tools/call", 200, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused call, status": {"tools/call", 400, `{"isError":true,"text":"The server rejected the call: bad key *** at /mcp?api_key=*** ***"}`},
+		"refused list":         {"tools/list", 200, "not sent: The server violates the MCP protocol."},
 		"refused session":      {"initialize", 400, "not sent: The server answered with status 400."},
 	} {
 		p := newTap(t, list, rejecting(t, c.method, c.status))

@@ -19,7 +19,7 @@ import (
 	"parley/workers/internal/tool/redact"
 )
 
-var errAnswer = errors.New("the answer is not MCP's")
+var errAnswer = errors.New("the answer is not an MCP message")
 
 const (
 	askTimeout  = 15 * time.Second // of each request but a call
@@ -120,7 +120,7 @@ func (w *wire) explain(ctx context.Context, err error, hide *redact.Redactor) er
 		return fmt.Errorf("speaking with server: %w", context.Cause(ctx))
 	}
 	trouble := w.lastTrouble()
-	told := &tool.Error{Message: "The server does not speak MCP as it should.", NotSent: true, Err: causeFor(trouble, err, hide)}
+	told := &tool.Error{Message: "The server violates the MCP protocol.", NotSent: true, Err: causeFor(trouble, err, hide)}
 	var status statusError
 	switch {
 	case errors.As(trouble, &status):
@@ -155,9 +155,9 @@ func causeFor(trouble, err error, hide *redact.Redactor) error {
 func (s statusError) words() string {
 	switch {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
-		return fmt.Sprintf("refused the credentials (status %d)", int(s))
+		return fmt.Sprintf("rejected the credentials (status %d)", int(s))
 	case s < http.StatusBadRequest:
-		return fmt.Sprintf("redirects (status %d), which is not followed", int(s))
+		return fmt.Sprintf("redirects (status %d), which is not supported", int(s))
 	default:
 		return fmt.Sprintf("answered with status %d", int(s))
 	}

@@ -47,7 +47,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close() // which a round trip always does
 		}
-		return nil, &outbound.Error{Message: "The server asked for too much.", Err: errRequests}
+		return nil, &outbound.Error{Message: "The server's requests exceeded the limit.", Err: errRequests}
 	}
 	method := methodFor(req)
 	ctx, release := w.bound(req, method)

@@ -39,7 +39,7 @@ func samePage(u *url.URL) string {
 func endpoint(name, raw string) (*url.URL, error) {
 	u, ok := webURL(raw)
 	if !ok {
-		return nil, fmt.Errorf("setting %s: an http or https address is needed", name)
+		return nil, fmt.Errorf("setting %s: must be an http or https address", name)
 	}
 	u.RawQuery, u.Fragment = "", ""
 	return u, nil

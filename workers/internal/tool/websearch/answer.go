@@ -75,6 +75,6 @@ func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
 	case errors.Is(err, tool.ErrStale):
 		return "", fmt.Errorf("keeping source: %w", err)
 	default:
-		return "", &tool.Error{Message: "What was read could not be kept.", Retryable: true, Err: fmt.Errorf("keeping source: %w", err)}
+		return "", &tool.Error{Message: "The pages could not be stored.", Retryable: true, Err: fmt.Errorf("keeping source: %w", err)}
 	}
 }

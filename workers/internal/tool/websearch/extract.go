@@ -30,7 +30,7 @@ const (
 func mainText(ctx context.Context, source, contentLanguage string) (p *page, err error) {
 	defer func() {
 		if cause := recover(); cause != nil { // of a parser, on a page made for that
-			p, err = nil, fmt.Errorf("%w: taking it apart: %v", errUnread, cause)
+			p, err = nil, fmt.Errorf("%w: parsing it: %v", errUnread, cause)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, maxParsing)

@@ -56,7 +56,7 @@ func (h *head) look(n *html.Node) {
 		h.hidden.Add(inner(n))
 	case "script":
 		if strings.Contains(attr(n, "type"), "ld+json") && notFree.MatchString(inner(n)) {
-			h.unreadable = "only a part of it can be read freely"
+			h.unreadable = "it is not freely readable"
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (h *head) meta(n *html.Node) {
 		}
 	case "robots":
 		if forbidden(content) {
-			h.unreadable = "it asks not to be kept"
+			h.unreadable = "it forbids storing"
 		}
 	}
 }

@@ -85,11 +85,11 @@ func wikiFailure(code string) error {
 	cause := fmt.Errorf("wiki answered with error %.60q", code)
 	switch {
 	case code == "ratelimited":
-		return &tool.Error{Message: "The search provider is asked too often at the moment.", Retryable: true, Err: cause}
+		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: true, Err: cause}
 	case code == "maxlag", code == "readonly", strings.HasPrefix(code, "internal_api_error"), strings.HasPrefix(code, "cirrussearch-"):
-		return &tool.Error{Message: "The search provider has a fault at the moment.", Retryable: true, Err: cause}
+		return &tool.Error{Message: "The search provider failed.", Retryable: true, Err: cause}
 	case code == "readapidenied":
-		return &tool.Error{Message: "The search provider refuses this service: its settings are to be checked.", Err: cause}
+		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
 	default:
 		return &tool.Error{Message: "The search provider did not accept the query.", Err: cause}
 	}

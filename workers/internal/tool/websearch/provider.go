@@ -84,7 +84,7 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	full.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, full.String(), http.NoBody)
 	if err != nil {
-		return fmt.Errorf("making request: %w", err)
+		return fmt.Errorf("creating request: %w", err)
 	}
 	maps.Copy(req.Header, header)
 	return a.do(req, into)
@@ -105,7 +105,7 @@ func (a api) do(req *http.Request, into any) error {
 		return unreached(err)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &tool.Error{Message: "The search provider's answer could not be understood.", Err: fmt.Errorf("reading answer: %w", err)}
+		return &tool.Error{Message: "The search provider's answer could not be read.", Err: fmt.Errorf("reading answer: %w", err)}
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func unreached(err error) error {
 	cause := outbound.AsError(err)
 	switch {
 	case errors.Is(err, outbound.ErrRefused):
-		return &tool.Error{Message: "The search provider's address may not be reached from here.", Err: cause}
+		return &tool.Error{Message: "The search provider's address is not allowed.", Err: cause}
 	case errors.Is(err, outbound.ErrTooLarge):
 		return &tool.Error{Message: "The search provider's answer is too large.", Err: cause}
 	default:
@@ -134,13 +134,13 @@ func refusal(res *http.Response) error {
 	case status == http.StatusTooManyRequests:
 		seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
 		soon := err != nil || time.Duration(seconds)*time.Second <= patience
-		return &tool.Error{Message: "The search provider is asked too often at the moment.", Retryable: soon, Err: cause}
+		return &tool.Error{Message: "The search provider's rate limit is exceeded.", Retryable: soon, Err: cause}
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return &tool.Error{Message: "The search provider refuses this service: its settings are to be checked.", Err: cause}
+		return &tool.Error{Message: "The search provider rejects this service: check its settings.", Err: cause}
 	case status == http.StatusPaymentRequired, status == 432, status == 433: // the latter two are Tavily's
 		return &tool.Error{Message: "The search provider's quota is used up.", Err: cause}
 	case status == http.StatusRequestTimeout, status >= http.StatusInternalServerError:
-		return &tool.Error{Message: "The search provider has a fault at the moment.", Retryable: true, Err: cause}
+		return &tool.Error{Message: "The search provider failed.", Retryable: true, Err: cause}
 	default:
 		return &tool.Error{Message: "The search provider did not accept the query.", Err: cause}
 	}

@@ -164,20 +164,20 @@ func TestProviderFaults(t *testing.T) {
 		retryable bool
 		says      string
 	}{
-		{"429", status(429, `{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","status":429,"detail":"secret detail"}}`), true, "too often"},
-		{"429 for a while", status(429, "", "Retry-After", "7"), true, "too often"},
-		{"429 until next month", status(429, "", "Retry-After", "86400"), false, "too often"},
-		{"500", status(500, "<html>secret detail</html>"), true, "a fault"},
-		{"503", status(503, ""), true, "a fault"},
+		{"429", status(429, `{"type":"ErrorResponse","error":{"code":"RATE_LIMITED","status":429,"detail":"secret detail"}}`), true, "rate limit"},
+		{"429 for a while", status(429, "", "Retry-After", "7"), true, "rate limit"},
+		{"429 until next month", status(429, "", "Retry-After", "86400"), false, "rate limit"},
+		{"500", status(500, "<html>secret detail</html>"), true, "provider failed"},
+		{"503", status(503, ""), true, "provider failed"},
 		{"401", status(401, `{"detail":{"error":"secret detail"}}`), false, "settings"},
 		{"403", status(403, "Forbidden"), false, "settings"},
 		{"432", status(432, `{"detail":{"error":"secret detail"}}`), false, "quota"},
 		{"422", status(422, `{"error":{"code":"VALIDATION"}}`), false, "did not accept"},
 		{"redirect", status(302, "", "Location", "/elsewhere"), false, ""},
-		{"HTML instead of JSON", status(200, "<!doctype html><p>secret detail"), false, "understood"},
-		{"empty", status(200, ""), false, "understood"},
-		{"other JSON", status(200, `{"results":"secret detail","web":7,"query":[]}`), false, "understood"},
-		{"a list", status(200, `[1,2]`), false, "understood"},
+		{"HTML instead of JSON", status(200, "<!doctype html><p>secret detail"), false, "could not be read"},
+		{"empty", status(200, ""), false, "could not be read"},
+		{"other JSON", status(200, `{"results":"secret detail","web":7,"query":[]}`), false, "could not be read"},
+		{"a list", status(200, `[1,2]`), false, "could not be read"},
 		{"huge", func(w http.ResponseWriter, _ *http.Request) {
 			for range 3 << 10 {
 				if _, err := io.WriteString(w, strings.Repeat(" ", 1<<10)); err != nil {

@@ -79,7 +79,7 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 	}()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
 	req.Header.Set("Accept", "text/html, text/plain;q=0.9")
 	res, err := r.client.Do(req)
@@ -92,7 +92,7 @@ func (r *reader) read(ctx context.Context, address string) (p *page, err error) 
 	}
 	final, ok := webURL(res.Request.URL.String()) // where redirects led
 	if !ok {
-		return nil, fmt.Errorf("%w: its address is not one to cite", errUnread)
+		return nil, fmt.Errorf("%w: its address cannot be cited", errUnread)
 	}
 	if err := enter(ctx, r.bodies); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func readable(res *http.Response) error {
 		return fmt.Errorf("%w: content type %.60q", errUnread, res.Header.Get("Content-Type"))
 	}
 	if slices.ContainsFunc(res.Header.Values("X-Robots-Tag"), forbidden) {
-		return fmt.Errorf("%w: it asks not to be kept", errUnread)
+		return fmt.Errorf("%w: it forbids storing", errUnread)
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func (t tavily) search(ctx context.Context, query string) ([]hit, error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.at.JoinPath("search").String(), bytes.NewReader(asked))
 	if err != nil {
-		return nil, fmt.Errorf("making request: %w", err)
+		return nil, fmt.Errorf("creating request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+t.key)

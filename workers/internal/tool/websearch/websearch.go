@@ -30,15 +30,15 @@ const (
 
 // schema is what a model may ask for: no address, only words.
 const schema = `{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":400,` +
-	`"description":"What to search for: a few words, or a question, in the language that the pages should be in."}},` +
+	`"description":"The text to search for: a few words, or a question, in the language of the wanted pages."}},` +
 	`"required":["query"],"additionalProperties":false}`
 
 // Spec describes the tool to a model.
 func Spec() tool.Spec {
 	return tool.Spec{
 		Name: contract.ToolWebSearch,
-		Description: "Searches the web, reads the first pages that are found, and gives their passages that fit the query. " +
-			"The passages are numbered sources to cite. Use it for facts that may have changed or that must be supported.",
+		Description: "Searches the web, reads the first results, and returns their passages that match the query. " +
+			"The passages are numbered sources to cite. Use it for facts that may have changed or need a source.",
 		Schema: json.RawMessage(schema),
 	}
 }
