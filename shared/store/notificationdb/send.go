@@ -28,7 +28,7 @@ const (
 const notificationsKept = 30 * 24 * time.Hour
 
 // Untold says why nothing was sent of a run that is kept no longer, as unnotify_runs_removed does.
-const Untold = "The run's retention was over before it could be told."
+const Untold = "The run's retention was over before it could be reported."
 
 // HeldNotification is a notification that a worker sends: what it writes about it is fenced by this.
 type HeldNotification struct {
