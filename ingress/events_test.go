@@ -13,19 +13,19 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon is within what time a change is told: a second, and as much again.
+// soon is how long a change may take to reach a watcher: one second, doubled for a busy machine.
 const soon = 2 * time.Second
 
-// quietTime is longer than what has changed can wait to be told.
+// quietTime is longer than a change can be delayed before it is published to watchers.
 const quietTime = 1500 * time.Millisecond
 
-// watcher is a client that listens to an organization's changes.
+// watcher is a client that reads the stream of an organization's changes.
 type watcher struct {
 	*follower
-	heard chan string // what comes, event by event; closed at the stream's end
+	heard chan string // the events in order; closed when the stream ends
 }
 
-// watch opens the stream of an organization's changes, and returns when they are heard.
+// watch opens the stream of an organization's changes and returns once it is ready.
 func (r *testEnv) watch(headers head) *watcher {
 	r.Helper()
 	w := &watcher{r.follow("GET", r.url+"/api/events", headers, ""), make(chan string, 1024)}
@@ -34,7 +34,7 @@ func (r *testEnv) watch(headers head) *watcher {
 		defer close(w.heard)
 		for event := ""; ; {
 			line, err := w.in.ReadString('\n')
-			if err != nil { // the stream's end, or the test's
+			if err != nil { // the stream or the test has ended
 				return
 			}
 			if event += line; line == "\n" {
@@ -49,7 +49,8 @@ func (r *testEnv) watch(headers head) *watcher {
 	return w
 }
 
-// expect takes the next events, which must come in time, be of these kinds in any order, and say nothing more.
+// expect reads one event of each kind, in any order, within the time. Any other event fails the
+// test.
 func (w *watcher) expect(within time.Duration, kinds ...string) {
 	w.Helper()
 	late := time.After(testkit.Within(within))
@@ -67,7 +68,7 @@ func (w *watcher) expect(within time.Duration, kinds ...string) {
 	}
 }
 
-// settle takes what comes until nothing does any more.
+// settle reads events until none arrives for quietTime.
 func (w *watcher) settle() {
 	for {
 		select {
@@ -78,7 +79,7 @@ func (w *watcher) settle() {
 	}
 }
 
-// hears does something, of which nothing but the kinds is to be told soon.
+// hears calls do and expects exactly these kinds of events soon after it.
 func (w *watcher) hears(do func(), kinds ...string) {
 	w.Helper()
 	w.settle()
@@ -86,7 +87,8 @@ func (w *watcher) hears(do func(), kinds ...string) {
 	w.expect(soon, kinds...)
 }
 
-// another makes an account of another organization, and gives the headers of its owner and its id.
+// another signs up a user with an organization. It returns the user's headers and the
+// organization's ID.
 func (r *testEnv) another(email string) (headers head, org string) {
 	r.Helper()
 	var account struct {
@@ -101,7 +103,7 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	grace, elsewhere := r.another("grace@example.com")
-	stranger := r.watch(grace) // of her own organization
+	stranger := r.watch(grace) // in her own organization
 	var invited struct{ URL string }
 	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).into(&invited, 201)
 	_, token, _ := strings.Cut(invited.URL, "?token=")
@@ -111,9 +113,9 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 
 	var runID, documentID string
 	f.hears(func() { runID = r.enqueued() }, "runs")
-	member.expect(soon, "runs") // though it is another's run
+	member.expect(soon, "runs") // although another member started the run
 	h := r.take()
-	h.finish("done") // as a worker that died before it could tell
+	h.finish("done") // publishes no change, as a worker that died after it saved the result
 	runID = r.enqueued()
 	f.hears(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
 	f.hears(func() {
@@ -137,7 +139,7 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
 	}, "runs")
 
-	// What is heard elsewhere first is what happens there.
+	// The stranger has received nothing from the first organization: these are the first events.
 	r.call("POST", "/api/knowledge", grace, `{"name":"a.txt","content":"some text"}`).want(202)
 	stranger.expect(soon, "documents")
 	r.bus.Changed(domain.ChangedRuns, elsewhere)
@@ -152,7 +154,7 @@ func TestADecisionAndADeletedAgentAreHeard(t *testing.T) {
 	r.enqueued()
 	f := r.watch(r.asKey())
 	f.hears(func() { r.decide(runID, "approve", "call_1") }, "runs")
-	f.hears(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs end
+	f.hears(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs are cancelled
 }
 
 func TestStreamsOfChangesEnd(t *testing.T) {
@@ -192,7 +194,7 @@ func TestStreamsOfChangesTakeSeats(t *testing.T) {
 		t.Errorf("one too many: %s", refused.body)
 	}
 	f.leave()
-	for deadline := time.Now().Add(20 * time.Second); ; { // the seat is free once the service has noticed
+	for deadline := time.Now().Add(20 * time.Second); ; { // the seat is free once the service notices the closed connection
 		again := r.follow("GET", r.url+"/api/events", r.asKey(), "")
 		status := again.res.StatusCode
 		again.leave()

@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// park lets the run wait for a person, as a worker does that must ask for leave to make a call: written first, told then.
-// Nobody is told when it is silent.
+// park parks the run until a person approves a tool call, as a worker does: it saves the state,
+// then publishes it. If silent is set, it publishes nothing.
 func (h *hand) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
@@ -49,7 +49,7 @@ func (r *testEnv) decide(runID, action, callID string) domain.Run {
 	return r.call("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, r.asKey(), "").run(200)
 }
 
-// answered sends a request in the background.
+// answered sends a request in the background and delivers its response.
 func (r *testEnv) answered(method, path string, headers head, body string) chan answer {
 	out := make(chan answer, 1)
 	go func() { out <- r.call(method, path, headers, body) }()
@@ -58,8 +58,8 @@ func (r *testEnv) answered(method, path string, headers head, body string) chan 
 
 const waiting = `{"sessionId":"s","message":"hi"}`
 
-// Whoever waits for a run is answered when it comes to wait for a person itself: by the worker's reply, by its notice to
-// others, and, when both are lost, by the poll.
+// Requests that wait for a run are answered when the run starts to wait for a person. The worker's
+// reply, its notice to other waiters or, if both are lost, the poll ends the wait.
 func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]bool{"told": false, "not told": true} {
@@ -74,8 +74,9 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 			r.pollsWaiting(3)
 			h.park("call_1", silent)
 			began := time.Now()
-			// A poll may have begun with what there is to tell, and goes on then: it comes last, for the others' times are
-			// taken when they are read. Package dispatch has a test without that chance.
+			// The long poll may have read the run after it was parked. It then waits for the next
+			// change, so it is checked last and its time is not measured. Package dispatch tests
+			// long polls without this race.
 			for _, c := range []struct {
 				what   string
 				got    chan answer
@@ -102,7 +103,8 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	}
 }
 
-// A long poll of a run that waits for a person already goes on until it ends, or asks for something else.
+// A long poll of a run that already waits for a person continues until the run finishes or requires
+// another action.
 func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -131,10 +133,10 @@ func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
 	}
 }
 
-// pollsWaiting returns once that many requests beside its own are in hand.
+// pollsWaiting returns once n requests are in flight in addition to its own.
 func (r *testEnv) pollsWaiting(n int) {
 	r.Helper()
-	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // the question counts itself
+	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, want); {
 		if time.Now().After(deadline) {
 			r.Fatalf("no %d requests wait", n)
@@ -142,7 +144,7 @@ func (r *testEnv) pollsWaiting(n int) {
 	}
 }
 
-// A run that a decision ends is told like any other end.
+// If a decision finishes a run, waiting requests and streams report it like any other result.
 func TestAbandoningEndsWaits(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -175,8 +177,8 @@ func TestAbandoningEndsWaits(t *testing.T) {
 	}
 }
 
-// A stream goes on while its run waits for a person and after that; and a reader that was cut off behind any event, at
-// any ingress, sees the same.
+// A stream continues while its run waits for a person, and after the decision. A reader that
+// resumes after any event, on any ingress, receives the same events.
 func TestAStreamGoesOnThroughADecision(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -196,7 +198,7 @@ func TestAStreamGoesOnThroughADecision(t *testing.T) {
 	if err := json.Unmarshal([]byte(asked.data), &data); err != nil || data.RunID != runID || data.RequiredAction.ToolCallID != "call_1" {
 		t.Errorf("told was %s, %v", asked.data, err)
 	}
-	// While it waits its log can be read, and waited for.
+	// While the run waits, readers can read its log and follow it.
 	cut := r.events(second, runID, "")
 	parked := []frame{}
 	for range 4 {

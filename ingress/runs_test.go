@@ -68,7 +68,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	if p.Code != "idempotency_key_reused" {
 		t.Errorf("code %s", p.Code)
 	}
-	// A replay stays what it was, whatever became of the agent.
+	// A replay does not change when the agent is deleted.
 	r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, keyed)).want(200)
 	r.call("POST", runPath, r.asKey(), trigger(r.agent, "")).problem(400)
@@ -290,7 +290,7 @@ func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 	for range 2 {
 		go func() { answered <- r.callAt(second, "POST", runPath, r.asKey(), body) }()
 	}
-	for { // the question counts itself
+	for { // the two requests and the one for the metrics
 		if metrics := r.callAt(second, "GET", "/metrics", nil, "").want(200).body; strings.Contains(metrics, "requests_in_flight 3") {
 			break
 		}
@@ -303,7 +303,8 @@ func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 	}
 }
 
-// TestAStoppingIngressServesOnForItsGrace is what a load balancer finds: first that no more is to be sent, and only later a closed port.
+// A load balancer that watches a stopping ingress first sees /readyz fail. The port closes later,
+// after the grace period.
 func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

@@ -27,7 +27,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// frame is one server-sent event: its bytes, and what they say.
+// frame is one server-sent event: its bytes and its parsed fields.
 type frame struct{ raw, id, kind, data string }
 
 // follower is a client that reads a stream.
@@ -38,7 +38,7 @@ type follower struct {
 	cancel context.CancelFunc
 }
 
-// follow sends a request and returns when the response has begun.
+// follow sends a request and returns when the response has started.
 func (r *testEnv) follow(method, url string, headers head, body string) *follower {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
@@ -53,7 +53,7 @@ func (r *testEnv) follow(method, url string, headers head, body string) *followe
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
-	res, err := openapitest.Do(r.T, loopback, req) //nolint:bodyclose // leave does, at the latest at the test's end
+	res, err := openapitest.Do(r.T, loopback, req) //nolint:bodyclose // leave closes it
 	if err != nil {
 		r.Fatalf("%s %s: %v", method, url, err)
 	}
@@ -62,7 +62,7 @@ func (r *testEnv) follow(method, url string, headers head, body string) *followe
 	return f
 }
 
-// events follows a run at one of the ingresses, from behind an event.
+// events opens the event stream of a run on the ingress at base, after the event last.
 func (r *testEnv) events(base, runID, last string) *follower {
 	r.Helper()
 	headers := r.asKey()
@@ -83,13 +83,13 @@ func (f *follower) isStream() {
 	}
 }
 
-// leave ends the connection; it may be called again.
+// leave closes the connection. It may be called more than once.
 func (f *follower) leave() {
 	f.cancel()
 	_ = f.res.Body.Close()
 }
 
-// next gives the next event; false at the stream's end.
+// next returns the next event. It returns false at the end of the stream.
 func (f *follower) next() (frame, bool) {
 	f.Helper()
 	var out frame
@@ -121,7 +121,7 @@ func (f *follower) next() (frame, bool) {
 	}
 }
 
-// until reads on to an event of the type.
+// until reads up to the next event of this kind and returns it.
 func (f *follower) until(kind string) frame {
 	f.Helper()
 	for {
@@ -135,7 +135,7 @@ func (f *follower) until(kind string) frame {
 	}
 }
 
-// all reads to the stream's end.
+// all reads to the end of the stream.
 func (f *follower) all() (frames []frame) {
 	f.Helper()
 	for {
@@ -155,7 +155,7 @@ func raw(frames []frame) string {
 	return out.String()
 }
 
-// summary gives ids and types.
+// summary lists the IDs and types of frames.
 func summary(frames []frame) string {
 	out := make([]string, len(frames))
 	for i, f := range frames {
@@ -164,7 +164,7 @@ func summary(frames []frame) string {
 	return strings.Join(out, ", ")
 }
 
-// hand is a worker that does what a test tells it to.
+// hand is a worker that a test controls step by step.
 type hand struct {
 	*testEnv
 	bell  *bus.Doorbell
@@ -187,7 +187,7 @@ func (r *testEnv) take() *hand {
 	return h
 }
 
-// begin claims the run, again after another attempt was put back.
+// begin claims the run, the first time or after an attempt was requeued.
 func (h *hand) begin() {
 	h.Helper()
 	claims, err := h.store.Executions.Claim(h.Context(), []string{h.bell.RunID})
@@ -237,7 +237,7 @@ func (h *hand) checkpoint() {
 	}
 }
 
-// die gives the run up as a worker does that is lost; another takes it over at once.
+// die requeues the run, as if its worker was lost, and claims it for the next attempt.
 func (h *hand) die() {
 	h.Helper()
 	if _, err := h.store.Executions.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
@@ -251,7 +251,7 @@ func (h *hand) finish(answer string) {
 	h.end(answer, func(*domain.Run) {})
 }
 
-// end is finish with whatever else the run comes to.
+// end finishes the run after more has changed its result.
 func (h *hand) end(answer string, more func(*domain.Run)) {
 	h.Helper()
 	run := h.claim.Run()
@@ -275,7 +275,7 @@ func (r *testEnv) chatPath() string { return "/api/agents?action=chat&id=" + r.a
 
 const streamed = `{"sessionId":"s","message":"hi","stream":true}`
 
-// enqueued starts a chat whose answer nobody waits for.
+// enqueued starts a chat without waiting for its answer and returns the run's ID.
 func (r *testEnv) enqueued() string {
 	r.Helper()
 	return r.call("POST", r.chatPath(), r.asKey("Prefer", "respond-async"), `{"sessionId":"`+id.New(id.Message)+`","message":"hi"}`).run(202).ID
@@ -340,7 +340,8 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	}
 }
 
-// A stream is cut at every event boundary and resumed on the other ingress, while attempts die.
+// A reader that disconnects after every event and resumes on the other ingress misses nothing, even
+// across attempts.
 func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -348,7 +349,7 @@ func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 	bases := []string{r.url, second}
 	runID := r.enqueued()
 	whole := r.events(r.url, runID, "")
-	var told []frame // by a reader that is cut off behind every event
+	var told []frame // the events of a reader that resumes after each
 	last := ""
 	hop := func(want int) {
 		t.Helper()
@@ -394,7 +395,8 @@ func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 	r.sameEverywhere(bases, runID)
 }
 
-// sameEverywhere reads an ended run's log on all ingresses, as a whole and cut at every event boundary.
+// sameEverywhere reads the log of a finished run on all ingresses, from the start and after each
+// event.
 func (r *testEnv) sameEverywhere(bases []string, runID string) {
 	r.Helper()
 	final := r.events(bases[0], runID, "").all()
@@ -413,7 +415,8 @@ func (r *testEnv) sameEverywhere(bases []string, runID string) {
 	}
 }
 
-// Each of many readers is cut off somewhere in a run that is told of quickly, without a checkpoint being due.
+// Many readers of a fast run, each disconnected several times, receive the complete log. Most
+// events are published long before their checkpoint.
 func TestManyReadersOfARunMissNothing(t *testing.T) {
 	t.Parallel()
 	const readers, events = 20, 300
@@ -485,14 +488,14 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 	if _, err := fmt.Fprintf(conn, "GET /api/runs?stream=1&id=%s HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\n\r\n", runID, r.key); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // it has begun, and reads no further
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // the response has started; nothing more is read
 		t.Fatal(err)
 	}
 	f := r.events(r.url, runID, "")
 	h := r.take()
 	f.until("run.started")
 	piece, began := strings.Repeat("x", 24<<10), time.Now()
-	const pieces = 1000 // more than any socket's buffers
+	const pieces = 1000 // more than the buffers of any socket
 	for n := range pieces {
 		h.say(piece)
 		if n%20 == 0 {
@@ -507,7 +510,7 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 		t.Fatalf("a reader beside it got %.100s", got.raw)
 	}
 	limit := 20 * time.Second
-	if testkit.Race { // under which each of these bytes costs several times as much
+	if testkit.Race { // the race detector makes each byte several times as expensive
 		limit = time.Minute
 	}
 	if took := time.Since(began); took > limit {
@@ -684,7 +687,8 @@ func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
 	f.until("run.completed")
 }
 
-// Elsewhere, for an ingress that revokes a credential forgets it at once.
+// A revoked key ends its streams on other ingresses, too. The ingress that revokes it ends them
+// immediately.
 func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -700,7 +704,7 @@ func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	f.until("message.delta")
 	r.call("DELETE", "/api/keys?id="+key.ID, head{"Authorization": "Bearer " + r.token}, "").want(200)
 	began := time.Now()
-	if rest := f.all(); len(rest) > 0 || time.Since(began) > testkit.Within(8*time.Second) { // 5 s, and what a busy machine takes
+	if rest := f.all(); len(rest) > 0 || time.Since(began) > testkit.Within(8*time.Second) { // 5 s, and a margin for a busy machine
 		t.Errorf("a revoked key's stream went on for %s: %s", time.Since(began), summary(rest))
 	}
 	h.finish("a")

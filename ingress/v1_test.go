@@ -17,7 +17,7 @@ import (
 
 const completionsPath = "/v1/chat/completions"
 
-// v1Error is an error as OpenAI's clients read it.
+// v1Error is an error response as OpenAI's clients decode it.
 type v1Error struct {
 	Error struct {
 		Message, Type, Code string
@@ -25,7 +25,7 @@ type v1Error struct {
 	}
 }
 
-// v1 checks an error of OpenAI's shape: "type code param".
+// v1 checks an error response in OpenAI's format; want is "type code param".
 func (a answer) v1(status int, want string) v1Error {
 	a.t.Helper()
 	var e v1Error
@@ -40,7 +40,7 @@ func (a answer) v1(status int, want string) v1Error {
 	return e
 }
 
-// completion is what a test looks at in a completion.
+// completion contains the fields of a chat completion that tests check.
 type completion struct {
 	ID, Object, Model string
 	Created           int64
@@ -64,12 +64,12 @@ func (r *testEnv) ask(model, more string, messages ...string) string {
 func said(role, text string) string {
 	content, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a text has a JSON form
+		panic(err) // a string always has a JSON form
 	}
 	return `{"role":"` + role + `","content":` + string(content) + `}`
 }
 
-// withTemplates gives the database its templates.
+// withTemplates inserts the agent templates into the database.
 func (r *testEnv) withTemplates() {
 	r.Helper()
 	owner, err := store.OpenOwner(r.dsn, 1)
@@ -81,7 +81,7 @@ func (r *testEnv) withTemplates() {
 	}
 }
 
-// row reads a value of the database.
+// row reads one value from the database.
 func (r *testEnv) row(value any, query string, args ...any) {
 	r.Helper()
 	if err := testkit.SQL(r.T, r.dsn).QueryRowContext(r.Context(), query, args...).Scan(value); err != nil {
@@ -89,7 +89,7 @@ func (r *testEnv) row(value any, query string, args ...any) {
 	}
 }
 
-// asked is what a run was asked, as its worker reads it.
+// asked returns the input of a run as its worker reads it.
 func (r *testEnv) asked(runID string) domain.Input {
 	r.Helper()
 	var raw string
@@ -127,7 +127,8 @@ func TestACompletionIsARun(t *testing.T) {
 	}
 }
 
-// Without a session the request is the conversation; with one, Parley remembers it.
+// Without a session name the request contains the whole conversation. With one, Parley stores the
+// conversation.
 func TestWhatACompletionAsks(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
@@ -141,7 +142,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 	history := []domain.Exchange{{Message: "one\n\ntwo", Answer: "three"}, {Message: "four", Answer: "five"}}
 	for name, tt := range map[string]struct {
 		more    string
-		session string // "" is one of its own
+		session string // "" means a new session for the request
 		want    domain.Input
 	}{
 		"no session":          {"", "", domain.Input{Message: "six\n\nseven\neight", History: history, Instructions: instructions}},
@@ -277,7 +278,7 @@ func TestACompletionIsIdempotent(t *testing.T) {
 		}
 		got.v1(422, "invalid_request_error idempotency_key_reused null")
 	}
-	// Another agent's key is another key, and so is a chat's.
+	// Idempotency keys are separate for each agent, and separate from those of chats.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
 		t.Error("a key met another agent's")
 	}
@@ -330,7 +331,7 @@ func TestARunWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// chunks gives what a stream's chunks say, in short.
+// chunks returns a short form of each chunk of a stream.
 func chunks(t *testing.T, body string) (out []string) {
 	t.Helper()
 	for frame := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
@@ -430,7 +431,7 @@ func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 		if f.res.Header.Get("X-Parley-Run-Id") != h.bell.RunID {
 			t.Errorf("%s: headers %v", name, f.res.Header)
 		}
-		first, _ := f.next() // so that what is told comes as it is told
+		first, _ := f.next() // the stream is open before the worker publishes
 		tt.tell(h)
 		got := first.raw + raw(f.all())
 		if joined := strings.Join(chunks(t, got), " "); joined != tt.want {
@@ -442,7 +443,8 @@ func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
 	}
 }
 
-// Whoever waits when the service stops is told so; a retry without a key would run the agent again.
+// Requests that wait when the service stops get 503. A retry without an idempotency key would run
+// the agent twice, so X-Should-Retry is false for it.
 func TestStoppingEndsCompletions(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())

@@ -17,7 +17,7 @@ import (
 
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
-// listens serves voice lines, and says nothing on them but that it is there, until the test ends.
+// listens serves voice sessions until the test ends. Its worker reports only that it is alive.
 func (r *testEnv) listens() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceServing{
@@ -50,13 +50,13 @@ func (r *testEnv) listens() {
 	r.Cleanup(func() { stop(context.WithoutCancel(r.Context())) })
 }
 
-// voice is a voice connection.
+// voice is a client's voice connection.
 type voice struct {
 	*testEnv
 	socket *websocket.Conn
 }
 
-// speak opens a voice connection with an agent of its own, at an ingress.
+// speak creates an agent and opens a voice connection with it on the ingress at base.
 func (r *testEnv) speak(base string) *voice {
 	r.Helper()
 	var agent struct{ ID string }
@@ -85,7 +85,7 @@ func (v *voice) send(events ...string) {
 	}
 }
 
-// event is what the tests look at in one.
+// event contains the fields of a realtime event that tests check.
 type event struct {
 	Type  string `json:"type"`
 	Delta string `json:"delta"`
@@ -97,7 +97,7 @@ type event struct {
 	} `json:"response"`
 }
 
-// until reads to an event of that type.
+// until reads up to the next event of this kind and returns it.
 func (v *voice) until(kind string) event {
 	v.Helper()
 	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
@@ -117,7 +117,7 @@ func (v *voice) until(kind string) event {
 	}
 }
 
-// ends reads an error of that code, and the connection's end.
+// ends expects an error event with this code, then the close frame with this status.
 func (v *voice) ends(code string, status websocket.StatusCode) {
 	v.Helper()
 	if got := v.until("error").Error.Code; got != code {
@@ -147,7 +147,8 @@ func TestVoiceIsLimitedAsIsSet(t *testing.T) {
 	}
 }
 
-// Whoever speaks hears the answer to its end while the service stops; streams of requests end at once, for they go on elsewhere.
+// While the service stops, a voice client still receives the complete answer. Streams of runs end
+// immediately, because clients resume them on another ingress.
 func TestStoppingSaysWhatIsBeingSaid(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
