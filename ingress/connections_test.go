@@ -62,11 +62,11 @@ func TestConnectionsAreBoundedByAddress(t *testing.T) {
 		open = append(open, conn) // stays idle
 	}
 	if status, body := health(t, dial()); status != http.StatusTooManyRequests || !strings.Contains(body, `"code":"rate_limited"`) {
-		t.Errorf("one more: %d %s", status, body)
+		t.Errorf("a connection over the limit: %d %s", status, body)
 	}
 	for range 10 {
 		if res := r.call(http.MethodGet, "/api/agents", r.asKey(), ""); res.status != http.StatusOK {
-			t.Errorf("of another client: %d %s", res.status, res.body)
+			t.Errorf("another client: %d %s", res.status, res.body)
 		}
 	}
 	if err := open[0].Close(); err != nil {
@@ -77,7 +77,7 @@ func TestConnectionsAreBoundedByAddress(t *testing.T) {
 			break
 		}
 		if time.Since(began) > time.Minute {
-			t.Fatal("the slot of a connection that is closed is not free")
+			t.Fatal("the slot of a closed connection is not free")
 		}
 	}
 }

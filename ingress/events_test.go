@@ -63,7 +63,7 @@ func (w *watcher) expect(within time.Duration, kinds ...string) {
 			}
 			kinds = slices.Delete(kinds, i, i+1)
 		case <-late:
-			w.Fatalf("%s were not told within %s", kinds, within)
+			w.Fatalf("no %s within %s", kinds, within)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (r *testEnv) another(email string) (headers head, org string) {
 	return head{"Authorization": "Bearer " + account.Token}, account.Organization.ID
 }
 
-func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
+func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	grace, elsewhere := r.another("grace@example.com")
@@ -146,7 +146,7 @@ func TestWhoeverWatchesHearsOfRunsAndDocumentsAndNothingMore(t *testing.T) {
 	stranger.expect(soon, "runs")
 }
 
-func TestADecisionAndADeletedAgentAreHeard(t *testing.T) {
+func TestDecisionsAndDeletedAgentsPublishChanges(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
@@ -157,7 +157,7 @@ func TestADecisionAndADeletedAgentAreHeard(t *testing.T) {
 	f.hears(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs are cancelled
 }
 
-func TestStreamsOfChangesEnd(t *testing.T) {
+func TestChangeStreamsEnd(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	var key struct{ ID, Key string }
@@ -166,7 +166,7 @@ func TestStreamsOfChangesEnd(t *testing.T) {
 	r.call("DELETE", "/api/keys?id="+key.ID, r.asKey(), "").want(200)
 	revoked := time.Now()
 	if got, ok := <-f.heard; ok {
-		t.Errorf("a revoked key's stream tells %q", got)
+		t.Errorf("the stream of a revoked key sent %q", got)
 	}
 	if took := time.Since(revoked); took > 15*time.Second {
 		t.Errorf("it ended after %s", took)
@@ -179,11 +179,11 @@ func TestStreamsOfChangesEnd(t *testing.T) {
 	}
 	stop()
 	if got, ok := drained.next(); ok {
-		t.Errorf("a stopping service tells %q", got.raw)
+		t.Errorf("a stopping service sent %q", got.raw)
 	}
 }
 
-func TestStreamsOfChangesTakeSeats(t *testing.T) {
+func TestChangeStreamsCountTowardsStreamLimits(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
@@ -191,7 +191,7 @@ func TestStreamsOfChangesTakeSeats(t *testing.T) {
 	f := r.watch(r.asKey())
 	refused := r.call("GET", "/api/events", r.asKey(), "")
 	if p := refused.problem(http.StatusTooManyRequests); p.Code != "rate_limited" || refused.header.Get("Retry-After") == "" {
-		t.Errorf("one too many: %s", refused.body)
+		t.Errorf("a stream over the limit: %s", refused.body)
 	}
 	f.leave()
 	for deadline := time.Now().Add(20 * time.Second); ; { // the seat is free once the service notices the closed connection
@@ -202,7 +202,7 @@ func TestStreamsOfChangesTakeSeats(t *testing.T) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the seat of a stream that was left is still taken: %d", status)
+			t.Fatalf("a closed stream still counts: status %d", status)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func TestSlowHeaders(t *testing.T) {
 }
 
 // Two thousand clients that each send half a request do not slow the others down.
-func TestSlowClientsStopNobody(t *testing.T) {
+func TestSlowClientsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := hardened(t)
 	const clients = 2000
@@ -261,7 +261,7 @@ func TestSlowClientsStopNobody(t *testing.T) {
 		r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p"}`).want(201)
 	}
 	if took := time.Since(began); took > testkit.Within(5*time.Second) {
-		t.Errorf("150 requests beside %d slow clients took %v", clients, took)
+		t.Errorf("150 requests with %d slow clients took %v", clients, took)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestEarlyClose(t *testing.T) {
 	var agents struct{ Data []struct{ Name string } }
 	r.call("GET", "/api/agents?limit=100&q=left", r.asKey(), "").into(&agents, 200)
 	if len(agents.Data) > 1 {
-		t.Errorf("%d agents were made of cut requests", len(agents.Data))
+		t.Errorf("%d agents were created from incomplete requests", len(agents.Data))
 	}
 	r.call("GET", "/readyz", nil, "").want(200)
 }

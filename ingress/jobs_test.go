@@ -73,7 +73,7 @@ func dependencies(metrics string) string {
 
 // A NATS server with a full store answers but accepts no jobs. /readyz and the metrics report this,
 // and report the recovery once there is space, without a restart.
-func TestAFullStoreOfTheBusIsReported(t *testing.T) {
+func TestAFullJobStoreIsReported(t *testing.T) {
 	t.Parallel()
 	server, _ := littleNATS(t, "24M")
 	js := jetStream(t, server.URL) // a second stream, which reserves nothing and fills the store
@@ -104,12 +104,12 @@ func TestAFullStoreOfTheBusIsReported(t *testing.T) {
 // A NATS server with less space than the smallest job stream reserves answers but has no job
 // stream. After a restart of NATS with more space the stream is created, without a restart of the
 // ingress.
-func TestABusTooSmallForTheStreamIsReported(t *testing.T) {
+func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	t.Parallel()
 	server, resize := littleNATS(t, "4M")
 	r := newTestEnvOn(t, defaults(), server.URL)
 	if _, err := r.bus.EnsureStream(t.Context()); err == nil {
-		t.Fatal("a server with 4 MiB has a stream")
+		t.Fatal("a server with 4 MiB accepted the stream")
 	}
 	r.wantJobs("with 4 MiB", false)
 

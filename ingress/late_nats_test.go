@@ -10,7 +10,7 @@ import (
 
 // An ingress that starts before NATS creates the job stream once NATS answers. It needs no worker
 // for that.
-func TestIngressMakesTheJobStreamLate(t *testing.T) {
+func TestTheJobStreamIsCreatedOnceNATSStarts(t *testing.T) {
 	t.Parallel()
 	server := testkit.NATSProcess(t, "")
 	server.Kill9()

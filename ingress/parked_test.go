@@ -105,7 +105,7 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 
 // A long poll of a run that already waits for a person continues until the run finishes or requires
 // another action.
-func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
+func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
@@ -116,20 +116,20 @@ func TestALongPollWaitsBeyondWhatItKnew(t *testing.T) {
 	next := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
 	r.pollsWaiting(1)
 	if run := r.decide(runID, "approve", "call_1"); run.Status != domain.RunQueued {
-		t.Errorf("approved it is %s", run.Status)
+		t.Errorf("after the approval the run is %s", run.Status)
 	}
 	r.take().park("call_2", false)
 	if run := (<-next).run(200); run.RequiredAction == nil || run.RequiredAction.ToolCallID != "call_2" {
-		t.Errorf("the next action is not told: %+v", run)
+		t.Errorf("the long poll missed the next action: %+v", run)
 	}
 	end := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
 	r.pollsWaiting(1)
 	if run := r.decide(runID, "deny", "call_2"); run.Status != domain.RunQueued || run.RequiredAction != nil {
-		t.Errorf("denied it is %+v", run)
+		t.Errorf("after the denial the run is %+v", run)
 	}
 	r.take().finish("done")
 	if run := (<-end).run(200); run.Status != domain.RunCompleted {
-		t.Errorf("the end is not told: %+v", run)
+		t.Errorf("the long poll missed the end: %+v", run)
 	}
 }
 
@@ -139,13 +139,13 @@ func (r *testEnv) pollsWaiting(n int) {
 	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, want); {
 		if time.Now().After(deadline) {
-			r.Fatalf("no %d requests wait", n)
+			r.Fatalf("there are no %d waiting requests", n)
 		}
 	}
 }
 
 // If a decision finishes a run, waiting requests and streams report it like any other result.
-func TestAbandoningEndsWaits(t *testing.T) {
+func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
@@ -167,19 +167,19 @@ func TestAbandoningEndsWaits(t *testing.T) {
 	r.pollsWaiting(2)
 	run := r.decide(runID, "abandon", "call_1")
 	if run.Status != domain.RunFailed || run.Error == nil || run.Error.Code != "outcome_unknown_abandoned" {
-		t.Errorf("abandoned it is %+v", run)
+		t.Errorf("the abandoned run is %+v", run)
 	}
 	if got := (<-polled).run(200); got.Status != domain.RunFailed {
 		t.Errorf("a long poll gave %+v", got)
 	}
 	if frames := f.all(); len(frames) == 0 || frames[len(frames)-1].kind != "run.failed" {
-		t.Errorf("the stream told %s", summary(frames))
+		t.Errorf("the stream sent %s", summary(frames))
 	}
 }
 
 // A stream continues while its run waits for a person, and after the decision. A reader that
 // resumes after any event, on any ingress, receives the same events.
-func TestAStreamGoesOnThroughADecision(t *testing.T) {
+func TestAStreamContinuesAfterADecision(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
@@ -196,7 +196,7 @@ func TestAStreamGoesOnThroughADecision(t *testing.T) {
 		RequiredAction domain.RequiredAction `json:"requiredAction"`
 	}
 	if err := json.Unmarshal([]byte(asked.data), &data); err != nil || data.RunID != runID || data.RequiredAction.ToolCallID != "call_1" {
-		t.Errorf("told was %s, %v", asked.data, err)
+		t.Errorf("the event is %s, %v", asked.data, err)
 	}
 	// While the run waits, readers can read its log and follow it.
 	cut := r.events(second, runID, "")
@@ -204,7 +204,7 @@ func TestAStreamGoesOnThroughADecision(t *testing.T) {
 	for range 4 {
 		got, ok := cut.next()
 		if !ok {
-			t.Fatal("the log of a run that waits has ended")
+			t.Fatal("the log of a waiting run has ended")
 		}
 		parked = append(parked, got)
 	}
@@ -215,20 +215,20 @@ func TestAStreamGoesOnThroughADecision(t *testing.T) {
 	before := r.events(r.url, runID, parked[2].id)
 	cut.leave()
 	if run := r.decide(runID, "approve", "call_1"); run.Status != domain.RunQueued {
-		t.Errorf("approved it is %s", run.Status)
+		t.Errorf("after the approval the run is %s", run.Status)
 	}
 	h = r.take()
 	h.say("Published.")
 	h.finish("Published.")
 	rest := behind.all()
 	if got := summary(rest); got != "3.1 run.restarted, 3.2 message.delta, 3.3 run.completed" {
-		t.Errorf("behind the decision came %s", got)
+		t.Errorf("after the decision the stream sent %s", got)
 	}
 	if got := before.all(); raw(got) != asked.raw+raw(rest) {
-		t.Errorf("a reader from before it saw %s", summary(got))
+		t.Errorf("a reader from before the action received %s", summary(got))
 	}
 	if got := whole.all(); raw(got) != raw(rest) {
-		t.Errorf("the first reader saw\n%s\nthe others\n%s", raw(got), raw(rest))
+		t.Errorf("the first reader received\n%s\nthe others\n%s", raw(got), raw(rest))
 	}
 	r.sameEverywhere(bases, runID)
 }

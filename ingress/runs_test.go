@@ -56,7 +56,7 @@ func TestAutomationReplaysAttachesAndRefusesByKey(t *testing.T) {
 	}
 	wg.Wait()
 	if len(bodies) != 1 {
-		t.Fatalf("one key gave %d different answers: %v", len(bodies), bodies)
+		t.Fatalf("one key got %d different answers: %v", len(bodies), bodies)
 	}
 	again := r.call("POST", runPath, r.asKey("Idempotency-Key", "k"), trigger(r.agent, "")).want(200)
 	if again.header.Get("Idempotency-Replayed") != "true" || bodies[again.body] != 50 {
@@ -141,7 +141,7 @@ func TestAutomationRefusesBadRequestsNamingTheField(t *testing.T) {
 	}
 }
 
-func TestARunThatIsNotDoneInTimeIsAccepted(t *testing.T) {
+func TestARunThatExceedsTheWaitIsAccepted(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	keyed := trigger(r.agent, `,"idempotencyKey":"k"`)
@@ -151,7 +151,7 @@ func TestARunThatIsNotDoneInTimeIsAccepted(t *testing.T) {
 		t.Errorf("%v %s", a.header, a.body)
 	}
 	if again := r.call("POST", runPath, r.asKey("Prefer", "wait=0"), keyed).run(202); again.ID != run.ID {
-		t.Errorf("the key gave another run")
+		t.Errorf("the key started another run")
 	}
 	began := time.Now()
 	if open := r.call("GET", "/api/runs?wait=1&id="+run.ID, r.asKey(), "").run(200); open.Status != domain.RunQueued || time.Since(began) < time.Second {
@@ -190,7 +190,7 @@ func TestCancelEndsARunForEveryWaiter(t *testing.T) {
 	}
 }
 
-func TestRunsAreSeenByTheirOrganizationOnly(t *testing.T) {
+func TestRunsAreVisibleOnlyToTheirOrganization(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.echo()
@@ -210,7 +210,7 @@ func TestRunsAreSeenByTheirOrganizationOnly(t *testing.T) {
 	}
 	r.call("GET", "/api/runs", foreign, "").into(&list, 200)
 	if len(list.Data) != 0 {
-		t.Errorf("a stranger sees %d runs", len(list.Data))
+		t.Errorf("another organization sees %d runs", len(list.Data))
 	}
 	r.call("GET", "/api/runs?limit=1", r.asKey(), "").into(&list, 200)
 	if len(list.Data) != 1 || !list.HasMore {
@@ -252,7 +252,7 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 		t.Errorf("replay %s", again.body)
 	}
 	if other := r.call("POST", chat, head{"Authorization": "Bearer " + r.token, "Idempotency-Key": "k"}, body).run(200); other.ID == run.ID {
-		t.Error("another principal's key gave the same run")
+		t.Error("the same key of another caller returned the same run")
 	}
 	systemOnly := r.newAgent(`"system"`)
 	for name, tc := range map[string]struct {
@@ -280,7 +280,7 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 	}
 }
 
-func TestStoppingAnswersThoseWhoWait(t *testing.T) {
+func TestStoppingAnswersWaitingRequests(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, stop := r.serve(defaults(), zerolog.Nop())
@@ -298,14 +298,14 @@ func TestStoppingAnswersThoseWhoWait(t *testing.T) {
 	stop()
 	for range 2 {
 		if got := <-answered; got.status != 202 || got.run(202).ID != run.ID {
-			t.Errorf("a waiter was answered %d %s", got.status, got.body)
+			t.Errorf("a waiting request got %d %s", got.status, got.body)
 		}
 	}
 }
 
 // A load balancer that watches a stopping ingress first sees /readyz fail. The port closes later,
 // after the grace period.
-func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
+func TestAStoppingIngressServesDuringItsGracePeriod(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	cfg := defaults()
@@ -316,7 +316,7 @@ func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 	go func() { stop(); close(stopped) }()
 	for r.callAt(second, "GET", "/readyz", nil, "").status != 503 {
 		if time.Since(began) > cfg.StopGrace {
-			t.Fatal("an ingress that is told to stop stays ready")
+			t.Fatal("a stopping ingress stays ready")
 		}
 	}
 	late := r.follow("POST", second+runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, "")).res
@@ -329,7 +329,7 @@ func TestAStoppingIngressServesOnForItsGrace(t *testing.T) {
 	}
 }
 
-func TestABacklogThatIsFullRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
+func TestAFullBacklogRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.BacklogMax, cfg.OrgBacklogMax = 8, 2
@@ -347,7 +347,7 @@ func TestABacklogThatIsFullRefusesNewRunsAndReplaysOldOnes(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("a full backlog refuses nothing")
+			t.Fatal("a full backlog refused no run")
 		}
 	}
 	r.call("POST", runPath, r.asKey("Prefer", "respond-async"), trigger(r.agent, `,"idempotencyKey":"0"`)).want(202)

@@ -99,7 +99,7 @@ func (f *follower) next() (frame, bool) {
 			return out, false
 		}
 		if err != nil {
-			f.Fatalf("reading stream: %v behind %q", err, out.raw+line)
+			f.Fatalf("reading stream: %v after %q", err, out.raw+line)
 		}
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch {
@@ -329,7 +329,7 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 	result := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").want(200).body
 	expect(`1.6 run.completed {"runId":"` + runID + `","run":` + result + `}`)
 	if rest := f.all(); len(rest) > 0 {
-		t.Errorf("behind the end came %s", summary(rest))
+		t.Errorf("after the end the stream sent %s", summary(rest))
 	}
 	again := r.follow("POST", r.url+r.chatPath(), r.asKey("Idempotency-Key", "k", "Accept", "text/event-stream"), `{"sessionId":"s","message":"hi"}`)
 	if got := again.all(); raw(got) != raw(seen) || again.res.Header.Get("Idempotency-Replayed") != "true" {
@@ -342,7 +342,7 @@ func TestAChatIsStreamedAsItIsAnswered(t *testing.T) {
 
 // A reader that disconnects after every event and resumes on the other ingress misses nothing, even
 // across attempts.
-func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
+func TestAStreamResumesOnAnotherIngress(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
@@ -357,7 +357,7 @@ func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 			f := r.events(bases[len(told)%2], runID, last)
 			got, ok := f.next()
 			if !ok {
-				t.Fatalf("the stream ended behind %q", last)
+				t.Fatalf("the stream ended after %q", last)
 			}
 			f.leave()
 			told, last = append(told, got), got.id
@@ -387,10 +387,10 @@ func TestAStreamGoesOnAtAnotherIngress(t *testing.T) {
 	const want = "0.1 run.created, 1.1 run.started, 1.2 message.delta, 1.3 message.delta, 1.4 message.delta, 1.5 message.delta, 1.6 message.delta, 1.7 message.delta, " +
 		"3.1 run.restarted, 3.2 message.delta, 3.3 message.delta, 3.4 message.delta, 3.5 message.delta, 3.6 message.delta, 3.7 message.delta, 3.8 run.completed"
 	if got := summary(told); got != want {
-		t.Errorf("told\n%s\nwant\n%s", got, want)
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if live := whole.all(); raw(live) != raw(told) {
-		t.Errorf("a reader that stayed saw\n%s\none that was cut off\n%s", raw(live), raw(told))
+		t.Errorf("a connected reader received\n%s\na resuming reader\n%s", raw(live), raw(told))
 	}
 	r.sameEverywhere(bases, runID)
 }
@@ -410,7 +410,7 @@ func (r *testEnv) sameEverywhere(bases []string, runID string) {
 			break
 		}
 		if got := raw(r.events(there, runID, cut.id).all()); got != raw(final[i+1:]) {
-			r.Errorf("resumed behind %s came\n%s", cut.id, got)
+			r.Errorf("resumed after %s:\n%s", cut.id, got)
 		}
 	}
 }
@@ -460,13 +460,13 @@ func TestManyReadersOfARunMissNothing(t *testing.T) {
 	final := r.events(second, runID, "").all()
 	for n, got := range transcripts {
 		if got != raw(final) {
-			t.Errorf("reader %d saw %d bytes, the log has %d", n, len(got), len(raw(final)))
+			t.Errorf("reader %d received %d bytes, the log has %d", n, len(got), len(raw(final)))
 		}
 	}
 	r.sameEverywhere(bases, runID)
 }
 
-func TestAnEchoIsStreamedThoughNothingIsStoredOfIt(t *testing.T) {
+func TestAnAnswerWithoutCheckpointsIsStreamed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.echo()
@@ -476,7 +476,7 @@ func TestAnEchoIsStreamedThoughNothingIsStoredOfIt(t *testing.T) {
 	}
 }
 
-func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
+func TestAStalledReaderDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	runID := r.enqueued()
@@ -502,12 +502,12 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 			h.checkpoint()
 		}
 		if got, ok := f.next(); !ok || got.kind != "message.delta" {
-			t.Fatalf("a reader beside it got %.100s", got.raw)
+			t.Fatalf("another reader received %.100s", got.raw)
 		}
 	}
 	h.finish("done")
 	if got, ok := f.next(); !ok || got.kind != "run.completed" {
-		t.Fatalf("a reader beside it got %.100s", got.raw)
+		t.Fatalf("another reader received %.100s", got.raw)
 	}
 	limit := 20 * time.Second
 	if testkit.Race { // the race detector makes each byte several times as expensive
@@ -518,7 +518,7 @@ func TestAReaderThatNeverReadsHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestACancelledRunEndsItsStreamsAndALeftStreamEndsNoRun(t *testing.T) {
+func TestCancellingEndsStreamsAndLeavingAStreamEndsNoRun(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, _ := r.serve(defaults(), zerolog.Nop())
@@ -532,23 +532,23 @@ func TestACancelledRunEndsItsStreamsAndALeftStreamEndsNoRun(t *testing.T) {
 	other := r.events(second, runID, "")
 	other.until("message.delta")
 	if run := r.call("GET", "/api/runs?id="+runID, r.asKey(), "").run(200); run.Status != domain.RunRunning {
-		t.Fatalf("a client that left ended its run: %s", run.Status)
+		t.Fatalf("a client that disconnected ended its run: %s", run.Status)
 	}
 	began := time.Now()
 	result := r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200).body
 	got := other.until("run.cancelled")
 	if took := time.Since(began); took > testkit.Within(2*time.Second) || got.id != "2.1" || got.data != `{"runId":"`+runID+`","run":`+result+`}` {
-		t.Errorf("after %s came %s", took, got.raw)
+		t.Errorf("after %s the stream sent %s", took, got.raw)
 	}
 	if rest := other.all(); len(rest) > 0 {
-		t.Errorf("behind the end came %s", summary(rest))
+		t.Errorf("after the end the stream sent %s", summary(rest))
 	}
 	if log := r.events(r.url, runID, "").all(); summary(log) != "0.1 run.created, 1.1 run.started, 1.2 message.delta, 2.1 run.cancelled" {
 		t.Errorf("the log is %s", summary(log))
 	}
 }
 
-func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
+func TestStoppingEndsStreamsThatResumeElsewhere(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	second, stop := r.serve(defaults(), zerolog.Nop())
@@ -559,7 +559,7 @@ func TestStoppingEndsStreamsThatGoOnElsewhere(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { stop(); close(ended) }()
 	if rest := f.all(); len(rest) > 0 {
-		t.Errorf("an ingress that stops told %s", summary(rest))
+		t.Errorf("a stopping ingress sent %s", summary(rest))
 	}
 	<-ended
 	other := r.events(r.url, h.bell.RunID, last.id)
@@ -598,7 +598,7 @@ func TestAnErasureEndsStreams(t *testing.T) {
 	r.call("DELETE", "/api/sessions?id=s&agentId="+r.agent, r.asKey(), "").want(200)
 	for _, e := range f.all() {
 		if e.kind != "run.cancelled" {
-			t.Errorf("an erased run told %s", e.raw)
+			t.Errorf("the stream of an erased run sent %s", e.raw)
 		}
 	}
 }
@@ -626,7 +626,7 @@ func TestEventsTooLargeForAMessageAreReadFromTheLog(t *testing.T) {
 	f.until("run.completed")
 }
 
-func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
+func TestADemoVisitorResumesWithItsIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	owner, err := store.OpenOwner(r.dsn, 1)
@@ -651,7 +651,7 @@ func TestAVisitorOfTheDemoResumesByItsKey(t *testing.T) {
 	f.leave()
 	again := r.follow("POST", r.url+path, visitor("Last-Event-ID", last.id), streamed)
 	if again.res.Header.Get("Idempotency-Replayed") != "" {
-		t.Error("a run that goes on was called a replay")
+		t.Error("a resumed run was marked as a replay")
 	}
 	h.say("b")
 	h.finish("ab")
@@ -669,7 +669,7 @@ func (r *testEnv) exec(query string) {
 	}
 }
 
-func TestAnAcceptedChatIsShownThoughItsLogCannotBeRead(t *testing.T) {
+func TestAnAcceptedChatIsStreamedWhileItsLogCannotBeRead(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.exec(`ALTER FUNCTION event_logs_that_fit RENAME TO away`)
@@ -705,7 +705,7 @@ func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	r.call("DELETE", "/api/keys?id="+key.ID, head{"Authorization": "Bearer " + r.token}, "").want(200)
 	began := time.Now()
 	if rest := f.all(); len(rest) > 0 || time.Since(began) > testkit.Within(8*time.Second) { // 5 s, and a margin for a busy machine
-		t.Errorf("a revoked key's stream went on for %s: %s", time.Since(began), summary(rest))
+		t.Errorf("the stream of a revoked key continued for %s: %s", time.Since(began), summary(rest))
 	}
 	h.finish("a")
 	if rest := other.all(); summary(rest) != "1.3 run.completed" {
@@ -713,7 +713,7 @@ func TestARevokedKeyEndsItsStreamsEverywhere(t *testing.T) {
 	}
 }
 
-func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
+func TestOpenStreamsAreLimitedByCredential(t *testing.T) {
 	t.Parallel()
 	cfg := defaults()
 	cfg.StreamsPerCredential, cfg.StreamsPerOrganization = 1, 2
@@ -725,11 +725,11 @@ func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
 		r.call("POST", r.chatPath(), r.asKey(), streamed),
 	} {
 		if p := a.problem(429); p.Code != "rate_limited" || a.header.Get("Retry-After") == "" || a.header.Get("Ratelimit") == "" {
-			t.Errorf("one stream too many gave %s, %v", a.body, a.header)
+			t.Errorf("a stream over the limit got %s, %v", a.body, a.header)
 		}
 	}
 	if page := r.call("GET", "/api/runs?limit=10", r.asKey(), "").want(200).body; strings.Count(page, `"id":"run_`) != 1 {
-		t.Errorf("a refused stream's run was accepted: %s", page)
+		t.Errorf("the run of a refused stream was accepted: %s", page)
 	}
 	r.follow("GET", r.url+"/api/runs?stream=1&id="+runID, head{"Authorization": "Bearer " + r.token}, "").isStream()
 	f.leave()
@@ -740,7 +740,7 @@ func TestACredentialHasSoManyStreamsOpen(t *testing.T) {
 		}
 		again.leave()
 		if time.Since(began) > 20*time.Second {
-			t.Fatal("a stream that was left is counted for ever")
+			t.Fatal("a closed stream still counts")
 		}
 	}
 }

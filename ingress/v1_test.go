@@ -123,7 +123,7 @@ func TestACompletionIsARun(t *testing.T) {
 	var template completion
 	r.call("POST", completionsPath, r.asKey(), r.ask("tpl_support", "", said("user", "hi"))).into(&template, 200)
 	if template.Model != "tpl_support" || template.Choices[0].Message.Content != "echo: hi" {
-		t.Errorf("of a template: %+v", template)
+		t.Errorf("template: %+v", template)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestWhatACompletionAsks(t *testing.T) {
 	run := r.call("POST", r.chatPath(), r.asKey(), `{"sessionId":"u-1","message":"hi"}`).run(200)
 	turns, err := r.store.Sessions.History(t.Context(), r.org, r.sessionFor(run.ID), 100, 10)
 	if err != nil || len(turns) != 2 || turns[0].Message != "six\n\nseven\neight" {
-		t.Errorf("a chat of the same session follows %+v, %v", turns, err)
+		t.Errorf("the history of a chat in the same session is %+v, %v", turns, err)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		got := r.call("POST", completionsPath, r.asKey(), tt.body)
 		e := got.v1(status, tt.want)
 		if got.header.Get("X-Should-Retry") != "false" {
-			t.Errorf("%s: clients retry: %v", name, got.header)
+			t.Errorf("%s: clients would retry: %v", name, got.header)
 		}
 		if name == "more than one mistake" && (!strings.Contains(e.Error.Message, "stop: ") || !strings.Contains(e.Error.Message, "messages[0].role: ")) {
 			t.Errorf("%s: %q", name, e.Error.Message)
@@ -280,7 +280,7 @@ func TestACompletionIsIdempotent(t *testing.T) {
 	}
 	// Idempotency keys are separate for each agent, and separate from those of chats.
 	if other := r.call("POST", completionsPath, key, strings.Replace(body, r.agent, r.newAgent(`"user"`), 1)).want(200); other.body == first.body {
-		t.Error("a key met another agent's")
+		t.Error("an idempotency key matched a run of another agent")
 	}
 	r.call("POST", r.chatPath(), key, `{"sessionId":"s","message":"c"}`).run(200)
 	r.call("DELETE", "/api/sessions?agentId="+r.agent+"&id=auto_"+strings.TrimPrefix(first.header.Get("X-Parley-Run-Id"), "run_"), r.asKey(), "").want(200)
@@ -371,7 +371,7 @@ func chunks(t *testing.T, body string) (out []string) {
 	return out
 }
 
-func TestACompletionIsStreamedAsItIsTold(t *testing.T) {
+func TestACompletionIsStreamed(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	for name, tt := range map[string]struct {

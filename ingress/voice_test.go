@@ -121,16 +121,16 @@ func (v *voice) until(kind string) event {
 func (v *voice) ends(code string, status websocket.StatusCode) {
 	v.Helper()
 	if got := v.until("error").Error.Code; got != code {
-		v.Errorf("it ends with %q, not %q", got, code)
+		v.Errorf("the connection ended with %q, want %q", got, code)
 	}
 	ctx, cancel := context.WithTimeout(v.Context(), 20*time.Second)
 	defer cancel()
 	if _, raw, err := v.socket.Read(ctx); websocket.CloseStatus(err) != status {
-		v.Errorf("behind the end came %s, %v", raw, err)
+		v.Errorf("after the error: %s, %v", raw, err)
 	}
 }
 
-func TestVoiceIsLimitedAsIsSet(t *testing.T) {
+func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.listens()
@@ -149,7 +149,7 @@ func TestVoiceIsLimitedAsIsSet(t *testing.T) {
 
 // While the service stops, a voice client still receives the complete answer. Streams of runs end
 // immediately, because clients resume them on another ingress.
-func TestStoppingSaysWhatIsBeingSaid(t *testing.T) {
+func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
 	r.listens()
@@ -167,22 +167,22 @@ func TestStoppingSaysWhatIsBeingSaid(t *testing.T) {
 	answer := r.take()
 	answer.say("before, ")
 	if got := busy.until("response.output_text.delta").Delta; got != "before, " {
-		t.Errorf("it begins with %q", got)
+		t.Errorf("the answer begins with %q", got)
 	}
 	ended := make(chan struct{})
 	go func() { stop(); close(ended) }()
 	idle.ends("service_restarting", websocket.StatusServiceRestart)
 	if rest := stream.all(); len(rest) > 0 {
-		t.Errorf("an ingress that stops told %s", summary(rest))
+		t.Errorf("a stopping ingress sent %s", summary(rest))
 	}
 	select {
 	case <-ended:
-		t.Fatal("the service did not wait for what is being said")
+		t.Fatal("the service did not wait for the spoken answer")
 	default:
 	}
 	answer.say("behind")
 	if got := busy.until("response.output_text.delta").Delta; got != "behind" {
-		t.Errorf("while it stops it says %q", got)
+		t.Errorf("a stopping ingress sent the text %q", got)
 	}
 	answer.finish("before, behind")
 	if got := busy.until("response.done").Response.Status; got != "completed" {

@@ -50,7 +50,7 @@ func TestAVisitorsAnswerIsStreamedAndResumed(t *testing.T) {
 	f := r.follow("POST", r.url+r.chatPath(), visitor, streamed)
 	f.isStream()
 	if f.res.Header.Get("Access-Control-Allow-Origin") != widgetPage {
-		t.Errorf("the page may not read its stream: %v", f.res.Header)
+		t.Errorf("the page cannot read its stream: %v", f.res.Header)
 	}
 	h := r.take()
 	h.say("one ")
@@ -153,7 +153,7 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	short["Prefer"] = "respond-async"
 	for began := time.Now(); r.call("POST", r.chatPath(), short, `{"sessionId":"s","message":"hi"}`).status != 401; { // until it expires
 		if time.Since(began) > 20*time.Second {
-			t.Fatal("the token is good for ever")
+			t.Fatal("the token does not expire")
 		}
 	}
 	h.say("still here")
@@ -164,7 +164,7 @@ func TestVisitorsStreamsEndWithTheWidget(t *testing.T) {
 	for name, stream := range map[string]*follower{"here": f, "on another ingress": elsewhere} {
 		stream.all()
 		if took := time.Since(began); took > testkit.Within(8*time.Second) { // 5 s, and a margin for a busy machine
-			t.Errorf("a stream %s went on for %s", name, took)
+			t.Errorf("a stream %s continued for %s", name, took)
 		}
 	}
 	for name, base := range map[string]string{"here": r.url, "on another ingress": other} {
