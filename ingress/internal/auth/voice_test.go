@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// voiceEnv is a world whose resolver takes client secrets, with a clock.
+// voiceEnv is a testEnv whose resolver accepts client secrets. The test controls its clock.
 type voiceEnv struct {
 	*testEnv
 	box   *secrets.Box
@@ -32,7 +32,7 @@ func newStudio(t *testing.T) *voiceEnv {
 	return s
 }
 
-// knock asks for a voice connection; headers are "name: value".
+// knock authenticates a request for a voice connection; headers are "name: value".
 func (s *voiceEnv) knock(t *testing.T, need Need, headers ...string) (Identity, error) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/realtime", nil)
@@ -48,7 +48,7 @@ func (s *voiceEnv) knock(t *testing.T, need Need, headers ...string) (Identity, 
 
 const offers = "Sec-WebSocket-Protocol: "
 
-func TestWhoAsksForAVoiceConnection(t *testing.T) {
+func TestCredentialsOfVoiceConnections(t *testing.T) {
 	t.Parallel()
 	s := newStudio(t)
 	org, cookie := "X-Organization-Id: ", "Cookie: "+CookieName+"="+s.session
@@ -97,7 +97,7 @@ func TestWhoAsksForAVoiceConnection(t *testing.T) {
 	}
 }
 
-// secretFor makes a client secret with what headers show.
+// secretFor creates a client secret as the caller whom the headers authenticate.
 func (s *voiceEnv) secretFor(t *testing.T, of ClientSecret, headers ...string) string {
 	t.Helper()
 	maker, err := s.knock(t, NeedUser, headers...)
@@ -111,7 +111,7 @@ func (s *voiceEnv) secretFor(t *testing.T, of ClientSecret, headers ...string) s
 	return token
 }
 
-func TestAClientSecretActsAsItsMaker(t *testing.T) {
+func TestAClientSecretActsAsItsCreator(t *testing.T) {
 	t.Parallel()
 	s := newStudio(t)
 	of := ClientSecret{
@@ -153,21 +153,22 @@ func TestAClientSecretActsAsItsMaker(t *testing.T) {
 			}
 		}
 		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token, "X-Organization-Id: "+s.foreign); apierr.CodeFor(err) != apierr.OrganizationMismatch {
-			t.Errorf("%s elsewhere: %v", name, err)
+			t.Errorf("%s in another organization: %v", name, err)
 		}
 	}
 	token := s.secretFor(t, of, makers["login"]...)
 	s.clock = of.Expires
 	if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
-		t.Errorf("when its time is over: %v", err)
+		t.Errorf("after its expiry: %v", err)
 	}
 	if _, err := s.knock(t, again, "Authorization: Bearer "+token); err != nil {
-		t.Errorf("its connection, when its time is over: %v", err)
+		t.Errorf("its connection, after its expiry: %v", err)
 	}
 }
 
-// What a client secret was made with is looked at each time, and remembered as briefly as any credential.
-func TestAClientSecretEndsWithItsMaker(t *testing.T) {
+// A client secret works only as long as the credential that created it. That credential is cached
+// no longer than others.
+func TestAClientSecretEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	s := newStudio(t)
 	of := ClientSecret{Model: "tpl_x", SessionID: "s", Expires: s.clock.Add(time.Hour)}
@@ -241,10 +242,10 @@ func TestBadClientSecrets(t *testing.T) {
 	}
 	long := ClientSecret{Session: json.RawMessage(`"` + strings.Repeat("x", secrets.ClientSecretRoom) + `"`)}
 	if _, err := s.NewClientSecret(t.Context(), maker, long); apierr.CodeFor(err) != apierr.InvalidRequest {
-		t.Errorf("one that is too long: %v", err)
+		t.Errorf("a secret that is too long: %v", err)
 	}
 	maker.Caller.KeyID = id.New(id.Key)
 	if _, err := s.NewClientSecret(t.Context(), maker, ClientSecret{}); apierr.CodeFor(err) != apierr.Unauthenticated {
-		t.Errorf("made with a key that was revoked: %v", err)
+		t.Errorf("created with a revoked key: %v", err)
 	}
 }
