@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// asked reads a request, and gives what is wrong with it, a line each.
+// asked parses a request. It also returns each validation error as "field code".
 func asked(body ResponseBody) (ask ResponseAsk, wrongs []string) {
 	ask = ParseResponse(&body, func(field, code, message string, args ...any) {
 		wrongs = append(wrongs, field+" "+code)
@@ -33,7 +33,7 @@ func ofType(kind string) InputItem { return InputItem{Type: &kind} }
 
 func raw(text string) *json.RawMessage { return new(json.RawMessage(text)) }
 
-func TestWhatAResponseIsAskedForWith(t *testing.T) {
+func TestValidRequestsForResponses(t *testing.T) {
 	t.Parallel()
 	message := "message"
 	echoed := InputItem{Type: &message, Role: new("assistant"), Content: &Content{Parts: []Part{{Type: "output_text", Text: new("Hi.")}}}}
@@ -103,7 +103,7 @@ func TestWhatAResponseIsAskedForWith(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithARequestForAResponse(t *testing.T) {
+func TestInvalidRequestsForResponses(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("ü", instructionsMax+1)
 	image := InputItem{Role: new("user"), Content: &Content{Parts: []Part{{Type: "input_image"}, {Type: "input_text"}}}}
