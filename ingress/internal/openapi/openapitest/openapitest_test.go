@@ -33,7 +33,8 @@ func exchange(method, target string, status int, body string, headers ...string)
 	return Exchange{Method: method, URL: u, RequestHeader: http.Header{}, Status: status, Header: header(headers...), Body: []byte(body)}
 }
 
-// TestCheck shows that the checks can fail: each exchange differs in one thing from one that passes.
+// TestCheck checks that Check detects violations: each invalid exchange differs in one way from a
+// valid one.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	c, err := Document()
@@ -53,7 +54,7 @@ func TestCheck(t *testing.T) {
 
 	for name, tt := range map[string]struct {
 		exchange Exchange
-		wrong    string // part of what is said; "" when nothing is wrong
+		wrong    string // part of the error; "" means that the exchange is valid
 	}{
 		"a run":                        {exchange("GET", one, 200, run, limited...), ""},
 		"an undocumented field":        {exchange("GET", one, 200, strings.Replace(run, `"attempts":1`, `"attempts":1,"secret":1`, 1), limited...), "secret"},
@@ -105,7 +106,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestSchemasCompile compiles every schema, for a response nobody tests must not hide a broken one.
+// TestSchemasCompile compiles every schema, including those of responses that no test receives.
 func TestSchemasCompile(t *testing.T) {
 	t.Parallel()
 	c, err := Document()

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharing shows that an answer which pages of other origins may read is noticed where it must not be.
+// TestSharing checks that Check rejects responses that pages of other origins must not be able to
+// read.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	c, err := Document()
