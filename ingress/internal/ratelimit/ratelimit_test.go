@@ -16,7 +16,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// ledger is a Counter in memory with a clock of its own.
+// ledger is an in-memory Counter with a clock that the test advances.
 type ledger struct {
 	mu      sync.Mutex
 	clock   time.Time
@@ -92,14 +92,14 @@ func (l *ledger) LeaseTokens(_ context.Context, bucket string, capacity int, per
 	return limitdb.TokenGrant{Granted: granted, Left: l.tokens[bucket]}, nil
 }
 
-// ingress is one process's limits over the ledger.
+// ingress returns the limits of one process over the ledger.
 func ingress(l *ledger, s Settings) *Limits {
 	return over(l, s, l.now)
 }
 
 var defaults = Settings{Demo: 10, User: 300, System: 6000}
 
-// passing counts how many of n requests in a row pass, in turn through the limits given.
+// passing sends n requests in a row, in turn through the limits, and returns how many pass.
 func passing(t *testing.T, n int, caller domain.Caller, through ...*Limits) (passed int, last Decision) {
 	t.Helper()
 	for i := range n {
@@ -166,7 +166,7 @@ func TestTiersRefill(t *testing.T) {
 	limits := ingress(l, defaults)
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
 	passing(t, 301, caller, limits)
-	l.advance(10 * time.Second) // 50 tokens
+	l.advance(10 * time.Second) // refills 50 tokens
 	if got, _ := passing(t, 100, caller, limits); got != 50 {
 		t.Errorf("%d passed after 10 s, want 50", got)
 	}
@@ -201,7 +201,7 @@ func TestRefund(t *testing.T) {
 		{domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}, 4},
 		{domain.Caller{Kind: domain.CallerSystem, OrganizationID: "org_1"}, 9},
 	} {
-		for range 50 { // replays are free
+		for range 50 { // as for replays, which are free
 			if got, _ := passing(t, 1, c.caller, limits); got != 1 {
 				t.Fatal("a refunded request was refused")
 			}
@@ -262,13 +262,13 @@ func TestLimitsFailClosed(t *testing.T) {
 		l.fail(nil)
 		l.advance(time.Second)
 		if got, _ := passing(t, 1, caller, limits); got != 1 {
-			t.Errorf("%s: still refused when the database is back", caller.Kind)
+			t.Errorf("%s: still refused after the database recovered", caller.Kind)
 		}
 		l.fail(context.DeadlineExceeded)
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentRequests(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	a, b := ingress(l, defaults), ingress(l, defaults)
@@ -289,7 +289,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// One ingress may end up holding tokens that only its own requests could have used.
+	// One ingress may keep tokens that only its own requests could use.
 	if n := passed.Load(); n > 300 || n < 300-2*300/chunks {
 		t.Errorf("%d passed", n)
 	}
@@ -322,7 +322,7 @@ func TestLimitsOnPostgreSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := New(s.Limits, settings) // another ingress, or the same after a restart
+	b, err := New(s.Limits, settings) // another ingress, or the same one after a restart
 	if err != nil {
 		t.Fatal(err)
 	}

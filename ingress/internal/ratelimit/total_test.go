@@ -8,7 +8,7 @@ import (
 	"parley/shared/domain"
 )
 
-// five are callers with five credentials of one user, or of one organization.
+// five returns five callers with different credentials of one user or organization.
 func five(of domain.Caller) []domain.Caller {
 	out := make([]domain.Caller, 5)
 	for n := range out {
@@ -40,13 +40,13 @@ func TestCredentialsOfOneUserShareATotal(t *testing.T) {
 		}
 		other := domain.Caller{Kind: domain.CallerUser, UserID: "usr_2", OrganizationID: "org_2", Credential: "key_2"}
 		if got, _ := passing(t, 300, other, a, b); got != 300 {
-			t.Errorf("beside %s keys %d of another user's requests passed", name, got)
+			t.Errorf("with %s keys exhausted, %d requests of another user passed", name, got)
 		}
 	}
 }
 
-// What a credential's own limit refuses costs the user's other credentials nothing, and neither does what the total refuses
-// cost the credential.
+// A request that a credential's own limit refuses consumes nothing of the user's total. A request
+// that the total refuses consumes nothing of the credential's limit.
 func TestARefusalCostsNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 15, System: 20})
@@ -58,7 +58,7 @@ func TestARefusalCostsNothingElsewhere(t *testing.T) {
 		t.Errorf("then %d of another credential, %+v", got, d)
 	}
 	if d := limits.user.peek(callers[1].Credential); d.Remaining != 5 {
-		t.Errorf("%d are left of the credential's own", d.Remaining)
+		t.Errorf("%d remain of the credential's own limit", d.Remaining)
 	}
 	limits.Refund(callers[0])
 	if got, _ := passing(t, 5, callers[1], limits); got != 1 {
@@ -66,7 +66,7 @@ func TestARefusalCostsNothingElsewhere(t *testing.T) {
 	}
 }
 
-func TestTheTightestLimitShows(t *testing.T) {
+func TestTheTightestLimitIsReported(t *testing.T) {
 	t.Parallel()
 	limits := ingress(newLedger(), Settings{Demo: 1, User: 10, UserTotal: 12, System: 20})
 	callers := five(domain.Caller{UserID: "usr_1"})
@@ -81,8 +81,9 @@ func TestTheTightestLimitShows(t *testing.T) {
 	}
 }
 
-// The time until one more request is allowed goes on from the last answer that passed to the refusal.
-func TestTheTimeUntilTheNextRequest(t *testing.T) {
+// The reset time counts down from the last request that passed and does not jump when a request is
+// refused.
+func TestResetTimeCountsDown(t *testing.T) {
 	t.Parallel()
 	l := newLedger()
 	limits := ingress(l, Settings{Demo: 1, User: 4, System: 9})
