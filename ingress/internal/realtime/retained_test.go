@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// answered has a response be made from its request to its end.
+// answered plays a response from its request to its end.
 func (r *testEnv) answered(said string, ended domain.Event) {
 	r.tb.Helper()
 	r.c.Client(r.now, []byte(`{"type":"response.create","response":{"instructions":"x","metadata":{"k":"`+strings.Repeat("v", 500)+`"}}}`))
@@ -31,7 +31,7 @@ func (r *testEnv) answered(said string, ended domain.Event) {
 	}
 }
 
-// completed is the last event of a run.
+// completed returns the final event of a completed run.
 func completed(tb testing.TB, run domain.Run) domain.Event {
 	tb.Helper()
 	run.ID, run.Status = "run_1", domain.RunCompleted
@@ -47,10 +47,10 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Of an answer that was told of, nothing is kept of what its run did.
+// The conversation keeps an answer's text, but not the tool calls of its run.
 //
-//nolint:paralleltest // others would be measured along with it
-func TestWhatRunsDidIsNotKept(t *testing.T) {
+//nolint:paralleltest // measures the heap of the whole process
+func TestToolCallsAreNotKept(t *testing.T) {
 	for _, session := range []string{`{"output_modalities":["text"]}`, ""} {
 		r := newTestEnv(t, session)
 		said := "ok"
@@ -71,8 +71,9 @@ func TestWhatRunsDidIsNotKept(t *testing.T) {
 	}
 }
 
-// What was spoken is kept for corrections, and counts, as citations do.
-func TestWhatWasSpokenIsBounded(t *testing.T) {
+// Spoken texts are kept so that truncation can correct them. They count towards the limit on texts,
+// as citations do.
+func TestSpokenTextsAreBounded(t *testing.T) {
 	t.Parallel()
 	said := strings.Repeat("word ", 6_000)
 	r := newTestEnv(t, "")
