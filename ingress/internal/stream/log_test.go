@@ -10,7 +10,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
+func TestLogsCombineRowAndChunks(t *testing.T) {
 	t.Parallel()
 	at := domain.At(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	delta := func(text string) string { return `message.delta {"text":"` + text + `"}` + "\n" }
@@ -68,7 +68,8 @@ func TestLogsAreMadeOfRowAndChunks(t *testing.T) {
 	}
 }
 
-// The first event that an attempt tells live is the same, byte for byte, as the one made of the result.
+// The first event of an attempt has the same bytes if it is read live and if it is derived from the
+// run's result.
 func TestFramesOfLiveAndDerivedEventsAreTheSame(t *testing.T) {
 	t.Parallel()
 	const text = "a<b> & \"c\" \u2028 ☾\n"

@@ -9,7 +9,7 @@ import (
 	"parley/shared/domain"
 )
 
-// message makes a message of so many events, the first of which has that id.
+// message returns a bus message with consecutive events, the first of which has the ID first.
 func message(tb testing.TB, first string, events int) []byte {
 	tb.Helper()
 	id := eventID(tb, first)
@@ -37,7 +37,7 @@ func idsFor(events []domain.Event) string {
 	return strings.Join(ids, " ")
 }
 
-func TestHeardEventsFollowOrShowAGap(t *testing.T) {
+func TestReceivedEventsFollowOrShowAGap(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		last   string
@@ -45,7 +45,7 @@ func TestHeardEventsFollowOrShowAGap(t *testing.T) {
 		events int
 		want   string
 		gap    bool
-		behind string // where the reader stands afterwards
+		behind string // position afterwards
 	}{
 		"next":                      {"1.3", "1.4", 1, "1.4", false, "1.4"},
 		"several":                   {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},
@@ -75,12 +75,12 @@ func TestHeardEventsFollowOrShowAGap(t *testing.T) {
 	for _, broken := range []string{"", "x", "1 2\nmessage.delta\n", "0 1\na {}\n", "1 4\na {}\nb"} {
 		p := position{last: eventID(t, "1.3")}
 		if events, gap, err := p.receive([]byte(broken)); err == nil || gap || len(events) > 0 || p.last.String() != "1.3" {
-			t.Errorf("%q was taken: %v %v", broken, events, gap)
+			t.Errorf("%q was accepted: %v %v", broken, events, gap)
 		}
 	}
 }
 
-func TestALogIsTakenFromBehindTheLastEvent(t *testing.T) {
+func TestALogIsReadAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	log := func() (events []domain.Event) {
 		for _, id := range []string{"0.1", "1.1", "3.1", "3.2", "4.1"} {
@@ -94,12 +94,13 @@ func TestALogIsTakenFromBehindTheLastEvent(t *testing.T) {
 	} {
 		p := position{last: eventID(t, last)}
 		if got := idsFor(p.logged(log())); got != want {
-			t.Errorf("behind %s came %q, want %q", last, got, want)
+			t.Errorf("after %s got %q, want %q", last, got, want)
 		}
 	}
 }
 
-// Whatever comes on the bus, in whatever order, a reader's ids rise and nothing is left out within an attempt.
+// For any sequence of bus messages, the IDs of a reader's events increase without a gap within an
+// attempt.
 func FuzzHeard(f *testing.F) {
 	f.Add([]byte("1 1\nrun.started {}\n"), []byte("1 2\nmessage.delta {\"text\":\"a\"}\nmessage.delta {}\n"), []byte("3 1\nrun.restarted {}\n"))
 	f.Add([]byte("1 4\n"), []byte("1 2\na {}\n"), []byte("1 9223372036854775807\na {}\nb {}\n"))
@@ -109,11 +110,11 @@ func FuzzHeard(f *testing.F) {
 			last := p.last
 			events, _, err := p.receive(message)
 			if err != nil && len(events) > 0 {
-				t.Fatalf("%q is broken and gave events", message)
+				t.Fatalf("%q is broken but returned events", message)
 			}
 			for _, e := range events {
 				if !e.ID.After(last) || !e.ID.Follows(last) {
-					t.Fatalf("%s came behind %s", e.ID, last)
+					t.Fatalf("%s came after %s", e.ID, last)
 				}
 				last = e.ID
 			}

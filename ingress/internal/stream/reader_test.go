@@ -24,23 +24,23 @@ import (
 	"parley/shared/testkit"
 )
 
-// fakeRun is one run as worker, database and bus have it.
+// fakeRun is one run together with its worker, its rows in the database and its bus.
 type fakeRun struct {
 	mu     sync.Mutex
 	log    executiondb.EventLog
 	gone   bool
-	bytes  int // of the log
+	bytes  int // size of the log
 	err    error
 	reads  int
 	told   map[domain.EventID]string
 	fence  int64
 	next   int    // number of the next event
-	first  int    // of the first that is not stored
-	lines  []byte // those
+	first  int    // number of the first event without a checkpoint
+	lines  []byte // events without a checkpoint
 	hear   func(bus.Heard)
 	deaf   bool
-	mute   bool // nothing can be subscribed to
-	follow int  // subscriptions
+	mute   bool // subscribing fails
+	follow int  // number of subscriptions
 }
 
 func newRun() *fakeRun {
@@ -109,7 +109,7 @@ func (r *fakeRun) Run(ctx context.Context, f func(bus.Heard)) {
 	<-ctx.Done()
 }
 
-// begin claims the run.
+// begin claims the run for a new attempt.
 func (r *fakeRun) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (r *fakeRun) begin() {
 	}
 }
 
-// tell gives the message of the attempt's next event.
+// tell adds an event to the attempt and returns its bus message.
 func (r *fakeRun) tell(text string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +148,7 @@ func (r *fakeRun) checkpoint() {
 	r.first, r.lines = r.next, nil
 }
 
-// end ends the run: by its worker, or from outside.
+// end finishes the run. The worker finishes a completed run, and the service any other.
 func (r *fakeRun) end(status domain.RunStatus) {
 	if status == domain.RunCompleted {
 		r.checkpoint()
@@ -184,7 +184,7 @@ type testEnv struct {
 	hub *Hub
 }
 
-// inBubble runs a test in a scene.
+// inBubble runs f with a testEnv in fake time.
 func inBubble(t *testing.T, f func(testEnv)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,10 +214,11 @@ func open(t *testing.T, h *Hub, last string) *Reader {
 	return r
 }
 
-// unbounded reserves room for any log.
+// unbounded accepts a log of any size.
 func unbounded(int) error { return nil }
 
-// next gives the ids that come within a time, and the end's, or the code of the error that ends the log before.
+// next returns the IDs of the events that arrive within a time, then "end" at the end of the log or
+// the code of an error.
 func next(t *testing.T, r *Reader, within time.Duration) string {
 	t.Helper()
 	var ids []string
@@ -269,13 +270,13 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 		began := time.Now()
 		want(t, "ended", next(t, r, time.Minute), "1.5 end")
 		if took := time.Since(began); took != 0 {
-			t.Errorf("the end was told after %s", took)
+			t.Errorf("the end was sent after %s", took)
 		}
 		late := open(t, h, "1.3")
 		defer late.Close()
 		want(t, "resumed", next(t, late, 0), "1.4 1.5 end")
 		if done := open(t, h, "1.5"); !done.AtEnd(eventID(t, "1.5")) {
-			t.Error("a reader behind the end is not at the end")
+			t.Error("a reader after the last event is not at the end")
 		} else {
 			done.Close()
 		}
@@ -314,7 +315,7 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatBeginsAnewVoidsTheOneBefore(t *testing.T) {
+func TestANewAttemptVoidsThePreviousOne(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -355,12 +356,12 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 		run.say(bus.Heard{})
 		got := next(t, slow, time.Minute)
 		if !strings.HasPrefix(got, "1.2 1.3 ") || !strings.HasSuffix(got, " 1.100 1.101 1.102 end") || len(strings.Fields(got)) != 102 {
-			t.Errorf("a slow reader was told %s", got)
+			t.Errorf("a slow reader received %s", got)
 		}
 	})
 }
 
-func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
+func TestAnIdleReaderPollsTheLog(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -372,7 +373,7 @@ func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
 		began := time.Now()
 		want(t, "first look", next(t, r, firstLook), "1.2")
 		if took := time.Since(began); took > testkit.Within(firstLook) {
-			t.Errorf("what was told at the start came after %s", took)
+			t.Errorf("the event from before the subscription arrived after %s", took)
 		}
 		reads := run.reads
 		want(t, "nothing new", next(t, r, time.Minute), "")
@@ -387,12 +388,12 @@ func TestWithoutNewsTheLogIsReadAgain(t *testing.T) {
 		run.set(func() { run.deaf = false })
 		run.tell("c")
 		run.checkpoint()
-		run.say(bus.Heard{}) // as on a reconnection
+		run.say(bus.Heard{}) // as after a reconnection
 		want(t, "reconnected", next(t, r, 0), "1.4")
 	})
 }
 
-func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
+func TestAStreamSurvivesADatabaseOutage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -413,7 +414,7 @@ func TestAStreamOutlivesADatabaseThatIsAway(t *testing.T) {
 	})
 }
 
-func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
+func TestANewRunIsStreamedWhileItCannotBeRead(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -438,7 +439,7 @@ func TestANewRunIsToldOfThoughItCannotBeRead(t *testing.T) {
 	})
 }
 
-func TestARunThatCouldNotBeSubscribedToIsFollowedByTheNextReader(t *testing.T) {
+func TestTheNextReaderRetriesAFailedSubscription(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -449,12 +450,12 @@ func TestARunThatCouldNotBeSubscribedToIsFollowedByTheNextReader(t *testing.T) {
 		second := open(t, h, "0.0")
 		defer second.Close()
 		if run.follow != 1 {
-			t.Error("the second reader hears nothing either")
+			t.Error("the second reader did not subscribe either")
 		}
 	})
 }
 
-func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
+func TestReadersEndWithTheirRunHubOrClient(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(s testEnv) {
 		t, run, h := s.t, s.run, s.hub
@@ -469,7 +470,7 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 		gone, leave := context.WithCancel(ctx)
 		leave()
 		if _, err := left.Next(gone, time.Now().Add(time.Minute)); !errors.Is(err, context.Canceled) {
-			t.Errorf("a client that left: %v", err)
+			t.Errorf("a client that disconnected: %v", err)
 		}
 		run.set(func() { run.log.Run.Erased = true })
 		want(t, "erased", next(t, erased, time.Minute), "erased")
@@ -480,7 +481,7 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 		run.set(func() { run.gone = true })
 		want(t, "expired", next(t, expired, time.Minute), "not_found")
 		if _, err := h.Open(ctx, "org_1", "run_1", domain.EventID{}, unbounded); !errors.As(err, &coded) || coded.Code != apierr.NotFound {
-			t.Errorf("opening a run that is gone: %v", err)
+			t.Errorf("opening a deleted run: %v", err)
 		}
 		run.set(func() { run.gone, run.log.Run.Erased = false, false })
 		go h.Drain()
@@ -488,7 +489,7 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 			t.Errorf("draining: %v", err)
 		}
 		run.set(func() { run.log.Run.Erased = false })
-		for range 2 { // roused by the drain, and then opened to what had begun
+		for range 2 { // woken by the drain, then reading on
 			if events, err := lasting.Next(ctx, time.Now().Add(time.Second)); len(events) > 0 || err != nil {
 				t.Errorf("a reader that outlasts the drain: %v, %v", events, err)
 			}
@@ -496,9 +497,10 @@ func TestReadersEndWithTheRunsExistenceTheHubOrTheClient(t *testing.T) {
 	})
 }
 
-// A run is told of over a bus that drops, repeats and delays, by attempts that die, to a reader that is cut off
-// and resumes: what it was told altogether has no gap and nothing twice, and ends with the run.
-func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
+// The bus drops, repeats and delays messages, attempts die, and the reader disconnects and resumes.
+// The reader still receives the log without a gap and without a repetition, up to the end of the
+// run.
+func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		inBubble(t, func(s testEnv) {
@@ -540,7 +542,7 @@ func TestNothingIsLostOrDoubledWhateverTheBusDoes(t *testing.T) {
 				case n == 15:
 					run.begin()
 					run.say(bus.Heard{Events: run.tell("restarted")})
-				case n == 16: // cut off, and resumed
+				case n == 16: // disconnect and resume
 					r.Close()
 					last := domain.EventID{}
 					if len(got) > 0 {
@@ -567,10 +569,10 @@ func checkTold(t *testing.T, seed uint64, run *fakeRun, got []domain.Event) {
 	last := domain.EventID{}
 	for _, e := range got {
 		if !e.ID.Follows(last) {
-			t.Fatalf("seed %d: %s came behind %s: %s", seed, e.ID, last, idsFor(got))
+			t.Fatalf("seed %d: %s came after %s: %s", seed, e.ID, last, idsFor(got))
 		}
 		if line, ok := run.told[e.ID]; ok && line != e.Type+" "+string(e.Data)+"\n" {
-			t.Fatalf("seed %d: %s is %s, told as %s", seed, e.ID, e.Data, line)
+			t.Fatalf("seed %d: %s is %s, published as %s", seed, e.ID, e.Data, line)
 		}
 		last = e.ID
 	}

@@ -8,7 +8,7 @@ import (
 	"parley/ingress/internal/stream"
 )
 
-// anew stands in a log for the beginning of another attempt.
+// anew in a log marks the start of another attempt.
 const anew = "\n"
 
 func TestTold(t *testing.T) {
@@ -16,7 +16,7 @@ func TestTold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		log  []string
 		full string
-		want string // all that the reader was given
+		want string // the text that the reader received
 		ok   bool
 	}{
 		"nothing":                     {nil, "", "", true},
@@ -52,13 +52,14 @@ func TestTold(t *testing.T) {
 			rest, fits := told.Rest(tt.full)
 			got, ok = got+rest, ok && fits
 			if got != tt.want || ok != tt.ok {
-				t.Errorf("told %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
+				t.Errorf("got %q, %v; want %q, %v", got, ok, tt.want, tt.ok)
 			}
 		})
 	}
 }
 
-// However an answer is cut and however often its telling begins anew, the reader is given it once.
+// However an answer is split, and however often an attempt restarts it, the reader receives every
+// character once.
 func TestToldGivesEveryCharacterOnce(t *testing.T) {
 	t.Parallel()
 	answer := strings.Repeat("One answer, of many pieces: äöü €😀. ", 20)
@@ -76,7 +77,7 @@ func TestToldGivesEveryCharacterOnce(t *testing.T) {
 				next := min(upTo, at+1+random.IntN(9))
 				fresh, ok := told.Delta(string(runes[at:next]))
 				if !ok {
-					t.Fatalf("seed %d: the same text was taken for another", seed)
+					t.Fatalf("seed %d: the same text was treated as different", seed)
 				}
 				got.WriteString(fresh)
 				at = next
@@ -85,7 +86,7 @@ func TestToldGivesEveryCharacterOnce(t *testing.T) {
 		rest, ok := told.Rest(answer)
 		got.WriteString(rest)
 		if !ok || got.String() != answer {
-			t.Fatalf("seed %d: %v, given %q", seed, ok, got.String())
+			t.Fatalf("seed %d: %v, received %q", seed, ok, got.String())
 		}
 	}
 }
