@@ -62,7 +62,7 @@ const waiting = `{"sessionId":"s","message":"hi"}`
 // reply, its notice to other waiters or, if both are lost, the poll ends the wait.
 func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 	t.Parallel()
-	for name, silent := range map[string]bool{"told": false, "not told": true} {
+	for name, silent := range map[string]bool{"published": false, "not published": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestEnv(t, defaults())

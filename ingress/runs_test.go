@@ -268,7 +268,7 @@ func TestChatRunsAgentsAndTemplates(t *testing.T) {
 		"two targets":    {"&template=tpl_support&id=" + r.agent, r.asKey(), body, 400, "invalid_request", "id"},
 		"no session":     {"&id=" + r.agent, r.asKey(), `{"message":"hi"}`, 400, "invalid_request", "sessionId"},
 		"no message":     {"&id=" + r.agent, r.asKey(), `{"sessionId":"s"}`, 400, "invalid_request", "message"},
-		"nobody":         {"&id=" + r.agent, head{}, body, 401, "unauthenticated", ""},
+		"no credential":  {"&id=" + r.agent, head{}, body, 401, "unauthenticated", ""},
 		"demo and agent": {"&id=" + r.agent, head{"x-tenant-id": "tenant_demo"}, body, 403, "demo_restricted", ""},
 		"no template":    {"&template=tpl_none", r.asKey(), body, 404, "not_found", ""},
 		"no agent":       {"&id=" + id.New(id.Agent), r.asKey(), body, 404, "not_found", ""},

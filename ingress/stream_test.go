@@ -770,7 +770,7 @@ func TestStreamsRefuseBadRequestsBeforeTheirFirstByte(t *testing.T) {
 		"no run":            {"GET", "/api/runs?stream=1&id=run_x", r.asKey(), "", 404, ""},
 		"no such agent":     {"POST", "/api/agents?action=chat&id=" + id.New(id.Agent), r.asKey(), streamed, 404, ""},
 		"key of another":    {"POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), strings.Replace(streamed, "hi", "ho", 1), 422, ""},
-		"nobody":            {"GET", get + "&stream=1", head{}, "", 401, ""},
+		"no credential":     {"GET", get + "&stream=1", head{}, "", 401, ""},
 	} {
 		a := r.call(tc.method, tc.path, tc.headers, tc.body)
 		if p := a.problem(tc.status); tc.field != "" && (len(p.Errors) != 1 || p.Errors[0].Field != tc.field) {

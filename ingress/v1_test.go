@@ -195,7 +195,7 @@ func TestCompletionsRefuseBadRequestsNamingTheField(t *testing.T) {
 		"content of no type":      {r.ask(r.agent, "", `{"role":"user","content":5}`), invalid + "messages[0].content"},
 		"a part without text":     {r.ask(r.agent, "", `{"role":"user","content":[{"type":"text"}]}`), invalid + "messages[0].content[0].text"},
 		"a name twice":            {`{"model":"m","model":"n","messages":[` + hi + `]}`, invalid + "model"},
-		"more behind the end":     {r.ask(r.agent, "", hi) + "x", invalid + "body"},
+		"text after the end":      {r.ask(r.agent, "", hi) + "x", invalid + "body"},
 		"stream of no type":       {r.ask(r.agent, `,"stream":"yes"`, hi), invalid + "stream"},
 		"a session of no type":    {r.ask(r.agent, `,"metadata":{"session_id":5}`, hi), invalid + "metadata.session_id"},
 		"an empty session":        {r.ask(r.agent, `,"metadata":{"session_id":""}`, hi), invalid + "metadata.session_id"},
@@ -400,7 +400,7 @@ func TestACompletionIsStreamed(t *testing.T) {
 			})
 		}, `{"role":"assistant","content":""} {"content":"It is so."} {"annotations":[{"type":"url_citation","url_citation":{"start_index":0,"end_index":2,"title":"T","url":"https://example.com/"}},` +
 			`{"type":"file_citation","file_citation":{"file_id":"doc_01k9z9f0v4ex6t2m8r5n1p7q3w","filename":"n.pdf","start_index":3,"end_index":9}}]}stop [DONE]`},
-		"told at the end": {"", func(h *hand) { h.finish("All") }, `{"role":"assistant","content":""} {"content":"All"} {}stop [DONE]`},
+		"whole answer at the end": {"", func(h *hand) { h.finish("All") }, `{"role":"assistant","content":""} {"content":"All"} {}stop [DONE]`},
 		"another attempt says the same": {"", func(h *hand) {
 			h.say("One an")
 			h.checkpoint()

@@ -165,7 +165,7 @@ func TestBadWidgetTokens(t *testing.T) {
 	t.Parallel()
 	l := newWidgetEnv(t)
 	for name, token := range map[string]string{
-		"no claims": l.box.SealWidgetToken(nil), "no object": l.box.SealWidgetToken([]byte(`"x"`)), "nobody's": l.box.SealWidgetToken([]byte(`{}`)),
+		"no claims": l.box.SealWidgetToken(nil), "no object": l.box.SealWidgetToken([]byte(`"x"`)), "empty claims": l.box.SealWidgetToken([]byte(`{}`)),
 		"unsealed": "wt_e30", "empty": "wt_",
 	} {
 		if ident, err := l.resolve(t, NeedDemo, token); apierr.CodeFor(err) != apierr.Unauthenticated || ident.Via != ViaWidget || ident.Caller.Visitor.ID != "" {

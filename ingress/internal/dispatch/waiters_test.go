@@ -180,7 +180,7 @@ func (d *testEnv) still(what string, got chan Result, runID string) {
 
 func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 	t.Parallel()
-	for name, told := range map[string]bool{"told": true, "found by the poll": false} {
+	for name, told := range map[string]bool{"notified": true, "found by the poll": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newTestEnv(t)
@@ -204,7 +204,7 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 			if decided.Run.Status != domain.RunQueued {
 				t.Errorf("the approved run is %s", decided.Run.Status)
 			}
-			d.still("a wait for a run that goes on", third, runID)
+			d.still("a wait for a requeued run", third, runID)
 			if notifyFinished := d.park(runID, "two"); told {
 				notifyFinished()
 			}

@@ -48,7 +48,7 @@ func TestConverse(t *testing.T) {
 		"an answer last":              {[]Said{u("a"), a("b")}, false, Conversation{}, noted{"list invalid_value"}},
 		"a long message":              {[]Said{u("a"), a("b"), u(long + "x")}, true, Conversation{Message: long + "x"}, nil},
 		"too long instructions":       {[]Said{s("first"), s(long), u("m")}, false, Conversation{Message: "m", Instructions: "first\n\n" + long}, noted{"system first too_long"}},
-		"all that is wrong, at once":  {[]Said{s(long + "x")}, false, Conversation{Instructions: long + "x"}, noted{"system " + long + "x too_long", "list invalid_value"}},
+		"several errors":              {[]Said{s(long + "x")}, false, Conversation{Instructions: long + "x"}, noted{"system " + long + "x too_long", "list invalid_value"}},
 		"empty instructions are none": {[]Said{s(""), u("m")}, false, Conversation{Message: "m"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestMetadataIsBounded(t *testing.T) {
 		"too long a name":      {map[string]string{strings.Repeat("é", 65): ""}, noted{"metadata too_long"}},
 		"the longest value":    {map[string]string{"k": strings.Repeat("é", 512)}, nil},
 		"too long values":      {map[string]string{"k": strings.Repeat("é", 513), "a": strings.Repeat("x", 513)}, noted{"metadata.a too_long", "metadata.k too_long"}},
-		"a session beside":     {map[string]string{"session_id": strings.Repeat("s", 128)}, nil},
+		"with a session":       {map[string]string{"session_id": strings.Repeat("s", 128)}, nil},
 		"an unused session is": {map[string]string{"session_id": strings.Repeat("s", 513)}, noted{"metadata.session_id too_long"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,10 +115,10 @@ func TestTextsAreBounded(t *testing.T) {
 		{"two, both unanswered", []string{item("user", 31_000), item("user", 999)}, `error.param="item.content"`},
 		{"two that fit", []string{item("user", 31_000), item("user", 998)}, "conversation.item.done"},
 		{"two system items", []string{item("system", 20_000), item("system", 12_000)}, `error.param="item.content"`},
-		{"instructions beside one", []string{
+		{"instructions and a text", []string{
 			item("system", 20_000), `client {"type":"session.update","session":{"instructions":"` + strings.Repeat("i", 11_999) + `"}}`,
 		}, `error.param="session.instructions"`},
-		{"instructions of a response beside one", []string{
+		{"instructions of a response and a text", []string{
 			item("system", 20_000), `client {"type":"response.create","response":{"instructions":"` + strings.Repeat("i", 11_999) + `"}}`,
 		}, `error.param="response.instructions"`},
 		{"much metadata", []string{

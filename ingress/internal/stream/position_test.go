@@ -45,30 +45,30 @@ func TestReceivedEventsFollowOrShowAGap(t *testing.T) {
 		events int
 		want   string
 		gap    bool
-		behind string // position afterwards
+		after  string // position afterwards
 	}{
-		"next":                      {"1.3", "1.4", 1, "1.4", false, "1.4"},
-		"several":                   {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},
-		"again":                     {"1.3", "1.3", 1, "", false, "1.3"},
-		"partly again":              {"1.3", "1.2", 4, "1.4 1.5", false, "1.5"},
-		"one missing":               {"1.3", "1.5", 1, "", true, "1.3"},
-		"many missing":              {"1.3", "1.50", 9, "", true, "1.3"},
-		"first of all":              {"0.1", "1.1", 1, "1.1", false, "1.1"},
-		"start missing":             {"0.1", "1.2", 1, "", true, "0.1"},
-		"creation missing":          {"0.0", "1.1", 2, "", true, "0.0"},
-		"attempt begins anew":       {"1.3", "3.1", 2, "3.1 3.2", false, "3.2"},
-		"its begin missing":         {"1.3", "3.2", 2, "", true, "1.3"},
-		"anew before the start":     {"0.1", "3.1", 2, "", true, "0.1"},
-		"of a void attempt":         {"3.1", "1.4", 5, "", false, "3.1"},
-		"of a void attempt, higher": {"3.1", "2.9", 1, "", false, "3.1"},
-		"notice of what is new":     {"1.3", "1.4", 0, "", true, "1.3"},
-		"notice of what is known":   {"1.4", "1.4", 0, "", false, "1.4"},
-		"notice of a later attempt": {"1.4", "3.2", 0, "", true, "1.4"},
-		"beyond a made-up place":    {"99.1", "1.4", 2, "", false, "99.1"},
+		"next":                         {"1.3", "1.4", 1, "1.4", false, "1.4"},
+		"several":                      {"1.3", "1.4", 3, "1.4 1.5 1.6", false, "1.6"},
+		"again":                        {"1.3", "1.3", 1, "", false, "1.3"},
+		"partly again":                 {"1.3", "1.2", 4, "1.4 1.5", false, "1.5"},
+		"one missing":                  {"1.3", "1.5", 1, "", true, "1.3"},
+		"many missing":                 {"1.3", "1.50", 9, "", true, "1.3"},
+		"first of all":                 {"0.1", "1.1", 1, "1.1", false, "1.1"},
+		"start missing":                {"0.1", "1.2", 1, "", true, "0.1"},
+		"creation missing":             {"0.0", "1.1", 2, "", true, "0.0"},
+		"new attempt":                  {"1.3", "3.1", 2, "3.1 3.2", false, "3.2"},
+		"new attempt, start missing":   {"1.3", "3.2", 2, "", true, "1.3"},
+		"new attempt before the start": {"0.1", "3.1", 2, "", true, "0.1"},
+		"of a void attempt":            {"3.1", "1.4", 5, "", false, "3.1"},
+		"of a void attempt, higher":    {"3.1", "2.9", 1, "", false, "3.1"},
+		"notice of a new event":        {"1.3", "1.4", 0, "", true, "1.3"},
+		"notice of a known event":      {"1.4", "1.4", 0, "", false, "1.4"},
+		"notice of a later attempt":    {"1.4", "3.2", 0, "", true, "1.4"},
+		"after an invented ID":         {"99.1", "1.4", 2, "", false, "99.1"},
 	} {
 		p := position{last: eventID(t, tc.last)}
 		events, gap, err := p.receive(message(t, tc.first, tc.events))
-		if err != nil || idsFor(events) != tc.want || gap != tc.gap || p.last.String() != tc.behind {
+		if err != nil || idsFor(events) != tc.want || gap != tc.gap || p.last.String() != tc.after {
 			t.Errorf("%s: gave %q, gap %v, stands at %s, %v", name, idsFor(events), gap, p.last, err)
 		}
 	}

@@ -294,7 +294,7 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		run.tell("stored already")
 		run.checkpoint()
 		run.say(bus.Heard{Events: run.tell("not stored, but heard")})
-		want(t, "what is stored, and what was heard behind it", next(t, r, 0), "1.2 1.3")
+		want(t, "stored, then received", next(t, r, 0), "1.2 1.3")
 		run.tell("lost")
 		run.say(bus.Heard{Events: run.tell("heard")})
 		began, reads := time.Now(), run.reads
@@ -308,10 +308,10 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 			t.Errorf("a gap was closed after %s", took)
 		}
 		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
-		want(t, "a notice of what is not stored", next(t, r, time.Second), "")
+		want(t, "a notice of an event not stored", next(t, r, time.Second), "")
 		run.tell(strings.Repeat("x", 2_000_000))
 		run.checkpoint()
-		want(t, "what was too large for a message", next(t, r, 3*time.Second), "1.6")
+		want(t, "too large for a message", next(t, r, 3*time.Second), "1.6")
 	})
 }
 
@@ -384,7 +384,7 @@ func TestAnIdleReaderPollsTheLog(t *testing.T) {
 		want(t, "bus lost", next(t, r, idleLook+time.Second), "")
 		run.tell("b")
 		run.checkpoint()
-		want(t, "told while the bus was away", next(t, r, unreachableLook), "1.3")
+		want(t, "published while the bus was away", next(t, r, unreachableLook), "1.3")
 		run.set(func() { run.deaf = false })
 		run.tell("c")
 		run.checkpoint()
@@ -435,7 +435,7 @@ func TestANewRunIsStreamedWhileItCannotBeRead(t *testing.T) {
 		run.checkpoint()
 		run.set(func() { run.err = nil })
 		want(t, "the database is back", next(t, r, 2*longestGap), "1.3")
-		want(t, "the database is back, behind the first event", next(t, resumed, 2*idleLook), "1.1 1.2 1.3")
+		want(t, "the database is back, after the first event", next(t, resumed, 2*idleLook), "1.1 1.2 1.3")
 	})
 }
 

@@ -21,7 +21,7 @@ func TestTold(t *testing.T) {
 	}{
 		"nothing":                     {nil, "", "", true},
 		"one attempt":                 {[]string{"a", "b"}, "ab", "ab", true},
-		"told only at the end":        {nil, "ab", "ab", true},
+		"sent only at the end":        {nil, "ab", "ab", true},
 		"the end says more":           {[]string{"a"}, "ab", "ab", true},
 		"the end says less":           {[]string{"ab"}, "a", "ab", false},
 		"the end says something else": {[]string{"ab"}, "xb", "ab", false},
@@ -30,10 +30,10 @@ func TestTold(t *testing.T) {
 		"again and again":             {[]string{"abc", anew, "ab", anew, anew, "abcd", anew, "abc", "de"}, "abcde", "abcde", true},
 		"again, shorter":              {[]string{"abc", anew, "ab"}, "ab", "abc", false},
 		"something else":              {[]string{"abc", anew, "ax"}, "ax", "abc", false},
-		"something else at once":      {[]string{"abc", anew, "xyz", "more"}, "xyzmore", "abc", false},
+		"something else immediately":  {[]string{"abc", anew, "xyz", "more"}, "xyzmore", "abc", false},
 		"something else, then again":  {[]string{"abc", anew, "x", anew, "abc"}, "abc", "abc", false},
 		"beyond, then something else": {[]string{"a", anew, "ab", anew, "ac"}, "ac", "ab", false},
-		"before anything was told":    {[]string{anew, "ab"}, "ab", "ab", true},
+		"before the first text":       {[]string{anew, "ab"}, "ab", "ab", true},
 		"characters of many bytes":    {[]string{"é€", anew, "é", "€😀"}, "é€😀", "é€😀", true},
 		"empty pieces":                {[]string{"", "a", "", anew, "", "a"}, "a", "a", true},
 	} {

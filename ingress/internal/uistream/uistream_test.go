@@ -213,7 +213,7 @@ func TestResultsAndFailuresAreSent(t *testing.T) {
 			append(begin, ended("1.3", "timed_out", `{"code":"deadline","message":"late"}`)),
 			"text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR deadline",
 		},
-		"failed without a word": {append(begin, ended("1.3", "failed", `null`)), "text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR failed"},
+		"failed without an error": {append(begin, ended("1.3", "failed", `null`)), "text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR failed"},
 		"cancelled": {
 			append(begin, ended("1.3", "cancelled", `null`)),
 			"text-end|abort The run was cancelled.|[DONE]", "TEXT_MESSAGE_END|RUN_FINISHED",
@@ -227,11 +227,11 @@ func TestResultsAndFailuresAreSent(t *testing.T) {
 			append(begin, `1.3 run.requires_action {"requiredAction":{"kind":"approval","toolCallId":"call_1","name":"x","input":{},"expiresAt":"2026-01-02T03:04:05.006Z"}}`),
 			"text-end|data-required-action", "TEXT_MESSAGE_END|CUSTOM",
 		},
-		"the end has more than was told": {
+		"the result has more text": {
 			append(begin, completed("1.3", "ab")), "text-delta b|text-end|finish-step|finish|[DONE]",
 			"TEXT_MESSAGE_CONTENT b|TEXT_MESSAGE_END|RUN_FINISHED",
 		},
-		"the end has something else": {
+		"the result has another text": {
 			append(begin, completed("1.3", "xb")), "text-end|error|[DONE]", "TEXT_MESSAGE_END|RUN_ERROR stream_restarted",
 		},
 	} {

@@ -45,7 +45,7 @@ func TestTooMuchIsRefusedWithItsReason(t *testing.T) {
 				}
 			}
 		}, "rate_limit_exceeded", websocket.StatusPolicyViolation, "flood"},
-		"what is no JSON": {func(c *client) {
+		"invalid JSON": {func(c *client) {
 			for range 50 {
 				if c.writef(`{"type`) != nil {
 					return

@@ -314,7 +314,7 @@ func TestPayloads(t *testing.T) {
 	for _, c := range []struct{ name, media, body, want string }{
 		{"JSON", "application/json", ` {"a": 1} `, `{"a": 1}`},
 		{"JSON by another name", "text/plain", `[1]`, `[1]`},
-		{"JSON behind a mark", "", "\xef\xbb\xbf{}", `{}`},
+		{"JSON after a byte order mark", "", "\xef\xbb\xbf{}", `{}`},
 		{"nothing", "application/json", "", ""},
 		{"text", "text/plain", "hello", `"hello"`},
 		{"broken JSON", "application/json", `{"a":`, `"{\"a\":"`},
@@ -323,7 +323,7 @@ func TestPayloads(t *testing.T) {
 		{"JSON with bytes", "application/json", "{\"a\":\"\xff\"}", ""},
 		{"a form of GitHub's", "application/x-www-form-urlencoded", "payload=%7B%22a%22%3A1%7D", `{"a":1}`},
 		{"a form", "application/x-www-form-urlencoded; charset=utf-8", "a=1&b=x+y&a=2", `{"a":"2","b":"x y"}`},
-		{"JSON that is called a form", "application/x-www-form-urlencoded", `{"a":1,"b":"c=d&e"}`, `{"a":1,"b":"c=d&e"}`},
+		{"JSON declared as a form", "application/x-www-form-urlencoded", `{"a":1,"b":"c=d&e"}`, `{"a":1,"b":"c=d&e"}`},
 		{"a broken form", "application/x-www-form-urlencoded", "a=%zz", `"a=%zz"`},
 		{"NUL", "application/json", `{"a":"\u0000","b":"\\u0000"}`, `{"a":"\ufffd","b":"\\u0000"}`},
 		{"NUL as text", "text/plain", "a\x00b", "\"a\uFFFDb\""},

@@ -30,7 +30,7 @@ func TestSharing(t *testing.T) {
 		"not shared":           {from(exchange("POST", path, 403, denied, aProblem...)), ""},
 		"another path":         {from(exchange("GET", "/api/runs?id=x", 404, problem, append(shared, aProblem...)...)), "a page of another origin may read this"},
 		"another method":       {from(exchange("GET", "/api/agents?id=x", 404, problem, append(shared, aProblem...)...)), "the answer to GET"},
-		"nobody asked":         {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read an answer to one of"},
+		"without Origin":       {exchange("POST", path, 403, denied, append(shared, aProblem...)...), "may read an answer to one of"},
 		"with everybody":       {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Origin", "*", "Vary", "Origin"}, aProblem...)...)), `pages of ["*"]`},
 		"cached for all":       {from(exchange("POST", path, 403, denied, append(shared[:2:2], aProblem...)...)), "varies with Origin"},
 		"with cookies":         {from(exchange("POST", path, 403, denied, append([]string{"Access-Control-Allow-Credentials", "true"}, aProblem...)...)), "with cookies"},
