@@ -79,17 +79,17 @@ func (w *watcher) settle() {
 	}
 }
 
-// hears calls do and expects exactly these kinds of events soon after it.
-func (w *watcher) hears(do func(), kinds ...string) {
+// expectAfter calls do and expects exactly these kinds of events soon after it.
+func (w *watcher) expectAfter(do func(), kinds ...string) {
 	w.Helper()
 	w.settle()
 	do()
 	w.expect(soon, kinds...)
 }
 
-// another signs up a user with an organization. It returns the user's headers and the
+// otherOrganization signs up a user with an organization. It returns the user's headers and the
 // organization's ID.
-func (r *testEnv) another(email string) (headers head, org string) {
+func (r *testEnv) otherOrganization(email string) (headers head, org string) {
 	r.Helper()
 	var account struct {
 		Token        string
@@ -102,7 +102,7 @@ func (r *testEnv) another(email string) (headers head, org string) {
 func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
-	grace, elsewhere := r.another("grace@example.com")
+	grace, elsewhere := r.otherOrganization("grace@example.com")
 	stranger := r.watch(grace) // in her own organization
 	var invited struct{ URL string }
 	r.call("POST", "/api/organizations/members", head{"Authorization": "Bearer " + r.token}, `{"email":"grace@example.com","role":"member"}`).into(&invited, 201)
@@ -112,20 +112,20 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	f := r.watch(r.asKey())
 
 	var runID, documentID string
-	f.hears(func() { runID = r.enqueued() }, "runs")
+	f.expectAfter(func() { runID = r.enqueued() }, "runs")
 	member.expect(soon, "runs") // although another member started the run
 	h := r.take()
 	h.finish("done") // publishes no change, as a worker that died after it saved the result
 	runID = r.enqueued()
-	f.hears(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
-	f.hears(func() {
+	f.expectAfter(func() { r.call("POST", "/api/runs?action=cancel&id="+runID, r.asKey(), "").want(200) }, "runs")
+	f.expectAfter(func() {
 		var doc struct{ ID string }
 		r.call("POST", "/api/knowledge", r.asKey(), `{"name":"a.txt","content":"some text"}`).into(&doc, 202)
 		documentID = doc.ID
 	}, "documents")
 	change := func(method, query, body string, status int, kinds ...string) {
 		t.Helper()
-		f.hears(func() {
+		f.expectAfter(func() {
 			t.Helper()
 			r.call(method, "/api/knowledge?id="+documentID+query, r.asKey(), body).want(status)
 		}, kinds...)
@@ -135,7 +135,7 @@ func TestWatchersReceiveChangesOfRunsAndDocuments(t *testing.T) {
 	change("PUT", "", `{"content":"another text"}`, 202, "documents")
 	change("POST", "&action=retry", "", 202, "documents")
 	change("DELETE", "", "", 200, "documents", "runs")
-	f.hears(func() {
+	f.expectAfter(func() {
 		r.call("DELETE", "/api/sessions?id="+h.claim.SessionID+"&agentId="+r.agent, r.asKey(), "").want(200)
 	}, "runs")
 
@@ -153,8 +153,8 @@ func TestDecisionsAndDeletedAgentsPublishChanges(t *testing.T) {
 	r.take().park("call_1", true)
 	r.enqueued()
 	f := r.watch(r.asKey())
-	f.hears(func() { r.decide(runID, "approve", "call_1") }, "runs")
-	f.hears(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs are cancelled
+	f.expectAfter(func() { r.decide(runID, "approve", "call_1") }, "runs")
+	f.expectAfter(func() { r.call("DELETE", "/api/agents?id="+r.agent, r.asKey(), "").want(200) }, "runs") // its queued runs are cancelled
 }
 
 func TestChangeStreamsEnd(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"parley/shared/testkit"
 )
 
-// littleNATS runs a NATS server whose streams together are limited to size. resize restarts it with
+// smallNATS runs a NATS server whose streams together are limited to size. resize restarts it with
 // another limit.
-func littleNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
+func smallNATS(t *testing.T, size string) (server *testkit.NATSServer, resize func(size string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "little.conf")
 	write := func(size string) {
@@ -75,7 +75,7 @@ func dependencies(metrics string) string {
 // and report the recovery once there is space, without a restart.
 func TestAFullJobStoreIsReported(t *testing.T) {
 	t.Parallel()
-	server, _ := littleNATS(t, "24M")
+	server, _ := smallNATS(t, "24M")
 	js := jetStream(t, server.URL) // a second stream, which reserves nothing and fills the store
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OTHERS", Subjects: []string{"others"}}); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAFullJobStoreIsReported(t *testing.T) {
 // ingress.
 func TestABusTooSmallForTheJobStreamIsReported(t *testing.T) {
 	t.Parallel()
-	server, resize := littleNATS(t, "4M")
+	server, resize := smallNATS(t, "4M")
 	r := newTestEnvOn(t, defaults(), server.URL)
 	if _, err := r.bus.EnsureStream(t.Context()); err == nil {
 		t.Fatal("a server with 4 MiB accepted the stream")

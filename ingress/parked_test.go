@@ -15,7 +15,7 @@ import (
 
 // park parks the run until a person approves a tool call, as a worker does: it saves the state,
 // then publishes it. If silent is set, it publishes nothing.
-func (h *hand) park(callID string, silent bool) {
+func (h *scriptedWorker) park(callID string, silent bool) {
 	h.Helper()
 	input := json.RawMessage(`{"text":"hi"}`)
 	effect := domain.Effect{CallID: callID, Name: "publish", Input: input, SideEffect: domain.SideEffectUnsafe, Key: callID}
@@ -49,8 +49,8 @@ func (r *testEnv) decide(runID, action, callID string) domain.Run {
 	return r.call("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, r.asKey(), "").run(200)
 }
 
-// answered sends a request in the background and delivers its response.
-func (r *testEnv) answered(method, path string, headers head, body string) chan answer {
+// inBackground sends a request in the background and delivers its response.
+func (r *testEnv) inBackground(method, path string, headers head, body string) chan answer {
 	out := make(chan answer, 1)
 	go func() { out <- r.call(method, path, headers, body) }()
 	return out
@@ -66,12 +66,12 @@ func TestAWaitEndsWhenItsRunRequiresAnAction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newTestEnv(t, defaults())
-			posted := r.answered("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
+			posted := r.inBackground("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
 			h := r.take()
 			runID := h.bell.RunID
-			attached := r.answered("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
-			polled := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-			r.pollsWaiting(3)
+			attached := r.inBackground("POST", r.chatPath(), r.asKey("Idempotency-Key", "k"), waiting)
+			polled := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+			r.awaitRequests(3)
 			h.park("call_1", silent)
 			began := time.Now()
 			// The long poll may have read the run after it was parked. It then waits for the next
@@ -113,8 +113,8 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	if run := r.call("GET", "/api/runs?wait=1&id="+runID, r.asKey(), "").run(200); run.RequiredAction == nil {
 		t.Errorf("the run is %+v", run)
 	}
-	next := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-	r.pollsWaiting(1)
+	next := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+	r.awaitRequests(1)
 	if run := r.decide(runID, "approve", "call_1"); run.Status != domain.RunQueued {
 		t.Errorf("after the approval the run is %s", run.Status)
 	}
@@ -122,8 +122,8 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	if run := (<-next).run(200); run.RequiredAction == nil || run.RequiredAction.ToolCallID != "call_2" {
 		t.Errorf("the long poll missed the next action: %+v", run)
 	}
-	end := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-	r.pollsWaiting(1)
+	end := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+	r.awaitRequests(1)
 	if run := r.decide(runID, "deny", "call_2"); run.Status != domain.RunQueued || run.RequiredAction != nil {
 		t.Errorf("after the denial the run is %+v", run)
 	}
@@ -133,8 +133,8 @@ func TestALongPollWaitsForTheNextChange(t *testing.T) {
 	}
 }
 
-// pollsWaiting returns once n requests are in flight in addition to its own.
-func (r *testEnv) pollsWaiting(n int) {
+// awaitRequests returns once n requests are in flight in addition to its own.
+func (r *testEnv) awaitRequests(n int) {
 	r.Helper()
 	want := "requests_in_flight " + string(rune('1'+n)) + "\n" // n and the request for the metrics
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(r.call("GET", "/metrics", nil, "").want(200).body, want); {
@@ -163,8 +163,8 @@ func TestAbandoningARunAnswersWaitingRequests(t *testing.T) {
 	}
 	h.bell.Ack()
 	f := r.events(r.url, runID, "")
-	polled := r.answered("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
-	r.pollsWaiting(2)
+	polled := r.inBackground("GET", "/api/runs?wait=10&id="+runID, r.asKey(), "")
+	r.awaitRequests(2)
 	run := r.decide(runID, "abandon", "call_1")
 	if run.Status != domain.RunFailed || run.Error == nil || run.Error.Code != "outcome_unknown_abandoned" {
 		t.Errorf("the abandoned run is %+v", run)

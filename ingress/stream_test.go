@@ -164,8 +164,8 @@ func summary(frames []frame) string {
 	return strings.Join(out, ", ")
 }
 
-// hand is a worker that a test controls step by step.
-type hand struct {
+// scriptedWorker is a worker that a test controls step by step.
+type scriptedWorker struct {
 	*testEnv
 	bell  *bus.Doorbell
 	claim *executiondb.Claimed
@@ -175,9 +175,9 @@ type hand struct {
 }
 
 // take claims the next run of the chat lane.
-func (r *testEnv) take() *hand {
+func (r *testEnv) take() *scriptedWorker {
 	r.Helper()
-	h := &hand{testEnv: r}
+	h := &scriptedWorker{testEnv: r}
 	for lane, tries := r.bus.Lane(domain.LaneChat), 0; h.bell == nil; tries++ {
 		if err := lane.Fetch(r.Context(), 1, time.Second, func(d *bus.Doorbell) { h.bell = d }); err != nil || tries > 20 {
 			r.Fatalf("no doorbell: %v", err)
@@ -188,7 +188,7 @@ func (r *testEnv) take() *hand {
 }
 
 // begin claims the run, the first time or after an attempt was requeued.
-func (h *hand) begin() {
+func (h *scriptedWorker) begin() {
 	h.Helper()
 	claims, err := h.store.Executions.Claim(h.Context(), []string{h.bell.RunID})
 	if err != nil || claims[0].Run == nil {
@@ -204,14 +204,14 @@ func (h *hand) begin() {
 	h.tell(domain.EventRunRestarted, string(domain.RestartedData(0)))
 }
 
-func (h *hand) tell(kind, data string) {
+func (h *scriptedWorker) tell(kind, data string) {
 	line := domain.AppendEventLine(nil, kind, []byte(data))
 	h.bus.Events(h.bell.RunID, domain.EventChunk{Fence: h.claim.Fence, First: h.next, Lines: line})
 	h.lines = append(h.lines, line...)
 	h.next++
 }
 
-func (h *hand) say(text string) {
+func (h *scriptedWorker) say(text string) {
 	h.Helper()
 	data, err := domain.DeltaData(text)
 	if err != nil {
@@ -220,7 +220,7 @@ func (h *hand) say(text string) {
 	h.tell(domain.EventMessageDelta, string(data))
 }
 
-func (h *hand) chunk() executiondb.Chunk {
+func (h *scriptedWorker) chunk() executiondb.Chunk {
 	if h.first == h.next {
 		return executiondb.Chunk{}
 	}
@@ -229,7 +229,7 @@ func (h *hand) chunk() executiondb.Chunk {
 	return c
 }
 
-func (h *hand) checkpoint() {
+func (h *scriptedWorker) checkpoint() {
 	h.Helper()
 	kept, err := h.store.Executions.SaveEvents(h.Context(), []executiondb.Checkpoint{{Held: h.claim.Held(), Chunk: h.chunk()}})
 	if err != nil || !kept.Saved[h.bell.RunID] {
@@ -238,7 +238,7 @@ func (h *hand) checkpoint() {
 }
 
 // die requeues the run, as if its worker was lost, and claims it for the next attempt.
-func (h *hand) die() {
+func (h *scriptedWorker) die() {
 	h.Helper()
 	if _, err := h.store.Executions.PutBack(h.Context(), h.claim.Held(), 0, nil); err != nil {
 		h.Fatal(err)
@@ -246,13 +246,13 @@ func (h *hand) die() {
 	h.begin()
 }
 
-func (h *hand) finish(answer string) {
+func (h *scriptedWorker) finish(answer string) {
 	h.Helper()
 	h.end(answer, func(*domain.Run) {})
 }
 
 // end finishes the run after more has changed its result.
-func (h *hand) end(answer string, more func(*domain.Run)) {
+func (h *scriptedWorker) end(answer string, more func(*domain.Run)) {
 	h.Helper()
 	run := h.claim.Run()
 	run.Message, run.Output = &answer, &domain.Output{Message: answer}

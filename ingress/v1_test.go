@@ -292,22 +292,22 @@ func TestARunWithoutAnAnswer(t *testing.T) {
 	r := newTestEnv(t, defaults())
 	body := r.ask(r.agent, "", said("user", "hi"))
 	for name, tt := range map[string]struct {
-		end  func(h *hand)
+		end  func(h *scriptedWorker)
 		want string
 	}{
-		"failed": {func(h *hand) {
+		"failed": {func(h *scriptedWorker) {
 			h.end("", func(run *domain.Run) {
 				run.Status, run.Message, run.Output = domain.RunFailed, nil, nil
 				run.Error = &domain.RunError{Code: "model_rejected", Message: "the provider refuses"}
 			})
 		}, "run_error model_rejected null"},
-		"cancelled": {func(h *hand) {
+		"cancelled": {func(h *scriptedWorker) {
 			r.call("POST", "/api/runs?action=cancel&id="+h.bell.RunID, r.asKey(), "").want(200)
 			h.bell.Ack()
 		}, "run_error cancelled null"},
-		"waits for a person": {func(h *hand) { h.park("call_1", false) }, "run_error requires_action null"},
+		"waits for a person": {func(h *scriptedWorker) { h.park("call_1", false) }, "run_error requires_action null"},
 	} {
-		plain := r.answered("POST", completionsPath, r.asKey(), body)
+		plain := r.inBackground("POST", completionsPath, r.asKey(), body)
 		h := r.take()
 		tt.end(h)
 		got := <-plain
@@ -318,7 +318,7 @@ func TestARunWithoutAnAnswer(t *testing.T) {
 		if name == "waits for a person" && (!strings.Contains(e.Error.Message, "publish") || !strings.Contains(e.Error.Message, h.bell.RunID)) {
 			t.Errorf("%s: %q", name, e.Error.Message)
 		}
-		streaming := r.answered("POST", completionsPath, r.asKey(), r.ask(r.agent, `,"stream":true`, said("user", "hi")))
+		streaming := r.inBackground("POST", completionsPath, r.asKey(), r.ask(r.agent, `,"stream":true`, said("user", "hi")))
 		h = r.take()
 		h.say("some")
 		tt.end(h)
@@ -376,20 +376,20 @@ func TestACompletionIsStreamed(t *testing.T) {
 	r := newTestEnv(t, defaults())
 	for name, tt := range map[string]struct {
 		more string
-		tell func(h *hand)
+		tell func(h *scriptedWorker)
 		want string
 	}{
-		"plain": {"", func(h *hand) {
+		"plain": {"", func(h *scriptedWorker) {
 			h.say("Hello")
 			h.tell("tool.started", `{"toolCall":{"id":"c","name":"webSearch","status":"running","input":{},"output":null,"durationMs":0}}`)
 			h.say(" there")
 			h.finish("Hello there")
 		}, `{"role":"assistant","content":""} {"content":"Hello"} {"content":" there"} {}stop [DONE]`},
-		"with usage": {`,"stream_options":{"include_usage":true}`, func(h *hand) {
+		"with usage": {`,"stream_options":{"include_usage":true}`, func(h *scriptedWorker) {
 			h.say("Hello")
 			h.end("Hello", func(run *domain.Run) { run.Usage = domain.Usage{InputTokens: 3, OutputTokens: 4} })
 		}, `null{"role":"assistant","content":""} null{"content":"Hello"} null{}stop {"prompt_tokens":3,"completion_tokens":4,"total_tokens":7} [DONE]`},
-		"citations": {"", func(h *hand) {
+		"citations": {"", func(h *scriptedWorker) {
 			h.say("It is so.")
 			h.end("It is so.", func(run *domain.Run) {
 				document := "doc_01k9z9f0v4ex6t2m8r5n1p7q3w"
@@ -400,8 +400,8 @@ func TestACompletionIsStreamed(t *testing.T) {
 			})
 		}, `{"role":"assistant","content":""} {"content":"It is so."} {"annotations":[{"type":"url_citation","url_citation":{"start_index":0,"end_index":2,"title":"T","url":"https://example.com/"}},` +
 			`{"type":"file_citation","file_citation":{"file_id":"doc_01k9z9f0v4ex6t2m8r5n1p7q3w","filename":"n.pdf","start_index":3,"end_index":9}}]}stop [DONE]`},
-		"whole answer at the end": {"", func(h *hand) { h.finish("All") }, `{"role":"assistant","content":""} {"content":"All"} {}stop [DONE]`},
-		"another attempt says the same": {"", func(h *hand) {
+		"whole answer at the end": {"", func(h *scriptedWorker) { h.finish("All") }, `{"role":"assistant","content":""} {"content":"All"} {}stop [DONE]`},
+		"another attempt says the same": {"", func(h *scriptedWorker) {
 			h.say("One an")
 			h.checkpoint()
 			h.die()
@@ -409,14 +409,14 @@ func TestACompletionIsStreamed(t *testing.T) {
 			h.say(" and two")
 			h.finish("One and two")
 		}, `{"role":"assistant","content":""} {"content":"One an"} {"content":"d two"} {}stop [DONE]`},
-		"another attempt says something else": {"", func(h *hand) {
+		"another attempt says something else": {"", func(h *scriptedWorker) {
 			h.say("One")
 			h.checkpoint()
 			h.die()
 			h.say("Two")
 			h.finish("Two")
 		}, `{"role":"assistant","content":""} {"content":"One"} error stream_restarted`},
-		"another attempt says less": {"", func(h *hand) {
+		"another attempt says less": {"", func(h *scriptedWorker) {
 			h.say("One and")
 			h.checkpoint()
 			h.die()

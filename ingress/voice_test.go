@@ -17,8 +17,8 @@ import (
 
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
-// listens serves voice sessions until the test ends. Its worker reports only that it is alive.
-func (r *testEnv) listens() {
+// serveVoice serves voice sessions until the test ends. Its worker reports only that it is alive.
+func (r *testEnv) serveVoice() {
 	r.Helper()
 	stop, err := r.bus.ServeVoice(bus.VoiceServing{
 		Places: 100,
@@ -56,8 +56,8 @@ type voice struct {
 	socket *websocket.Conn
 }
 
-// speak creates an agent and opens a voice connection with it on the ingress at base.
-func (r *testEnv) speak(base string) *voice {
+// openVoice creates an agent and opens a voice connection with it on the ingress at base.
+func (r *testEnv) openVoice(base string) *voice {
 	r.Helper()
 	var agent struct{ ID string }
 	r.call("POST", "/api/agents", r.asKey(), `{"name":"a","systemPrompt":"p","tools":{"voice":{"enabled":true}}}`).into(&agent, 201)
@@ -133,13 +133,13 @@ func (v *voice) ends(code string, status websocket.StatusCode) {
 func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
-	r.listens()
+	r.serveVoice()
 	short, quiet := defaults(), defaults()
 	short.VoiceMaxDuration, quiet.VoiceIdleTimeout = 3*time.Second, 3*time.Second
 	long, _ := r.serve(short, zerolog.Nop())
 	idle, _ := r.serve(quiet, zerolog.Nop())
 	began := time.Now()
-	one, other := r.speak(long), r.speak(idle)
+	one, other := r.openVoice(long), r.openVoice(idle)
 	one.ends("session_expired", websocket.StatusNormalClosure)
 	other.ends("session_idle", websocket.StatusNormalClosure)
 	if took := time.Since(began); took < 3*time.Second || took > 60*time.Second {
@@ -152,9 +152,9 @@ func TestVoiceDurationAndIdleTimeLimits(t *testing.T) {
 func TestStoppingFinishesSpokenAnswers(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t, defaults())
-	r.listens()
+	r.serveVoice()
 	second, stop := r.serve(defaults(), zerolog.Nop())
-	idle, busy := r.speak(second), r.speak(second)
+	idle, busy := r.openVoice(second), r.openVoice(second)
 	stream := r.follow("POST", second+r.chatPath(), r.asKey(), streamed)
 	told := r.take()
 	told.say("a")

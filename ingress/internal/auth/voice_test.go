@@ -21,7 +21,7 @@ type voiceEnv struct {
 	clock time.Time
 }
 
-func newStudio(t *testing.T) *voiceEnv {
+func newVoiceEnv(t *testing.T) *voiceEnv {
 	t.Helper()
 	box, err := secrets.NewBox(strings.Repeat("ab", 32))
 	if err != nil {
@@ -32,8 +32,8 @@ func newStudio(t *testing.T) *voiceEnv {
 	return s
 }
 
-// knock authenticates a request for a voice connection; headers are "name: value".
-func (s *voiceEnv) knock(t *testing.T, need Need, headers ...string) (Identity, error) {
+// requestVoice authenticates a request for a voice connection; headers are "name: value".
+func (s *voiceEnv) requestVoice(t *testing.T, need Need, headers ...string) (Identity, error) {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/v1/realtime", nil)
 	for _, h := range headers {
@@ -50,7 +50,7 @@ const offers = "Sec-WebSocket-Protocol: "
 
 func TestCredentialsOfVoiceConnections(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	org, cookie := "X-Organization-Id: ", "Cookie: "+CookieName+"="+s.session
 	for name, c := range map[string]struct {
 		headers []string
@@ -87,7 +87,7 @@ func TestCredentialsOfVoiceConnections(t *testing.T) {
 		"name of other case":     {[]string{offers + "OpenAI-Insecure-API-Key." + s.orgKey}, "", apierr.Unauthenticated},
 		"malformed widget token": {[]string{"Authorization: Bearer wt_x"}, "", apierr.Unauthenticated},
 	} {
-		ident, err := s.knock(t, NeedVoice, c.headers...)
+		ident, err := s.requestVoice(t, NeedVoice, c.headers...)
 		if (err == nil) != (c.code == "") || err != nil && apierr.CodeFor(err) != c.code {
 			t.Errorf("%s: %v, want %q", name, err, c.code)
 		}
@@ -100,7 +100,7 @@ func TestCredentialsOfVoiceConnections(t *testing.T) {
 // secretFor creates a client secret as the caller whom the headers authenticate.
 func (s *voiceEnv) secretFor(t *testing.T, of ClientSecret, headers ...string) string {
 	t.Helper()
-	maker, err := s.knock(t, NeedUser, headers...)
+	maker, err := s.requestVoice(t, NeedUser, headers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func (s *voiceEnv) secretFor(t *testing.T, of ClientSecret, headers ...string) s
 
 func TestAClientSecretActsAsItsCreator(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	of := ClientSecret{
 		Model: id.New(id.Agent), SessionID: "rt_1", Named: true, Session: json.RawMessage(`{"type":"realtime"}`),
 		Expires: s.clock.Add(time.Minute).Truncate(time.Second),
@@ -126,8 +126,8 @@ func TestAClientSecretActsAsItsCreator(t *testing.T) {
 	for name, headers := range makers {
 		token := s.secretFor(t, of, headers...)
 		for _, shown := range []string{"Authorization: Bearer " + token, offers + "realtime, openai-insecure-api-key." + token} {
-			ident, err := s.knock(t, NeedVoice, shown)
-			maker, _ := s.knock(t, NeedUser, headers...)
+			ident, err := s.requestVoice(t, NeedVoice, shown)
+			maker, _ := s.requestVoice(t, NeedUser, headers...)
 			if err != nil || ident.Caller != maker.Caller || ident.Via != ViaSecret || ident.Token != "" || len(ident.Organizations) > 0 {
 				t.Errorf("%s: %+v, %v, want %+v", name, ident, err, maker)
 				continue
@@ -143,25 +143,25 @@ func TestAClientSecretActsAsItsCreator(t *testing.T) {
 			NeedUser: apierr.Unauthenticated, NeedDemo: apierr.Unauthenticated, NeedPublic: apierr.Unauthenticated,
 			NeedKey: apierr.APIKeyRequired, NeedUserKey: apierr.APIKeyRequired,
 		} {
-			if _, err := s.knock(t, need, "Authorization: Bearer "+token); apierr.CodeFor(err) != want {
+			if _, err := s.requestVoice(t, need, "Authorization: Bearer "+token); apierr.CodeFor(err) != want {
 				t.Errorf("%s, need %d: %v", name, need, err)
 			}
 		}
 		for _, h := range []string{"X-Api-Key: ", "Cookie: " + CookieName + "="} {
-			if _, err := s.knock(t, NeedVoice, h+token); apierr.CodeFor(err) != apierr.Unauthenticated {
+			if _, err := s.requestVoice(t, NeedVoice, h+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 				t.Errorf("%s as %s: %v", name, h, err)
 			}
 		}
-		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token, "X-Organization-Id: "+s.foreign); apierr.CodeFor(err) != apierr.OrganizationMismatch {
+		if _, err := s.requestVoice(t, NeedVoice, "Authorization: Bearer "+token, "X-Organization-Id: "+s.foreign); apierr.CodeFor(err) != apierr.OrganizationMismatch {
 			t.Errorf("%s in another organization: %v", name, err)
 		}
 	}
 	token := s.secretFor(t, of, makers["login"]...)
 	s.clock = of.Expires
-	if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
+	if _, err := s.requestVoice(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 		t.Errorf("after its expiry: %v", err)
 	}
-	if _, err := s.knock(t, again, "Authorization: Bearer "+token); err != nil {
+	if _, err := s.requestVoice(t, again, "Authorization: Bearer "+token); err != nil {
 		t.Errorf("its connection, after its expiry: %v", err)
 	}
 }
@@ -170,12 +170,12 @@ func TestAClientSecretActsAsItsCreator(t *testing.T) {
 // no longer than others.
 func TestAClientSecretEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	of := ClientSecret{Model: "tpl_x", SessionID: "s", Expires: s.clock.Add(time.Hour)}
 	wants := func(what, token string, code apierr.Code) {
 		t.Helper()
 		for _, need := range []Need{NeedVoice, again} {
-			ident, err := s.knock(t, need, "Authorization: Bearer "+token)
+			ident, err := s.requestVoice(t, need, "Authorization: Bearer "+token)
 			if (err == nil) != (code == "") || err != nil && apierr.CodeFor(err) != code || err == nil && ident.Until.After(s.clock.Add(remember)) {
 				t.Errorf("%s: %+v, %v", what, ident, err)
 			}
@@ -216,7 +216,7 @@ func TestAClientSecretEndsWithItsCredential(t *testing.T) {
 
 func TestBadClientSecrets(t *testing.T) {
 	t.Parallel()
-	s := newStudio(t)
+	s := newVoiceEnv(t)
 	good := s.secretFor(t, ClientSecret{Model: "m", SessionID: "s", Expires: s.clock.Add(time.Hour)}, "X-Api-Key: "+s.orgKey)
 	other, err := secrets.NewBox(strings.Repeat("cd", 32))
 	if err != nil {
@@ -232,11 +232,11 @@ func TestBadClientSecrets(t *testing.T) {
 		"no claims": s.box.SealClientSecret(nil), "no object": s.box.SealClientSecret([]byte(`"x"`)), "empty claims": s.box.SealClientSecret([]byte(`{}`)),
 		"of a short hash": s.box.SealClientSecret([]byte(`{"h":"AAAA","x":99999999999}`)),
 	} {
-		if _, err := s.knock(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
+		if _, err := s.requestVoice(t, NeedVoice, "Authorization: Bearer "+token); apierr.CodeFor(err) != apierr.Unauthenticated {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	maker, err := s.knock(t, NeedUser, "X-Api-Key: "+s.orgKey)
+	maker, err := s.requestVoice(t, NeedUser, "X-Api-Key: "+s.orgKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"parley/shared/domain"
 )
 
-// line is a bus controlled by the test.
-type line struct {
+// fakeBus is a bus controlled by the test.
+type fakeBus struct {
 	mu     sync.Mutex
 	follow []string // calls of Follow (+) and Unfollow (-)
 	away   bool
@@ -25,59 +25,59 @@ type line struct {
 	f      func(bus.Change)
 }
 
-func (l *line) asked(what, org string) {
+func (l *fakeBus) asked(what, org string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.follow = append(l.follow, what+org)
 }
 
-func (l *line) Follow(org string) error {
+func (l *fakeBus) Follow(org string) error {
 	l.asked("+", org)
 	return l.err
 }
 
-func (l *line) Unfollow(org string) { l.asked("-", org) }
+func (l *fakeBus) Unfollow(org string) { l.asked("-", org) }
 
-func (l *line) Flush(context.Context) error {
+func (l *fakeBus) Flush(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-func (l *line) Connected() bool {
+func (l *fakeBus) Connected() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.away
 }
 
-func (l *line) Run(ctx context.Context, f func(bus.Change)) {
+func (l *fakeBus) Run(ctx context.Context, f func(bus.Change)) {
 	l.f = f
 	<-ctx.Done()
 }
 
-func (l *line) set(away bool, err error) {
+func (l *fakeBus) set(away bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.away, l.err = away, err
 }
 
-// bubble is a hub that runs in fake time.
-type bubble struct {
+// testHub is a hub that runs in fake time.
+type testHub struct {
 	*testing.T
 	*Hub
-	*line
+	*fakeBus
 }
 
-func watching(t *testing.T, test func(b bubble)) {
+func watching(t *testing.T, test func(b testHub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &line{}
+		l := &fakeBus{}
 		h := New(l, zerolog.Nop())
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- h.Run(ctx) }()
 		synctest.Wait()
-		test(bubble{t, h, l})
+		test(testHub{t, h, l})
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -86,7 +86,7 @@ func watching(t *testing.T, test func(b bubble)) {
 }
 
 // log returns the changes that a watcher receives within d, each with its time in milliseconds.
-func (w *Watcher) log(t bubble, d time.Duration) string {
+func (w *Watcher) log(t testHub, d time.Duration) string {
 	t.Helper()
 	var out []string
 	began := time.Now()
@@ -104,7 +104,7 @@ func (w *Watcher) log(t bubble, d time.Duration) string {
 
 func TestChangesAreCoalescedAndTheLastIsDelivered(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
 		due := make(chan string)
@@ -123,7 +123,7 @@ func TestChangesAreCoalescedAndTheLastIsDelivered(t *testing.T) {
 
 func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		a, also, b := t.Watch(t.Context(), "org_a"), t.Watch(t.Context(), "org_a"), t.Watch(t.Context(), "org_b")
 		t.f(bus.Change{OrganizationID: "org_a", Kind: domain.ChangedRuns})
 		t.f(bus.Change{OrganizationID: "org_c", Kind: domain.ChangedRuns})
@@ -158,7 +158,7 @@ func TestWatchersReceiveOnlyChangesOfTheirOrganization(t *testing.T) {
 // While the bus cannot deliver changes, watchers periodically receive all kinds.
 func TestADisconnectedWatcherReceivesAllKindsPeriodically(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		t.set(false, errors.New("no answer"))
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
@@ -199,7 +199,7 @@ func TestADisconnectedWatcherReceivesAllKindsPeriodically(t *testing.T) {
 
 func TestWatchersEndWithTheirHubAndTheirContext(t *testing.T) {
 	t.Parallel()
-	watching(t, func(t bubble) {
+	watching(t, func(t testHub) {
 		w := t.Watch(t.Context(), "org_a")
 		defer w.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -49,8 +49,8 @@ func (d *testEnv) delivery(hook, name string) queuedb.NewDelivery {
 	return queuedb.NewDelivery{HookID: hook, OrganizationID: d.org, ID: name, Status: domain.DeliveryAccepted, Run: &run}
 }
 
-// rung returns the runs that have job messages, once there are n of them.
-func (d *testEnv) rung(n int) map[string]bool {
+// jobMessages returns the runs that have job messages, once there are n of them.
+func (d *testEnv) jobMessages(n int) map[string]bool {
 	d.Helper()
 	out, lane := map[string]bool{}, d.bus.Lane(domain.LaneAutomation)
 	for deadline := time.Now().Add(20 * time.Second); len(out) < n; {
@@ -106,7 +106,7 @@ func TestDeliveriesStartRunsAndPublishJobsAndChanges(t *testing.T) {
 	if err != nil || waiting[d.org] != deliveries {
 		t.Errorf("%v runs wait, %v", waiting, err)
 	}
-	if got := d.rung(8); len(got) != 8 { // the dispatch limit
+	if got := d.jobMessages(8); len(got) != 8 { // the dispatch limit
 		t.Errorf("job messages for %v", got)
 	}
 	_, err = d.Deliver(t.Context(), d.delivery(id.New(id.Hook), "x"))

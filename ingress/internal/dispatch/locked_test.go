@@ -27,7 +27,7 @@ func (d *testEnv) lockSession(session string) (release func()) {
 func TestALockedSessionDelaysOnlyItsCallers(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)
-	other := d.beside("bob")
+	other := d.withOrganization("bob")
 	first, err := d.Submit(t.Context(), d.run("s"))
 	must(t, err)
 	d.Release(first)

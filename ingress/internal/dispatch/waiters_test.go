@@ -68,8 +68,8 @@ func newTenant(t *testing.T, st *store.Store, name string) (org, agentID string)
 	return account.Organization.ID, agent.ID
 }
 
-// beside returns an environment with the same dispatcher and another organization.
-func (d *testEnv) beside(name string) *testEnv {
+// withOrganization returns an environment with the same dispatcher and another organization.
+func (d *testEnv) withOrganization(name string) *testEnv {
 	d.Helper()
 	other := *d
 	other.org, other.agent = newTenant(d.T, d.store, name)
@@ -157,8 +157,8 @@ func (d *testEnv) count(s *Submitted) int {
 	return 0
 }
 
-// soon fails the test if the wait lasts until its timeout.
-func (d *testEnv) soon(what string, got chan Result, ended bool) {
+// wantEnd fails the test if the wait lasts until its timeout.
+func (d *testEnv) wantEnd(what string, got chan Result, ended bool) {
 	d.Helper()
 	began := time.Now()
 	r := <-got
@@ -167,8 +167,8 @@ func (d *testEnv) soon(what string, got chan Result, ended bool) {
 	}
 }
 
-// still fails the test if the wait has ended. It reads the run first.
-func (d *testEnv) still(what string, got chan Result, runID string) {
+// wantOpen fails the test if the wait has ended. It reads the run first.
+func (d *testEnv) wantOpen(what string, got chan Result, runID string) {
 	d.Helper()
 	must(d.T, d.waiting.readSome(d.Context(), []rundb.RunRef{{OrganizationID: d.org, RunID: runID}}))
 	select {
@@ -188,33 +188,33 @@ func TestAWaitEndsWhenItsRunIsParked(t *testing.T) {
 			runID := own.Run.Run.ID
 			attached := d.read(runID)
 			first, second := d.wait(own), d.wait(attached)
-			d.still("a wait for a queued run", first, runID)
+			d.wantOpen("a wait for a queued run", first, runID)
 			if notifyFinished := d.park(runID, "one"); told {
 				notifyFinished()
 			}
-			d.soon("the owner's wait", first, false)
-			d.soon("an attacher's wait", second, false)
+			d.wantEnd("the owner's wait", first, false)
+			d.wantEnd("an attacher's wait", second, false)
 			d.Release(own)
 			d.Release(attached)
 			later := d.read(runID)
 			third := d.wait(later)
-			d.still("a wait that began with the action", third, runID)
+			d.wantOpen("a wait that began with the action", third, runID)
 			decided, err := d.Decide(t.Context(), Answer{OrganizationID: d.org, RunID: runID, ToolCallID: "one", Decision: domain.DecisionApprove, By: "ada"})
 			must(t, err)
 			if decided.Run.Status != domain.RunQueued {
 				t.Errorf("the approved run is %s", decided.Run.Status)
 			}
-			d.still("a wait for a requeued run", third, runID)
+			d.wantOpen("a wait for a requeued run", third, runID)
 			if notifyFinished := d.park(runID, "two"); told {
 				notifyFinished()
 			}
-			d.soon("a wait for another action", third, false)
+			d.wantEnd("a wait for another action", third, false)
 			d.Release(later)
 			last := d.read(runID)
 			fourth := d.wait(last)
 			_, err = d.Cancel(t.Context(), d.org, "", runID)
 			must(t, err)
-			d.soon("a wait for the end", fourth, true)
+			d.wantEnd("a wait for the end", fourth, true)
 			d.Release(last)
 			if n := d.count(last); n != 0 {
 				t.Errorf("%d waits are left", n)

@@ -119,7 +119,7 @@ func TestOperationsAreChosenByIDOrPath(t *testing.T) {
 		})
 		got := named(endpoints)
 		if err != nil {
-			got = told(err)
+			got = errorCodes(err)
 		}
 		if got != c.want {
 			t.Errorf("%s %s: %s, %v", c.file, c.operations, got, err)
@@ -127,8 +127,8 @@ func TestOperationsAreChosenByIDOrPath(t *testing.T) {
 	}
 }
 
-// told returns the fields and codes of an error.
-func told(err error) string {
+// errorCodes returns the fields and codes of an error.
+func errorCodes(err error) string {
 	var invalid *openapiimport.Invalid
 	if !errors.As(err, &invalid) {
 		return "internal: " + err.Error()
@@ -176,7 +176,7 @@ func TestInvalidDocuments(t *testing.T) {
 		strings.Repeat("{\"a\":", 1<<18):                  "document invalid_value",
 	} {
 		_, _, err := openapiimport.Convert([]byte(document), openapiimport.Options{})
-		if err == nil || told(err) != want {
+		if err == nil || errorCodes(err) != want {
 			t.Errorf("%.40q: %v", document, err)
 		}
 	}
@@ -217,7 +217,7 @@ func TestServers(t *testing.T) {
 		var got string
 		switch {
 		case err != nil:
-			got = told(err)
+			got = errorCodes(err)
 		case len(skipped) == 1:
 			got = "skipped"
 		default:
@@ -242,14 +242,14 @@ func TestTooManyOperationsMustBeNamed(t *testing.T) {
 	if err != nil || len(endpoints) != 32 {
 		t.Errorf("%d, %v", len(endpoints), err)
 	}
-	if _, _, err := openapiimport.Convert(many(33), openapiimport.Options{}); err == nil || told(err) != "operations required" {
+	if _, _, err := openapiimport.Convert(many(33), openapiimport.Options{}); err == nil || errorCodes(err) != "operations required" {
 		t.Error(err)
 	}
 	endpoints, _, err = openapiimport.Convert(many(33), openapiimport.Options{Operations: []string{"GET /p32"}})
 	if err != nil || named(endpoints) != "get_p32" {
 		t.Errorf("%s, %v", named(endpoints), err)
 	}
-	if _, _, err := openapiimport.Convert(many(40), openapiimport.Options{Operations: make([]string, 33)}); err == nil || told(err) != "operations too_long" {
+	if _, _, err := openapiimport.Convert(many(40), openapiimport.Options{Operations: make([]string, 33)}); err == nil || errorCodes(err) != "operations too_long" {
 		t.Error(err)
 	}
 }
@@ -270,7 +270,7 @@ func TestWorkIsBounded(t *testing.T) {
 	document := fmt.Appendf(nil, `{"openapi":"3.1.0","servers":[{"url":"https://a.example"}],"paths":{%s},"components":{"schemas":{%s}}}`,
 		strings.Join(paths, ","), strings.Join(schemas, ","))
 	_, _, err := openapiimport.Convert(document, openapiimport.Options{})
-	if err == nil || !strings.HasPrefix(told(err), "operations ") && told(err) != "document too_long" {
+	if err == nil || !strings.HasPrefix(errorCodes(err), "operations ") && errorCodes(err) != "document too_long" {
 		t.Error(err)
 	}
 }

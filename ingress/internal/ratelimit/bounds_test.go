@@ -114,15 +114,15 @@ func TestTokensOfALostIngressCostLittle(t *testing.T) {
 	l := newLedger()
 	caller := domain.Caller{Kind: domain.CallerUser, Credential: "key_1"}
 	for range 3 { // each leases tokens, serves one request and dies
-		passing(t, 1, caller, ingress(l, defaults))
+		sendRequests(t, 1, caller, ingress(l, defaults))
 	}
 	alive := ingress(l, defaults)
-	got, _ := passing(t, 400, caller, alive)
+	got, _ := sendRequests(t, 400, caller, alive)
 	if got < 300-3*held || got > 297 {
 		t.Errorf("%d passed with three lost leases, want at least %d", got, 300-3*held)
 	}
 	l.advance(Window / chunks * 3 / 2 * 3) // refills three times the tokens that one process can keep
-	if again, _ := passing(t, 400, caller, alive); got+again < 297 {
+	if again, _ := sendRequests(t, 400, caller, alive); got+again < 297 {
 		t.Errorf("%d and later %d passed: lost tokens starve the others", got, again)
 	}
 }
@@ -148,7 +148,7 @@ func TestRetryAfterIsSufficient(t *testing.T) {
 			for round := range 40 {
 				var refused Decision
 				for n := 0; refused.Tier == ""; n++ {
-					if _, d := passing(t, 1, caller, two[n%2]); !d.Allowed {
+					if _, d := sendRequests(t, 1, caller, two[n%2]); !d.Allowed {
 						refused = d
 					}
 					if n > 20_000 {
@@ -161,7 +161,7 @@ func TestRetryAfterIsSufficient(t *testing.T) {
 				wait := time.Duration(math.Ceil(refused.RetryAfter.Seconds())) * time.Second // rounded up, as in the Retry-After header
 				settle(two...)
 				l.advance(wait)
-				if got, d := passing(t, 1, caller, two[round%2]); got != 1 {
+				if got, d := sendRequests(t, 1, caller, two[round%2]); got != 1 {
 					t.Fatalf("%+v %s: refused after waiting %v: %+v, then %+v", s, caller.Kind, wait, refused, d)
 				}
 				l.advance(time.Duration(round) * 37 * time.Millisecond)
@@ -187,12 +187,12 @@ func TestPeekConsumesNothing(t *testing.T) {
 		t.Errorf("a peek made %d queries and created %d buckets", l.count(), len(limits.user.buckets))
 	}
 	for left := 3; left >= 0; left-- {
-		passing(t, 1, user, limits)
+		sendRequests(t, 1, user, limits)
 		for range 3 {
 			peek(Decision{Allowed: true, Tier: "user", Limit: 4, Remaining: left, Reset: 15 * time.Second})
 		}
 	}
-	_, refused := passing(t, 1, user, limits)
+	_, refused := sendRequests(t, 1, user, limits)
 	peek(refused)
 	l.advance(5 * time.Second)
 	refused.Reset, refused.RetryAfter = 10*time.Second, 10*time.Second
@@ -206,7 +206,7 @@ func TestPeekConsumesNothing(t *testing.T) {
 	if d, ok := limits.Peek(demo); ok {
 		t.Errorf("demo before a refusal: %+v", d)
 	}
-	passing(t, 3, demo, limits)
+	sendRequests(t, 3, demo, limits)
 	if d, ok := limits.Peek(demo); !ok || d.Allowed || d.RetryAfter != Window {
 		t.Errorf("refused demo: %+v, %v", d, ok)
 	}
@@ -307,18 +307,18 @@ func TestPlenty(t *testing.T) {
 	if limits.Plenty(caller) {
 		t.Error("there are tokens before the first lease")
 	}
-	passing(t, 1, caller, limits)
+	sendRequests(t, 1, caller, limits)
 	leases := l.count()
 	taken := 0
 	for limits.Plenty(caller) {
-		passing(t, 1, caller, limits)
+		sendRequests(t, 1, caller, limits)
 		taken++
 	}
 	if taken < 2 || l.count() != leases {
 		t.Errorf("%d were taken, %d leases", taken, l.count()-leases)
 	}
 	for _, other := range []domain.Caller{{Kind: domain.CallerUser, Credential: "key_1"}, {Kind: domain.CallerDemo, DemoClient: "x"}} {
-		passing(t, 1, other, limits)
+		sendRequests(t, 1, other, limits)
 		if limits.Plenty(other) {
 			t.Errorf("%s: Plenty is true", other.Kind)
 		}

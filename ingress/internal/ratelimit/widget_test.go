@@ -15,7 +15,7 @@ func visitorAt(agent, visitor, client string) domain.Caller {
 var widgetLimits = Settings{Demo: 1, User: 2, System: 3, Widget: Widget{Visitor: 20, Address: 60, Agent: 120}}
 
 // message counts a visitor's message that starts a run.
-func message(t *testing.T, l *Limits, caller domain.Caller) Decision {
+func sendMessage(t *testing.T, l *Limits, caller domain.Caller) Decision {
 	t.Helper()
 	d, err := l.Visitor(t.Context(), caller.Visitor)
 	if err == nil && d.Allowed {
@@ -48,7 +48,7 @@ func TestWidgetLimits(t *testing.T) {
 		through := []*Limits{ingress(l, widgetLimits), ingress(l, widgetLimits)}
 		passed, refused := 0, Decision{}
 		for n := range 200 {
-			d := message(t, through[n%2], c.caller(n))
+			d := sendMessage(t, through[n%2], c.caller(n))
 			if d.Allowed {
 				passed++
 			} else if refused.Tier == "" {
@@ -81,7 +81,7 @@ func TestEveryWidgetRequestCounts(t *testing.T) {
 		}
 		return d
 	}
-	if d := message(t, limits, eager); !d.Allowed || d.Tier != "widget-agent" || d.Remaining != 1 {
+	if d := sendMessage(t, limits, eager); !d.Allowed || d.Tier != "widget-agent" || d.Remaining != 1 {
 		t.Errorf("a message: %+v", d)
 	}
 	if _, err := limits.Check(t.Context(), eager); err != nil {
@@ -107,7 +107,7 @@ func TestEveryWidgetRequestCounts(t *testing.T) {
 			t.Errorf("token %d of the agent: %+v, %v", n, d, err)
 		}
 	}
-	if d := message(t, limits, visitorAt("a", "later", "192.0.2.2")); !d.Allowed {
+	if d := sendMessage(t, limits, visitorAt("a", "later", "192.0.2.2")); !d.Allowed {
 		t.Errorf("a message after the token limit was reached: %+v", d)
 	}
 	for name := range l.tokens {

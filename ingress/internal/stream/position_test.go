@@ -9,8 +9,8 @@ import (
 	"parley/shared/domain"
 )
 
-// message returns a bus message with consecutive events, the first of which has the ID first.
-func message(tb testing.TB, first string, events int) []byte {
+// eventMessage returns a bus message with consecutive events, the first of which has the ID first.
+func eventMessage(tb testing.TB, first string, events int) []byte {
 	tb.Helper()
 	id := eventID(tb, first)
 	var lines []byte
@@ -67,7 +67,7 @@ func TestReceivedEventsFollowOrShowAGap(t *testing.T) {
 		"after an invented ID":         {"99.1", "1.4", 2, "", false, "99.1"},
 	} {
 		p := position{last: eventID(t, tc.last)}
-		events, gap, err := p.receive(message(t, tc.first, tc.events))
+		events, gap, err := p.receive(eventMessage(t, tc.first, tc.events))
 		if err != nil || idsFor(events) != tc.want || gap != tc.gap || p.last.String() != tc.after {
 			t.Errorf("%s: gave %q, gap %v, stands at %s, %v", name, idsFor(events), gap, p.last, err)
 		}

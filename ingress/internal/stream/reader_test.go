@@ -123,8 +123,8 @@ func (r *fakeRun) begin() {
 	}
 }
 
-// tell adds an event to the attempt and returns its bus message.
-func (r *fakeRun) tell(text string) []byte {
+// nextEvent adds an event to the attempt and returns its bus message.
+func (r *fakeRun) nextEvent(text string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := domain.EventID{Fence: r.fence, N: r.next}
@@ -163,7 +163,7 @@ func (r *fakeRun) end(status domain.RunStatus) {
 	r.log.Run.SetResult([]byte(`{"status":"` + string(status) + `"}`))
 }
 
-func (r *fakeRun) say(m bus.Heard) {
+func (r *fakeRun) deliver(m bus.Heard) {
 	r.mu.Lock()
 	hear := r.hear
 	r.mu.Unlock()
@@ -256,9 +256,9 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 		want(t, "queued", next(t, r, time.Second), "0.1")
 		run.begin()
 		started := domain.StartedEvent(*run.log.Run.Run.StartedAt)
-		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})})
+		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: domain.AppendEventLine(nil, started.Type, started.Data)})})
 		for range 3 {
-			run.say(bus.Heard{Events: run.tell("a")})
+			run.deliver(bus.Heard{Events: run.nextEvent("a")})
 		}
 		reads := run.reads
 		want(t, "live", next(t, r, time.Second), "1.1 1.2 1.3 1.4")
@@ -266,7 +266,7 @@ func TestAReaderFollowsARunToItsEnd(t *testing.T) {
 			t.Errorf("events that followed each other were read %d times", run.reads-reads)
 		}
 		run.end(domain.RunCompleted)
-		run.say(bus.Heard{})
+		run.deliver(bus.Heard{})
 		began := time.Now()
 		want(t, "ended", next(t, r, time.Minute), "1.5 end")
 		if took := time.Since(began); took != 0 {
@@ -291,12 +291,12 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		r := open(t, h, "0.0")
 		defer r.Close()
 		want(t, "running", next(t, r, time.Second), "0.1 1.1")
-		run.tell("stored already")
+		run.nextEvent("stored already")
 		run.checkpoint()
-		run.say(bus.Heard{Events: run.tell("not stored, but heard")})
+		run.deliver(bus.Heard{Events: run.nextEvent("not stored, but heard")})
 		want(t, "stored, then received", next(t, r, 0), "1.2 1.3")
-		run.tell("lost")
-		run.say(bus.Heard{Events: run.tell("heard")})
+		run.nextEvent("lost")
+		run.deliver(bus.Heard{Events: run.nextEvent("heard")})
 		began, reads := time.Now(), run.reads
 		want(t, "not stored yet", next(t, r, 250*time.Millisecond), "")
 		if n := run.reads - reads; n < 2 || n > 4 {
@@ -307,9 +307,9 @@ func TestAGapIsReadFromTheLogAsSoonAsItIsStored(t *testing.T) {
 		if took := time.Since(began); took > testkit.Within(3*time.Second) {
 			t.Errorf("a gap was closed after %s", took)
 		}
-		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
+		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 6})})
 		want(t, "a notice of an event not stored", next(t, r, time.Second), "")
-		run.tell(strings.Repeat("x", 2_000_000))
+		run.nextEvent(strings.Repeat("x", 2_000_000))
 		run.checkpoint()
 		want(t, "too large for a message", next(t, r, 3*time.Second), "1.6")
 	})
@@ -322,14 +322,14 @@ func TestANewAttemptVoidsThePreviousOne(t *testing.T) {
 		run.begin()
 		r := open(t, h, "0.0")
 		defer r.Close()
-		zombie := [][]byte{run.tell("a"), run.tell("b"), run.tell("c")}
-		run.say(bus.Heard{Events: zombie[0]})
+		zombie := [][]byte{run.nextEvent("a"), run.nextEvent("b"), run.nextEvent("c")}
+		run.deliver(bus.Heard{Events: zombie[0]})
 		want(t, "first attempt", next(t, r, time.Second), "0.1 1.1 1.2")
 		run.begin()
-		run.say(bus.Heard{Events: run.tell("restarted")})
-		run.say(bus.Heard{Events: zombie[1]})
-		run.say(bus.Heard{Events: run.tell("a")})
-		run.say(bus.Heard{Events: zombie[2]})
+		run.deliver(bus.Heard{Events: run.nextEvent("restarted")})
+		run.deliver(bus.Heard{Events: zombie[1]})
+		run.deliver(bus.Heard{Events: run.nextEvent("a")})
+		run.deliver(bus.Heard{Events: zombie[2]})
 		want(t, "second attempt", next(t, r, time.Second), "2.1 2.2")
 		run.end(domain.RunCancelled)
 		want(t, "a lost notice of the end", next(t, r, time.Minute), "3.1 end")
@@ -346,14 +346,14 @@ func TestAFullBufferIsDroppedAndReadFromTheLog(t *testing.T) {
 		quick := open(t, h, "1.1")
 		defer quick.Close()
 		for range 100 {
-			run.say(bus.Heard{Events: run.tell(strings.Repeat("x", 1000))})
+			run.deliver(bus.Heard{Events: run.nextEvent(strings.Repeat("x", 1000))})
 			want(t, "another reader", next(t, quick, 0), fmt.Sprintf("1.%d", run.next-1))
 		}
 		if slow.bytes > bufferMax || len(slow.receive) == 100 {
 			t.Errorf("a slow reader holds %d messages of %d bytes", len(slow.receive), slow.bytes)
 		}
 		run.end(domain.RunCompleted)
-		run.say(bus.Heard{})
+		run.deliver(bus.Heard{})
 		got := next(t, slow, time.Minute)
 		if !strings.HasPrefix(got, "1.2 1.3 ") || !strings.HasSuffix(got, " 1.100 1.101 1.102 end") || len(strings.Fields(got)) != 102 {
 			t.Errorf("a slow reader received %s", got)
@@ -368,7 +368,7 @@ func TestAnIdleReaderPollsTheLog(t *testing.T) {
 		run.begin()
 		r := open(t, h, "1.1")
 		defer r.Close()
-		run.tell("told before the subscription reached the server")
+		run.nextEvent("told before the subscription reached the server")
 		run.checkpoint()
 		began := time.Now()
 		want(t, "first look", next(t, r, firstLook), "1.2")
@@ -382,13 +382,13 @@ func TestAnIdleReaderPollsTheLog(t *testing.T) {
 		}
 		run.set(func() { run.deaf = true })
 		want(t, "bus lost", next(t, r, idleLook+time.Second), "")
-		run.tell("b")
+		run.nextEvent("b")
 		run.checkpoint()
 		want(t, "published while the bus was away", next(t, r, unreachableLook), "1.3")
 		run.set(func() { run.deaf = false })
-		run.tell("c")
+		run.nextEvent("c")
 		run.checkpoint()
-		run.say(bus.Heard{}) // as after a reconnection
+		run.deliver(bus.Heard{}) // as after a reconnection
 		want(t, "reconnected", next(t, r, 0), "1.4")
 	})
 }
@@ -404,10 +404,10 @@ func TestAStreamSurvivesADatabaseOutage(t *testing.T) {
 		if _, err := h.Open(t.Context(), "org_1", "run_1", domain.EventID{}, unbounded); err == nil {
 			t.Error("a stream was opened without its log")
 		}
-		run.say(bus.Heard{Events: run.tell("a")})
+		run.deliver(bus.Heard{Events: run.nextEvent("a")})
 		want(t, "live events go on", next(t, r, time.Minute), "1.2")
 		run.end(domain.RunFailed)
-		run.say(bus.Heard{})
+		run.deliver(bus.Heard{})
 		want(t, "no end yet", next(t, r, time.Minute), "")
 		run.set(func() { run.err = nil })
 		want(t, "the database is back", next(t, r, 2*longestGap), "2.1 end")
@@ -428,10 +428,10 @@ func TestANewRunIsStreamedWhileItCannotBeRead(t *testing.T) {
 		want(t, "accepted", next(t, r, 0), "0.1")
 		want(t, "accepted, and seen already", next(t, resumed, 0), "")
 		run.begin()
-		run.say(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: []byte("run.started {}\n")})})
-		run.say(bus.Heard{Events: run.tell("a")})
+		run.deliver(bus.Heard{Events: contract.EventMessage(domain.EventChunk{Fence: 1, First: 1, Lines: []byte("run.started {}\n")})})
+		run.deliver(bus.Heard{Events: run.nextEvent("a")})
 		want(t, "live", next(t, r, time.Minute), "1.1 1.2")
-		run.tell("told to nobody")
+		run.nextEvent("told to nobody")
 		run.checkpoint()
 		run.set(func() { run.err = nil })
 		want(t, "the database is back", next(t, r, 2*longestGap), "1.3")
@@ -528,9 +528,9 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 			for range 60 {
 				switch n := rng.IntN(20); {
 				case n < 10:
-					m := run.tell(fmt.Sprint("t", rng.IntN(1000)))
+					m := run.nextEvent(fmt.Sprint("t", rng.IntN(1000)))
 					if rng.IntN(4) > 0 {
-						run.say(bus.Heard{Events: m})
+						run.deliver(bus.Heard{Events: m})
 					}
 					if rng.IntN(4) == 0 {
 						delayed = append(delayed, m)
@@ -538,10 +538,10 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 				case n < 13:
 					run.checkpoint()
 				case n < 15 && len(delayed) > 0:
-					run.say(bus.Heard{Events: delayed[rng.IntN(len(delayed))]})
+					run.deliver(bus.Heard{Events: delayed[rng.IntN(len(delayed))]})
 				case n == 15:
 					run.begin()
-					run.say(bus.Heard{Events: run.tell("restarted")})
+					run.deliver(bus.Heard{Events: run.nextEvent("restarted")})
 				case n == 16: // disconnect and resume
 					r.Close()
 					last := domain.EventID{}
@@ -554,7 +554,7 @@ func TestReadersMissAndRepeatNothingOnAnUnreliableBus(t *testing.T) {
 				}
 			}
 			run.end([]domain.RunStatus{domain.RunCompleted, domain.RunCancelled}[rng.IntN(2)])
-			run.say(bus.Heard{})
+			run.deliver(bus.Heard{})
 			if !take(time.Minute) {
 				t.Fatalf("seed %d: the reader does not end", seed)
 			}

@@ -51,8 +51,8 @@ func event(t *testing.T, line string) domain.Event {
 	return domain.Event{ID: id, Type: kind, Data: []byte(data)}
 }
 
-// tell encodes a log and returns the non-empty lines of the stream.
-func tell(t *testing.T, as uistream.Reader, log ...string) []string {
+// encode encodes a log and returns the non-empty lines of the stream.
+func encode(t *testing.T, as uistream.Reader, log ...string) []string {
 	t.Helper()
 	e := uistream.New("run_abc", as)
 	var b []byte
@@ -98,8 +98,8 @@ func compare(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// whole is a log with all kinds of events.
-var whole = []string{
+// fullLog is a log with all kinds of events.
+var fullLog = []string{
 	created, started, delta("1.2", "Let me "), delta("1.3", "look."), "1.4 tool.started " + search, "1.5 tool.completed " + searched,
 	delta("1.6", "It is"), `1.7 citation.added {"citation":` + page + `}`, `1.8 citation.added {"citation":` + passage + `}`,
 	"1.9 run.unheard_of {}", completed("1.10", "Let me look.It is"),
@@ -107,7 +107,7 @@ var whole = []string{
 
 func TestAISDKStreamHasAllEvents(t *testing.T) {
 	t.Parallel()
-	compare(t, "ai-sdk", tell(t, uistream.Reader{Format: uistream.AISDK}, whole...),
+	compare(t, "ai-sdk", encode(t, uistream.Reader{Format: uistream.AISDK}, fullLog...),
 		`{"type":"start","messageId":"msg_abc","messageMetadata":{"runId":"run_abc","sessionId":"s1"}}`,
 		`{"type":"start-step"}`,
 		`id: 0.1`,
@@ -144,7 +144,7 @@ func TestAISDKStreamHasAllEvents(t *testing.T) {
 
 func TestAGUIStreamHasAllEvents(t *testing.T) {
 	t.Parallel()
-	compare(t, "ag-ui", tell(t, uistream.Reader{Format: uistream.AGUI, ThreadID: "theirs", RunID: "r7"}, whole...),
+	compare(t, "ag-ui", encode(t, uistream.Reader{Format: uistream.AGUI, ThreadID: "theirs", RunID: "r7"}, fullLog...),
 		`{"type":"RUN_STARTED","threadId":"theirs","runId":"r7"}`,
 		`id: 0.1`,
 		`{"type":"CUSTOM","name":"run","value":{"runId":"run_abc","sessionId":"s1"}}`,
@@ -239,7 +239,7 @@ func TestResultsAndFailuresAreSent(t *testing.T) {
 			uistream.AISDK: "start|start-step|data-run|text-start|text-delta a|" + tc.sdk,
 			uistream.AGUI:  "RUN_STARTED|CUSTOM|TEXT_MESSAGE_START|TEXT_MESSAGE_CONTENT a|" + tc.agui,
 		} {
-			if got := kinds(tell(t, uistream.Reader{Format: format}, tc.log...)); got != want {
+			if got := kinds(encode(t, uistream.Reader{Format: format}, tc.log...)); got != want {
 				t.Errorf("%s, %s:\ngot  %s\nwant %s", name, format, got, want)
 			}
 		}
@@ -272,7 +272,7 @@ func TestRestartedAttemptsSendNothingTwice(t *testing.T) {
 		},
 		"nothing but its end": {[]string{ended("3.1", "timed_out", `{"code":"deadline","message":"late"}`)}, "error|[DONE]"},
 	} {
-		if got := kinds(tell(t, uistream.Reader{Format: uistream.AISDK}, append(slices.Clip(first), tc.log...)...)); got != begin+tc.want {
+		if got := kinds(encode(t, uistream.Reader{Format: uistream.AISDK}, append(slices.Clip(first), tc.log...)...)); got != begin+tc.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, begin+tc.want)
 		}
 	}
@@ -285,7 +285,7 @@ func TestReadersResumeAfterAnyEvent(t *testing.T) {
 		var all []byte
 		e := uistream.New("run_abc", uistream.Reader{Format: format})
 		ends := map[string]int{}
-		for _, line := range whole {
+		for _, line := range fullLog {
 			all = add(t, e, all, line)
 			at, _, _ := strings.Cut(line, " ")
 			ends[at] = len(all)
@@ -297,7 +297,7 @@ func TestReadersResumeAfterAnyEvent(t *testing.T) {
 			}
 			again := uistream.New("run_abc", uistream.Reader{Format: format, Last: last})
 			var rest []byte
-			for _, line := range whole {
+			for _, line := range fullLog {
 				rest = add(t, again, rest, line)
 			}
 			if string(rest) != string(all[end:]) {
@@ -326,7 +326,7 @@ func TestReadersOfVoidAttemptsCannotResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := kinds(tell(t, uistream.Reader{Format: uistream.AISDK, Last: id}, log...)); got != want {
+		if got := kinds(encode(t, uistream.Reader{Format: uistream.AISDK, Last: id}, log...)); got != want {
 			t.Errorf("after %s: got %s, want %s", last, got, want)
 		}
 	}

@@ -46,9 +46,9 @@ type testEnv struct {
 	log     *syncBuffer
 	metrics *prometheus.Registry
 	holds   atomic.Bool
-	deaf    atomic.Bool // initial deaf of new lines
-	served  chan error  // results of Serve
-	lines   chan *wire  // lines opened with workers
+	deaf    atomic.Bool      // initial deaf of new lines
+	served  chan error       // results of Serve
+	lines   chan *workerLine // lines opened with workers
 }
 
 type syncBuffer struct {
@@ -72,7 +72,7 @@ func newTestEnv(t *testing.T, cfg Config, change func(*times)) *testEnv {
 	t.Helper()
 	r := &testEnv{
 		T: t, runs: newScriptedRuns(), nats: testkit.NATS(t), log: &syncBuffer{}, metrics: prometheus.NewRegistry(),
-		served: make(chan error, 100), lines: make(chan *wire, 100),
+		served: make(chan error, 100), lines: make(chan *workerLine, 100),
 	}
 	r.holds.Store(true)
 	var err error
@@ -358,8 +358,8 @@ func (r *testEnv) work() *worker {
 // kill disconnects the worker without a report.
 func (w *worker) kill() { w.bus.Close() }
 
-// wire is the worker's end of a line.
-type wire struct {
+// workerLine is the worker's end of a line.
+type workerLine struct {
 	*testEnv
 	open     contract.VoiceOpen
 	end      *bus.VoiceEnd
@@ -373,7 +373,7 @@ type wire struct {
 }
 
 func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
-	l := &wire{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
+	l := &workerLine{testEnv: w.testEnv, end: end, commands: make(chan contract.VoiceCommand, 1000), quit: make(chan struct{})}
 	if err := json.Unmarshal(body, &l.open); err != nil {
 		w.Error(err)
 		return
@@ -394,7 +394,7 @@ func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
 				l.commands <- *frame.Control
 			}
 		case <-alive.C:
-			l.tellAlive()
+			l.reportAlive()
 		case <-l.quit:
 			return
 		case <-ctx.Done():
@@ -403,7 +403,7 @@ func (w *worker) serve(ctx context.Context, body []byte, end *bus.VoiceEnd) {
 	}
 }
 
-func (l *wire) tellAlive() {
+func (l *workerLine) reportAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	report := contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.open.Position, Needs: l.open.Position}
@@ -416,7 +416,7 @@ func (l *wire) tellAlive() {
 	_ = l.end.Report(report) // an error means that the line has ended
 }
 
-func (l *wire) hear(a *contract.VoiceAudio) {
+func (l *workerLine) hear(a *contract.VoiceAudio) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if at := l.open.Position + int64(len(l.heard)/2); a.At != at {
@@ -426,7 +426,7 @@ func (l *wire) hear(a *contract.VoiceAudio) {
 }
 
 // wantHeard waits until the line has received this many samples, and returns its audio.
-func (l *wire) wantHeard(samples int) []byte {
+func (l *workerLine) wantHeard(samples int) []byte {
 	l.Helper()
 	for deadline := time.Now().Add(patience); ; <-time.After(5 * time.Millisecond) {
 		l.mu.Lock()
@@ -442,7 +442,7 @@ func (l *wire) wantHeard(samples int) []byte {
 }
 
 // line returns the next line that was opened with a worker.
-func (r *testEnv) line() *wire {
+func (r *testEnv) line() *workerLine {
 	r.Helper()
 	select {
 	case l := <-r.lines:
@@ -454,7 +454,7 @@ func (r *testEnv) line() *wire {
 }
 
 // want skips commands until one of this type arrives.
-func (l *wire) want(kind string) contract.VoiceCommand {
+func (l *workerLine) want(kind string) contract.VoiceCommand {
 	l.Helper()
 	for {
 		select {
@@ -468,7 +468,7 @@ func (l *wire) want(kind string) contract.VoiceCommand {
 	}
 }
 
-func (l *wire) report(r contract.VoiceReport) {
+func (l *workerLine) report(r contract.VoiceReport) {
 	l.Helper()
 	if err := l.end.Report(r); err != nil {
 		l.Error(err)
@@ -491,7 +491,7 @@ func speech(start, end int) []byte {
 
 // say sends the audio of a segment in frames of 100 ms, without its first skip samples. If whole is
 // set, it then reports the segment as finished.
-func (l *wire) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
+func (l *workerLine) say(c contract.VoiceCommand, start, end int, skip int64, whole bool) {
 	l.Helper()
 	pcm := speech(start, end)[2*skip:]
 	for at := skip; len(pcm) > 0; {
@@ -510,7 +510,7 @@ func (l *wire) say(c contract.VoiceCommand, start, end int, skip int64, whole bo
 	}
 }
 
-func (l *wire) said(answer string) {
+func (l *workerLine) said(answer string) {
 	l.Helper()
 	l.report(contract.VoiceReport{Type: contract.VoiceSaid, Answer: answer})
 }
@@ -631,8 +631,8 @@ func (r *testEnv) begun() *scriptedRun {
 	}
 }
 
-// tells adds text to the run's answer.
-func (r *scriptedRun) tells(t *testing.T, text string) {
+// addText adds text to the run's answer.
+func (r *scriptedRun) addText(t *testing.T, text string) {
 	t.Helper()
 	data, err := domain.DeltaData(text)
 	if err != nil {
@@ -642,8 +642,8 @@ func (r *scriptedRun) tells(t *testing.T, text string) {
 	r.feed <- []domain.Event{{ID: domain.EventID{Fence: 1, N: r.n + 1}, Type: domain.EventMessageDelta, Data: data}}
 }
 
-// completes finishes the run with its whole answer.
-func (r *scriptedRun) completes(t *testing.T, answer string) {
+// complete finishes the run with its whole answer.
+func (r *scriptedRun) complete(t *testing.T, answer string) {
 	t.Helper()
 	run := domain.Run{ID: r.id, Status: domain.RunCompleted, Message: &answer}
 	raw, err := run.Render()
@@ -689,8 +689,8 @@ func (r *testEnv) panics() {
 	r.runs.broken = true
 }
 
-// counted returns the value of a metric.
-func (r *testEnv) counted(name, label string) float64 {
+// metric returns the value of a metric.
+func (r *testEnv) metric(name, label string) float64 {
 	r.Helper()
 	families, err := r.metrics.Gather()
 	if err != nil {

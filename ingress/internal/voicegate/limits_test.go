@@ -173,7 +173,7 @@ func TestAFullQueueClosesTheConnection(t *testing.T) {
 	c.ask("tell me everything")
 	run := r.begun()
 	text := strings.Repeat("words and words ", 100)
-	run.tells(t, text)
+	run.addText(t, text)
 	say := l.want(contract.VoiceSay)
 	taken := make(chan int, 1)
 	go func() {
@@ -202,7 +202,7 @@ func TestASlowClientReceivesTheReason(t *testing.T) {
 	l := r.line()
 	c.ask("tell me everything")
 	text := strings.Repeat("words and words ", 100)
-	r.begun().tells(t, text)
+	r.begun().addText(t, text)
 	say := l.want(contract.VoiceSay)
 	for l.end.Audio(contract.VoiceAudio{Answer: say.Answer, End: len(text), PCM: make([]byte, 48_000)}) == nil {
 		<-time.After(time.Millisecond)
@@ -360,9 +360,9 @@ func TestDrainingWaitsForSpokenAnswers(t *testing.T) {
 	if _, _, err := websocket.Dial(t.Context(), r.address, nil); err == nil { //nolint:bodyclose // an upgrade has no body to close
 		t.Error("a connection was opened while the gate drained")
 	}
-	run.tells(t, "That is it.")
+	run.addText(t, "That is it.")
 	say := l.want(contract.VoiceSay)
-	run.completes(t, "That is it.")
+	run.complete(t, "That is it.")
 	l.want(contract.VoiceSay)
 	l.say(say, 0, len("That is it."), 0, true)
 	l.said(say.Answer)

@@ -16,13 +16,13 @@ import (
 	"parley/shared/testkit"
 )
 
-// answered plays a complete answer, so that the client can truncate it, and returns the answer's
+// playAnswer plays a complete answer, so that the client can truncate it, and returns the answer's
 // ID.
-func (c *client) answered(l *wire, text string) string {
+func (c *client) playAnswer(l *workerLine, text string) string {
 	c.Helper()
 	c.ask("tell me")
 	run := c.begun()
-	run.completes(c.T, text)
+	run.complete(c.T, text)
 	say := l.want(contract.VoiceSay)
 	l.say(say, 0, len(text), 0, true)
 	l.said(say.Answer)
@@ -37,7 +37,7 @@ func TestUnfinishedJobsStopReadingFromTheClient(t *testing.T) {
 	r.runs.saving = make(chan error)
 	r.work()
 	c := r.open()
-	answer := c.answered(r.line(), "one two three four")
+	answer := c.playAnswer(r.line(), "one two three four")
 	c.want("response.done")
 	const corrections = maxJobs + 30
 	for range corrections {
@@ -88,7 +88,7 @@ func TestAudioAheadOfAWorkerIsLimited(t *testing.T) {
 				first.kill()
 			} else { // while there is no worker, the pieces are stored as they arrive
 				first.kill()
-				for r.counted("parley_voice_lines_lost_total", "") == 0 {
+				for r.metric("parley_voice_lines_lost_total", "") == 0 {
 					<-time.After(5 * time.Millisecond)
 				}
 				c.appendAll(tc.pieces, tc.samples)
@@ -188,7 +188,7 @@ func TestAClientThatStallsForTooLongIsClosed(t *testing.T) {
 	l := r.line()
 	c.ask("tell me")
 	story := strings.Repeat("once upon a time ", 35) // 14 s of speech: the socket buffers take some, the queue the rest
-	r.begun().tells(t, story)
+	r.begun().addText(t, story)
 	began := time.Now()
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
 	r.wantReason("slow")
@@ -206,7 +206,7 @@ func TestHangingUpAfterResponseDoneKeepsTheWholeAnswer(t *testing.T) {
 	r.work()
 	c := r.open()
 	text := strings.Repeat("and so on ", 15) // 3 s
-	c.answered(r.line(), text)
+	c.playAnswer(r.line(), text)
 	c.want("response.done")
 	_ = c.socket.CloseNow()
 	r.wantReason("gone")
@@ -237,7 +237,7 @@ func TestSavingHeardTextIsRetried(t *testing.T) {
 			}
 			r.work()
 			c := r.open()
-			answer := c.answered(r.line(), "one two three four")
+			answer := c.playAnswer(r.line(), "one two three four")
 			c.want("response.done")
 			c.sendf(`{"type":"conversation.item.truncate","item_id":%q,"content_index":0,"audio_end_ms":100}`, answer)
 			c.want("conversation.item.truncated")

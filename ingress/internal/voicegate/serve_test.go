@@ -26,7 +26,7 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 	if l := r.line(); l.open.Line == "" || l.open.Position != 0 || l.open.Config.Detection == nil {
 		t.Errorf("the line was opened with %+v", l.open)
 	}
-	if got := r.counted("parley_voice_connections", ""); got != 1 {
+	if got := r.metric("parley_voice_connections", ""); got != 1 {
 		t.Errorf("%v connections are counted", got)
 	}
 	<-time.After(1200 * time.Millisecond) // longer than the server's timeouts
@@ -36,7 +36,7 @@ func TestAConnectionIsOpenedAndClosed(t *testing.T) {
 		t.Error(err)
 	}
 	r.wantReason("client")
-	if open, closed := r.counted("parley_voice_connections", ""), r.counted("parley_voice_closed_total", "client"); open != 0 || closed != 1 {
+	if open, closed := r.metric("parley_voice_connections", ""), r.metric("parley_voice_closed_total", "client"); open != 0 || closed != 1 {
 		t.Errorf("%v connections are open, %v closed", open, closed)
 	}
 	for _, key := range []string{`"org_id":"org_1"`, `"agent_id":"ag_1"`, `"session_id":"rt_1"`, `"took_ms"`} {
@@ -102,16 +102,16 @@ func TestSpeechIsCarriedBothWays(t *testing.T) {
 		t.Errorf("the response is of %q", got.Response.Metadata["run_id"])
 	}
 	answer := "Good morning. "
-	run.tells(t, answer)
+	run.addText(t, answer)
 	say := l.want(contract.VoiceSay)
-	run.completes(t, answer)
+	run.complete(t, answer)
 	l.want(contract.VoiceSay)
 	l.say(say, 0, len(answer), 0, true)
 	l.said(say.Answer)
 	if got := c.heardUntilDone(); !bytes.Equal(got, speech(0, len(answer))) {
 		t.Errorf("%d bytes of speech arrived, want %d, or the bytes differ", len(got), len(speech(0, len(answer))))
 	}
-	if got := r.counted("parley_voice_turn_seconds", ""); got != 1 {
+	if got := r.metric("parley_voice_turn_seconds", ""); got != 1 {
 		t.Errorf("%v turns are counted", got)
 	}
 	_ = c.socket.Close(websocket.StatusNormalClosure, "")
@@ -152,7 +152,7 @@ func TestBargeInStopsTheAnswerImmediately(t *testing.T) {
 	c.ask("tell me a story")
 	run := r.begun()
 	story := strings.Repeat("once upon a time ", 12)
-	run.tells(t, story)
+	run.addText(t, story)
 	say := l.want(contract.VoiceSay)
 	l.say(say, 0, len(story)-9, 0, false)
 	c.want("response.output_audio.delta")
@@ -195,9 +195,9 @@ func TestInterruptedSpeechIsNotSent(t *testing.T) {
 	l := r.line()
 	c.ask("tell me a story")
 	story := strings.Repeat("once upon a time ", 30)
-	r.begun().tells(t, story)
+	r.begun().addText(t, story)
 	l.say(l.want(contract.VoiceSay), 0, len(story), 0, false)
-	l.tellAlive()
+	l.reportAlive()
 	<-time.After(200 * time.Millisecond) // the socket buffers are full
 	l.report(contract.VoiceReport{Type: contract.VoiceStarted, Item: "item_b", From: 0})
 	l.want(contract.VoiceStop)
@@ -257,7 +257,7 @@ func TestARunOutlivesItsConnection(t *testing.T) {
 	l := r.line()
 	c.ask("a long story")
 	run := r.begun()
-	run.tells(t, "once upon a time, and so on")
+	run.addText(t, "once upon a time, and so on")
 	l.say(l.want(contract.VoiceSay), 0, 20, 0, false)
 	c.want("response.output_audio.delta")
 	<-time.After(200 * time.Millisecond)
@@ -307,7 +307,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	c.ask("tell me")
 	run := r.begun()
 	answer := "One sentence. And another one."
-	run.tells(t, answer)
+	run.addText(t, answer)
 	say := l.want(contract.VoiceSay)
 	l.say(say, 0, 13, 0, true)
 	l.say(say, 13, 23, 0, false) // a part of the second sentence
@@ -329,7 +329,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 		t.Fatalf("the command is %+v", say)
 	}
 	again.say(say, 13, len(answer), say.Skip, true)
-	run.completes(t, answer)
+	run.complete(t, answer)
 	again.want(contract.VoiceSay)
 	again.said(say.Answer)
 	if pcm = append(pcm, c.heardUntilDone()...); !bytes.Equal(pcm, speech(0, len(answer))) {
@@ -339,7 +339,7 @@ func TestAnotherWorkerContinuesAnAnswer(t *testing.T) {
 	if got := again.wantHeard(len(spoken)/2 - needed); !bytes.Equal(got, spoken[2*needed:]) {
 		t.Error("the second worker received different samples")
 	}
-	if lost := r.counted("parley_voice_lines_lost_total", ""); lost != 1 {
+	if lost := r.metric("parley_voice_lines_lost_total", ""); lost != 1 {
 		t.Errorf("%v lines were lost", lost)
 	}
 }
@@ -362,7 +362,7 @@ func TestALeavingWorkerIsReplaced(t *testing.T) {
 	<-stopped
 	c.append(make([]byte, 4800))
 	again.wantHeard(2400)
-	if lost := r.counted("parley_voice_lines_lost_total", ""); lost != 0 {
+	if lost := r.metric("parley_voice_lines_lost_total", ""); lost != 0 {
 		t.Errorf("%v lines were lost", lost)
 	}
 }

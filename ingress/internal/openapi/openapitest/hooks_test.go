@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// told is a testing.TB that records errors instead of failing.
-type told struct {
+// recorder is a testing.TB that records errors instead of failing.
+type recorder struct {
 	testing.TB
 	errors []string
 }
 
-func (r *told) Helper() {}
+func (r *recorder) Helper() {}
 
-func (r *told) Errorf(format string, args ...any) {
+func (r *recorder) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
 
@@ -61,13 +61,13 @@ func TestHooks(t *testing.T) {
 		{method: "GET", target: "/api/runs?stream=1", wrong: "within an event"},
 		{method: "GET", target: "/api/runs?stream=1", early: true},
 	} {
-		got := &told{TB: t}
+		got := &recorder{TB: t}
 		if !tt.early {
 			req := httptest.NewRequestWithContext(t.Context(), tt.method, tt.target, strings.NewReader(tt.body))
 			Serve(got, http.HandlerFunc(service), req)
 			got.want(t, tt.wrong)
 		}
-		got = &told{TB: t}
+		got = &recorder{TB: t}
 		req, err := http.NewRequestWithContext(t.Context(), tt.method, server.URL+tt.target, strings.NewReader(tt.body))
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-func (r *told) want(t *testing.T, wrong string) {
+func (r *recorder) want(t *testing.T, wrong string) {
 	t.Helper()
 	all := strings.Join(r.errors, "\n")
 	if (wrong == "") != (all == "") || !strings.Contains(all, wrong) {
