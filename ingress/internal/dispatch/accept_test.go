@@ -16,7 +16,7 @@ import (
 )
 
 // A job message is published only after its run is saved. A worker that received it earlier would
-// find no run and discard it.
+// treat the run as finished and discard the message.
 func TestOnlyAcceptedRunsGetJobMessages(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

@@ -135,8 +135,8 @@ func TestAFullBacklogRefusesNewDeliveriesAndReplaysOldOnes(t *testing.T) {
 	}
 }
 
-// The queued runs of an organization's webhooks are limited separately and leave room in the
-// backlog for its other runs.
+// The queued runs of an organization's webhooks are limited separately, so the backlog has room for
+// other runs.
 func TestQueuedRunsOfWebhooksAreLimited(t *testing.T) {
 	t.Parallel()
 	d := newTestEnv(t)

@@ -46,7 +46,7 @@ type testEnv struct {
 	log     *syncBuffer
 	metrics *prometheus.Registry
 	holds   atomic.Bool
-	deaf    atomic.Bool      // initial deaf of new lines
+	deaf    atomic.Bool      // whether new lines report no progress
 	served  chan error       // results of Serve
 	lines   chan *workerLine // lines opened with workers
 }
