@@ -224,19 +224,19 @@ var all = []mutant{
 				"\taccepted, err := d.store.Queue.Accept(ctx, rows, d.cfg.Window)\n",
 		}},
 		"ingress/internal/dispatch",
-		[]string{"TestOnlyAcceptedRunsAreRungFor"},
+		[]string{"TestOnlyAcceptedRunsGetJobMessages"},
 	},
 	{
 		"a wait that begins without a look",
 		[]edit{{waiting, "\tws.look(runID)\n\treturn w\n", "\treturn w\n"}},
 		"ingress/internal/dispatch",
-		[]string{"TestAttachingLooksAgain"},
+		[]string{"TestAttachingReadsTheRunAgain"},
 	},
 	{
 		"a wait that is not polled for",
 		[]edit{{waiting, "ws.read(ctx, ws.takeDue(true))", "ws.read(ctx, ws.takeDue(false))"}},
 		"ingress/internal/dispatch",
-		[]string{"TestAWaitEndsWhenItsRunWaitsItself"},
+		[]string{"TestAWaitEndsWhenItsRunIsParked"},
 	},
 	{
 		"unsafe effects are sent again by the same attempt",

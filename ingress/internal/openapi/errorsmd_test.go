@@ -10,7 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/errors.md")
 
-// errorsPage is docs/errors.md: the content of /docs/errors, for readers of the repository.
+// errorsPage renders docs/errors.md, which has the content of /docs/errors for readers of the
+// repository.
 var errorsPage = template.Must(template.New("").Parse(`# Errors
 
 <!-- Generated from ingress/internal/openapi/openapi.yaml by: cd ingress && go test ./internal/openapi -update -->
@@ -42,7 +43,7 @@ Its ` + "`error.code`" + `:
 {{range .Runs}}| ` + "`{{.Name}}`" + ` | {{.Meaning}} |
 {{end}}`))
 
-// TestErrorsPage keeps docs/errors.md as the document has it.
+// TestErrorsPage checks that docs/errors.md is in sync with openapi.yaml.
 func TestErrorsPage(t *testing.T) {
 	t.Parallel()
 	const path = "../../../docs/errors.md"
@@ -63,6 +64,6 @@ func TestErrorsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want.Bytes()) {
-		t.Error("docs/errors.md is not as openapi.yaml has it: cd ingress && go test ./internal/openapi -update")
+		t.Error("docs/errors.md is out of date; update it with cd ingress && go test ./internal/openapi -update")
 	}
 }
