@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Identity is what an OpenID provider says of a person. Only Issuer and Subject name them; Email counts when
-// the provider has verified it.
+// Identity is a person as an OpenID provider describes them. Only Issuer and Subject identify
+// the person; Email is used only if the provider has verified it.
 type Identity struct {
 	Issuer, Subject string
 	Email           string
@@ -21,7 +21,8 @@ type Identity struct {
 	Name            string
 }
 
-// ErrMayTakeOver is wrapped by LogInByIdentity's email_taken if the same login with takeOver would be let in.
+// ErrMayTakeOver is wrapped by the email_taken error of LogInByIdentity if the same login with
+// takeOver would succeed.
 var ErrMayTakeOver = errors.New("the account with this address has not proven it")
 
 // IdentityKnown reports whether an identity has logged in before.
@@ -33,10 +34,14 @@ func (s *Store) IdentityKnown(ctx context.Context, who Identity) (bool, error) {
 	return known, wrap("looking an identity up", err)
 }
 
-// LogInByIdentity logs in the person behind an identity. One seen for the first time must have a verified
-// address (permission_denied), which proves it. The identity is linked to the account of loggedIn, while the login session of
-// login.LoginID holds, if that account has the address. Otherwise a new account is made for it. One that holds the address
-// without proof loses it if takeOver says so. email_taken in all other cases.
+// LogInByIdentity logs in the user of an identity. A new identity must have a verified address
+// (permission_denied otherwise), and that proves the address. The account for a new identity is
+// chosen as follows:
+//   - If loggedIn has this address and the login session login.LoginID is still open, the
+//     identity is linked to that account.
+//   - Otherwise a new account is created. If another account has the address without proof, it
+//     loses the address, provided that takeOver is true.
+//   - In all other cases LogInByIdentity returns email_taken.
 func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
@@ -45,19 +50,21 @@ func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn stri
 			return err
 		}
 		by := login
-		by.LoginID = "" // the identity lets them in, and not the session
+		by.LoginID = "" // the identity authenticates this login, not the session
 		account, err = logIn(ctx, tx, userID, by)
 		account.Before = before
 		return err
 	}
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
-		err = s.db.Tx(ctx, attempt) // the same person logged in twice at once: the other one may have made the account
+		// A concurrent login of the same person may have created the account.
+		err = s.db.Tx(ctx, attempt)
 	}
 	return account, err
 }
 
-// identified gives the user of an identity, made or linked when it is new, and the account that lost its address to them.
+// identified returns the user of an identity and the account that lost its address to that
+// user, if any. It creates or links the user of a new identity.
 func identified( //nolint:cyclop // one step after the other, each of which may refuse
 	ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
@@ -92,7 +99,8 @@ func identified( //nolint:cyclop // one step after the other, each of which may 
 	return userID, before, wrap("linking identity", err)
 }
 
-// proven gives the user who holds the identity's address from now on: the one who is logged in and has it, or a new one.
+// proven returns the user who has the identity's address from now on: the logged-in user if
+// linked, otherwise a new one.
 func proven(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, linked bool) (string, error) {
 	if linked {
 		return loggedIn, reclaim(ctx, tx, loggedIn)
@@ -101,7 +109,7 @@ func proven(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, lin
 	return user.ID, err
 }
 
-// takeAddress displaces the holder of an address for somebody who has proven it.
+// takeAddress displaces the holder of an address for a person who has proven it.
 func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) error {
 	if err := mayTakeOver(holder, meant); err != nil {
 		return err
@@ -109,14 +117,15 @@ func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) e
 	return displace(ctx, tx, holder)
 }
 
-// hasAddress reports whether a user has an address, whether or not another account holds it.
+// hasAddress reports whether a user has an address, even if another account displaced them from it.
 func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, error) {
 	var has bool
 	err := tx.GetContext(ctx, &has, `SELECT EXISTS (SELECT FROM users WHERE id = $1 AND lower(email) = lower($2))`, userID, email)
 	return has, wrap("reading a user's address", err)
 }
 
-// mayTakeOver reports email_taken when somebody who has proven an address may not displace its holder as they came.
+// mayTakeOver returns email_taken if a person who has proven an address may not displace its
+// holder. meant says that the person asked for the takeover.
 func mayTakeOver(holder userRow, meant bool) error {
 	switch {
 	case holder.Proven:
@@ -129,7 +138,7 @@ func mayTakeOver(holder userRow, meant bool) error {
 	return nil
 }
 
-// reclaim gives a displaced account its address back, and notes that it is proven.
+// reclaim gives a displaced account its address back and records it as proven.
 func reclaim(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE users SET displaced_at = NULL, email_proven_at = coalesce(email_proven_at, clock_timestamp())
 		WHERE id = $1`, userID)

@@ -16,8 +16,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// NewKey is an API key to create. An organization's key has OrganizationID and, when a person made
-// it, UserID; a user's key has UserID only: both are taken from who makes it. SecretHash is the SHA-256 of the whole key.
+// NewKey is an API key to create. An organization's key has OrganizationID and, if a person
+// created it, UserID; a user's key has UserID only. CreateKey sets both from the actor.
+// SecretHash is the SHA-256 of the whole key.
 type NewKey struct {
 	ID             string
 	Scope          domain.KeyScope
@@ -27,7 +28,7 @@ type NewKey struct {
 	SecretHash     []byte
 	LastFour       string
 	ExpiresAt      *domain.Time
-	lineage        string // the first key of the rotations that led to this one; empty: itself
+	lineage        string // the first key in the chain of rotations; empty: this key
 }
 
 type keyRow struct {
@@ -52,8 +53,9 @@ func (row keyRow) key() domain.APIKey {
 	}
 }
 
-// CreateKey stores an API key of the actor's organization, whose admin they must be (permission_denied), or of the
-// actor's own, and gives it as lists show it; conflict when there are as many keys as there may be.
+// CreateKey stores an API key of the actor or of the actor's organization, and returns it as
+// lists show it. A key of the organization requires the admin role (permission_denied). It
+// returns conflict if the key quota is reached.
 func (s *Organizations) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
 	k.OrganizationID, k.UserID = "", who.UserID
 	if k.Scope == domain.KeyScopeOrganization {
@@ -97,17 +99,16 @@ func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error
 	return row.key(), nil
 }
 
-// KeyFilter says whose keys are meant: those of an organization, when it is named, and the user keys
-// of a user, when one is named.
+// KeyFilter selects keys: those of OrganizationID, if set, and the user keys of UserID, if set.
 type KeyFilter struct {
 	OrganizationID string
 	UserID         string
-	After          string // list keys older than the one of this id
+	After          string // the id of the last key of the previous page
 }
 
 const keyVisible = ` revoked_at IS NULL AND ((scope = 'organization' AND org_id = $1) OR (scope = 'user' AND user_id = $2)) `
 
-// Keys lists up to limit keys, newest first; revoked ones are gone.
+// Keys lists up to limit keys that are not revoked, newest first.
 func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]domain.APIKey, error) {
 	var rows []keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
@@ -124,8 +125,9 @@ func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]dom
 	return out, nil
 }
 
-// RevokeKey ends a key that the actor's organization or user has. Only an admin may end an
-// organization's: permission_denied; any other key is not_found. Links and invitations made with it end, too.
+// RevokeKey revokes a key of the actor's organization or user. A key of the organization
+// requires the admin role (permission_denied). Any other key is not_found. Links and
+// invitations created with the key become void too.
 func (s *Organizations) RevokeKey(ctx context.Context, who Actor, keyID string) error {
 	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		if _, err := lockKey(ctx, tx, who, keyID); err != nil {
@@ -138,7 +140,7 @@ func (s *Organizations) RevokeKey(ctx context.Context, who Actor, keyID string) 
 	})
 }
 
-// lockKey gives a key that the actor may change, and keeps others from changing it.
+// lockKey returns a key that the actor may change, and locks it.
 func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow, error) {
 	var row keyRow
 	role, err := lockStanding(ctx, tx, who)
@@ -146,7 +148,7 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 		return row, err
 	}
 	org := who.OrganizationID
-	if role == "" { // whoever has left the organization keeps their own keys, and may end them
+	if role == "" { // a user who left the organization may still revoke their own keys
 		org = ""
 	}
 	err = tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`, org, who.UserID, keyID)
@@ -162,9 +164,10 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 	return row, nil
 }
 
-// RotateKey stores a key in the place of another: same name, scope, owner, end and lineage. The old one works on for overlap at most.
-// k brings id and secret only. One that has expired is not_found; conflict when both together are too many. Its budgets and hooks become
-// the new one's.
+// RotateKey replaces a key with k, which provides id and secret only. The new key has the name,
+// scope, owner, expiry and lineage of the old one, and takes over its budgets and hooks. The
+// old key keeps working for at most overlap. It returns not_found if the old key has expired,
+// and conflict if both keys together exceed the quota.
 func (s *Organizations) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
 	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
@@ -183,7 +186,8 @@ func (s *Organizations) RotateKey(ctx context.Context, who Actor, keyID string, 
 		}
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
-		if err := s.limits().roomForKey(ctx, tx, k); err != nil { // the old one counts unless it has ended at once
+		// The old key counts too, unless it has ended immediately.
+		if err := s.limits().roomForKey(ctx, tx, k); err != nil {
 			return err
 		}
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {

@@ -16,9 +16,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Actor is who changes an organization: a person, whose role is read again under the organization's lock, or
-// a key of it, which acts in the role given. KeyID or LoginID is the API key or the login session that they came
-// with, which must still hold.
+// Actor is the caller that changes an organization: a user, whose role is read again under the
+// organization's lock, or an organization's key, which acts in Role. KeyID or LoginID is the
+// API key or login session of the caller; it must still be valid.
 type Actor struct {
 	OrganizationID string
 	UserID         string
@@ -27,8 +27,9 @@ type Actor struct {
 	Role           domain.Role
 }
 
-// lockOrganization keeps others from changing who belongs to the actor's organization, and gives the actor's
-// role there as it is now; not_found when they have none, unauthenticated when what they came with has ended.
+// lockOrganization locks the memberships of the actor's organization and returns the actor's
+// current role in it. It returns not_found if the actor has no role there, and unauthenticated
+// if the actor's credential has ended.
 func lockOrganization(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
 	role, err := lockStanding(ctx, tx, who)
 	if err == nil && role == "" {
@@ -37,7 +38,8 @@ func lockOrganization(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role,
 	return role, err
 }
 
-// lockStanding is lockOrganization for what people without a role there may do, too.
+// lockStanding is lockOrganization, except that an actor without a role gets ""
+// instead of an error.
 func lockStanding(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, error) {
 	var known string
 	err := tx.GetContext(ctx, &known, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, who.OrganizationID)
@@ -53,7 +55,7 @@ func lockStanding(ctx context.Context, tx *sqlx.Tx, who Actor) (domain.Role, err
 	return memberRole(ctx, tx, who.OrganizationID, who.UserID)
 }
 
-// memberRole gives somebody's role, "" when they are no member.
+// memberRole returns a user's role, or "" if the user is not a member.
 func memberRole(ctx context.Context, tx *sqlx.Tx, org, userID string) (domain.Role, error) {
 	var role string
 	err := tx.GetContext(ctx, &role, `SELECT role FROM memberships WHERE org_id = $1 AND user_id = $2`, org, userID)
@@ -63,7 +65,7 @@ func memberRole(ctx context.Context, tx *sqlx.Tx, org, userID string) (domain.Ro
 	return domain.Role(role), nil
 }
 
-// Member is an entry of an organization's list of members with what its place in the list goes by.
+// Member is an entry of an organization's list of members, with its pagination cursor.
 type Member struct {
 	domain.Member
 	At time.Time
@@ -85,8 +87,8 @@ func (row memberRow) member() Member {
 	}}
 }
 
-// Members lists up to limit members and open invitations of an organization, newest first. An invitation made with
-// an API key is open no longer than the key.
+// Members lists up to limit members and open invitations of an organization, newest first. An
+// invitation created with an API key ends with that key.
 func (s *Organizations) Members(ctx context.Context, org string, after After, limit int) ([]Member, error) {
 	var rows []memberRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -109,14 +111,16 @@ func (s *Organizations) Members(ctx context.Context, org string, after After, li
 	return out, nil
 }
 
-// NewInvitation is the link of an invitation to make.
+// NewInvitation is the link of an invitation to create.
 type NewInvitation struct {
 	TokenHash []byte
 	ExpiresAt time.Time
 }
 
-// AddMember invites an address to a role in the actor's organization, whether or not it has an account; the invitation
-// replaces an earlier one. A member's role changes instead: last_owner when the organization would have no owner any more.
+// AddMember invites an address to a role in the actor's organization, whether or not the
+// address has an account. The invitation replaces an earlier one. If the address belongs to a
+// member, that member's role changes instead; AddMember returns last_owner if the organization
+// would have no owner left.
 func (s *Organizations) AddMember(ctx context.Context, who Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var added Member
 	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
@@ -158,7 +162,7 @@ func invite(ctx context.Context, tx *sqlx.Tx, who Actor, email string, role doma
 	return row.member(), nil
 }
 
-// setRole changes a member's role, under the organization's lock.
+// setRole changes a member's role. The caller must have locked the organization.
 func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, role domain.Role) (Member, error) {
 	before, err := memberRole(ctx, tx, org, user.ID)
 	if err != nil {
@@ -187,7 +191,7 @@ func setRole(ctx context.Context, tx *sqlx.Tx, org string, user domain.User, rol
 	return row.member(), nil
 }
 
-// otherOwner reports last_owner unless somebody else owns the organization, too.
+// otherOwner returns last_owner unless another user owns the organization too.
 func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 	var others int
 	err := tx.GetContext(ctx, &others, `SELECT count(*) FROM memberships WHERE org_id = $1 AND role = 'owner' AND user_id <> $2`, org, userID)
@@ -200,8 +204,9 @@ func otherOwner(ctx context.Context, tx *sqlx.Tx, org, userID string) error {
 	return nil
 }
 
-// RemoveMember ends a membership, or takes back an invitation. Owners may end any, everybody their own;
-// last_owner and last_organization keep the organization owned and the person in one.
+// RemoveMember ends a membership or deletes an invitation. An owner may remove any entry, and
+// any member may leave. It returns last_owner if no owner would be left, and last_organization
+// if the user would belong to no organization.
 func (s *Organizations) RemoveMember(ctx context.Context, who Actor, entry string) error {
 	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
 		own, err := lockOrganization(ctx, tx, who)

@@ -38,7 +38,7 @@ func (row templateRow) template() (domain.Template, error) {
 	return t, nil
 }
 
-// Templates lists all templates in their order.
+// Templates lists all templates in their configured order.
 func (s *Store) Templates(ctx context.Context) ([]domain.Template, error) {
 	var rows []templateRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+templateColumns+` FROM templates ORDER BY position, id`)
@@ -54,7 +54,7 @@ func (s *Store) Templates(ctx context.Context) ([]domain.Template, error) {
 	return out, nil
 }
 
-// Template gives a template by id; not_found when there is none.
+// Template returns a template by id. It returns not_found if there is none.
 func (s *Store) Template(ctx context.Context, templateID string) (domain.Template, error) {
 	var row templateRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+templateColumns+` FROM templates WHERE id = $1`, templateID)
@@ -67,13 +67,13 @@ func (s *Store) Template(ctx context.Context, templateID string) (domain.Templat
 	return row.template()
 }
 
-// SyncTemplates makes the database hold these templates in this order, in a store of OpenOwner: what
-// everybody reads is not the service's to write. One that changed gets the
-// next version and a configuration of it; one that is no longer given stays, for a process of an
-// older or newer build may still offer it.
+// SyncTemplates stores these templates in this order. It needs a store opened with OpenOwner,
+// because the service's role may not write templates. A changed template gets the next version
+// and a configuration for it. Templates that are not in the list stay, because a process of an
+// older or newer build may still offer them.
 func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) error {
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		// Processes that start together write one after the other.
+		// Processes that start concurrently write one after the other.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE templates IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 			return fmt.Errorf("locking templates: %w", err)
 		}
@@ -86,7 +86,7 @@ func (s *Store) SyncTemplates(ctx context.Context, templates []domain.Template) 
 	})
 }
 
-// A template's version rises only with a change to what it says or does; its place in the list is neither.
+// A template's version rises when any field except its position changes.
 const syncTemplateQuery = `
 INSERT INTO templates AS t (id, position, name, description, system_prompt, model, tools, suggested_messages, version)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1)

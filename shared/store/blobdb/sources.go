@@ -21,24 +21,25 @@ import (
 
 const sourcePrefix = "src_"
 
-// sourceID is what a text with that hash is called.
+// sourceID is the id of a text with that hash.
 func sourceID(hash []byte) string { return sourcePrefix + hex.EncodeToString(hash) }
 
-// hashFor reads what sourceID writes, and nothing else.
+// hashFor is the inverse of sourceID. It returns false for any other string.
 func hashFor(id string) ([]byte, bool) {
 	digits, found := strings.CutPrefix(id, sourcePrefix)
 	hash, err := hex.DecodeString(digits)
 	return hash, found && err == nil && len(hash) == sha256.Size && sourceID(hash) == id
 }
 
-// KeepSource keeps a text that a run has read, for as long as a run is kept that has, and gives its id. A text that the
-// organization's runs have read before stays as it was kept then. false: the run was taken from the worker and
-// nothing was written.
+// KeepSource stores a text that a run has read and returns its id. The text is kept until the
+// last run that read it is removed. A text that is already stored for the organization stays
+// unchanged. The result is false, and nothing is written, if the worker no longer holds the run.
 func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Source) (id string, kept bool, err error) {
 	sum := sha256.Sum256([]byte(src.Text))
 	hash := sum[:]
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-		// The update changes nothing, but locks the row that is there: it cannot go before it is linked to.
+		// The update changes nothing, but locks the existing row, so that it is not removed
+		// before it is linked.
 		_, err := tx.ExecContext(ctx, `INSERT INTO sources AS s (org_id, hash, url, title, language, text, characters, truncated)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (org_id, hash) DO UPDATE SET org_id = s.org_id`,
 			held.OrganizationID, hash, src.URL, src.Title, src.Language, src.Text, utf8.RuneCountInString(src.Text), src.Truncated)
@@ -69,7 +70,7 @@ type sourceRow struct {
 	ReadAt     domain.Time `db:"read_at"`
 }
 
-// SourceBytes is the size of the text that SourceByID gives.
+// SourceBytes is the size, in bytes, of the text that SourceByID returns.
 func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err error) {
 	hash, ok := hashFor(id)
 	if !ok {
@@ -81,7 +82,8 @@ func (s *Store) SourceBytes(ctx context.Context, org, id string) (bytes int, err
 	return bytes, pg.OneRow(err, "reading the size of a source")
 }
 
-// SourceByID gives a text that an organization's runs have read; not_found when there is none of this id.
+// SourceByID returns a text that an organization's runs have read. It returns not_found if
+// there is none of this id.
 func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, error) {
 	hash, ok := hashFor(id)
 	if !ok {
@@ -104,7 +106,7 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	}, nil
 }
 
-// Content names a content of an organization's by its hash: a text that was read, or a blob.
+// Content refers to a content of an organization by its hash: a text or a blob.
 type Content struct {
 	OrganizationID string `db:"org_id"`
 	Hash           []byte `db:"hash"`
@@ -115,15 +117,17 @@ func columns(contents []Content) (orgs, hashes any) {
 	return orgs, pq.ByteaArray(pg.Column(contents, func(c *Content) []byte { return c.Hash }))
 }
 
-// PruneSources looks at up to limit texts whose time has come: those that no run links to are removed, the others looked
-// at again in a day. It reports how many it has looked at. Texts mostly go with the last run that has read them;
-// this finds those of runs that a binary of the release before removed.
+// PruneSources checks up to limit texts that are due and returns how many it checked. It
+// removes the texts that no run links to and schedules the others for another check in a day.
+// Usually a text is removed with the last run that read it; PruneSources finds the texts of
+// runs that a binary of the previous release removed.
 func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnread)
 }
 
-// prune looks at up to limit contents of a table whose time has come, and again in a day at those that remove leaves. It
-// reports how many it has looked at; somebody else looks at those that are locked, or makes a link to them.
+// prune checks up to limit due contents of a table, calls remove with those it could lock, and
+// schedules the remaining ones for another check in a day. It skips locked contents, which
+// another process is checking or linking. It returns how many it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
 ) (int, error) {
@@ -157,8 +161,9 @@ func (s *Store) prune(
 	return len(locked), nil
 }
 
-// removeUnread removes those of the texts that no run links to. They are locked, by a statement before this one: a link
-// to one of them is there to be seen, or waits for the lock and then finds the text gone.
+// removeUnread removes those of the texts that no run links to. An earlier statement has
+// locked the texts: a new link to one is either visible here, or waits for the lock and then
+// finds the text gone.
 func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
@@ -167,8 +172,8 @@ func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	return err
 }
 
-// ForgetCalls removes what runs have called, read, been given and made; a text goes with the last run that has read it, and a content with
-// the last link to it.
+// ForgetCalls removes the effects, sources, documents and files of runs. A text is removed with
+// the last run that read it, and a content with the last link to it.
 func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err

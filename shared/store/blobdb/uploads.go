@@ -18,10 +18,11 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// ErrTooLarge says that a content has more bytes than it may have.
+// ErrTooLarge means that a content has more bytes than the caller allowed.
 var ErrTooLarge = errors.New("the content is too large")
 
-// Upload is a content that is in the database, whole. Nothing links to it yet; when nothing does for an hour it is removed.
+// Upload is a completely stored content without a link. It is removed if nothing links to
+// it within an hour.
 type Upload struct {
 	Hash  []byte // SHA-256
 	Bytes int64
@@ -30,17 +31,18 @@ type Upload struct {
 // Blob is the uploaded content, without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
-// bufferBegins is how much of a content has room in memory before more of it has come. The room grows up to a chunk.
+// bufferBegins is the initial size of the buffer for a content. The buffer grows up to one chunk.
 const bufferBegins = 64 << 10
 
-// cleanUpTimeout bounds removing what an upload that failed has left, whose own time may be over.
+// cleanUpTimeout bounds the removal of a failed upload, whose own context may have ended.
 const cleanUpTimeout = 5 * time.Second
 
-// Upload stores what it reads, up to most bytes, for an organization, and has no more of it in memory than a chunk and what the
-// driver makes of that. ErrTooLarge: there is more. An error of the reader comes back as it is. On any error nothing stays.
+// Upload stores a content of up to maximum bytes for an organization. It keeps at most one
+// chunk of it in memory, plus the driver's copy. It returns ErrTooLarge if there are more
+// bytes, and an error of the reader unchanged. After an error nothing stays stored.
 //
-// What a content is called is known when all of it has been read, so one of several chunks is stored under a name of its own
-// until then. Who dies on the way leaves it to the sweeper.
+// The hash of a content is known only at its end. A content of several chunks is therefore
+// stored under a random name first. If the process dies meanwhile, the sweeper removes it.
 func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maximum int64) (Upload, error) {
 	in := &uploading{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, bufferBegins)}
 	first, last, err := in.next()
@@ -77,8 +79,8 @@ type uploading struct {
 	buffer  []byte
 }
 
-// next gives the next chunk until the one after it is asked for, and whether there is none after it. It does without
-// [io.ReadFull], which makes a body that was cut off look like one that has ended.
+// next returns the next chunk, which is valid until the following call of next, and whether it is
+// the last one. It does not use [io.ReadFull], which reports a truncated body like a complete one.
 func (in *uploading) next() (data []byte, last bool, err error) {
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
@@ -105,7 +107,8 @@ func (in *uploading) next() (data []byte, last bool, err error) {
 	return in.buffer[:n], last, nil
 }
 
-// uploadAs stores a content of several chunks, of which it gets the first one, under a name, and then gives it its own.
+// uploadAs stores a content of several chunks under a temporary name and then renames it to its
+// hash. data is the first chunk.
 func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in *uploading) (Upload, error) {
 	if err := s.storeBlob(ctx, org, Blob{Hash: name}); err != nil {
 		return Upload{}, fmt.Errorf("storing content: %w", err)
@@ -141,7 +144,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 	return out, nil
 }
 
-// storeBlob stores a content of one chunk at most.
+// storeBlob stores a content of at most one chunk.
 func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{b}); err != nil || len(b.content) == 0 {
@@ -151,13 +154,14 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes contents that nothing links to.
+// DropUnlinked removes those of the contents that nothing links to.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
 
-// rename gives a content that was stored under another name its own: the chunks are not written anew. Its row is locked, so
-// that nobody adds chunks meanwhile; of those that are there already the others go.
+// rename renames a stored content to its hash without copying its chunks. It locks the row, so
+// that no chunk is added meanwhile. Chunks that already exist under the hash are kept, and
+// their duplicates are deleted.
 func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
@@ -186,7 +190,8 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 	})
 }
 
-// sealAnew is rename for sealed contents: what is sealed opens under its name alone, so each chunk is sealed for the other one.
+// sealAnew is rename for sealed contents. A sealed chunk can be opened only under the name it
+// was sealed with, so each chunk is sealed again for the new name.
 func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -230,7 +235,7 @@ func (s *Store) sealChunkAnew(ctx context.Context, org string, name, to []byte, 
 	})
 }
 
-// DropUploads removes contents that nothing links to, sooner than the sweeper would: of uploads that came to nothing.
+// DropUploads removes failed uploads that nothing links to, before the sweeper would.
 func (s *Store) DropUploads(ctx context.Context, org string, uploads []Upload) error {
 	if err := s.DropUnlinked(ctx, org, pg.Column(uploads, func(u *Upload) []byte { return u.Hash })...); err != nil {
 		return fmt.Errorf("removing uploads: %w", err)

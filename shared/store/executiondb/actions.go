@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// The causes that runs carry whose action was given up, or was not answered in time.
+// The errors of runs whose required action was abandoned or not decided in time.
 var (
 	OutcomeAbandoned = &domain.RunError{
 		Code: "outcome_unknown_abandoned", Message: "nobody knows whether a call was carried out, and the run was given up for that",
@@ -22,8 +22,9 @@ var (
 	ActionExpired = &domain.RunError{Code: "action_expired", Message: "the decision that the run waited for was not made in time"}
 )
 
-// Decided is what a decision has led to: the run as it now stands, and either Ended, which the run did, or Resumed: it
-// waits for a slot of Lane; neither when the same had been decided before.
+// Decided is the result of a decision: the run, and one of three outcomes. Either the run
+// ended (Ended), or it waits for a slot of Lane (Resumed), or the same decision had been made
+// before (neither).
 type Decided struct {
 	Run     rundb.StoredRun // as ShortRun reads it
 	Ended   []Ended
@@ -31,9 +32,10 @@ type Decided struct {
 	Lane    domain.Lane
 }
 
-// Decide answers the action that a run of an organization waits for, in somebody's name; a principal other than ""
-// restricts it to that principal's runs. The first decision counts: the same again changes nothing, another is a
-// version_conflict. The time that the run has waited is added to its deadline.
+// Decide records a decision about the action that a run waits for. by is the name of the
+// decider. If principal is not empty, only that principal's runs are found. The first decision
+// counts: repeating it changes nothing, and a different one returns version_conflict. The time
+// for which the run has waited is added to its deadline.
 func (s *Store) Decide(
 	ctx context.Context, org, principal, runID, callID string, decision domain.Decision, by string,
 ) (Decided, error) {
@@ -60,7 +62,7 @@ func (s *Store) Decide(
 	return out, err
 }
 
-// decideOpen decides about a call of an open run, whose row is locked.
+// decideOpen decides about a call of an open run whose row is locked.
 func decideOpen(
 	ctx context.Context, tx *sqlx.Tx, row openRow, callID string, decision domain.Decision, by string,
 ) (ended []Ended, resumed bool, err error) {
@@ -74,7 +76,7 @@ func decideOpen(
 	}
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
-			return nil, false, nil // of what this call has waited for before
+			return nil, false, nil // repeats a decision about an earlier action of this call
 		}
 		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which takes one of %s",
 			action.Kind, enumerated(action.Kind.Decisions()))
@@ -96,7 +98,7 @@ func decideOpen(
 	return nil, true, resume(ctx, tx, row, decision)
 }
 
-// enumerated writes decisions as a sentence has them.
+// enumerated joins decisions into a list for an error message.
 func enumerated(decisions []domain.Decision) string {
 	words := make([]string, len(decisions))
 	for i, decision := range decisions {
@@ -105,7 +107,7 @@ func enumerated(decisions []domain.Decision) string {
 	return strings.Join(words, ", ")
 }
 
-// decided gives the state of an effect after a decision; none when it stays as it is.
+// decided returns the state of an effect after a decision, or "" if the state does not change.
 func decided(decision domain.Decision) domain.EffectState {
 	switch decision {
 	case domain.DecisionApprove, domain.DecisionResend:
@@ -132,7 +134,7 @@ func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decis
 	return nil
 }
 
-// decideEnded judges a decision about a run that is not open.
+// decideEnded checks a decision about a run that is not open.
 func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID string, decision domain.Decision) error {
 	var found []bool
 	err := tx.SelectContext(ctx, &found, `SELECT r.result IS NULL FROM runs r WHERE r.id = $1 AND r.org_id = $2
@@ -142,7 +144,7 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 		return fmt.Errorf("reading run: %w", err)
 	case len(found) == 0:
 		return pg.NotFound()
-	case found[0]: // it was erased, and everything about its calls with it
+	case found[0]: // the run and its effects were erased
 		return nil
 	}
 	var effect []effectRow
@@ -155,7 +157,8 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	return notWaitedFor(effect, decision)
 }
 
-// notWaitedFor judges a decision about a call that the run does not wait for: no error when it was decided so.
+// notWaitedFor returns the error for a decision about a call that the run does not wait for, or
+// nil if the same decision was made before.
 func notWaitedFor(effect []effectRow, decision domain.Decision) error {
 	switch {
 	case len(effect) == 0 || !effect[0].Decision.Valid:
@@ -167,7 +170,7 @@ func notWaitedFor(effect []effectRow, decision domain.Decision) error {
 	}
 }
 
-// EndUnanswered fails runs whose action was not answered in time, up to limit of them.
+// EndUnanswered fails up to limit runs whose required action was not decided in time.
 func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
 	late, err := s.db.Find(ctx, `SELECT run_id, org_id FROM unanswered_runs($1)`, limit)
 	if err != nil || len(late.Runs) == 0 {

@@ -12,13 +12,14 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// Clock is a look at the database's clock.
+// Clock is a reading of the database's clock.
 type Clock struct {
 	Now     time.Time `db:"now"`
-	Started time.Time `db:"started"` // when the server started: a standby that was promoted has another time
+	Started time.Time `db:"started"` // when the server started; a promoted standby has a different time
 }
 
-// Clock reads the database's clock. Each connection of the pool may reach another server than the one before.
+// Clock reads the database's clock. Each connection of the pool may reach a different server
+// than the one before.
 func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	var c Clock
 	err := s.db.GetContext(ctx, &c, `SELECT clock_timestamp() AS now, pg_postmaster_start_time() AS started`)
@@ -28,11 +29,13 @@ func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	return c, nil
 }
 
-// longestWait is a little more than a dispatched run waits at most before its job is published again.
+// longestWait is slightly more than the longest time before the job of a dispatched run is
+// published again.
 const longestWait = "5 minutes 1 second"
 
-// ShortenWaits shortens leases, and waits for a job's next publication, that are longer than any that is set: the database's clock was set
-// back since, or another server has an earlier one. A worker that lives renews such a lease in time. It returns how many it has shortened.
+// ShortenWaits shortens leases and republication times that are longer than any that the code
+// sets, and returns how many. They occur when the database's clock was set back, or when
+// another server's clock is earlier. A living worker renews a shortened lease in time.
 func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {

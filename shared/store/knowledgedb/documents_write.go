@@ -18,23 +18,25 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ErrDocumentsFull says that documents were not kept because their organization may not have that many, or that much of them.
+// ErrDocumentsFull means that documents were not stored because the organization's quota of
+// documents or bytes is exceeded.
 var ErrDocumentsFull = errors.New("as many documents are kept as may be")
 
-// ErrDuplicateDocument says that another document has the bytes, or the URL, that one should get.
+// ErrDuplicateDocument means that another document already has the content or the URL.
 type ErrDuplicateDocument struct { //nolint:errname // callers know it by this name
-	ID string // of the other one
+	ID string // the id of the other document
 }
 
 func (e ErrDuplicateDocument) Error() string { return "document " + e.ID + " has this content" }
 
-// DocumentLimits bounds the documents of an organization: how many they are, and the bytes of their originals. 0 is no limit.
+// DocumentLimits are the quotas of an organization: the number of documents and the bytes of
+// their originals. 0 means no limit.
 type DocumentLimits struct {
 	Documents int
 	Bytes     int64
 }
 
-// NewDocument is a document as it was sent: with its content, or where that is to be fetched from.
+// NewDocument is a document to add: either its content, or the URL to fetch it from.
 type NewDocument struct {
 	ID        string
 	Name      string
@@ -45,13 +47,14 @@ type NewDocument struct {
 	CreatedBy string
 }
 
-// QueuedDocument is a document that was sent and the job to publish for it. Job is nil when there is nothing to do.
+// QueuedDocument is an added document and the job to publish for it. Job is nil if there
+// is nothing to do.
 type QueuedDocument struct {
 	Document domain.Document
 	Job      *domain.Job
 }
 
-// queued gives a document as it stands, with a job when it was queued just now.
+// queued converts the row. now says that the document has just been queued, so it gets a job.
 func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	doc, err := row.Document()
 	out := QueuedDocument{Document: doc}
@@ -61,9 +64,11 @@ func (row *DocumentRow) queued(now bool) (QueuedDocument, error) {
 	return out, err
 }
 
-// AddDocuments enters documents, all of them or none. Of bytes that a document of the organization has, or a URL, it gives that
-// document, whose name stays; it is queued when it had failed, and one of a URL is fetched anew. ErrDocumentsFull: there is no
-// room for them, and their contents do not stay. Contents are [Upload]s of this hour.
+// AddDocuments stores documents, all of them or none. Their contents must have been uploaded
+// within the last hour. If the organization already has a document with the same content or
+// URL, that document is returned and keeps its name. It is queued again if it had failed; a
+// document with a URL is fetched again. AddDocuments returns ErrDocumentsFull if a quota is
+// exceeded, and then removes the contents.
 func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	for i := range docs {
 		if err := docs[i].check(); err != nil {
@@ -78,7 +83,8 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 	return out, explain(ctx, s.blobs, "adding documents", org, contentsToKeep(docs), err)
 }
 
-// explain adds the reason for which documents were not kept, and removes contents that exceeded the quota.
+// explain converts an error of storing documents to one for the caller. It removes contents
+// that exceeded the quota.
 func explain(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:
@@ -94,7 +100,7 @@ func explain(ctx context.Context, blobs *blobdb.Store, what, org string, content
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// contentsToKeep gives the contents of documents, each once.
+// contentsToKeep returns the distinct contents of documents.
 func contentsToKeep(docs []NewDocument) []blobdb.Blob {
 	var out []blobdb.Blob
 	for _, d := range docs {
@@ -112,7 +118,8 @@ func (d *NewDocument) check() error {
 	return nil
 }
 
-// source is what makes two documents of an organization the same one.
+// source identifies the content or URL of a document. Two documents of an organization with the
+// same source are the same.
 func (d *NewDocument) source() string {
 	if d.Content != nil {
 		return "content " + string(d.Content.Hash)
@@ -127,7 +134,8 @@ func (row *DocumentRow) source() string {
 	return "url " + *row.URL
 }
 
-// addDocuments lets those wait who add to the same organization, so that nobody counts, or looks for the same, at once.
+// addDocuments locks the organization's documents, so that concurrent additions neither exceed
+// a quota nor add duplicates.
 func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) ([]QueuedDocument, error) {
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return nil, err
@@ -137,7 +145,7 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 		return nil, err
 	}
 	ids := make([]string, len(docs))
-	now := map[string]bool{} // those that are queued now
+	now := map[string]bool{} // the documents that this call queues
 	var fresh []NewDocument
 	var again []DocumentRow
 	for i := range docs {
@@ -163,24 +171,25 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	return readQueued(ctx, tx, org, ids, now)
 }
 
-// isDueAgain: a document that is there and is sent once more has something left to do.
+// isDueAgain reports whether adding an existing document again must queue it.
 func (row *DocumentRow) isDueAgain() bool {
 	return row.Status == string(domain.DocumentFailed) || row.URL != nil && row.Status != "" && row.Status != string(domain.DocumentQueued)
 }
 
-// goingCode is the error of a document that is being deleted.
+// goingCode is the error code of a document that is being deleted.
 const goingCode = "deleting"
 
 func (row *DocumentRow) isGoing() bool {
 	return row.ErrorCode.Valid && row.ErrorCode.String == goingCode
 }
 
-// errGoing refuses a change of a document that is being deleted.
+// errGoing is the error of changing a document that is being deleted.
 func errGoing() error {
 	return apierr.New(apierr.Conflict, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
 }
 
-// mayBecome tells why a document cannot get a content or URL: that of which there is another document, if other is one.
+// mayBecome returns an error if a document cannot get a content or URL. other is the document
+// that has it already, if any.
 func (row *DocumentRow) mayBecome(other DocumentRow) error {
 	if row.isGoing() || other.isGoing() {
 		return errGoing()
@@ -191,7 +200,8 @@ func (row *DocumentRow) mayBecome(other DocumentRow) error {
 	return nil
 }
 
-// sameDocuments gives, and locks, those documents of an organization that have the content or URL of one of docs, by that.
+// sameDocuments locks and returns the documents of an organization that have the content or URL
+// of one of docs, by source.
 func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument) (map[string]DocumentRow, error) {
 	var urls []string
 	for _, d := range docs {
@@ -210,8 +220,8 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 	return out, err
 }
 
-// roomForDocuments fails with ErrDocumentsFull when an organization may not have so many documents and bytes more. Whoever calls
-// it has queued up for the organization's documents.
+// roomForDocuments returns ErrDocumentsFull if an organization has no room for that many more
+// documents and bytes. The caller must hold the lock of the organization's documents.
 func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits DocumentLimits, documents int, bytes int64) error {
 	if limits.Documents == 0 && limits.Bytes == 0 {
 		return nil
@@ -227,13 +237,13 @@ func roomForDocuments(ctx context.Context, tx *sqlx.Tx, org string, limits Docum
 	return nil
 }
 
-// DocumentUsage is how much of its limits an organization uses.
+// DocumentUsage is how much of its quotas an organization uses.
 type DocumentUsage struct {
 	Documents int   `db:"documents"`
-	Bytes     int64 `db:"bytes"` // of the originals, as they were sent
+	Bytes     int64 `db:"bytes"` // of the originals, as sent
 }
 
-// DocumentUsage gives how many documents an organization has, and how large they are.
+// DocumentUsage returns the number and the total size of an organization's documents.
 func (s *Store) DocumentUsage(ctx context.Context, org string) (now DocumentUsage, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		now, err = countDocuments(ctx, tx, org)
@@ -278,7 +288,7 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 	return err
 }
 
-// content is that of the document, or an empty one.
+// content returns the content, or an empty one if the document has a URL.
 func (d *NewDocument) content() blobdb.Upload {
 	if d.Content == nil {
 		return blobdb.Upload{}
@@ -288,14 +298,15 @@ func (d *NewDocument) content() blobdb.Upload {
 
 func metadataJSON(metadata map[string]string) string {
 	raw, err := json.Marshal(metadata)
-	if err != nil || metadata == nil { // which strings never cause
+	if err != nil || metadata == nil { // cannot happen with strings
 		return "{}"
 	}
 	return string(raw)
 }
 
-// requeue lets documents, whose rows are locked, begin anew: whoever has one in hand writes nothing more, and what was read of it
-// goes. fetch: those of a URL are fetched anew, too.
+// requeue queues documents again, whose rows are locked. A worker that is reading one can write
+// nothing more, and the index entries are removed. If fetch is true, documents with a URL are
+// fetched again too.
 func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, fetch bool) error {
 	if len(rows) == 0 {
 		return nil
@@ -322,7 +333,7 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
-// readQueued reads documents in the order of ids, with the jobs of those that were queued now, each once.
+// readQueued reads documents in the order of ids. Those in now get a job, each once.
 func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now map[string]bool) ([]QueuedDocument, error) {
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = ANY ($2) AND d.org_id = $1`, org, pq.Array(ids))
@@ -347,7 +358,8 @@ func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now 
 	return out, nil
 }
 
-// lockDocument gives a document's row for as long as the transaction takes; not_found when there is none of this id.
+// lockDocument locks and returns a document's row. It returns not_found if there is
+// none of this id.
 func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow, error) {
 	var row DocumentRow
 	err := tx.GetContext(ctx, &row, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = $1 AND d.org_id = $2 FOR NO KEY UPDATE`, id, org)
@@ -357,9 +369,9 @@ func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow
 	return row, err
 }
 
-// ReplaceDocument gives a document another content, or another URL to fetch it from, and lets it begin anew: of what it was, nothing
-// is found any more. An empty name and nil metadata leave those that it has. [ErrDuplicateDocument]: another document has that
-// content or URL.
+// ReplaceDocument gives a document another content or URL and queues it again. Nothing of the
+// old content is found any more. An empty name and nil metadata leave the old values. It
+// returns [ErrDuplicateDocument] if another document has that content or URL.
 func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	if err := with.check(); err != nil {
 		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)
@@ -418,8 +430,9 @@ func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *New
 	return out[0], nil
 }
 
-// EditDocument gives a document another name or other metadata; nil leaves what it has. Its name is indexed: with another one
-// it is read anew, as by RetryDocument, and by another worker when one has it in hand.
+// EditDocument changes the name or metadata of a document; nil leaves the old value. The name
+// is indexed, so a document with a new name is read again, as by RetryDocument. A worker that
+// is reading it loses it.
 func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -464,8 +477,8 @@ func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string
 	return out[0], nil
 }
 
-// RetryDocument queues a document again that has failed, or that is ready: it is read anew, and not found until it was. One that
-// is queued or in hand stays as it is.
+// RetryDocument queues a failed or ready document again. A ready document is not found by
+// searches until it is read again. It does nothing if the document is queued or being read.
 func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocument, error) {
 	var out QueuedDocument
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {

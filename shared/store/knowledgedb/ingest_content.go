@@ -14,8 +14,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DocumentContent opens the content of a document in hand, which is read as it is asked for, under ctx. false: the document was
-// taken from the worker, or its content is still to be fetched.
+// DocumentContent opens the content of a held document, which is read on demand under ctx. The
+// result is false if the worker no longer holds the document or its content is not fetched yet.
 func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.ReadSeekCloser, bool, error) {
 	var row struct {
 		Hash  []byte `db:"hash"`
@@ -33,9 +33,9 @@ func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.Read
 	return s.blobs.OpenBlob(ctx, held.OrganizationID, row.Hash, row.Bytes), true, nil
 }
 
-// SetDocumentContent links a document in hand to the content that its address gave, in place of the one that it gave before.
-// ErrDocumentsFull: the organization may not keep that much. false: the document was taken from the worker. On either the content
-// does not stay.
+// SetDocumentContent links a held document to the content fetched from its URL, replacing an
+// earlier one. It returns ErrDocumentsFull if the organization's quota is exceeded, and false
+// if the worker no longer holds the document. In both cases the content is removed.
 func (s *Store) SetDocumentContent(
 	ctx context.Context, held HeldDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (kept bool, err error) {
@@ -55,7 +55,8 @@ func (s *Store) SetDocumentContent(
 	return false, nil
 }
 
-// linkContent counts what the organization keeps before it locks the document's row, as those do who add documents.
+// linkContent takes the lock of the organization's documents before that of the document's row,
+// in the same order as addDocuments.
 func linkContent(
 	ctx context.Context, tx *sqlx.Tx, held HeldDocument, content blobdb.Upload, name, mimeType string, limits DocumentLimits,
 ) (bool, error) {

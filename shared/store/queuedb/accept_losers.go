@@ -16,11 +16,12 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// acceptTries is how often a row is tried whose key is held by no run that can be found.
+// acceptTries is how often a row is tried whose key belongs to a run that cannot be found.
 const acceptTries = 6
 
-// explainLosers answers the rows that were not inserted. It runs as separate statements, whose snapshots
-// see the transaction that won the key: the inserting statement's does not.
+// explainLosers sets the results of the rows that were not inserted. It uses separate
+// statements, whose snapshots include the transaction that took the key; the snapshot of the
+// inserting statement does not.
 func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun, losers []int, call acceptCall) error {
 	keys := make([]rundb.KeyRef, len(losers))
 	for j, i := range losers {
@@ -40,7 +41,7 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 	if err != nil {
 		return err
 	}
-	var again []int // nothing that can be found stands in their way
+	var again []int // rows for which no reason can be found
 	for j, i := range losers {
 		r := rows[i]
 		allowed, exists := callers[agentOf{r.OrganizationID, r.AgentID}]
@@ -64,12 +65,13 @@ func callerNotAllowed(kind domain.CallerKind) error {
 
 type agentOf struct{ organization, agent string }
 
-// organizationsFor gives the organizations of runs, for within.
+// organizationsFor returns the organizations of runs, for Within.
 func organizationsFor(rows []NewRun) []string {
 	return pg.Column(rows, func(r *NewRun) string { return r.OrganizationID })
 }
 
-// callable reads the allowedCallers of those of the runs' agents that exist, and which of their templates do.
+// callable returns the allowedCallers of the runs' existing agents, and which of the runs'
+// templates exist.
 func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentOf][]string, templates map[string]bool, err error) {
 	if len(rows) == 0 {
 		return nil, nil, nil
@@ -108,9 +110,10 @@ func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agen
 	return out, nil
 }
 
-// acceptAgain accepts rows that lost to a run which was gone when it was looked for, or whose retention has passed: the key of such a
-// run is freed first. Meanwhile the sweeper or another process may free it, or another one's run may take it, so the rows
-// are tried whoever freed the key.
+// acceptAgain accepts rows that lost to a run that was gone when it was looked up, or whose
+// retention is over. It first releases the key of such a run. The sweeper or another process
+// may release it concurrently, and another run may take it, so the rows are tried even if
+// nothing was released here.
 func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, which []int, call acceptCall) error {
 	if len(which) == 0 {
 		return nil
@@ -132,7 +135,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 		}
 		return nil
 	}
-	if freed == 0 && call.tries > 1 { // whoever has locked the run is about to remove it
+	if freed == 0 && call.tries > 1 { // the transaction that has locked the run is about to remove it
 		if err := pg.Pause(ctx, time.Millisecond<<call.tries); err != nil {
 			return err
 		}
@@ -147,7 +150,8 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 	return nil
 }
 
-// freeExpired takes keys from runs whose retention has passed, and returns from how many. Runs that are locked are skipped.
+// freeExpired removes the idempotency keys of runs whose retention is over, and returns how
+// many. It skips locked runs.
 func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte) (freed int64, err error) {
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE runs SET idempotency_hash = NULL WHERE id IN (SELECT id FROM runs
@@ -165,10 +169,11 @@ func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte)
 	return freed, nil
 }
 
-// acceptedAfterAll looks up what a statement did whose answer was lost, and tries once more for the rows
-// that do not exist: their ids are theirs alone, so a run that appears meanwhile only fails the second try.
+// acceptedAfterAll looks up the result of a statement whose answer was lost, and tries once
+// more for the rows that do not exist. Their ids are unique, so if the first statement commits
+// meanwhile, only the second one fails.
 func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
-	// The time of the first try may be what ran out.
+	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	created, err := s.createdRuns(ctx, rows)
@@ -185,7 +190,7 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call accept
 		again[j] = rows[i]
 	}
 	accepted, err := s.acceptOnce(ctx, again, call)
-	if pg.Violates(err, "runs_pkey") { // the first try has landed meanwhile
+	if pg.Violates(err, "runs_pkey") { // the first try has committed meanwhile
 		if created, err = s.createdRuns(ctx, rows); err != nil {
 			return nil, errors.Join(cause, err)
 		}
@@ -204,11 +209,11 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call accept
 	return out, nil
 }
 
-// lookUpTimeout bounds finding out what became of runs whose acceptance was not answered.
+// lookUpTimeout bounds looking up the runs of an unanswered statement.
 const lookUpTimeout = 5 * time.Second
 
-// createdRuns reads which of the rows exist. None counts as dispatched: whether its doorbell was rung is
-// not known, and the sweeper rings for it.
+// createdRuns reads which of the rows exist. It treats none as dispatched: it is unknown
+// whether a job was published, and the sweeper will publish it.
 func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]createdRow, error) {
 	var found []createdRow
 	err := s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) error {
@@ -222,8 +227,8 @@ func (s *Store) createdRuns(ctx context.Context, rows []NewRun) (map[string]crea
 	return createdByID(found), nil
 }
 
-// lockSessions locks the sessions of the runs and returns the keys of those that another transaction has locked. They are locked in the
-// order of their keys, as acceptance does.
+// lockSessions locks the sessions of the runs, in the same order of keys as acceptance does. It
+// returns the keys of those that another transaction has locked.
 func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]bool, error) {
 	var keys, locked [][]byte
 	for i := range rows {

@@ -15,14 +15,14 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// deliveryBatch is what one transaction makes of deliveries.
+// deliveryBatch is the state of one transaction that accepts deliveries.
 type deliveryBatch struct {
-	rows   []NewDelivery // as they were given,
-	unique []NewDelivery // and each once
+	rows   []NewDelivery // as passed by the caller
+	unique []NewDelivery // without duplicates
 	again  map[deliveryKey]int
-	taken  map[Lane]int                                    // the slots that its runs may have
-	made   map[string]createdRow                           // the runs that were accepted
-	run    func(dest any, query string, args ...any) error // a statement of the transaction
+	taken  map[Lane]int                                    // the slots taken for its runs
+	made   map[string]createdRow                           // the accepted runs
+	run    func(dest any, query string, args ...any) error // executes a statement of the transaction
 
 	logged  map[deliveryKey]*loggedRow
 	created map[string]rundb.StoredRun // the runs that this batch created
@@ -30,14 +30,14 @@ type deliveryBatch struct {
 	theirs  map[string]rundb.StoredRun // the runs that earlier batches created
 }
 
-// loggedRow is a delivery as it stands, from its being logged to its being settled.
+// loggedRow is the log entry of a delivery, from logging it to settling it.
 type loggedRow struct {
 	hookdb.DeliveryRow
 
 	Inserted bool `db:"inserted"`
 
-	fresh   bool // it is new, or had no run before: one is to be begun or joined
-	changed bool // and not as it was logged
+	fresh   bool // new, or had no run before: a run must be begun or joined
+	changed bool // differs from the logged state, and must be settled
 }
 
 func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
@@ -59,7 +59,7 @@ func newDeliveryBatch(rows []NewDelivery) *deliveryBatch {
 	return b
 }
 
-// log enters the deliveries, as if each that has a run began it.
+// log logs the deliveries, as if each that has a run began it.
 func (b *deliveryBatch) log(s *Store) error {
 	text := func(f func(*NewDelivery) string) any { return pq.Array(pg.Column(b.unique, f)) }
 	var logged []loggedRow
@@ -83,7 +83,7 @@ func (b *deliveryBatch) log(s *Store) error {
 	if err != nil {
 		return err
 	}
-	var again []*loggedRow // and now with a run, that of this try
+	var again []*loggedRow // logged before without a run, and now with the run of this try
 	for i := range b.unique {
 		l := b.logged[b.unique[i].key()]
 		if l == nil {
@@ -97,8 +97,9 @@ func (b *deliveryBatch) log(s *Store) error {
 	return b.leaveLanded(again)
 }
 
-// leaveLanded leaves deliveries alone whose runs are there: an earlier try, of which no answer came, has landed meanwhile. Only a
-// statement behind that which waited for it sees them.
+// leaveLanded skips deliveries whose runs exist, because an earlier try without an answer
+// has committed meanwhile. Only a statement after the one that waited for that
+// transaction can see them.
 func (b *deliveryBatch) leaveLanded(rows []*loggedRow) error {
 	if len(rows) == 0 {
 		return nil
@@ -120,7 +121,7 @@ func queueError(e *domain.RunError) domain.RunError {
 	return *e
 }
 
-// beginners are the deliveries that are new and to have a run, in their order.
+// beginners are the new deliveries that should have a run, in order.
 func (b *deliveryBatch) beginners() []*NewDelivery {
 	var out []*NewDelivery
 	for i := range b.unique {
@@ -132,16 +133,16 @@ func (b *deliveryBatch) beginners() []*NewDelivery {
 	return out
 }
 
-// collectedKey is what deliveries are collected by.
+// collectedKey is the key by which deliveries are coalesced.
 type collectedKey struct{ hook, hash string }
 
-// together are deliveries of the batch that are collected for one key.
+// together are the deliveries of the batch with the same key.
 type together struct {
 	first, last *NewDelivery
 	n           int64
 }
 
-// collect gives the deliveries that are to be collected to the runs that collect them.
+// collect assigns the deliveries to be coalesced to the runs that collect them.
 func (b *deliveryBatch) collect() error {
 	byKey := map[collectedKey]*together{}
 	var groups []*together
@@ -175,7 +176,7 @@ func (b *deliveryBatch) collect() error {
 	return nil
 }
 
-// collectors gives the runs that collect, by key.
+// collectors returns the runs that collect deliveries, by key.
 func (b *deliveryBatch) collectors(groups []*together) (map[collectedKey]string, error) {
 	text := func(f func(*together) string) any {
 		return pq.Array(pg.Column(groups, func(g **together) string { return f(*g) }))
@@ -205,14 +206,15 @@ func (b *deliveryBatch) collectors(groups []*together) (map[collectedKey]string,
 	return out, err
 }
 
-// become notes that a delivery came to something else than it was logged as.
+// become records that the result of a delivery differs from the logged one.
 func (l *loggedRow) become(status domain.DeliveryStatus, runID string, cause *domain.RunError) {
 	l.Status, l.RunID, l.changed = string(status), pg.Optional(runID), true
 	l.ErrorCode.String, l.ErrorMessage.String = queueError(cause).Code, queueError(cause).Message
 	l.ErrorCode.Valid, l.ErrorMessage.Valid = cause != nil, cause != nil
 }
 
-// accept makes the runs that deliveries begin. Those that cannot be made are refused, with all deliveries that were to be theirs.
+// accept creates the runs that deliveries begin. If a run cannot be created, all deliveries
+// assigned to it are rejected.
 func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	var begun []NewRun
 	for _, d := range b.beginners() {
@@ -245,16 +247,17 @@ func (b *deliveryBatch) accept(ctx context.Context, tx *sqlx.Tx) error {
 	return b.refuse(ctx, tx, refused)
 }
 
-// HookWithoutAgent says why deliveries are refused.
+// HookWithoutAgent is the reason for rejecting deliveries to a hook whose agent is deleted.
 const HookWithoutAgent = "the hook's agent does not exist any more"
 
-// CallerLeftOut says why a caller's runs are refused.
+// CallerLeftOut is the reason for rejecting runs of a kind of caller.
 func CallerLeftOut(kind domain.CallerKind) string {
 	return fmt.Sprintf("the agent's allowedCallers does not include %q", kind)
 }
 
-// refuse says of the deliveries of runs that could not be made why that is. One whose key another run holds is that run's: its line of the
-// log is gone, or somebody else's.
+// refuse sets the reason of the deliveries whose runs could not be created. A delivery whose
+// idempotency key belongs to an existing run is assigned to that run: its own log entry was
+// removed, or another client used the key.
 func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRun) error {
 	if len(refused) == 0 {
 		return nil
@@ -290,7 +293,8 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 
 func nameOfKey(org string, hash []byte) string { return org + "," + string(hash) }
 
-// holdersIn gives the ids of the runs that hold the runs' keys, also of those that have expired.
+// holdersIn returns the ids of the runs that have the runs' idempotency keys,
+// including expired ones.
 func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]string, error) {
 	var found []struct {
 		ID             string `db:"id"`
@@ -306,7 +310,7 @@ func holdersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]stri
 	return out, err
 }
 
-// settle writes what became of the deliveries that did not go as they were logged.
+// settle writes the changed results of deliveries.
 func (b *deliveryBatch) settle() error {
 	var changed []*loggedRow
 	var orgs, gone []string
@@ -335,7 +339,7 @@ func (b *deliveryBatch) settle() error {
 		pq.Array(gone))
 }
 
-// readTheirs reads the runs of deliveries that this batch has not made.
+// readTheirs reads the runs of deliveries that this batch has not created.
 func (b *deliveryBatch) readTheirs() error {
 	var of []rundb.RunRef
 	for i := range b.unique {
@@ -363,7 +367,8 @@ func (b *deliveryBatch) readTheirs() error {
 	return nil
 }
 
-// answers are in the order of the rows. Of those that came more than once the first one is the delivery.
+// answers returns the results in the order of the rows. Of repeated deliveries, all except the
+// first are Existing.
 func (b *deliveryBatch) answers() []AcceptedDelivery {
 	out := make([]AcceptedDelivery, len(b.rows))
 	answered := map[deliveryKey]bool{}

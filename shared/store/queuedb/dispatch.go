@@ -13,8 +13,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to most per lane. Delayed runs whose time has come wait
-// from here on.
+// DispatchWaiting dispatches waiting runs of all lanes that have free slots, up to maximum per
+// lane. It first releases delayed runs whose time has come.
 func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]domain.Job, error) {
 	if err := s.releaseDelayed(ctx); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]doma
 	return s.TopUp(ctx, lanes, limit, maximum)
 }
 
-// releaseDelayed makes delayed runs wait whose time has come.
+// releaseDelayed makes the delayed runs whose time has come eligible for dispatch.
 func (s *Store) releaseDelayed(ctx context.Context) error {
 	for until := time.Now().Add(pg.RoundTime); ; {
 		var n int
@@ -112,7 +112,8 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	return jobs(rows), nil
 }
 
-// RingAll makes every dispatched, unclaimed run due at once: the stream that held their doorbells is gone.
+// RingAll makes every dispatched, unclaimed run due immediately. It is called when the stream
+// with their job messages was lost.
 func (s *Store) RingAll(ctx context.Context) error {
 	var orgs []string
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
@@ -128,7 +129,7 @@ func (s *Store) RingAll(ctx context.Context) error {
 	})
 }
 
-// Backlog counts the queued runs of each organization that has any, of most runs at most.
+// Backlog counts the queued runs per organization. It looks at no more than maximum runs.
 func (s *Store) Backlog(ctx context.Context, maximum int) (map[string]int, error) {
 	var rows []struct {
 		OrganizationID string `db:"org_id"`

@@ -6,7 +6,7 @@ import (
 	"parley/shared/domain"
 )
 
-// between draws what lies around the attempts: waiting for a worker, and for a person.
+// between adds the spans around the attempts: waiting for a worker, and for a person.
 func (d *drawing) between(attempts []tracedAttempt) {
 	free := d.start
 	for i, a := range attempts {
@@ -20,7 +20,8 @@ func (d *drawing) between(attempts []tracedAttempt) {
 	d.behind(attempts, free)
 }
 
-// behind draws what comes after the last attempt, or after the run's acceptance when there was none.
+// behind adds the spans after the last attempt, or after the run's acceptance if
+// there was no attempt.
 func (d *drawing) behind(attempts []tracedAttempt, free time.Time) {
 	last := tracedAttempt{from: free, to: free}
 	if len(attempts) > 0 {
@@ -56,7 +57,8 @@ func (d *drawing) endedWaiting() bool {
 	return last.Kind == domain.SpanWait && last.Status != domain.SpanCompleted
 }
 
-// waits draws when the run waited for a person behind an attempt, until the next at most, and gives the time when it did so no longer.
+// waits adds the spans in which the run waited for a person after an attempt, until next at
+// most. It returns the end of the last one.
 func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
 	free := a.to
 	for _, n := range d.notes {
@@ -72,7 +74,7 @@ func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
 	return free
 }
 
-// nameFor gives the name of the tool that is called.
+// nameFor returns the name of the tool of a call.
 func (d *drawing) nameFor(callID string) string {
 	if e, known := d.effects[callID]; known {
 		return e.Name

@@ -11,7 +11,7 @@ import (
 	"parley/shared/domain"
 )
 
-// tracedAttempt is an attempt at a run, from when to when.
+// tracedAttempt is an attempt at a run with its start and end.
 type tracedAttempt struct {
 	number   int
 	fence    int64
@@ -19,23 +19,23 @@ type tracedAttempt struct {
 	status   domain.SpanStatus
 	code     string
 	message  string
-	ends     bool // it ended the run
+	ends     bool // the attempt finished the run
 }
 
-// drawing makes spans of what is known of a run. Clocks may have been set while it went: whatever seems to have been before what
-// came before it is moved behind that.
+// drawing converts the trace of a run to spans. Clocks may have been adjusted meanwhile: a step
+// that seems to precede an earlier one is moved after it.
 type drawing struct {
 	*trace
 	result  outcome
 	start   time.Time
-	end     time.Time // of the run; now when it is open
+	end     time.Time // of the run; now if it is open
 	spans   []domain.Span
-	pending []tracedCall // asked for by the last turn, and no step tells of them
+	pending []tracedCall // calls of the last turn that no step records yet
 	turns   int
-	used    domain.Usage // by the turns that steps tell of
+	used    domain.Usage // by the turns recorded in steps
 }
 
-// spans gives the run's spans by their beginning.
+// spans returns the run's spans, ordered by start time.
 func (s *trace) spans() []domain.Span {
 	d := &drawing{trace: s, result: s.run.outcome(), start: s.run.CreatedAt, end: s.run.Now, spans: []domain.Span{}}
 	if s.run.FinishedAt.Valid {
@@ -53,7 +53,7 @@ func (s *trace) spans() []domain.Span {
 	return d.spans
 }
 
-// rank orders what begins at the same time: a whole comes before its parts.
+// rank orders spans with the same start time: a whole comes before its parts.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
 func later(a, b time.Time) time.Time {
@@ -63,7 +63,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// clamp gives the time if it lies between two others, and else the nearer one of these.
+// clamp returns t limited to the range between from and to.
 func clamp(t, from, to time.Time) time.Time {
 	if t.After(to) {
 		t = to
@@ -71,7 +71,8 @@ func clamp(t, from, to time.Time) time.Time {
 	return later(t, from)
 }
 
-// attempts gives the attempts at the run, one behind the other. The first has no row of its own until it ends without ending the run.
+// attempts returns the attempts at the run in order. The first one has no row until it ends
+// without finishing the run.
 func (d *drawing) attempts() []tracedAttempt {
 	var out []tracedAttempt
 	if d.result.StartedAt != nil {
@@ -106,8 +107,8 @@ func (d *drawing) attempts() []tracedAttempt {
 	return out
 }
 
-// unnoted adds the attempt that goes on, or that gave the answer, if nobody has noted it: as binaries of the release before, or
-// when noting failed.
+// unnoted adds the running attempt, or the one that gave the answer, if it was not recorded: by
+// a binary of the previous release, or because recording failed.
 func (d *drawing) unnoted(attempts []tracedAttempt) []tracedAttempt {
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
@@ -125,11 +126,11 @@ func (d *drawing) unnoted(attempts []tracedAttempt) []tracedAttempt {
 	return append(attempts, tracedAttempt{number: number, fence: last.fence + 1, from: begun, status: domain.SpanRunning})
 }
 
-// close says how an attempt ended whose end is not noted.
+// close sets the result of an attempt whose end is not recorded.
 func (d *drawing) close(a *tracedAttempt, last bool) {
 	status := domain.RunStatus(d.run.Status)
 	switch {
-	case !last: // it was noted by nobody, as by binaries of the release before
+	case !last: // not recorded, for example by a binary of the previous release
 		a.to, a.status, a.message = d.end, domain.SpanLost, EndedLost
 		if next := slices.IndexFunc(d.notes, func(n tracedNote) bool { return n.Kind == domain.SpanAttempt && n.Fence > a.fence }); next >= 0 {
 			a.to = d.notes[next].BeganAt
@@ -148,7 +149,7 @@ func (d *drawing) close(a *tracedAttempt, last bool) {
 	}
 }
 
-// ended says why a run ended without an answer.
+// ended returns why a run ended without an answer.
 func (d *drawing) ended() (code, message string) {
 	if d.result.Error != nil {
 		return d.result.Error.Code, d.result.Error.Message
@@ -165,7 +166,8 @@ func (d *drawing) add(span domain.Span, from, to time.Time) {
 	d.spans = append(d.spans, span)
 }
 
-// stepsFor gives the steps of an attempt: those under its fence, or under one that nobody noted.
+// stepsFor returns the steps of an attempt: those under its fence, or under a later fence that
+// was not recorded.
 func (d *drawing) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 	var out []tracedStep
 	for _, step := range d.steps {
@@ -176,12 +178,12 @@ func (d *drawing) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 	return out
 }
 
-// attempt draws an attempt and what was done in it.
+// attempt adds the spans of an attempt and of its steps.
 func (d *drawing) attempt(a tracedAttempt, steps []tracedStep) {
 	d.add(domain.Span{
 		Kind: domain.SpanAttempt, Name: fmt.Sprintf("attempt %d", a.number), Attempt: a.number, Status: a.status, Message: a.message,
 	}, a.from, a.to)
-	free, asked := a.from, a.from // when the last step was over, and the last turn
+	free, asked := a.from, a.from // the ends of the last step and of the last turn
 	for _, step := range steps {
 		at := clamp(step.at, free, a.to)
 		if step.Turn != nil {
@@ -224,7 +226,8 @@ func (d *drawing) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time
 	d.add(span, from, to)
 }
 
-// inHand draws what no step tells of: what an attempt does now, or did when it ended. The turn that gives the answer is one.
+// inHand adds the span of the work that no step records: the current work of a running attempt,
+// or the last work of a finished one. The turn that gives the answer is such a span.
 func (d *drawing) inHand(a tracedAttempt, free time.Time) {
 	span := domain.Span{Attempt: a.number, Status: a.status}
 	if a.status == domain.SpanFailed {
@@ -252,7 +255,7 @@ func (d *drawing) inHand(a tracedAttempt, free time.Time) {
 	d.add(span, free, a.to)
 }
 
-// wasBusy reports whether an attempt was in the middle of a turn, or of a call, when it ended.
+// wasBusy reports whether an attempt ended in the middle of a turn or of a call.
 func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
 	status := domain.RunStatus(d.run.Status)
 	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
@@ -268,7 +271,7 @@ func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
 	}
 }
 
-// Reasons why an attempt ended without ending its run.
+// Reasons why an attempt ended without finishing its run.
 const (
 	EndedLost   = "its worker was lost"
 	EndedBack   = "its worker gave the run back"

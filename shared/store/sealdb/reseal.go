@@ -19,24 +19,25 @@ import (
 	"parley/shared/store/pg"
 )
 
-// ErrUnopened says that no key opens a sealed value.
+// ErrUnopened means that no key opens a sealed value.
 var ErrUnopened = errors.New("sealed value cannot be opened")
 
-// Resealer seals values with the current key. It returns a value that has this key as it is, and ErrUnopened for one that no key opens.
+// Resealer seals values with the current key. It returns a value unchanged if it has that key
+// already, and ErrUnopened if no key opens it.
 type Resealer interface {
 	ResealText(kind Kind, org, id, sealed string) (string, error)
 	ResealBytes(sealed, associated []byte) ([]byte, error)
 }
 
-// Resealed is what became of a value.
+// Resealed is the result of resealing a value.
 type Resealed struct {
 	Value
 
-	Err error // nil: it has the current key, or is gone. ErrUnopened: no key opens it, or a part of it, which stays as it is
+	Err error // nil: the value has the current key or is gone; ErrUnopened: no key opens a part of it, which is unchanged
 }
 
-// Reseal seals values of one organization again, in one short transaction that locks their rows. A change of the same row comes before or
-// after it, and is not lost.
+// Reseal seals values of one organization with the current key, in one short transaction that
+// locks their rows. A concurrent change of a row happens before or after it and is not lost.
 func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resealer) ([]Resealed, error) {
 	var out []Resealed
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -54,7 +55,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 }
 
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
-	// The secret before the present one is dropped once nobody may use it.
+	// The previous secret is dropped once it is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
 	if v.Kind == KindTool || v.Kind == KindWidget {
 		if cleared, err := clearDeleted(ctx, tx, v); cleared || err != nil {
@@ -84,13 +85,15 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	}
 }
 
-// clearDeleted drops the secrets of an agent that was deleted: its row stays for its runs, and nothing uses them.
+// clearDeleted removes the secrets of a deleted agent. Its row is kept for its runs, which
+// do not use them.
 func clearDeleted(ctx context.Context, tx *sqlx.Tx, v Value) (cleared bool, err error) {
 	return pg.AnyRow(tx.ExecContext(ctx, `UPDATE agents SET tools = '{}', widget_secret = ''
 		WHERE id = $1 AND org_id = $2 AND deleted_at IS NOT NULL`, v.ID, v.OrganizationID))
 }
 
-// resealTexts gives the texts with the current key. Those that no key opens stay as they are, with the error ErrUnopened.
+// resealTexts returns the texts sealed with the current key. Texts that no key opens are
+// unchanged, and the error is ErrUnopened then.
 func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err error) {
 	fresh = slices.Clone(texts)
 	for i, sealed := range texts {
@@ -110,7 +113,7 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 	return fresh, err
 }
 
-// resealPair reseals a row that holds a secret and the one before it.
+// resealPair reseals a row that contains a secret and the previous one.
 func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, write string) error {
 	var row struct {
 		Secret   string `db:"secret"`
@@ -133,7 +136,7 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 	return unopened
 }
 
-// sealedTexts gives the sealed values of a tool set, each once.
+// sealedTexts returns the distinct sealed values of a tool set.
 func sealedTexts(tools []byte) ([]string, error) {
 	var t domain.Tools
 	if len(tools) > 0 {
@@ -157,7 +160,7 @@ func sealedTexts(tools []byte) ([]string, error) {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" }), nil
 }
 
-// replacements gives the texts that changed, and what takes their place.
+// replacements returns the changed texts and their replacements.
 func replacements(texts, fresh []string) (olds, news []string) {
 	for i := range texts {
 		if texts[i] != fresh[i] {
@@ -167,7 +170,7 @@ func replacements(texts, fresh []string) (olds, news []string) {
 	return olds, news
 }
 
-// resealTools replaces sealed values within the tools as they are written, so that nothing else of them changes.
+// resealTools replaces sealed values in the stored JSON of the tools, so that nothing else changes.
 func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT tools FROM agents WHERE id = $1 AND org_id = $2 FOR NO KEY UPDATE`, v.ID, v.OrganizationID)
@@ -198,7 +201,8 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	return unopened
 }
 
-// resealConfig has a function of the schema replace them within a version of an agent, which the service may not change.
+// resealConfig replaces sealed values in a version of an agent through a function of the
+// schema, because the service may not update that table.
 func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var tools []byte
 	err := tx.GetContext(ctx, &tools, `SELECT config -> 'tools' FROM agent_configs WHERE target_id = $1 AND version = $2::int AND org_id = $3`,
@@ -221,7 +225,8 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 	if len(olds) == 0 {
 		return unopened
 	}
-	// Another reseal may have been faster: then there is nothing to replace, and the next look finds the value as it is.
+	// If a concurrent reseal was faster, there is nothing to replace, and the next pass finds
+	// the value with the current key.
 	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(olds), pq.Array(news))
 	if err != nil {
 		return err

@@ -7,26 +7,27 @@ import (
 	"slices"
 )
 
-// bucketGrowth is by how much each bucket of took_bucket, of the schema, reaches further than the one before.
+// bucketGrowth is the ratio of the upper bounds of two consecutive buckets of the
+// schema's took_bucket.
 const bucketGrowth = 1.05
 
-// bucketMiddle is about what a run of a bucket took, in milliseconds: by at most 2.5 % more or less.
+// bucketMiddle is the duration of a run in a bucket, in milliseconds, within 2.5 %.
 func bucketMiddle(bucket int) float64 {
 	if bucket <= 1 {
-		return 0 // less than one
+		return 0 // less than 1 ms
 	}
 	return math.Pow(bucketGrowth, float64(bucket)-1.5)
 }
 
-// tooks says of each bucket how many runs took about as long.
+// tooks is a histogram of durations, by bucket.
 type tooks map[int]*tally
 
 type tally struct {
 	n  int64
-	ms float64 // all of them together
+	ms float64 // sum of the durations
 }
 
-// add counts n more runs, of which it is known what they took together, or only their bucket.
+// add counts n more runs of a bucket. ms is the sum of their durations, if known.
 func (t tooks) add(bucket int, n int64, ms sql.NullInt64) {
 	if n == 0 {
 		return
@@ -42,8 +43,8 @@ func (t tooks) add(bucket int, n int64, ms sql.NullInt64) {
 	}
 }
 
-// percentile gives how long so many in a hundred runs took at most, in milliseconds: the mean of the bucket that this one is in. It
-// is nil when there are none.
+// percentile returns the duration, in milliseconds, that percent percent of the runs did not
+// exceed: the mean of its bucket. It returns nil if there are no runs.
 func (t tooks) percentile(percent int64) *int64 {
 	var all, until int64
 	for _, of := range t {
