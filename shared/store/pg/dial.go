@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dialer bounds connecting and keeps a dead peer from holding a connection for long; silence is how long a
-// server may take to answer, 0 any time.
+// dialer limits the time to connect and detects dead peers. silence is how long a server may
+// take to answer; 0 means no limit.
 type dialer struct{ silence time.Duration }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
@@ -39,12 +39,13 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	return patient{conn, d.silence}, nil
 }
 
-// answerTimeout is how long a server may be silent while an answer is awaited: longer than any statement may
-// take. lib/pq goes on reading after a context has ended, so without it a server that is frozen, or behind a
-// partition, would hold its callers for as long as that lasts.
+// answerTimeout is how long a server may be silent while lib/pq waits for an answer. It is
+// longer than any statement may take. lib/pq continues to read after its context has ended, so
+// without the timeout a frozen or partitioned server would block its callers indefinitely.
 const answerTimeout = 15 * time.Second
 
-// patient is a connection whose peer may be silent for a while. lib/pq reads only when it awaits an answer.
+// patient is a connection with a timeout for each read and write. lib/pq reads only while it
+// waits for an answer.
 type patient struct {
 	net.Conn
 	silence time.Duration

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-const tcpUserTimeout = 18 // TCP_USER_TIMEOUT of linux/tcp.h, which package syscall lacks
+const tcpUserTimeout = 18 // TCP_USER_TIMEOUT of linux/tcp.h, missing in package syscall
 
-// setUserTimeout ends a connection whose peer leaves sent bytes unacknowledged for d.
+// setUserTimeout makes the kernel close a connection whose peer leaves sent bytes
+// unacknowledged for d.
 func setUserTimeout(conn *net.TCPConn, d time.Duration) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"syscall"
 )
 
-// accountNames are tried in this order for a new cluster when this process is root. A bare
-// number without a name would not do: initdb refuses a user that the system cannot name.
+// accountNames are the accounts to try, in this order, for a new cluster if this process is root.
+// A number without a name would not work: initdb rejects a user that the system cannot name.
 var accountNames = []string{"postgres", "nobody"}
 
-// account is who PostgreSQL runs as.
+// account is the system account that PostgreSQL runs as.
 type account struct {
 	uid, gid int
-	switched bool // not who this process runs as
+	switched bool // not the account of this process
 }
 
-// ownAccount is this process's own.
+// ownAccount is the account of this process.
 func ownAccount() account { return account{uid: os.Geteuid(), gid: os.Getegid()} }
 
-// chooseAccount is for a cluster that does not exist yet.
+// chooseAccount chooses the account for a new cluster.
 func chooseAccount() (account, error) {
 	if os.Geteuid() != 0 {
 		return ownAccount(), nil
@@ -42,7 +42,7 @@ func chooseAccount() (account, error) {
 	return account{}, errors.New("PostgreSQL does not run as root and there is no user for it: run useradd --system postgres")
 }
 
-// accountFor is for a cluster that exists: its owner, whoever was chosen first, goes on.
+// accountFor returns the account for an existing cluster: its owner.
 func accountFor(data string) (account, error) {
 	info, err := os.Stat(data)
 	if err != nil {
@@ -62,7 +62,8 @@ func accountFor(data string) (account, error) {
 	case owner.uid != 0:
 		return owner, nil
 	}
-	// Root's, as after a restored backup: given away like a new one.
+	// Owned by root, for example after a restored backup: change its owner like that
+	// of a new cluster.
 	return chooseAccount()
 }
 
@@ -78,7 +79,7 @@ func otherAccount(found *user.User) (account, error) {
 	return account{uid: uid, gid: gid, switched: true}, nil
 }
 
-// own gives dir and all below it to the account; links are given, not followed.
+// own changes the owner of dir and everything below it. It does not follow links.
 func (a account) own(dir string) error {
 	if !a.switched {
 		return nil
@@ -94,10 +95,10 @@ func (a account) own(dir string) error {
 		if err != nil || path == dir {
 			return err
 		}
-		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: nobody but root can change this tree yet
+		return os.Lchown(path, a.uid, a.gid) //nolint:gosec // G122: only root can change this tree yet
 	})
 	if err == nil {
-		// Last, for its owner says above that all is done.
+		// Last, because the owner of dir shows above that everything is done.
 		err = os.Lchown(dir, a.uid, a.gid)
 	}
 	if err != nil {
@@ -106,8 +107,8 @@ func (a account) own(dir string) error {
 	return nil
 }
 
-// processAttributes put the process into a session of its own, so that the terminal's
-// Ctrl-C reaches this process alone, and under the account.
+// processAttributes start the process in a new session, so that the terminal's Ctrl-C does not
+// reach it, and under the account.
 func (a account) processAttributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true}
 	if a.switched {

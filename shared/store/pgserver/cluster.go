@@ -15,7 +15,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// Names below Config.Dir.
+// Names in Config.Dir.
 const (
 	dataDir    = "data"
 	newDataDir = "data.new"
@@ -24,14 +24,14 @@ const (
 // User is the superuser of every private server.
 const User = "parley"
 
-// cluster is a data directory together with who serves it and with what.
+// cluster is a data directory with the account and the binaries that serve it.
 type cluster struct {
 	data     string
 	binaries Binaries
 	account  account
 }
 
-// openCluster finds the cluster in dir, or makes one.
+// openCluster opens the cluster in dir, or creates one.
 func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
 	data := filepath.Join(dir, dataDir)
 	version, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
@@ -59,8 +59,8 @@ func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	return cluster{data: data, binaries: binaries, account: owner}, nil
 }
 
-// makeCluster runs initdb beside the final place and moves the result there: a data
-// directory that exists is a whole one.
+// makeCluster runs initdb in a temporary directory and then renames it, so that an existing
+// data directory is always complete.
 func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.Lock) (cluster, error) {
 	binaries, err := Find(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 		return cluster{}, err
 	}
 	final := filepath.Join(dir, dataDir)
-	// Fails if the final place exists and is not empty: nothing there is overwritten.
+	// Fails if the target exists and is not empty, so nothing is overwritten.
 	if err := os.Rename(made.data, final); err != nil {
 		return cluster{}, fmt.Errorf("moving data directory to its place: %w", err)
 	}
@@ -98,7 +98,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.Lock) error {
 	args := []string{
 		"--username=" + User, "--encoding=UTF8", "--locale=" + locale, "--data-checksums",
-		// The socket's directory is closed to others, TCP is not.
+		// The socket's directory is closed to other users; TCP is not.
 		"--auth-local=trust", "--auth-host=scram-sha-256",
 	}
 	if !durable {
@@ -118,7 +118,7 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
-		// It leads a session: the servers that it runs go with it.
+		// The process leads a session; the servers that it started die with it.
 		_ = syscall.Kill(-child.PID(), syscall.SIGKILL)
 		<-child.Done()
 		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
@@ -129,9 +129,9 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	return nil
 }
 
-// command prepares a server program: under the cluster's account, in "/", which every
-// account can enter, with the data directory and the lock as its third and fourth
-// descriptor. The caller closes the returned directory once the program has started.
+// command prepares a server program. It runs under the cluster's account in "/", which every
+// account can enter, with the data directory and the lock as file descriptors 3 and 4. The
+// caller closes the returned directory after the program has started.
 func (c cluster) command(ctx context.Context, program string, args []string, lock *lifecycle.Lock) (*exec.Cmd, *os.File, error) {
 	data, err := os.Open(c.data)
 	if err != nil {
@@ -141,13 +141,13 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 	if c.account.switched && inheritedData != "" {
 		path = inheritedData
 	}
-	// What ends it is said by the caller, and is not always a kill at once.
+	// The caller ends the program, and not always by an immediate kill.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"-D", path}, args...)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{data, lock.File()}
 	cmd.SysProcAttr = c.account.processAttributes()
-	// Nothing else of the environment: it holds keys, which the account could read, and
-	// PG… variables, which would change what the programs do.
+	// Pass nothing else of the environment: it contains keys, which the account could read, and
+	// PG… variables, which would change the behaviour of the programs.
 	cmd.Env = []string{"LC_ALL=C"}
 	for _, key := range []string{"PATH", "LD_LIBRARY_PATH"} {
 		if value, set := os.LookupEnv(key); set {

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// logLimit bounds server.log, and with the one before the two of them; bytes.
+// logLimit is the maximum size in bytes of server.log, and of server.log.1.
 const logLimit = 4 << 20
 
-// tailLimit is how much of the log an error quotes; bytes.
+// tailLimit is how many bytes of the log an error quotes.
 const tailLimit = 2 << 10
 
-// logFile is what PostgreSQL's processes write to by themselves: no pipe that would fill
-// up and stop them when this process is stopped or gone.
+// logFile is the file that PostgreSQL's processes write their log to. A pipe would fill up and
+// block them while this process is stopped or gone.
 type logFile struct {
 	file  *os.File
-	began int64 // where this run's part starts
+	began int64 // offset where the log of this run starts
 }
 
 func openLog(dir string) (*logFile, error) {
-	// Appending, so that after a cut the writers go on at the new end.
+	// O_APPEND makes the writers continue at the new end after a truncation.
 	file, err := os.OpenFile(filepath.Join(dir, "server.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening server log: %w", err)
@@ -38,8 +38,8 @@ func openLog(dir string) (*logFile, error) {
 	return log, nil
 }
 
-// bound moves the log's end to server.log.1 and empties it when it is over its limit.
-// Lines written between the two are lost.
+// bound moves the end of the log to server.log.1 and truncates the log if it is over its limit.
+// Lines written between the two steps are lost.
 func (l *logFile) bound() error {
 	info, err := l.file.Stat()
 	if err != nil {
@@ -63,7 +63,7 @@ func (l *logFile) bound() error {
 	return nil
 }
 
-// tail is the end of what this run has written.
+// tail returns the end of this run's log.
 func (l *logFile) tail() string {
 	info, err := l.file.Stat()
 	if err != nil {

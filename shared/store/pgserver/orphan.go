@@ -14,24 +14,24 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// ending is a way to end a server, with the time it gets.
+// ending is a signal that ends a server, and how long to wait for it.
 type ending struct {
 	signal   syscall.Signal
 	patience time.Duration
 }
 
-// endings go from the kindest on.
+// endings are ordered from the mildest signal to the hardest.
 var endings = []ending{
-	{syscall.SIGINT, 15 * time.Second}, // fast: transactions are rolled back, a checkpoint is written
+	{syscall.SIGINT, 15 * time.Second}, // fast: rolls back transactions and writes a checkpoint
 	{syscall.SIGQUIT, 5 * time.Second}, // immediate: the next start recovers from the log
 	{syscall.SIGKILL, 5 * time.Second},
 }
 
-// pollInterval is short beside what a start takes, and long beside what a poll takes.
+// pollInterval is short compared to a start, and long compared to a poll.
 const pollInterval = 5 * time.Millisecond
 
-// clusterName tells this data directory's processes from all others of the machine: no
-// two live directories share device and inode, and a copied one has an inode of its own.
+// clusterName identifies the processes of this data directory. No two existing directories have
+// the same device and inode, and a copy has a different inode.
 func clusterName(data string) (string, error) {
 	info, err := os.Stat(data)
 	if err != nil {
@@ -44,8 +44,8 @@ func clusterName(data string) (string, error) {
 	return fmt.Sprintf("parley-%x-%016x", stat.Dev, stat.Ino), nil
 }
 
-// takeOver ends what a killed run has left in dir and returns the lock that the next
-// server shall inherit.
+// takeOver ends the server that a killed run has left in dir. It returns the lock that the next
+// server inherits.
 func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
@@ -87,7 +87,7 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 	return nil, fmt.Errorf("%w: a PostgreSQL that cannot be found holds %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
-// poll asks until the answer is yes, the patience is over or the context ended.
+// poll calls done until it returns true or an error, patience is over, or the context ends.
 func poll(ctx context.Context, patience time.Duration, done func() (bool, error)) (bool, error) {
 	over := time.NewTimer(patience)
 	defer over.Stop()
@@ -107,13 +107,13 @@ func poll(ctx context.Context, patience time.Duration, done func() (bool, error)
 	}
 }
 
-// signalOrphans sends a signal to the recorded postmaster, which passes it on. SIGKILL it
-// cannot pass on, and when it is gone nobody does: then every process gets its own, and a
-// backend takes SIGINT for the end of a statement, not of itself.
+// signalOrphans sends a signal to the recorded postmaster, which forwards it to its backends. It
+// cannot forward SIGKILL, and a dead postmaster forwards nothing; then every process gets the
+// signal. Instead of SIGINT a backend gets SIGQUIT, because SIGINT would only cancel its statement.
 func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.Signal)) {
 	name, err := clusterName(data)
 	if err != nil {
-		return // no data directory, hence nothing that serves it
+		return // no data directory, so no server
 	}
 	pids := []int{orphanPostmaster(data)}
 	if pids[0] == 0 || signal == syscall.SIGKILL {
@@ -128,7 +128,8 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 		if err != nil {
 			continue
 		}
-		// Looked at after it was opened: the signal cannot reach a later owner of the id.
+		// Check after the process was opened, so that the signal cannot reach another process
+		// with a reused id.
 		if serves(pid, name) && process.Signal(signal) == nil {
 			signalled = append(signalled, pid)
 		}
@@ -138,7 +139,8 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 	}
 }
 
-// orphanPostmaster is the recorded postmaster if it still lives and serves data, else 0.
+// orphanPostmaster returns the recorded postmaster's id if it is alive and serves
+// data, otherwise 0.
 func orphanPostmaster(data string) int {
 	pid := recordedPostmaster(data).pid
 	name, err := clusterName(data)
@@ -148,16 +150,16 @@ func orphanPostmaster(data string) int {
 	return pid
 }
 
-// serves tells whether the process is a PostgreSQL that was started under this name.
+// serves reports whether the process is a PostgreSQL that was started under this name.
 func serves(pid int, name string) bool {
 	line := commandLine(pid)
 	program, _, _ := strings.Cut(line, " -D ")
 	postmaster := filepath.Base(program) == "postgres"
-	backend := strings.HasPrefix(line, "postgres: ") // a title, which begins with the name
+	backend := strings.HasPrefix(line, "postgres: ") // a process title, which contains the name
 	return (postmaster || backend) && strings.Contains(line, name)
 }
 
-// postmaster is what PostgreSQL writes about itself into postmaster.pid.
+// postmaster is the content of postmaster.pid.
 type postmaster struct {
 	pid    int
 	status string // "ready" once connections are accepted
@@ -180,9 +182,9 @@ func recordedPostmaster(data string) postmaster {
 	return recorded
 }
 
-// forget removes the records of a server that is certainly gone. PostgreSQL does so itself
-// unless the recorded id belongs to some other process of the same user by now: then it
-// would refuse to start, for good.
+// forget removes the pid and socket files of a server that is certainly gone. PostgreSQL
+// removes them itself, unless another process of the same user has the recorded id by now. In
+// that case it would refuse to start.
 func forget(data string) error {
 	stale, err := filepath.Glob(filepath.Join(data, ".s.PGSQL.*"))
 	if err != nil {
