@@ -12,34 +12,35 @@ import (
 )
 
 const (
-	changePace   = 250 * time.Millisecond // between two messages about the same, from one process
-	maxChanges   = 1 << 16                // that are kept apart; what changes beside them is told to everybody
-	changeBuffer = 4096                   // messages for a process's watched organizations that wait to be handed on
+	changePace   = 250 * time.Millisecond // minimum interval between two messages about the same change, per process
+	maxChanges   = 1 << 16                // maximum number of tracked changes; further changes are published for all organizations
+	changeBuffer = 4096                   // maximum number of messages that wait for the callback
 )
 
-// change is what a message tells of.
+// change is the content of a change message.
 type change struct {
 	kind domain.ChangeKind
 	org  string
 }
 
-// changes tells of changes: the first one at once, those that follow within a pace together at its end. Whoever rings
-// never waits, whatever the connection does. What cannot be told any more of one organization - it did not get out, there
-// were too many, the connection was away - is told to all, until that gets out:
+// changes publishes changes: the first one immediately, and further ones of the same kind
+// within changePace coalesced into one at its end. Callers never wait. If a change of one
+// organization cannot be published - publishing failed, there were too many, the connection was
+// lost - a change of all organizations is published instead, until that succeeds:
 //
-//	ring ─► due ─► told, quiet ─┬─ a pace without a ring ─► forgotten
-//	                  ▲         └─ rung again ─► told at the pace's end ─┐
-//	                  └──────────────────────────────────────────────────┘
+//	ring ─► due ─► published, quiet ─┬─ no ring within changePace ─► forgotten
+//	                     ▲           └─ rung again ─► published after changePace ─┐
+//	                     └────────────────────────────────────────────────────────┘
 type changes struct {
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
 
 	mu    sync.Mutex
-	pairs map[change]bool // those that are due, or told within the last pace; true: there is something to tell
-	fresh []change        // those that are due at once
+	pairs map[change]bool // due, or published within the last changePace; true: due
+	fresh []change        // due immediately
 
-	told []toldChange // the oldest first; the loop's own
+	told []toldChange // published changes, oldest first; used only by run
 }
 
 type toldChange struct {
@@ -51,8 +52,9 @@ func newChanges(publish func(subject string) error) *changes {
 	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), pairs: map[change]bool{}}
 }
 
-// Changed tells those who watch an organization that its things of a kind have changed: that they are to be read again, not
-// which. Many calls become one message. It waits for nothing.
+// Changed notifies the watchers of an organization that resources of a kind have changed and
+// must be read again. It does not say which ones. Many calls are coalesced into one message.
+// It does not wait.
 func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.ring(change{kind, org}) }
 
 func (c *changes) ring(of change) {
@@ -72,22 +74,23 @@ func (c *changes) ring(of change) {
 	}
 	c.mu.Unlock()
 	if known {
-		return // it is told when its pace is over
+		return // published when the pace is over
 	}
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will look anyhow
+	default: // run is about to look anyway
 	}
 }
 
-// ringAll tells everybody of everything.
+// ringAll publishes a change of every kind for all organizations.
 func (c *changes) ringAll() {
 	for _, kind := range domain.ChangeKinds {
 		c.ring(change{kind, contract.AllOrganizations})
 	}
 }
 
-// run tells until stopped is closed. After a connection was made again it tells everybody: what had just been told may be lost.
+// run publishes changes until stopped is closed. After a reconnection it publishes changes for
+// all organizations, because recent messages may be lost.
 func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 	timer := time.NewTimer(changePace)
 	defer timer.Stop()
@@ -107,7 +110,8 @@ func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 	}
 }
 
-// due takes what is to be told now, and forgets what has been quiet for a pace.
+// due removes and returns the changes to publish now, and forgets those that were
+// quiet for changePace.
 func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +127,7 @@ func (c *changes) due(now time.Time) []change {
 		delete(c.pairs, of)
 	}
 	for _, of := range due {
-		c.pairs[of] = false // before it is told: what is rung from now on is news
+		c.pairs[of] = false // before it is published, so that a later ring counts as new
 	}
 	return due
 }
@@ -140,18 +144,18 @@ func (c *changes) tell(due []change) {
 	}
 }
 
-// rest tells what is left, once run has returned.
+// rest publishes the remaining changes after run has returned.
 func (c *changes) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for of, due := range c.pairs {
 		if due {
-			_ = c.publish(contract.ChangeSubject(of.kind, of.org)) // the process ends: there is no later
+			_ = c.publish(contract.ChangeSubject(of.kind, of.org)) // the process ends, so there is no retry
 		}
 	}
 }
 
-// startChanges lets changes be told until the returned function is called, which tells what is left.
+// startChanges starts publishing changes. stop ends it and publishes the remaining ones.
 func (b *Bus) startChanges() (stop func()) {
 	b.changes = newChanges(func(subject string) error { return b.nc.Publish(subject, nil) })
 	stopped, ended := make(chan struct{}), make(chan struct{})
@@ -165,30 +169,32 @@ func (b *Bus) startChanges() (stop func()) {
 		select {
 		case <-ended:
 			b.changes.rest()
-		case <-time.After(flushTimeout): // the connection takes nothing
+		case <-time.After(flushTimeout): // the connection is blocked
 		}
 		b.nc.RemoveStatusListener(connected)
 	})
 }
 
-// Change is what is heard of changes: in an organization, of a kind. An empty organization stands for every one, an empty
-// kind for every kind: then something may have been missed.
+// Change is a received change of an organization's resources of a kind. An empty organization
+// means all organizations, and an empty kind means all kinds; then messages may have been missed.
 type Change struct {
 	OrganizationID string
 	Kind           domain.ChangeKind
 }
 
-// ChangeWatch is a process's ear for the organizations that somebody watches: nothing is lost in silence.
+// ChangeWatch receives the changes of the organizations that a process follows. It reports
+// possibly missed messages.
 type ChangeWatch struct{ *ear }
 
-// NewChangeWatch makes a watch that hears nothing before Run.
+// NewChangeWatch returns a watch that receives nothing before Run.
 func (b *Bus) NewChangeWatch() *ChangeWatch {
 	return &ChangeWatch{b.newEar(changeBuffer, contract.ChangesSubject)}
 }
 
-// Run calls f, from one goroutine, with all that is heard of watched organizations until ctx ends; f must not block.
+// Run calls f from one goroutine with all changes of followed organizations until ctx ends.
+// f must not block.
 func (w *ChangeWatch) Run(ctx context.Context, f func(Change)) {
-	_ = w.Follow(contract.AllOrganizations) // listening tries again
+	_ = w.Follow(contract.AllOrganizations) // listen retries it
 	w.listen(ctx, func(m *nats.Msg) { hearChange(m, f) }, func(org string) { f(Change{OrganizationID: named(org)}) })
 }
 
@@ -198,7 +204,7 @@ func hearChange(m *nats.Msg, f func(Change)) {
 	}
 }
 
-// named is an organization's id, or nothing where all are meant.
+// named returns an organization's id, or "" for all organizations.
 func named(org string) string {
 	if org == contract.AllOrganizations {
 		return ""

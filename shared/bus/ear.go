@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ear hears what is published about things that a process follows, by their ids. They share one channel, and none of
-// them costs a goroutine. Nothing is lost in silence: of what did not fit the channel, and of whatever may have been
-// published while the connection was away, it is said that something was missed.
+// ear receives the messages about the ids that a process follows. All ids share one channel and
+// one goroutine. It reports an id as missed if a message did not fit the channel, or if the
+// connection was lost.
 type ear struct {
 	bus       *Bus
 	subject   func(id string) string
@@ -33,9 +33,9 @@ func (b *Bus) newEar(buffer int, subject func(id string) string) *ear {
 	}
 }
 
-// Follow subscribes to what is published about an id, once until Unfollow. The server has the subscription before whatever
-// this process publishes afterwards; Flush waits until it has it. When it fails, the next Follow of the id, Run and a
-// reconnection try again.
+// Follow subscribes to the messages about an id, once until Unfollow. The server has the
+// subscription before anything that this process publishes later; Flush waits until the server
+// has it. If it fails, the next Follow of the id, Run and a reconnection retry it.
 func (e *ear) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -47,7 +47,7 @@ func (e *ear) Follow(id string) error {
 	return e.ensure(id, f)
 }
 
-// ensure subscribes to an id that no subscription is for. It is called under e's lock.
+// ensure subscribes to an id unless it is subscribed. The caller must hold e.mu.
 func (e *ear) ensure(id string, f *followed) error {
 	if f.sub != nil {
 		return nil
@@ -60,25 +60,25 @@ func (e *ear) ensure(id string, f *followed) error {
 	return nil
 }
 
-// Unfollow ends the subscription to an id, if there is one.
+// Unfollow ends the subscription to an id, if any.
 func (e *ear) Unfollow(id string) {
 	e.mu.Lock()
 	f := e.followed[id]
 	delete(e.followed, id)
 	e.mu.Unlock()
 	if f != nil && f.sub != nil {
-		_ = f.sub.Unsubscribe() // fails only when the connection is closed
+		_ = f.sub.Unsubscribe() // fails only if the connection is closed
 	}
 }
 
-// Flush waits until the server has what was sent to it.
+// Flush waits until the server has received all sent messages.
 func (e *ear) Flush(ctx context.Context) error { return e.bus.flush(ctx) }
 
-// Connected reports whether anything can be heard now.
+// Connected reports whether the process is connected.
 func (e *ear) Connected() bool { return e.bus.nc.IsConnected() }
 
-// listen calls, from one goroutine, hear with all messages about what is followed, and missed with the ids about which one
-// may have been missed, until ctx ends; neither may block.
+// listen calls, from one goroutine until ctx ends, hear with all messages about followed ids,
+// and missed with ids whose messages may have been missed. Neither may block.
 func (e *ear) listen(ctx context.Context, hear func(*nats.Msg), missed func(id string)) {
 	connected := e.bus.nc.StatusChanged(nats.CONNECTED)
 	defer e.bus.nc.RemoveStatusListener(connected)
@@ -90,7 +90,7 @@ func (e *ear) listen(ctx context.Context, hear func(*nats.Msg), missed func(id s
 			return
 		case m := <-e.messages:
 			hear(m)
-		case <-connected: // again: subscriptions are restored by now, and what came before is gone
+		case <-connected: // reconnected: subscriptions are restored, and messages in between are lost
 			e.missed(missed, func(*followed) bool { return true })
 		case <-ticker.C:
 			e.missed(missed, (*followed).hasDropped)
@@ -98,12 +98,12 @@ func (e *ear) listen(ctx context.Context, hear func(*nats.Msg), missed func(id s
 	}
 }
 
-// missed tells of the ids about which something may have been missed.
+// missed reports the ids about which messages may have been missed.
 func (e *ear) missed(tell func(id string), what func(*followed) bool) {
 	var ids []string
 	e.mu.Lock()
 	for id, f := range e.followed {
-		late := f.sub == nil && e.ensure(id, f) == nil // and what came before it was not heard
+		late := f.sub == nil && e.ensure(id, f) == nil // messages before this subscription are lost
 		if late || f.sub != nil && what(f) {
 			ids = append(ids, id)
 		}
@@ -114,11 +114,11 @@ func (e *ear) missed(tell func(id string), what func(*followed) bool) {
 	}
 }
 
-// hasDropped reports whether messages did not fit the channel since it was last asked.
+// hasDropped reports whether messages did not fit the channel since the last call.
 func (f *followed) hasDropped() bool {
 	dropped, err := f.sub.Dropped()
 	if err != nil || dropped == f.dropped {
-		return false // an error says that the subscription or the connection is closed
+		return false // the subscription or the connection is closed
 	}
 	f.dropped = dropped
 	return true

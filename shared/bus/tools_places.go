@@ -5,35 +5,38 @@ import (
 	"sync"
 )
 
-// toolPlaces shares a worker's slots among the owners of calls.
+// toolPlaces divides a worker's slots among the owners of calls.
 //
-// A slot that gets free goes to the waiting owner with the fewest calls in hand, the one who has waited longest among
-// equals. Calls are never taken back, so an owner who came first may have more than the others until calls of its own
-// have ended; from then on, while others wait, nobody has more than an equal share.
+// A free slot goes to the waiting owner with the fewest running calls; among equals, to the one
+// who has waited longest. Calls are never preempted, so an early owner may have more than the
+// others until some of its calls have finished. From then on, while others wait, no owner has
+// more than an equal share.
 //
-// An eighth of the slots, at least one where there are two or more, no owner gets who has all others: a newcomer need not
-// wait for the end of somebody's long calls, unless yet others came before. So two slots are never one owner's; who is
-// alone on a worker with two uses one.
+// One eighth of the slots, and at least one if there are two or more, is reserved: no owner may
+// occupy the others and these too. A new owner therefore does not have to wait for another
+// owner's long calls, unless further owners came before. As a consequence, a single owner on a
+// worker with two slots uses only one.
 //
-// The queue is divided among the owners who wait, and among two if there is but one. Who came when there were fewer may
-// have more waiting than that, and adds none; so the queue may get longer for those who came later, up to twice as long.
+// The queue is divided among the waiting owners, but at least by two. An owner that came when
+// there were fewer may have more calls waiting than its share, and can add none. So the queue
+// may grow for later owners, up to twice its length.
 type toolPlaces struct {
 	slots, queue, limit int
-	observe             func(running, waiting int) // under the lock, so that the last word is the latest
+	observe             func(running, waiting int) // called under mu, so that the last call has the latest numbers
 
 	mu      sync.Mutex
 	closed  bool
-	idle    chan struct{} // closed once p is, and the last turn was given back
+	idle    chan struct{} // closed after close, when the last turn was returned
 	running int
-	held    map[string]int // calls in hand, by owner
-	waiting []*toolTurn    // in the order of their coming
+	held    map[string]int // running calls by owner
+	waiting []*toolTurn    // in order of arrival
 }
 
-// toolTurn is a call's place: begin is closed when it may begin.
+// toolTurn is a call's position in the queue. begin is closed when the call may start.
 type toolTurn struct {
 	owner string
 	begin chan struct{}
-	begun bool // under the places' lock
+	begun bool // guarded by toolPlaces.mu
 }
 
 func newToolPlaces(cfg ToolServing) *toolPlaces {
@@ -51,7 +54,8 @@ func newToolPlaces(cfg ToolServing) *toolPlaces {
 	return p
 }
 
-// ask gives a turn to a call, at once or in the queue; nil when there is no place for it.
+// ask returns a turn for a call, which starts immediately or waits. It returns nil if
+// there is no room.
 func (p *toolPlaces) ask(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +64,7 @@ func (p *toolPlaces) ask(owner string) *toolTurn {
 	switch {
 	case p.closed:
 		return nil
-	case p.running < p.slots && p.held[owner] < p.limit: // nobody waits who could have it: see next
+	case p.running < p.slots && p.held[owner] < p.limit: // no waiting call may use the slot: see next
 		p.begin(turn)
 	case p.queues(owner):
 		p.waiting = append(p.waiting, turn)
@@ -70,7 +74,7 @@ func (p *toolPlaces) ask(owner string) *toolTurn {
 	return turn
 }
 
-// leave gives a turn back, whether it had begun or not.
+// leave returns a turn, whether or not its call has started.
 func (p *toolPlaces) leave(turn *toolTurn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +99,8 @@ func (p *toolPlaces) leave(turn *toolTurn) {
 	}
 }
 
-// close gives no more turns; those that wait keep theirs. The channel is closed once all are given back.
+// close stops giving turns; waiting calls keep theirs. The channel is closed when all
+// turns are returned.
 func (p *toolPlaces) close() (idle <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +111,7 @@ func (p *toolPlaces) close() (idle <-chan struct{}) {
 	return p.idle
 }
 
-// tell says how many calls there are now; it is called under p's lock.
+// tell reports the current numbers of calls. The caller must hold p.mu.
 func (p *toolPlaces) tell() { p.observe(p.running, len(p.waiting)) }
 
 // queues reports whether one more call of an owner may wait.
@@ -119,7 +124,8 @@ func (p *toolPlaces) queues(owner string) bool {
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }
 
-// tellIdle is called under p's lock, as the following are. No turn begins or waits after the last one was given back.
+// tellIdle closes idle if no turn is left. The caller of this and of the following functions
+// must hold p.mu. No turn starts or waits after the last one was returned.
 func (p *toolPlaces) tellIdle() {
 	if p.closed && p.running == 0 && len(p.waiting) == 0 {
 		close(p.idle)
@@ -133,7 +139,7 @@ func (p *toolPlaces) begin(turn *toolTurn) {
 	close(turn.begin)
 }
 
-// next finds the waiting call that a free slot goes to, -1 when none may have it.
+// next returns the index of the waiting call that gets a free slot, or -1 if there is none.
 func (p *toolPlaces) next() int {
 	found := -1
 	for n, turn := range p.waiting {

@@ -13,10 +13,10 @@ import (
 
 const (
 	beatEvery  = 2 * time.Second
-	cancelWait = 2 * time.Second // for calls that were cancelled to give their answers
+	cancelWait = 2 * time.Second // for cancelled calls to send their answers
 )
 
-// ToolMessage is a call as it came over the bus.
+// ToolMessage is a call received from the bus.
 type ToolMessage struct {
 	Capability  string
 	Body        []byte
@@ -24,19 +24,20 @@ type ToolMessage struct {
 	Traceparent string // may be empty
 }
 
-// ToolServing is how much a worker takes on of one kind of tool.
+// ToolServing configures how many calls of one kind of tool a worker accepts.
 type ToolServing struct {
-	Slots int // calls carried out at a time
-	Queue int // calls that wait for a slot, in equal parts for owners; what comes beyond them is turned away
-	// Owner names who has the call made, so that slots are shared among owners; false refuses the call. It is called
-	// before the call is accepted, from one goroutine, and must be quick. Nil: one owner has them all.
+	Slots int // maximum number of running calls
+	Queue int // calls that may wait for a slot, divided among owners; further calls are rejected
+	// Owner returns the owner of a call, by which slots are divided; false rejects the call. It
+	// is called before the call is accepted, from one goroutine, and must be fast. If nil, all
+	// calls have the same owner.
 	Owner func(ToolMessage) (owner string, ok bool)
-	// Observe is told how many calls are carried out and how many wait, at first and whenever that changes; it must be
-	// quick. Nil: nobody wants to know.
+	// Observe, if not nil, is called with the numbers of running and waiting calls, initially
+	// and after every change. It must be fast.
 	Observe func(running, waiting int)
 }
 
-// toolServer is a worker's part for one kind of tool.
+// toolServer serves one kind of tool in a worker.
 type toolServer struct {
 	nc     *nats.Conn
 	log    zerolog.Logger
@@ -45,10 +46,12 @@ type toolServer struct {
 	places *toolPlaces
 }
 
-// ServeTool takes calls of a kind of tool, and shares them with all other workers that do. handle carries one out and
-// returns by the end of its context, which is the call's deadline at the latest; false refuses the call.
+// ServeTool accepts calls of a kind of tool, shared with all other workers that serve it.
+// handle executes a call and must return by the end of its context, which is the call's
+// deadline at the latest; false rejects the call.
 //
-// stop takes no more calls, lets those in hand finish until its context ends, then cancels the rest.
+// stop accepts no more calls, lets the running ones finish until its context ends, and then
+// cancels the rest.
 func (b *Bus) ServeTool(
 	kind string, cfg ToolServing, handle func(ctx context.Context, call ToolMessage) (answer []byte, ok bool),
 ) (stop func(ctx context.Context), err error) {
@@ -62,11 +65,12 @@ func (b *Bus) ServeTool(
 		cancel()
 		return nil, fmt.Errorf("subscribing to calls of %s: %w", kind, err)
 	}
-	_ = b.flush(work) // who is told that this worker is ready finds it; when the connection is away, once it is back
+	_ = b.flush(work) // after this worker has reported ready, callers find it; without a connection, once it is restored
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
 
-// receive accepts a call that is to be carried out under work, or turns it away. It runs in the subscription's one goroutine.
+// receive accepts a call, to be executed under work, or rejects it. It runs in the
+// subscription's goroutine.
 func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	deadline, err := time.Parse(deadlineFormat, m.Header.Get(contract.HeaderDeadline))
 	call := ToolMessage{
@@ -94,7 +98,8 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 	go s.serve(work, call, m.Reply, turn)
 }
 
-// serve waits for the call's turn, carries it out, and answers; until then it tells every now and then that it is there.
+// serve waits for the call's turn, executes it, and answers. While it waits or
+// works, it sends beats.
 func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
 	defer s.places.leave(turn)
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline.Add(clockLeeway))
@@ -107,7 +112,7 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 			waiting = false
 		case <-beat.C:
 			s.say(reply, contract.StageWorking, nil)
-		case <-ctx.Done(): // not begun
+		case <-ctx.Done(): // not started
 			s.say(reply, contract.StageBusy, nil)
 			return
 		}
@@ -141,12 +146,12 @@ func (s *toolServer) say(reply string, stage contract.ToolStage, body []byte) {
 		return
 	}
 	err := s.nc.PublishMsg(&nats.Msg{Subject: reply, Data: body, Header: nats.Header{contract.HeaderStage: {string(stage)}}})
-	if err != nil { // whoever calls takes silence for loss
+	if err != nil { // the caller treats silence as a lost worker
 		s.log.WithLevel(level(stage)).Err(err).Str("stage", string(stage)).Int("bytes", len(body)).Msg("cannot answer a tool call")
 	}
 }
 
-// level keeps beats without a connection from filling the log.
+// level keeps beats without a connection from flooding the log.
 func level(stage contract.ToolStage) zerolog.Level {
 	if stage == contract.StageAnswer {
 		return zerolog.WarnLevel
@@ -154,11 +159,12 @@ func level(stage contract.ToolStage) zerolog.Level {
 	return zerolog.DebugLevel
 }
 
-// stop ends the service. What has arrived already and was not looked at yet is turned away, to another worker.
+// stop ends the service. Calls that arrived and were not read yet are rejected, so that another
+// worker takes them.
 func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
 	idle := s.places.close()
-	_ = sub.Drain() // fails only when the connection is closed
+	_ = sub.Drain() // fails only if the connection is closed
 	select {
 	case <-idle:
 	case <-ctx.Done():
@@ -171,5 +177,5 @@ func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel co
 			s.log.Warn().Msg("tool calls did not end when they were cancelled")
 		}
 	}
-	_ = s.nc.FlushTimeout(flushTimeout) // an answer that is lost is in the ledger, or the call is made again
+	_ = s.nc.FlushTimeout(flushTimeout) // a lost answer is in the ledger, or the call is repeated
 }

@@ -15,29 +15,30 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// defaultMaxStore is room for the stream several times over; bytes.
+// defaultMaxStore is the default of Config.MaxStore, several times the size of the
+// stream, in bytes.
 const defaultMaxStore = 1 << 30
 
-// maxMemory bounds streams in memory, of which there are none yet; bytes.
+// maxMemory bounds streams in memory, in bytes. There are none yet.
 const maxMemory = 64 << 20
 
-// RandomPort as Config.Port listens on a port that the system picks.
+// RandomPort as Config.Port means a port chosen by the system.
 const RandomPort = natsserver.RANDOM_PORT
 
-// ErrInUse is returned by Start when another process serves the directory.
+// ErrInUse means that another process uses the directory.
 var ErrInUse = errors.New("the NATS directory is in use")
 
-// Config says where the server keeps its streams and whether it listens.
+// Config is the configuration of the server.
 type Config struct {
-	// Dir holds the streams and is made when missing (0700).
+	// Dir contains the streams. It is created (0700) if missing.
 	Dir string
-	// Host is the loopback address to listen on; 127.0.0.1 when empty.
+	// Host is the loopback address to listen on. Empty means 127.0.0.1.
 	Host string
-	// Port to listen on: 0 for none, RandomPort for any free one.
+	// Port is the port to listen on. 0 means none, RandomPort any free one.
 	Port int
-	// MaxStore bounds the streams' files together, in bytes; 1 GiB when 0.
+	// MaxStore bounds the total size of the streams' files, in bytes. 0 means 1 GiB.
 	MaxStore int64
-	// Log receives what the server says.
+	// Log receives the server's log.
 	Log zerolog.Logger
 }
 
@@ -48,8 +49,8 @@ type Server struct {
 	listening bool
 }
 
-// Start returns a server that is ready, some milliseconds later; with streams on disk it
-// reads them first.
+// Start returns a server that is ready. It takes some milliseconds, and longer if it must
+// read stored streams.
 func Start(config Config) (*Server, error) {
 	options, err := serverOptions(config)
 	if err != nil {
@@ -58,7 +59,7 @@ func Start(config Config) (*Server, error) {
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making NATS directory: %w", err)
 	}
-	// Two servers on the same files would destroy them, and nats-server does not look.
+	// Two servers on the same files would destroy them, and nats-server does not check.
 	lock, err := lifecycle.LockFile(filepath.Join(config.Dir, "server.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -72,7 +73,7 @@ func Start(config Config) (*Server, error) {
 	}
 	log := &logger{log: config.Log}
 	server.SetLoggerV2(log, false, false, false)
-	server.Start() // returns when streams are read and the port is open
+	server.Start() // returns when the streams are read and the port is open
 	if err := log.failure(); err != nil {
 		server.Shutdown()
 		server.WaitForShutdown()
@@ -98,18 +99,17 @@ func serverOptions(config Config) (*natsserver.Options, error) {
 		Host:       host,
 		Port:       config.Port,
 		DontListen: config.Port == 0,
-		NoSigs:     true, // the process has its own
+		NoSigs:     true, // the process has its own handlers
 		JetStream:  true,
 		StoreDir:   config.Dir,
-		// Both set: without one of them it measures disk and memory and takes most of them.
+		// If one of them is missing, the server measures disk and memory and takes most of it.
 		JetStreamMaxStore:      maxStore,
 		JetStreamMaxMemory:     maxMemory,
 		DisableJetStreamBanner: true,
 	}, nil
 }
 
-// Conn connects through memory. The options may be those of any connection; addresses
-// among them are not used.
+// Conn connects through memory. Addresses in the options are ignored.
 func (s *Server) Conn(options ...nats.Option) (*nats.Conn, error) {
 	nc, err := nats.Connect("", append(options, nats.InProcessServer(s.nats))...)
 	if err != nil {
@@ -118,7 +118,8 @@ func (s *Server) Conn(options ...nats.Option) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// URL is the server's address, as in nats://127.0.0.1:4222; empty when it does not listen.
+// URL is the server's address, for example nats://127.0.0.1:4222. It is empty if the server
+// does not listen.
 func (s *Server) URL() string {
 	if !s.listening {
 		return ""
@@ -126,8 +127,8 @@ func (s *Server) URL() string {
 	return s.nats.ClientURL()
 }
 
-// Stop closes all connections and the streams' files; when ctx ends before that is done
-// it returns the context's error, and the directory stays locked.
+// Stop closes all connections and the streams' files. If ctx ends earlier, it returns the
+// context's error and the directory stays locked.
 func (s *Server) Stop(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
