@@ -1,7 +1,7 @@
 package domain
 
-// Heard is what was heard of a spoken answer that was interrupted.
+// Heard is the played part of an interrupted spoken answer.
 type Heard struct {
-	Text    string // as far as it was heard; empty: nothing of it
+	Text    string // empty: nothing was played
 	AudioMS int64
 }
