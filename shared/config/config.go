@@ -1,6 +1,6 @@
-// Package config holds Parley's settings. Each binary embeds the groups it needs in its one
-// configuration struct; kong reads them from flags and from the environment under the same names
-// (--database-url, DATABASE_URL). docs/settings.md is the table of all of them.
+// Package config defines Parley's settings. Each binary embeds the groups it needs in its
+// configuration struct. Kong reads them from flags and from the environment under corresponding
+// names (--database-url, DATABASE_URL). docs/settings.md lists all of them.
 package config
 
 import (
@@ -16,14 +16,15 @@ import (
 	"parley/shared/secrets"
 )
 
-// Servers are the addresses of the servers that Parley runs on.
+// Servers are the addresses of the servers that Parley uses.
 type Servers struct {
 	DatabaseURL  string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
 	NATSURL      string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
 	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Servers of a NATS cluster that keep the job stream, when it is made: 1, 3 or 5."`
 }
 
-// Require reports which address is missing, for processes that start no servers of their own.
+// Require returns an error if an address is missing. It is for processes that start no
+// servers themselves.
 func (s Servers) Require() error {
 	if s.DatabaseURL == "" {
 		return errors.New("DATABASE_URL is not set: the address of a PostgreSQL server is needed")
@@ -37,11 +38,11 @@ func (s Servers) Require() error {
 	return nil
 }
 
-// Ports are the TCP ports that the addresses name, for whoever must keep others away from them.
+// Ports returns the TCP ports of the addresses, for processes that must block access to them.
 func (s Servers) Ports() (ports []int) {
 	add := func(address string, standard int) {
 		u, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || u.Hostname() == "" { // a socket file, or nothing
+		if err != nil || u.Hostname() == "" { // a socket file, or empty
 			return
 		}
 		port, err := strconv.Atoi(u.Port())
@@ -60,37 +61,38 @@ func (s Servers) Ports() (ports []int) {
 	return ports
 }
 
-// The ports of addresses that name none.
+// Default ports.
 const (
 	postgresPort = 5432
 	natsPort     = 4222
 )
 
-// Logging is how a process logs.
+// Logging is the configuration of the log.
 type Logging struct {
 	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Least level that is logged: ${enum}."`
 	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; by default console on a terminal, else json."`
 }
 
-// Telemetry is where a process sends its traces.
+// Telemetry is the configuration of tracing.
 type Telemetry struct {
 	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector that traces are sent to by OTLP, as an http:// or https:// address; empty: none."`
-	// CaptureContent has the name and the meaning that OpenTelemetry gives it.
+	// CaptureContent has OpenTelemetry's name and meaning.
 	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Put what models are sent and answer into traces."`
-	// CallersDecide is for where only an operator's own proxies reach the ingress.
+	// CallersDecide may be set only if requests reach the ingress exclusively through the
+	// operator's own proxies.
 	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let the traceparent of a request decide whether it is traced."`
 }
 
-// Check reports an address that is none.
+// Check returns an error if the address is invalid.
 func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint) }
 
-// Runs are the settings that ingress and workers must agree on.
+// Runs are the settings on which ingress and workers must agree.
 type Runs struct {
 	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Runs of one organization that are dispatched at a time in each lane (chats, automations); the rest wait their turn."`
 	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Model of agents that name none, as provider/model; workers use it, the ingress shows it."`
 }
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (r Runs) Check() error {
 	if r.OrgDispatchWindow < 1 {
 		return fmt.Errorf("ORG_DISPATCH_WINDOW must be at least 1, not %d", r.OrgDispatchWindow)
@@ -98,12 +100,12 @@ func (r Runs) Check() error {
 	return nil
 }
 
-// Secrets are what ingress and workers keep secret in the same way.
+// Secrets are the secrets that ingress and workers share.
 type Secrets struct {
 	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"32 bytes, base64 or hex, that encrypt stored secrets and sign tool calls; the same for every process. Older keys may follow, joined by commas."`
 }
 
-// Check reports a key that is missing or none.
+// Check returns an error if the key is missing or invalid.
 func (s Secrets) Check() error {
 	if _, err := secrets.NewBox(s.SecretsKey); err != nil {
 		return fmt.Errorf("SECRETS_KEY is needed (openssl rand -base64 32 makes one): %w", err)
@@ -111,7 +113,7 @@ func (s Secrets) Check() error {
 	return nil
 }
 
-// KeyIDs returns the ids of the keys, none where SECRETS_KEY is not set or not one that Check takes.
+// KeyIDs returns the ids of the keys, or none if SECRETS_KEY is not set or invalid.
 func (s Secrets) KeyIDs() []string {
 	box, err := secrets.NewBox(s.SecretsKey)
 	if err != nil {
@@ -120,7 +122,7 @@ func (s Secrets) KeyIDs() []string {
 	return box.KeyIDs()
 }
 
-// Ingress are the settings of the HTTP edge.
+// Ingress are the settings of the HTTP API.
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
 	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
@@ -159,7 +161,7 @@ type Ingress struct {
 
 const metricsTokenLeast = 16 // characters
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	switch {
 	case i.Port < 0 || i.Port > 65535:
@@ -184,7 +186,7 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	return cmp.Or(i.checkTimes(), i.checkAccounts(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }
 
-// checkTimes reports times that a run or a stop cannot have.
+// checkTimes checks the durations of runs and of stopping.
 func (i Ingress) checkTimes() error {
 	switch {
 	case i.RunDeadline < time.Second:
@@ -199,7 +201,7 @@ func (i Ingress) checkTimes() error {
 	return nil
 }
 
-// checkAccounts reports limits of what one person or address may have that make no sense.
+// checkAccounts checks the limits per person and per address.
 func (i Ingress) checkAccounts() error {
 	for _, limit := range []struct {
 		name    string
@@ -219,7 +221,7 @@ func (i Ingress) checkAccounts() error {
 	return nil
 }
 
-// checkVoice reports limits of voice connections that make no sense.
+// checkVoice checks the limits of voice connections.
 func (i Ingress) checkVoice() error {
 	switch {
 	case i.VoicePerOrganization < 1:
@@ -232,7 +234,7 @@ func (i Ingress) checkVoice() error {
 	return nil
 }
 
-// checkWidgets reports limits that make no sense.
+// checkWidgets checks the limits of widgets.
 func (i Ingress) checkWidgets() error {
 	if min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0 {
 		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
@@ -241,7 +243,8 @@ func (i Ingress) checkWidgets() error {
 	return nil
 }
 
-// checkOpenID reports a provider that is set by halves, or reached in the clear other than on this machine.
+// checkOpenID returns an error if the provider is partly configured, or has an unencrypted
+// address on another machine.
 func (i Ingress) checkOpenID() error {
 	if i.OIDCIssuer == "" {
 		if i.OIDCClientID != "" || i.OIDCClientSecret != "" {
@@ -264,7 +267,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// checkAddresses reports the first network or address that is none.
+// checkAddresses returns an error for the first invalid network or address.
 func (i Ingress) checkAddresses() error {
 	for _, p := range i.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {

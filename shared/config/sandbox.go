@@ -13,7 +13,7 @@ const (
 	SandboxOff        = "off"
 )
 
-// Sandbox are the settings of the sandboxes that agents' code runs in. Limits are those of one call.
+// Sandbox are the settings of the sandboxes that run agents' code. The limits apply to one call.
 type Sandbox struct {
 	SandboxKind          string        `name:"sandbox" env:"SANDBOX" default:"bubblewrap" help:"What code is run in: bubblewrap, gvisor, or off to run none."`
 	SandboxConcurrency   int           `name:"sandbox-concurrency" env:"SANDBOX_CONCURRENCY" default:"0" help:"Calls that run code at a time; 0: two for each core, at least 4."`
@@ -27,7 +27,7 @@ type Sandbox struct {
 	FilesPerOrganization int64         `name:"files-per-organization" env:"FILES_PER_ORGANIZATION" default:"5368709120" help:"Bytes of files that an organization's runs may keep together."`
 }
 
-// What a call may use unless it is set.
+// Default limits of a call.
 const (
 	DefaultSandboxCPU             = 10 * time.Second
 	DefaultSandboxWall            = 30 * time.Second
@@ -48,7 +48,7 @@ const (
 	maxSandboxWall      = 10 * time.Minute
 )
 
-// Check reports the first setting that makes no sense. What is zero is the default.
+// Check returns an error for the first invalid setting. Zero means the default.
 func (s Sandbox) Check() error {
 	switch s.SandboxKind {
 	case "", SandboxBubblewrap, SandboxGVisor, SandboxOff:
@@ -73,7 +73,8 @@ func (s Sandbox) Check() error {
 	)
 }
 
-// within reports a setting that is neither zero nor between its bounds; a most of zero is none.
+// within returns an error if a setting is neither zero nor between least and maximum. A maximum
+// of zero means no upper bound.
 func within[T int | int64 | time.Duration](name string, value, least, maximum T) error {
 	switch {
 	case value == 0 || value >= least && (maximum == 0 || value <= maximum):

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Speech are the settings of how workers understand and make speech.
+// Speech are the settings with which workers recognize and synthesize speech.
 type Speech struct {
 	TranscriptionModel string `name:"transcription-model" env:"TRANSCRIPTION_MODEL" help:"What speech is understood with: openai/gpt-4o-mini-transcribe or another model of the audio service, offline/pocketsphinx, or off. By default the first with an audio service, else the second."`
 	SpeechModel        string `name:"speech-model" env:"SPEECH_MODEL" help:"What speech is made with: openai/gpt-4o-mini-tts or another model of the audio service, offline/espeak-ng, or off. By default the first with an audio service, else the second."`
@@ -15,10 +15,10 @@ type Speech struct {
 	VoiceConcurrency   int    `name:"voice-concurrency" env:"VOICE_CONCURRENCY" default:"0" help:"Voice connections that a worker carries at a time; 0: 100 for each core."`
 }
 
-// What speech is understood and made with.
+// Speech backends.
 const (
 	SpeechOff     = "off"
-	SpeechOpenAI  = "openai/" // before the model's name at the service
+	SpeechOpenAI  = "openai/" // prefix of the model's name at the service
 	OfflineListen = "offline/pocketsphinx"
 	OfflineSpeak  = "offline/espeak-ng"
 
@@ -31,7 +31,7 @@ const (
 	maxVoiceName        = 100
 )
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (s Speech) Check() error {
 	for _, model := range []struct{ name, value, offline string }{
 		{"TRANSCRIPTION_MODEL", s.TranscriptionModel, OfflineListen},
@@ -51,8 +51,8 @@ func (s Speech) Check() error {
 	return checkAddress("AUDIO_BASE_URL", s.AudioBaseURL)
 }
 
-// Voice gives the speech settings with what stands for those that are not set. A key for models is not sent to another address
-// than theirs.
+// Voice returns the speech settings with defaults filled in. OPENAI_API_KEY is sent only to
+// OPENAI_BASE_URL, never to a different AUDIO_BASE_URL.
 func (w Workers) Voice() Speech {
 	s := w.Speech
 	service := s.AudioAPIKey != "" || s.AudioBaseURL != "" || w.OpenAIAPIKey != "" && w.OpenAIBaseURL == ""
@@ -67,8 +67,9 @@ func (w Workers) Voice() Speech {
 	return s
 }
 
-// orModel gives the model that is set. What another server than OpenAI's calls its models, or whether it has any for audio, cannot
-// be guessed of one that is set for models of text.
+// orModel returns set, or a default if it is empty. The online default requires an audio
+// service: a server that is not OpenAI's and is configured only for text may have other model
+// names, or no audio models.
 func orModel(set string, service bool, online, offline string) string {
 	switch {
 	case set != "":
@@ -80,7 +81,7 @@ func orModel(set string, service bool, online, offline string) string {
 	}
 }
 
-// checkSpeech reports a model of the audio service where there is none.
+// checkSpeech returns an error if a model of the audio service is set without an audio service.
 func (w Workers) checkSpeech() error {
 	if err := w.Speech.Check(); err != nil {
 		return err
