@@ -7,10 +7,11 @@ import (
 	"strconv"
 )
 
-// Check judges an address as it is written, so that whoever sets one learns at once what is wrong with it. Its port is allowed, as that
-// of Options.Origin. What its name leads to is judged when it is dialled. Its errors are of type *Error.
+// Check validates an address as written, so that the user who sets it gets an immediate error.
+// Its port is allowed, like that of Options.Origin. The addresses of its name are checked only
+// when a connection is made. Errors are of type *Error.
 //
-// An address that is not https:// must be one that the operator has opened.
+// An address without https:// is valid only if the operator has allowed it.
 func (c *Client) Check(address string) error {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 
 type sendingKey struct{}
 
-// WithSending has hook called when the connection for a request stands, just before the request's first byte leaves;
-// nothing leaves when it fails, and its error is in the request's. Use it with Options.Fresh and without redirects.
+// WithSending makes the client call hook when the connection for a request is ready, just
+// before the first byte is sent. If hook fails, nothing is sent, and the request's error wraps
+// the hook's. Use it with Options.Fresh and without redirects.
 func WithSending(ctx context.Context, hook func(ctx context.Context) error) context.Context {
 	return context.WithValue(ctx, sendingKey{}, hook)
 }
@@ -20,31 +21,31 @@ func sending(ctx context.Context) func(context.Context) error {
 	return hook
 }
 
-// writing knows whether a request has begun to leave. Once given up before, it never will.
+// writing records whether sending a request has begun. After abandon, it never begins.
 type writing struct {
-	ctx  context.Context //nolint:containedctx // of the request, for a write happens where there is none
+	ctx  context.Context //nolint:containedctx // of the request; a write has no context
 	hook func(context.Context) error
 
 	mu      sync.Mutex
 	begun   bool
-	refused error // why it must not begin
+	refused error // why sending must not begin
 	hookErr error
 }
 
-// trace tells the connection whose request is written to it next.
+// trace passes w to the connection that the request will use.
 func (w *writing) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if c, ok := info.Conn.(*conn); ok {
 			c.writing.Store(w)
 			return
 		}
-		w.mu.Lock() // a connection that would not ask: nothing can be said of it
+		w.mu.Lock() // an unknown kind of connection: assume that it has sent something
 		defer w.mu.Unlock()
 		w.begun = true
 	}}
 }
 
-// begin is asked before each write.
+// begin is called before each write.
 func (w *writing) begin() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -61,7 +62,7 @@ func (w *writing) begin() error {
 	return nil
 }
 
-// abandon ends a request without an answer, and reports whether nothing of it has left or will.
+// abandon ends a request without a response, and reports whether nothing of it was sent or will be.
 func (w *writing) abandon() (notSent bool, hookErr error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

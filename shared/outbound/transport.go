@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// transport sends single requests: the first of an exchange and those that its redirects ask for.
+// transport sends single requests: the first one of an exchange and its redirects.
 type transport struct {
 	client   *Client
 	options  Options
 	base     *http.Transport
 	permit   permit
 	origin   *target
-	unusable error // the options are wrong: nothing is sent
+	unusable error // the options are invalid; nothing is sent
 }
 
 func newTransport(c *Client, o Options) *transport {
@@ -32,10 +32,10 @@ func newTransport(c *Client, o Options) *transport {
 	o.Redirects = min(max(o.Redirects, 0), maxRedirects)
 	t := &transport{client: c, options: o}
 	t.base = &http.Transport{
-		Proxy:                  nil, // the environment's would be dialled instead of what was checked
+		Proxy:                  nil, // the environment's proxy would bypass the address check
 		DialContext:            t.dial,
 		DialTLSContext:         t.dialTLS,
-		DisableCompression:     true, // decoded by body, under its caps
+		DisableCompression:     true, // body decodes, within its limits
 		DisableKeepAlives:      o.Fresh,
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        30 * time.Second,
@@ -43,7 +43,7 @@ func newTransport(c *Client, o Options) *transport {
 		Protocols:              new(http.Protocols),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 	}
-	// HTTP/2 sends requests again on its own account, and shares a connection between them.
+	// HTTP/2 retries requests automatically and shares connections between them.
 	t.base.Protocols.SetHTTP1(true)
 	if c.tune != nil {
 		c.tune(t.base)
@@ -59,12 +59,12 @@ func newTransport(c *Client, o Options) *transport {
 	return t
 }
 
-// RoundTrip sends one request, as http.RoundTripper has it. Its errors are of type *Error.
+// RoundTrip sends one request, as http.RoundTripper requires. Its errors are of type *Error.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	to, err := t.admit(req)
 	if err != nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // which a round trip always does
+			_ = req.Body.Close() // as every RoundTripper must
 		}
 		return nil, describe(req.Context(), err, req.Response == nil)
 	}
@@ -72,14 +72,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	w := &writing{ctx: ctx, hook: sending(ctx)}
 	resp, err := t.base.RoundTrip(t.outgoing(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
-		defer cancel() // after it was asked whether it is over
+		defer cancel() // only after describe has checked whether ctx has ended
 		notSent, hookErr := w.abandon()
 		if hookErr != nil {
 			return nil, &Error{Message: "The request was not sent.", NotSent: true, Err: hookErr}
 		}
 		return nil, describe(ctx, err, notSent && req.Response == nil)
 	}
-	resp.Request = req.WithContext(ctx) // whose deadline a redirect takes over
+	resp.Request = req.WithContext(ctx) // a redirect takes over its deadline
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		cancel()
@@ -89,10 +89,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections is called by the method of the same name of http.Client.
+// CloseIdleConnections implements the method of the same name of http.Client.
 func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
-// admit checks what can be seen of a request before anything is asked of a resolver.
+// admit checks everything that is visible in a request before its host is resolved.
 func (t *transport) admit(req *http.Request) (target, error) {
 	if t.unusable != nil {
 		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.unusable)}
@@ -109,7 +109,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	return to, t.client.guard.checkPort(t.permit, to)
 }
 
-// deadline is the end of the exchange, which a redirect does not move.
+// deadline is the end of the exchange. A redirect does not extend it.
 func (t *transport) deadline(req *http.Request) time.Time {
 	at := time.Now().Add(t.options.Timeout)
 	if req.Response != nil && req.Response.Request != nil {
@@ -120,7 +120,7 @@ func (t *transport) deadline(req *http.Request) time.Time {
 	return at
 }
 
-// outgoing is the request as it leaves.
+// outgoing returns the request to send.
 func (t *transport) outgoing(ctx context.Context, req *http.Request, to target) *http.Request {
 	out := req.Clone(ctx)
 	out.URL.Host = to.urlHost()
@@ -130,13 +130,13 @@ func (t *transport) outgoing(ctx context.Context, req *http.Request, to target) 
 	}
 	encodings := "gzip, deflate"
 	if strings.Contains(out.Header.Get("Accept"), "text/event-stream") {
-		encodings = "identity" // events shall come one by one
+		encodings = "identity" // compression would delay single events
 	}
 	out.Header.Set("Accept-Encoding", encodings)
 	return out
 }
 
-// redirect decides whether a redirect is followed, as http.Client's CheckRedirect.
+// redirect decides whether a redirect is followed. It is http.Client's CheckRedirect.
 func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	if t.options.Redirects == 0 {
 		return http.ErrUseLastResponse
@@ -144,7 +144,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	if len(via) > t.options.Redirects {
 		return refuse("The address redirects too often.")
 	}
-	next.Header.Del("Referer") // an address may hold a secret
+	next.Header.Del("Referer") // an address may contain a secret
 	if !leaves(next, via) {
 		return nil
 	}
@@ -154,14 +154,15 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	for name := range next.Header {
 		switch name {
 		case "Accept", "Accept-Language", "User-Agent", "Content-Type":
-		default: // any may be a credential
+		default: // any other header may be a credential
 			next.Header.Del(name)
 		}
 	}
 	return nil
 }
 
-// dial connects to a host under the guard: the check runs between resolution and connection, for each address tried.
+// dial connects to a host under the guard, which checks each resolved address before the
+// connection is made.
 func (t *transport) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := t.connect(ctx, network, address)
 	if err != nil {
@@ -185,7 +186,7 @@ func (t *transport) connect(ctx context.Context, network, address string) (net.C
 	return dialer.DialContext(ctx, network, address)
 }
 
-// dialTLS ends with the handshake, so that what is written to the connection then is the request.
+// dialTLS returns after the handshake, so that everything written later belongs to the request.
 func (t *transport) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	raw, err := t.connect(ctx, network, address)
 	if err != nil {
@@ -203,7 +204,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 	return &conn{Conn: secure}, nil
 }
 
-// urlHost is the target as a URL's host; a default port is left out, as servers expect it.
+// urlHost is the target as a URL's host, without a default port.
 func (t target) urlHost() string {
 	if t.port != defaultPort(t.scheme) {
 		return t.hostPort()

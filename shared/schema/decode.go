@@ -12,11 +12,11 @@ import (
 const (
 	maxDepth    = 64
 	maxNumber   = 100 // characters
-	maxExponent = 400 // a number is made a fraction: 1e999999999 would be as many digits
+	maxExponent = 400 // a number becomes a fraction, and 1e999999999 would have that many digits
 )
 
-// decode reads one JSON value of at most limit bytes. A key that comes twice is refused: whoever is called might read
-// the other one than was checked.
+// decode parses one JSON value of at most limit bytes. It rejects repeated keys, because a
+// receiver might use a different one than was checked.
 func decode(raw []byte, limit int) (any, error) {
 	if len(raw) > limit {
 		return nil, fmt.Errorf("longer than %d bytes", limit)

@@ -9,9 +9,9 @@ import (
 
 var errEffort = errors.New("too much")
 
-// measure has every part of the schema count what a check does in it, and end the check when that is too much: parts
-// that refer to one another can double the work with each. A part's format is the first that is looked at before
-// others are gone into, so the counting hides there.
+// measure makes every part of the schema count the work of a check, and end the check if there
+// is too much of it: parts that refer to each other can double the work each time. The counter
+// is installed as the part's format, which the library checks first.
 func (s *Schema) measure() error {
 	w := &walk{seen: map[*jsonschema.Schema]bool{}}
 	if err := w.visit(s.compiled); err != nil {
@@ -55,7 +55,7 @@ func (s *Schema) count(part *jsonschema.Schema) {
 		if s.effort < 0 {
 			return errEffort
 		}
-		if old == nil || old.Name == "regex" { // which would compile, in an argument's size, whatever the model writes
+		if old == nil || old.Name == "regex" { // it would compile any expression that the model writes
 			return nil
 		}
 		return old.Validate(v)
@@ -66,7 +66,7 @@ func (s *Schema) count(part *jsonschema.Schema) {
 	part.Format = counted
 }
 
-// choices is what one look at a part costs that is gone no further into.
+// choices is the cost of checking a part without its subparts.
 func choices(part *jsonschema.Schema) int {
 	if part.Enum == nil {
 		return 0
@@ -81,11 +81,11 @@ func sizeFor(p jsonschema.Regexp) int {
 	return 0
 }
 
-// walk finds all parts of a schema that a check can come to.
+// walk visits all parts of a schema that a check can reach.
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
-	unknown  bool // there is a pattern that cannot be checked
-	negative bool // there are places where matching too much refuses what fits
+	unknown  bool // a pattern cannot be checked
+	negative bool // in some places an overly permissive match would reject valid arguments
 }
 
 func (w *walk) visit(part *jsonschema.Schema) error {
@@ -108,7 +108,7 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 	return nil
 }
 
-// note takes down what a part says of patterns that cannot be checked.
+// note records whether a part has patterns that cannot be checked.
 func (w *walk) note(part *jsonschema.Schema) {
 	if isUnknown(part.Pattern) {
 		w.unknown = true
@@ -128,7 +128,7 @@ func isUnknown(p jsonschema.Regexp) bool {
 	return ok && known.re == nil
 }
 
-// inPlace gives the parts that look at the same value as their owner.
+// inPlace returns the parts that apply to the same value as their owner.
 func inPlace(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
 	parts = append(parts, part.AllOf...)
 	parts = append(parts, part.AnyOf...)
@@ -145,7 +145,7 @@ func inPlace(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
 	return parts
 }
 
-// below gives the parts that look at what is inside their owner's value.
+// below returns the parts that apply to values inside their owner's value.
 func below(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
 	for _, sub := range part.Properties {
 		parts = addTo(parts, sub)
@@ -163,7 +163,7 @@ func below(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
 	return parts
 }
 
-// addTo adds what may be a part, a list of parts or something else.
+// addTo appends sub if it is a part or a list of parts.
 func addTo(parts []*jsonschema.Schema, sub any) []*jsonschema.Schema {
 	switch sub := sub.(type) {
 	case *jsonschema.Schema:

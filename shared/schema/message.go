@@ -16,17 +16,17 @@ import (
 const (
 	maxPlaces = 3
 	maxWord   = 80
-	maxReason = 160 // characters of what is said about one place
+	maxReason = 160 // characters of the message about one place
 )
 
-// problem is something that does not fit, and where.
+// problem is a mismatch and its location.
 type problem struct {
 	depth  int
 	place  string
 	reason string
 }
 
-// readable makes an error of the library one that a model or an administrator can act on.
+// readable converts an error of the library to one that a model or an administrator can act on.
 func readable(err error) error {
 	if err == nil {
 		return nil
@@ -42,7 +42,7 @@ func readable(err error) error {
 		return errors.New(shorten(strings.ReplaceAll(err.Error(), address, ""), maxReason))
 	}
 	found := problems(mismatch)
-	// Objects are gone through in no order; the same mistake is told in the same words.
+	// Objects have no order; sorting makes messages reproducible.
 	slices.SortFunc(found, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.reason, b.reason))
 	})
@@ -58,7 +58,7 @@ func readable(err error) error {
 	return errors.New(text)
 }
 
-// String gives place and reason; the arguments as a whole need no place.
+// String joins place and reason. The top-level value has no place.
 func (p problem) String() string {
 	if p.place == "" {
 		return p.reason
@@ -66,7 +66,8 @@ func (p problem) String() string {
 	return p.place + ": " + p.reason
 }
 
-// problems gives the causes at the bottom of a mismatch, and of alternatives the one that came closest.
+// problems returns the innermost causes of a mismatch. Of several alternatives it returns
+// the closest one.
 func problems(e *jsonschema.ValidationError) []problem {
 	if len(e.Causes) == 0 {
 		return []problem{{depth: len(e.InstanceLocation), place: pointer(e.InstanceLocation), reason: reason(e.ErrorKind)}}
@@ -91,7 +92,8 @@ func problems(e *jsonschema.ValidationError) []problem {
 
 const noForm = "fits none of the allowed forms, at best: "
 
-// pointer is a JSON pointer to a place, "" to the whole; the innermost keys of a long one.
+// pointer is a JSON pointer to a place, "" for the top-level value. A long one is shortened to
+// its innermost keys.
 func pointer(location []string) string {
 	var place strings.Builder
 	for _, key := range location[max(0, len(location)-6):] {
@@ -104,7 +106,7 @@ func pointer(location []string) string {
 	return place.String()
 }
 
-// reason says what does not fit, without the value that does not.
+// reason describes a mismatch without the value.
 func reason(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Pattern:
@@ -123,7 +125,7 @@ func reason(k jsonschema.ErrorKind) string {
 	}
 }
 
-// shorten cuts a text to so many characters, and shows that it did.
+// shorten truncates a text to maximum characters, with an ellipsis.
 func shorten(text string, maximum int) string {
 	if utf8.RuneCountInString(text) <= maximum {
 		return text

@@ -18,27 +18,29 @@ const (
 
 var errPattern = errors.New("a pattern is too large")
 
-// pattern is a regular expression of known size. One that only other engines know, such as with look-around or more than
-// 1000 repetitions, matches everything: whoever is called checks it.
+// pattern is a regular expression of known size. An expression that Go does not support, for
+// example with look-around or more than 1000 repetitions, matches everything; the receiver of
+// the call checks it.
 type pattern struct {
 	text string
 	size int
-	re   *regexp.Regexp // nil when unknown
+	re   *regexp.Regexp // nil if not supported
 }
 
-// String gives the expression as it was written.
+// String returns the expression as written.
 func (p *pattern) String() string { return p.text }
 
 // MatchString reports whether a part of s matches.
 func (p *pattern) MatchString(s string) bool { return p.re == nil || p.re.MatchString(s) }
 
-// patterns compiles the regular expressions of one schema, each once: they are asked for twice.
+// patterns compiles the regular expressions of one schema, each once; the library
+// requests each twice.
 type patterns struct {
 	known map[string]*pattern
 	size  int
 }
 
-// unicodeEscape is what JSON Schema's patterns have and Go's do not.
+// unicodeEscape matches an escape that JSON Schema's patterns have and Go's do not.
 var unicodeEscape = regexp.MustCompile(`\\u([0-9a-fA-F]{4})`)
 
 func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
@@ -63,7 +65,7 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	return found, nil
 }
 
-// size is about how many instructions an expression is compiled to; repetitions are copies.
+// size is the approximate number of instructions of a compiled expression. Repetitions are copies.
 func size(tree *syntax.Regexp) int {
 	n := 1
 	for _, sub := range tree.Sub {
