@@ -21,17 +21,18 @@ const (
 	checkRetry = 5 * time.Second // after a check that the database did not answer
 )
 
-// Watch reports to the operator the sealed values that this process cannot open.
+// Watch reports the sealed values that this process cannot open to the operator.
 type Watch struct {
 	box      *secrets.Box
 	log      zerolog.Logger
 	unopened *prometheus.CounterVec
 	missing  *prometheus.GaugeVec
-	second   bool // another part of this process watches already
+	second   bool // another part of this process already watches
 	said     map[sealdb.Kind]string
 }
 
-// NewWatch makes the watch of a part of a process. Parts that share a registry share their metrics, and only the first checks the database.
+// NewWatch returns the watch of a part of a process. Parts that share a registry share their
+// metrics, and only the first one checks the database.
 func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logger) (*Watch, error) {
 	w := &Watch{
 		box: box, log: log, said: map[sealdb.Kind]string{},
@@ -58,12 +59,13 @@ func NewWatch(box *secrets.Box, registry prometheus.Registerer, log zerolog.Logg
 		return nil, fmt.Errorf("registering metrics of sealed values: %w", err)
 	}
 	for _, kind := range sealdb.Kinds {
-		w.unopened.WithLabelValues(string(kind)) // from 0, so that the first one is an increase
+		w.unopened.WithLabelValues(string(kind)) // start from 0, so that the first report is an increase
 	}
 	return w, nil
 }
 
-// OpenText opens a sealed text. One that no key opens is reported, and the error is sealdb.ErrUnopened.
+// OpenText opens a sealed text. If no key opens it, it is reported and the error is
+// sealdb.ErrUnopened.
 func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, error) {
 	plain, err := w.box.Open(sealed, place(kind, org, id))
 	if err != nil {
@@ -73,7 +75,8 @@ func (w *Watch) OpenText(kind sealdb.Kind, org, id, sealed string) (string, erro
 	return plain, nil
 }
 
-// UnopenedBytes is Unopened for a value whose sealed bytes say which key it needs; see sealdb.Store.ReportUnopened.
+// UnopenedBytes is Unopened for a value whose sealed bytes contain the id of its key; see
+// sealdb.Store.ReportUnopened.
 func (w *Watch) UnopenedBytes(v sealdb.Value, sealed []byte) {
 	v.Keys = secrets.KeyIDOfBytes(sealed)
 	w.Unopened(v)
@@ -105,8 +108,9 @@ func (w *Watch) Unopened(v sealdb.Value) {
 		Msg("sealed value cannot be opened")
 }
 
-// Run checks at the start, and then every ten minutes, whether the database needs keys that SECRETS_KEY does not have. It reads a few
-// entries of indexes. A missing key is logged and counted, and the process goes on: everything that does not need the key works.
+// Run checks, initially and then every ten minutes, whether the database needs keys that
+// SECRETS_KEY does not contain. It reads a few index entries. A missing key is logged and
+// counted, and everything that does not need the key continues to work.
 func (w *Watch) Run(ctx context.Context, values Values) error {
 	if w.second {
 		<-ctx.Done()
