@@ -1,5 +1,6 @@
-// Package metrics makes the registry of a process's metrics, with those that every process has: of itself, of its pool of
-// database connections, and of the servers that it stands on.
+// Package metrics creates the registry of a process's metrics. It includes the metrics of
+// every process: of the process itself, of its pool of database connections, and of the
+// servers it depends on.
 package metrics
 
 import (
@@ -12,15 +13,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Checks ask the servers that a process stands on, by name.
+// Checks check the servers that a process depends on, by name.
 type Checks map[string]func(context.Context) error
 
 const (
 	checkTime = 2 * time.Second
-	checkHold = 5 * time.Second // however often metrics are read
+	checkHold = 5 * time.Second // how long a result is reused
 )
 
-// New makes a registry.
+// New returns a registry.
 func New(db *sql.DB, checks Checks) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -40,17 +41,17 @@ var (
 		[]string{"dependency"}, nil)
 )
 
-// pool shows a pool of connections.
+// pool collects the metrics of a connection pool.
 type pool struct{ db *sql.DB }
 
-// Describe names the metrics.
+// Describe implements prometheus.Collector.
 func (p *pool) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{poolConns, poolMax, poolWaits, poolTime} {
 		to <- d
 	}
 }
 
-// Collect reads the pool.
+// Collect implements prometheus.Collector.
 func (p *pool) Collect(to chan<- prometheus.Metric) {
 	s := p.db.Stats()
 	to <- prometheus.MustNewConstMetric(poolConns, prometheus.GaugeValue, float64(s.InUse), "in_use")
@@ -60,7 +61,7 @@ func (p *pool) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(poolTime, prometheus.CounterValue, s.WaitDuration.Seconds())
 }
 
-// dependencies asks servers whether they are there.
+// dependencies checks whether servers are reachable.
 type dependencies struct {
 	checks Checks
 
@@ -69,10 +70,10 @@ type dependencies struct {
 	up    map[string]float64
 }
 
-// Describe names the metric.
+// Describe implements prometheus.Collector.
 func (d *dependencies) Describe(to chan<- *prometheus.Desc) { to <- dependencyUp }
 
-// Collect asks, unless that was done just before.
+// Collect runs the checks, unless their last results are recent.
 func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

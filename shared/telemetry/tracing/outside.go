@@ -7,8 +7,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Outside reads what comes with requests from outside: callers name the trace that theirs is to be part of. Whether it is wanted they
-// decide only where the operator lets them; else it is as if they had named none, or anybody could have everything traced, or nothing.
+// Outside returns the propagator for requests of callers, which name the trace to join. Callers
+// decide about sampling only if the operator allows it; otherwise it is decided as if they had
+// named no trace, so that no caller can have everything or nothing traced.
 func (t *Tracer) Outside() propagation.TextMapPropagator {
 	if !t.On() || t.callersDecide {
 		return Propagator
@@ -22,14 +23,14 @@ type outside struct {
 	tracer *Tracer
 }
 
-// Extract reads a traceparent. What is not sampled by a trace of its own is not beneath a caller's either.
+// Extract reads a traceparent. It samples it with the same probability as a new trace.
 func (o outside) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	ctx = o.TraceContext.Extract(ctx, carrier)
 	named := trace.SpanContextFromContext(ctx)
 	if !named.IsValid() {
 		return ctx
 	}
-	drawn, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // it never ends: of such none is sent
+	drawn, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // it never ends, so it is not sent
 	wanted := trace.SpanContextFromContext(drawn).IsSampled()
 	return trace.ContextWithRemoteSpanContext(ctx, named.WithTraceFlags(named.TraceFlags().WithSampled(wanted)))
 }
