@@ -4,8 +4,10 @@ package testkit
 
 import "os"
 
-// givenPostgres returns the URL of the PostgreSQL that the tests share, "" if each test process starts its own.
+// givenPostgres returns the URL of the PostgreSQL that the tests share, or "" if each test
+// process starts a private one.
 func givenPostgres() (string, error) { return os.Getenv("TEST_DATABASE_URL"), nil } //nolint:unparam // with containers there are errors
 
-// givenNATS returns the URL of the NATS that the tests share, "" if each test starts its own.
+// givenNATS returns the URL of the NATS that the tests share, or "" if each test
+// starts a private one.
 func givenNATS() (string, error) { return os.Getenv("TEST_NATS_URL"), nil } //nolint:unparam // the same

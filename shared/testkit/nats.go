@@ -22,12 +22,11 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// sharedWithin is how long a test waits for the others that use the one shared server.
+// sharedWithin is how long a test waits for the exclusive use of the shared server.
 const sharedWithin = 5 * time.Minute
 
-// NATS returns the URL of a NATS server with JetStream, on loopback, for this test alone:
-// a server of its own, or the shared one as long as the test lasts, without streams of
-// Parley's in it.
+// NATS returns the URL of a NATS server with JetStream on loopback for this test alone: a
+// private server, or exclusive use of the shared one, without Parley's streams.
 func NATS(tb testing.TB) string {
 	tb.Helper()
 	url, err := givenNATS()
@@ -51,8 +50,8 @@ func NATS(tb testing.TB) string {
 	return server.URL()
 }
 
-// borrowers are the tests that have a shared server, by its URL: one that asks twice
-// gets the same one.
+// borrowers are the tests that use a shared server, by its URL. A second request of a test gets
+// the same server.
 var borrowers = struct {
 	sync.Mutex
 	byURL map[string]testing.TB
@@ -106,7 +105,7 @@ func giveBack(tb testing.TB, url string, lock *lifecycle.Lock) {
 	}
 }
 
-// removeStreams deletes the streams that are Parley's; the server may have others.
+// removeStreams deletes Parley's streams. The server may have others.
 func removeStreams(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url, nats.Timeout(10*time.Second))
 	if err != nil {

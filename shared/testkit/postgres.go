@@ -19,12 +19,11 @@ import (
 	"parley/shared/store/pgserver"
 )
 
-// setUpWithin bounds the making of a server and its template.
+// setUpWithin bounds the creation of a server and its template.
 const setUpWithin = 5 * time.Minute
 
-// Postgres returns the connection URL of a database of this test's own, with Parley's
-// schema and nothing in it, as a superuser. It is dropped at the test's end, whoever is
-// still connected.
+// Postgres returns the URL, as a superuser, of an empty database with Parley's schema for this
+// test alone. It is dropped at the end of the test, even if it has connections.
 func Postgres(tb testing.TB) string {
 	tb.Helper()
 	server, err := testDatabases()
@@ -48,12 +47,12 @@ func Postgres(tb testing.TB) string {
 // databases is a server on which tests get databases.
 type databases struct {
 	dsn      func(database string) string
-	admin    *sql.DB // on the server's maintenance database
+	admin    *sql.DB // connected to the server's maintenance database
 	template string
-	copying  string // clause of CREATE DATABASE that copies the template fastest; the server's default when empty
+	copying  string // clause of CREATE DATABASE with the fastest way to copy the template; empty: the server's default
 }
 
-// testDatabases is set up at first use, once for the test process.
+// testDatabases is set up at the first use, once per test process.
 var testDatabases = sync.OnceValues(func() (*databases, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
@@ -72,12 +71,14 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The default logs each page. Copying the files needs two checkpoints, which cost next to nothing without fsync.
+	// The default logs each page. Copying the files takes two checkpoints, which cost almost
+	// nothing without fsync.
 	made.copying = " STRATEGY = FILE_COPY"
 	return made, nil
 })
 
-// privatePostgres runs until this process ends: it is told then, and the reaper makes sure.
+// privatePostgres starts a server that runs until this process ends. It gets a signal then, and
+// the reaper makes sure that it stops.
 func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
 	own, err := mine()
 	if err != nil {
@@ -117,12 +118,12 @@ func (d *databases) drop(ctx context.Context, name string) error {
 	return err
 }
 
-// withDatabase is the connection URL, or the list of keywords, of another database on the
-// same server.
+// withDatabase returns the connection URL, or the list of keywords, of another database on
+// the same server.
 func withDatabase(dsn, name string) string {
 	scheme, rest, isURL := strings.Cut(dsn, "://")
 	if !isURL {
-		return dsn + " dbname=" + name // the last one counts
+		return dsn + " dbname=" + name // the last keyword counts
 	}
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	host, _, _ := strings.Cut(rest, "/")

@@ -11,12 +11,12 @@ import (
 	"parley/migrations"
 )
 
-// templateLock keeps test processes that share a server from making the template at once,
-// and from creating the server's roles at once.
+// templateLock keeps test processes on a shared server from creating the template or the
+// roles concurrently.
 const templateLock = 0x7061726c // "parl"
 
-// makeTemplate migrates a database once; copies of it are what tests get. On a server that
-// test processes share, it stays there for the next ones with the same migrations.
+// makeTemplate migrates a database once, whose copies the tests get. On a shared server it
+// stays for later test processes with the same migrations.
 func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	version, err := migrations.Digest()
 	if err != nil {
@@ -45,7 +45,8 @@ func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	return d.migrate(ctx, conn)
 }
 
-// migrate works under another name until all is done: a template that exists is a whole one.
+// migrate works under another name until everything is done, so that an existing
+// template is complete.
 func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 	draft := d.template + "_draft"
 	for _, statement := range []string{
@@ -66,7 +67,7 @@ func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// migrateDatabase brings a database to Parley's newest schema.
+// migrateDatabase migrates a database to the newest schema.
 func migrateDatabase(ctx context.Context, dsn string) (err error) {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {

@@ -41,7 +41,7 @@ type wireBlock struct {
 
 var identifier = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
 
-// readRequest reads a body; problem says what the API would refuse.
+// readRequest parses a body. problem is the reason why the API would reject it.
 func readRequest(body []byte) (req Request, problem string) {
 	var wire wireRequest
 	if err := json.Unmarshal(body, &wire); err != nil {
@@ -63,7 +63,7 @@ func readRequest(body []byte) (req Request, problem string) {
 	return req, ""
 }
 
-// addMessages takes messages in, each block of a tool's result as a message of its own.
+// addMessages adds messages to a request, each tool result as a separate message.
 func addMessages(req *Request, messages []wireMessage) (problem string) {
 	var open []string // calls that the next message must answer
 	for i, m := range messages {
@@ -94,7 +94,8 @@ func addMessages(req *Request, messages []wireMessage) (problem string) {
 	return ""
 }
 
-// addBlocks takes a message's blocks in, and gives the ids of the calls whose results it holds.
+// addBlocks adds a message's blocks to a request, and returns the ids of the calls whose
+// results it contains.
 func addBlocks(req *Request, role string, blocks []wireBlock) (answered []string, problem string) {
 	said := Message{Role: role}
 	for _, b := range blocks {
@@ -126,7 +127,7 @@ func addBlocks(req *Request, role string, blocks []wireBlock) (answered []string
 	return answered, ""
 }
 
-// readBlocks reads content in both of its forms: a text, or a list of blocks.
+// readBlocks parses both forms of content: a string, or a list of blocks.
 func readBlocks(raw json.RawMessage) []wireBlock {
 	var text string
 	if json.Unmarshal(raw, &text) == nil && text != "" {

@@ -7,10 +7,10 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// wire says things as OpenAI does.
+// wire encodes responses in OpenAI's format.
 type wire struct{}
 
-// Failure gives an error answer.
+// Failure returns an error response.
 func (wire) Failure(status int, fault string) (int, []byte) {
 	const refused = "invalid_request_error"
 	switch fault {
@@ -70,7 +70,7 @@ func streamAnswer(s *stream, r *http.Request, req Request, reply Reply) {
 	s.finish(reason, req, reply)
 }
 
-// breakOff carries out the faults in the middle of an answer; true means that it ends here.
+// breakOff executes the faults in the middle of an answer. It returns true if the answer ends here.
 func (s *stream) breakOff(r *http.Request, req Request, reply Reply) bool {
 	switch reply.Fault {
 	case "cut":

@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit/modelstub"
 )
 
-// embed answers POST …/embeddings. The last text counts as the request's prompt: directives at its beginning, and scripts, make
-// faults, and requests are counted by it.
+// embed answers POST …/embeddings. The last text is the request's prompt: it is counted by it,
+// and its directives and scripts can cause faults.
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) {
 	s.Serve(w, r, req, vectors{texts: texts})
 }
 
-// readInput reads input in both of its forms: a text, or a list of texts.
+// readInput parses both forms of input: a string, or a list of strings.
 func readInput(body []byte) (model string, texts []string, err error) {
 	var wire struct {
 		Model string          `json:"model"`
@@ -54,7 +54,7 @@ func readInput(body []byte) (model string, texts []string, err error) {
 	return wire.Model, texts, nil
 }
 
-// vectors says what the embeddings of texts are, and what failed as all of the server does.
+// vectors encodes embeddings of texts, and failures like wire.
 type vectors struct {
 	wire
 

@@ -13,22 +13,22 @@ import (
 // maxBody bounds a request's body in bytes.
 const maxBody = 16 << 20
 
-// What the stubs of all providers share.
+// Types shared by the stubs of all providers.
 type (
-	// Request is what a client sent.
+	// Request is a client's request.
 	Request = modelstub.Request
 	// Message is one message of a request.
 	Message = modelstub.Message
-	// ToolCall is a call of a tool, made or asked for.
+	// ToolCall is a tool call, in a request or in a reply.
 	ToolCall = modelstub.ToolCall
-	// Reply is what the server is to answer.
+	// Reply is the reply that the server should send.
 	Reply = modelstub.Reply
 )
 
 // Server is the stub: an http.Handler, safe for concurrent use.
 type Server struct{ *modelstub.Core }
 
-// New makes a server that echoes and follows directives.
+// New returns a server that echoes and follows directives.
 func New() *Server { return &Server{Core: modelstub.NewCore()} }
 
 // ServeHTTP answers POST …/chat/completions, POST …/embeddings and GET …/models under any prefix.
@@ -109,7 +109,7 @@ func readRequest(r *http.Request) (Request, error) {
 	return req, nil
 }
 
-// contentText reads content in both of its forms: a text, or a list of parts.
+// contentText parses both forms of content: a string, or a list of parts.
 func contentText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
