@@ -15,14 +15,14 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// functionFile is a file of functions/. Its triggers, which may be "", are apart: creating one locks its
-// table, so a trigger is applied only if it has changed itself.
+// functionFile is a file of functions/. Its triggers, which may be empty, are separate:
+// creating a trigger locks its table, so it is applied only if it has changed itself.
 type functionFile struct {
 	name               string
 	function, triggers string
 }
 
-// triggerStart begins the part of a file that has its triggers.
+// triggerStart is the beginning of the triggers in a file.
 const triggerStart = "\nCREATE OR REPLACE TRIGGER "
 
 func readFunctions(files fs.FS) ([]functionFile, error) {
@@ -48,9 +48,9 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 // appliedFunction is a row of function_files.
 type appliedFunction struct{ function, triggers string }
 
-// applyFunctions creates or replaces the functions that differ from what the database has, all of them or none. It
-// leaves a database alone whose schema is newer than the newest one that this release knows: binaries of a later
-// release may be at work there, and need their functions.
+// applyFunctions creates or replaces the functions that differ from those in the database, all
+// of them or none. It does nothing if the schema is newer than newest, the newest version that
+// this release knows: binaries of a later release may be running and need their own functions.
 func applyFunctions(ctx context.Context, db *sql.DB, functions []functionFile, newest int64) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -91,7 +91,7 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		if slices.ContainsFunc(functions, func(f functionFile) bool { return f.name == name }) {
 			continue
 		}
-		// Its file is gone: a migration drops the function.
+		// The file is gone; a migration drops the function.
 		if _, err := tx.ExecContext(ctx, `DELETE FROM function_files WHERE name = $1`, name); err != nil {
 			return fmt.Errorf("forgetting function %s: %w", name, err)
 		}
@@ -100,8 +100,8 @@ func applyChanged(ctx context.Context, tx *sql.Tx, functions []functionFile) err
 		return nil
 	}
 
-	// Statements of the service queue up behind a wait for a table, which is therefore short. The owner of a function
-	// must have the right to create it.
+	// The lock timeout is short, because the service's statements queue up while this one waits
+	// for a table. The owner of a function must have the right to create it.
 	const begin = `SET LOCAL lock_timeout = '2s'; GRANT CREATE ON SCHEMA public TO parley_system`
 	if _, err := tx.ExecContext(ctx, begin); err != nil {
 		return fmt.Errorf("preparing functions: %w", err)
@@ -138,7 +138,8 @@ func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appli
 	return applied, nil
 }
 
-// apply creates or replaces the function, and its triggers if they have changed, and notes it.
+// apply creates or replaces the function, and its triggers if they have changed, and
+// records the digests.
 func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunction) error {
 	if _, err := tx.ExecContext(ctx, f.function); err != nil {
 		return fmt.Errorf("creating: %w", err)
