@@ -20,64 +20,66 @@ type Limits struct {
 
 // LimitAccounts sets the quotas for everything created from now on. Call it before
 // the store is used.
-func (s *Store) LimitAccounts(limits Limits) { s.bounds = limits }
+func (s *Store) LimitAccounts(limits Limits) { s.quotas = limits }
 
-func (s *Store) limits() Limits { return s.bounds }
+func (s *Store) limits() Limits { return s.quotas }
 
-func (s *Organizations) limits() Limits { return s.accounts.bounds }
+func (s *Organizations) limits() Limits { return s.accounts.quotas }
 
-// roomForKey returns a conflict error if the organization (or, for a user key, the user) has
+// checkKeyQuota returns a conflict error if the organization (or, for a user key, the user) has
 // reached its key quota. It prevents concurrent creation of further keys until the transaction
 // ends. The caller must have locked the organization.
-func (l Limits) roomForKey(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
+func (l Limits) checkKeyQuota(ctx context.Context, tx *sqlx.Tx, k NewKey) error {
 	const live = ` AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp())`
 	if k.OrganizationID != "" {
-		return room(ctx, tx, l.KeysPerOrganization,
+		return checkQuota(ctx, tx, l.KeysPerOrganization,
 			"API key quota of the organization exceeded (%d); revoke keys or raise KEYS_PER_ORGANIZATION",
 			`SELECT count(*) FROM api_keys WHERE scope = 'organization' AND org_id = $1`+live, k.OrganizationID)
 	}
 	if l.KeysPerUser == 0 {
 		return nil
 	}
+
 	if _, err := lockUser(ctx, tx, k.UserID); err != nil {
 		return err
 	}
-	return room(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys or raise KEYS_PER_USER",
+
+	return checkQuota(ctx, tx, l.KeysPerUser, "API key quota of the user exceeded (%d); revoke keys or raise KEYS_PER_USER",
 		`SELECT count(*) FROM api_keys WHERE scope = 'user' AND user_id = $1`+live, k.UserID)
 }
 
-// roomForOrganization returns a conflict error if the user has reached the quota of owned
+// checkOrganizationQuota returns a conflict error if the user has reached the quota of owned
 // organizations or of memberships. It locks the user, so that neither number grows until the
 // transaction ends.
-func (l Limits) roomForOrganization(ctx context.Context, tx *sqlx.Tx, userID string) error {
-	if err := l.roomForMembership(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {
+func (l Limits) checkOrganizationQuota(ctx context.Context, tx *sqlx.Tx, userID string) error {
+	if err := l.checkMembershipQuota(ctx, tx, userID, ""); err != nil || l.OrganizationsPerUser == 0 {
 		return err
 	}
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return room(ctx, tx, l.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
+	return checkQuota(ctx, tx, l.OrganizationsPerUser, "organization quota of the user exceeded (%d); raise ORGANIZATIONS_PER_USER",
 		`SELECT count(*) FROM parley_memberships($1) WHERE role = 'owner'`, userID)
 }
 
-// roomForMembership returns a conflict error if the user has reached the membership quota and
+// checkMembershipQuota returns a conflict error if the user has reached the membership quota and
 // is not yet a member of org. It locks the user, so that the number does not grow until the
 // transaction ends.
-func (l Limits) roomForMembership(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
+func (l Limits) checkMembershipQuota(ctx context.Context, tx *sqlx.Tx, userID, org string) error {
 	if l.MembershipsPerUser == 0 {
 		return nil
 	}
 	if _, err := lockUser(ctx, tx, userID); err != nil {
 		return err
 	}
-	return room(ctx, tx, l.MembershipsPerUser,
+	return checkQuota(ctx, tx, l.MembershipsPerUser,
 		"membership quota of the user exceeded (%d); leave an organization or raise MEMBERSHIPS_PER_USER",
 		`SELECT CASE WHEN bool_or(id = $2) THEN 0 ELSE count(*) END FROM parley_memberships($1)`, userID, org)
 }
 
-// room returns a conflict error if the query count yields maximum or more. A maximum of
+// checkQuota returns a conflict error if the query count yields maximum or more. A maximum of
 // 0 means no limit.
-func room(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
+func checkQuota(ctx context.Context, tx *sqlx.Tx, maximum int, exceeded, count string, args ...any) error {
 	if maximum == 0 {
 		return nil
 	}

@@ -98,6 +98,7 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	if end < 0 { // no password
 		return nil
 	}
+
 	scheme := hash[:end]
 	cost := scheme[:strings.LastIndexByte(scheme, '$')+1]
 	var alone bool
@@ -106,6 +107,7 @@ func checkScheme(ctx context.Context, tx *sqlx.Tx, userID, email, hash string) e
 	if err == nil && alone {
 		return apierr.New(apierr.Unavailable, "another password of this address was set at the same time; try again")
 	}
+
 	return wrap("comparing how passwords are stored", err)
 }
 

@@ -106,24 +106,24 @@ func readCredentials(ctx context.Context, db *pg.DB, query string, list any) ([]
 // holdCredential locks the credential of an actor, so that it is not revoked before the
 // transaction ends. It returns unauthenticated if the credential has already ended: the request
 // may have been authenticated from a cache that is some seconds old.
-func holdCredential(ctx context.Context, tx *sqlx.Tx, who Actor) error {
-	if who.LoginID != "" {
-		return holdLogin(ctx, tx, who.UserID, who.LoginID)
+func holdCredential(ctx context.Context, tx *sqlx.Tx, actor Actor) error {
+	if actor.LoginID != "" {
+		return holdLogin(ctx, tx, actor.UserID, actor.LoginID)
 	}
-	if who.KeyID == "" {
+	if actor.KeyID == "" {
 		return nil
 	}
-	return held(ctx, tx, `SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL
-		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, who.KeyID)
+	return lockCredentialRow(ctx, tx, `SELECT id FROM api_keys WHERE id = $1 AND revoked_at IS NULL
+		AND (expires_at IS NULL OR expires_at > clock_timestamp()) FOR NO KEY UPDATE`, actor.KeyID)
 }
 
 // holdLogin is holdCredential for a login session.
 func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
-	return held(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
+	return lockCredentialRow(ctx, tx, `SELECT id FROM login_sessions WHERE id = $1 AND user_id = $2 AND expires_at > clock_timestamp()
 		FOR KEY SHARE`, loginID, userID)
 }
 
-func held(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
+func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
 	var found string
 	err := tx.GetContext(ctx, &found, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -145,6 +145,7 @@ func (s *Store) Touch(ctx context.Context, used map[string]time.Time) error {
 			keys.add(name, at)
 		}
 	}
+
 	return s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		if err := keys.write(ctx, tx, `SELECT parley_touch_keys($1, $2)`); err != nil {
 			return err
@@ -177,7 +178,7 @@ func (t *touched) write(ctx context.Context, tx *sqlx.Tx, query string) error {
 	return nil
 }
 
-// as is pg.DB.WithinUser for an actor.
-func as(ctx context.Context, db *pg.DB, who Actor, f func(*sqlx.Tx) error) error {
-	return db.WithinUser(ctx, who.OrganizationID, who.UserID, f)
+// withinActor is pg.DB.WithinUser for an actor.
+func withinActor(ctx context.Context, db *pg.DB, actor Actor, f func(*sqlx.Tx) error) error {
+	return db.WithinUser(ctx, actor.OrganizationID, actor.UserID, f)
 }

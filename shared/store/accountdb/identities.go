@@ -26,10 +26,10 @@ type Identity struct {
 var ErrMayTakeOver = errors.New("the account with this address has not proven it")
 
 // IdentityKnown reports whether an identity has logged in before.
-func (s *Store) IdentityKnown(ctx context.Context, who Identity) (bool, error) {
+func (s *Store) IdentityKnown(ctx context.Context, identity Identity) (bool, error) {
 	var known bool
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM identities WHERE issuer = $1 AND subject = $2)`, who.Issuer, who.Subject)
+		return tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM identities WHERE issuer = $1 AND subject = $2)`, identity.Issuer, identity.Subject)
 	})
 	return known, wrap("looking an identity up", err)
 }
@@ -42,10 +42,10 @@ func (s *Store) IdentityKnown(ctx context.Context, who Identity) (bool, error) {
 //   - Otherwise a new account is created. If another account has the address without proof, it
 //     loses the address, provided that takeOver is true.
 //   - In all other cases LogInByIdentity returns email_taken.
-func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
+func (s *Store) LogInByIdentity(ctx context.Context, identity Identity, loggedIn string, takeOver bool, login NewLogin) (Account, error) {
 	var account Account
 	attempt := func(tx *sqlx.Tx) error {
-		userID, before, err := identified(ctx, tx, who, loggedIn, takeOver, login.LoginID)
+		userID, before, err := userForIdentity(ctx, tx, identity, loggedIn, takeOver, login.LoginID)
 		if err != nil {
 			return err
 		}
@@ -55,63 +55,71 @@ func (s *Store) LogInByIdentity(ctx context.Context, who Identity, loggedIn stri
 		account.Before = before
 		return err
 	}
+
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "identities_pkey") || apierr.CodeFor(err) == apierr.EmailTaken {
 		// A concurrent login of the same person may have created the account.
 		err = s.db.Tx(ctx, attempt)
 	}
+
 	return account, err
 }
 
-// identified returns the user of an identity and the account that lost its address to that
+// userForIdentity returns the user of an identity and the account that lost its address to that
 // user, if any. It creates or links the user of a new identity.
-func identified( //nolint:cyclop // one step after the other, each of which may refuse
-	ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, takeOver bool, loginID string,
+func userForIdentity( //nolint:cyclop // one step after the other, each of which may refuse
+	ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, takeOver bool, loginID string,
 ) (userID, before string, err error) {
-	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, who.Issuer, who.Subject)
+	err = tx.GetContext(ctx, &userID, `SELECT user_id FROM identities WHERE issuer = $1 AND subject = $2`, identity.Issuer, identity.Subject)
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
 		return userID, "", wrap("reading identity", err)
 	}
-	if who.Email == "" || !who.Verified {
+	if identity.Email == "" || !identity.Verified {
 		return "", "", apierr.New(apierr.PermissionDenied, "the provider has not verified an email address of yours")
 	}
-	holder, known, err := holderFor(ctx, tx, who.Email)
+
+	holder, known, err := holderFor(ctx, tx, identity.Email)
 	if err != nil {
 		return "", "", err
 	}
-	linked, err := hasAddress(ctx, tx, loggedIn, who.Email)
+
+	linked, err := hasAddress(ctx, tx, loggedIn, identity.Email)
 	if err == nil && linked && loginID != "" {
 		err = holdLogin(ctx, tx, loggedIn, loginID)
 	}
+
 	if err != nil {
 		return "", "", err
 	}
+
 	if known && (!linked || holder.ID != loggedIn) {
 		before = holder.ID
 		if err := takeAddress(ctx, tx, holder, linked || takeOver); err != nil {
 			return "", "", err
 		}
 	}
-	if userID, err = proven(ctx, tx, who, loggedIn, linked); err != nil {
+
+	if userID, err = proven(ctx, tx, identity, loggedIn, linked); err != nil {
 		return "", "", err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, who.Issuer, who.Subject, userID)
+
+	_, err = tx.ExecContext(ctx, `INSERT INTO identities (issuer, subject, user_id) VALUES ($1, $2, $3)`, identity.Issuer, identity.Subject, userID)
 	return userID, before, wrap("linking identity", err)
 }
 
 // proven returns the user who has the identity's address from now on: the logged-in user if
 // linked, otherwise a new one.
-func proven(ctx context.Context, tx *sqlx.Tx, who Identity, loggedIn string, linked bool) (string, error) {
+func proven(ctx context.Context, tx *sqlx.Tx, identity Identity, loggedIn string, linked bool) (string, error) {
 	if linked {
 		return loggedIn, reclaim(ctx, tx, loggedIn)
 	}
-	user, err := createUser(ctx, tx, NewUser{Email: who.Email, Name: who.Name, proven: true})
+	user, err := createUser(ctx, tx, NewUser{Email: identity.Email, Name: identity.Name, proven: true})
 	return user.ID, err
 }
 
 // takeAddress displaces the holder of an address for a person who has proven it.
-func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, meant bool) error {
-	if err := mayTakeOver(holder, meant); err != nil {
+func takeAddress(ctx context.Context, tx *sqlx.Tx, holder userRow, confirmed bool) error {
+	if err := mayTakeOver(holder, confirmed); err != nil {
 		return err
 	}
 	return displace(ctx, tx, holder)
@@ -126,11 +134,11 @@ func hasAddress(ctx context.Context, tx *sqlx.Tx, userID, email string) (bool, e
 
 // mayTakeOver returns email_taken if a person who has proven an address may not displace its
 // holder. meant says that the person asked for the takeover.
-func mayTakeOver(holder userRow, meant bool) error {
+func mayTakeOver(holder userRow, confirmed bool) error {
 	switch {
 	case holder.Proven:
 		return apierr.New(apierr.EmailTaken, "this email address already has an account: log in to it first, and the two are linked")
-	case !meant:
+	case !confirmed:
 		return apierr.Wrap(apierr.EmailTaken, ErrMayTakeOver,
 			"this email address already has an account: log in to it first, and the two are linked; "+
 				"or begin again with takeover=1 for an account of your own, if that one is not yours")

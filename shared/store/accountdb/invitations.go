@@ -28,6 +28,7 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 		Email        string `db:"email"`
 		Role         string `db:"role"`
 	}
+
 	err := sqlx.GetContext(ctx, q, &row, `SELECT id, org_id, organization, email, role FROM parley_invitation($1)`, tokenHash)
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.Invitation{}, pg.NotFound()
@@ -35,6 +36,7 @@ func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (d
 	if err != nil {
 		return domain.Invitation{}, fmt.Errorf("reading invitation: %w", err)
 	}
+
 	return domain.Invitation{
 		ID: row.ID, OrganizationID: row.OrgID, Organization: row.Organization, Email: row.Email, Role: domain.Role(row.Role),
 	}, nil
@@ -50,6 +52,7 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 		if err != nil {
 			return err
 		}
+
 		var same bool
 		err = tx.GetContext(ctx, &same, `SELECT lower(email) = lower($2) FROM users WHERE id = $1`, userID, invited.Email)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -58,9 +61,11 @@ func (s *Store) Join(ctx context.Context, tokenHash []byte, userID string, login
 		if !same {
 			return pg.NotFound()
 		}
-		if err := s.limits().roomForMembership(ctx, tx, userID, invited.OrganizationID); err != nil {
+
+		if err := s.limits().checkMembershipQuota(ctx, tx, userID, invited.OrganizationID); err != nil {
 			return err
 		}
+
 		account, err = join(ctx, tx, invited, userID, login)
 		return err
 	})
@@ -78,23 +83,28 @@ func (s *Store) JoinNew(ctx context.Context, tokenHash []byte, name, passwordHas
 		if err != nil {
 			return err
 		}
+
 		before, known, err := holderFor(ctx, tx, invited.Email)
 		if err != nil {
 			return err
 		}
+
 		if known {
 			if err := displace(ctx, tx, before); err != nil {
 				return err
 			}
 		}
+
 		made := NewUser{Email: invited.Email, Name: name, PasswordHash: passwordHash, invitedTo: invited.OrganizationID}
 		user, err := createUser(ctx, tx, made)
 		if err != nil {
 			return err
 		}
+
 		if account, err = join(ctx, tx, invited, user.ID, login); err != nil {
 			return err
 		}
+
 		account.Before = before.ID
 		_, err = createOrganization(ctx, tx, defaultName(user), user.ID)
 		return err
@@ -144,10 +154,12 @@ func (s *Organizations) OwnInvitations(ctx context.Context, userID string, after
 			after.ID, after.At, limit)
 		return wrap("listing invitations", err)
 	})
+
 	out := make([]OwnInvitation, len(rows))
 	for i, row := range rows {
 		out[i] = row.invitation()
 	}
+
 	return out, err
 }
 
@@ -185,12 +197,15 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
+
 		if err := holdLogin(ctx, tx, userID, loginID); err != nil {
 			return err
 		}
+
 		if err := holdsAddress(ctx, tx, userID); err != nil {
 			return err
 		}
+
 		err := tx.GetContext(ctx, &row, `SELECT `+ownInvitationColumns+` FROM parley_own_invitations() WHERE id = $1`, invitationID)
 		if errors.Is(err, sql.ErrNoRows) {
 			return pg.NotFound()
@@ -198,16 +213,20 @@ func (s *Organizations) AnswerInvitation(ctx context.Context, userID, loginID, i
 		if err != nil {
 			return fmt.Errorf("reading invitation: %w", err)
 		}
+
 		if err := pg.ActFor(ctx, tx, row.OrgID); err != nil {
 			return err
 		}
+
 		role, err := spendInvitation(ctx, tx, `id = $1`, invitationID)
 		if err != nil || !accept {
 			return err
 		}
-		if err := s.limits().roomForMembership(ctx, tx, userID, row.OrgID); err != nil {
+
+		if err := s.limits().checkMembershipQuota(ctx, tx, userID, row.OrgID); err != nil {
 			return err
 		}
+
 		row.Role = string(role)
 		return addMembership(ctx, tx, row.OrgID, userID, role)
 	})

@@ -56,17 +56,18 @@ func (row keyRow) key() domain.APIKey {
 // CreateKey stores an API key of the actor or of the actor's organization, and returns it as
 // lists show it. A key of the organization requires the admin role (permission_denied). It
 // returns conflict if the key quota is reached.
-func (s *Organizations) CreateKey(ctx context.Context, who Actor, k NewKey) (domain.APIKey, error) {
-	k.OrganizationID, k.UserID = "", who.UserID
+func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (domain.APIKey, error) {
+	k.OrganizationID, k.UserID = "", actor.UserID
 	if k.Scope == domain.KeyScopeOrganization {
-		k.OrganizationID = who.OrganizationID
+		k.OrganizationID = actor.OrganizationID
 	}
+
 	var key domain.APIKey
-	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		if err := mayCreateKey(ctx, tx, who, k.Scope); err != nil {
+	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		if err := mayCreateKey(ctx, tx, actor, k.Scope); err != nil {
 			return err
 		}
-		if err := s.limits().roomForKey(ctx, tx, k); err != nil {
+		if err := s.limits().checkKeyQuota(ctx, tx, k); err != nil {
 			return err
 		}
 		var err error
@@ -76,11 +77,11 @@ func (s *Organizations) CreateKey(ctx context.Context, who Actor, k NewKey) (dom
 	return key, err
 }
 
-func mayCreateKey(ctx context.Context, tx *sqlx.Tx, who Actor, scope domain.KeyScope) error {
+func mayCreateKey(ctx context.Context, tx *sqlx.Tx, actor Actor, scope domain.KeyScope) error {
 	if scope != domain.KeyScopeOrganization {
-		return holdCredential(ctx, tx, who)
+		return holdCredential(ctx, tx, actor)
 	}
-	role, err := lockOrganization(ctx, tx, who)
+	role, err := lockOrganization(ctx, tx, actor)
 	if err == nil && !role.AtLeast(domain.RoleAdmin) {
 		err = apierr.New(apierr.PermissionDenied, "only an admin may make an organization's key")
 	}
@@ -118,19 +119,21 @@ func (s *Organizations) Keys(ctx context.Context, f KeyFilter, limit int) ([]dom
 	if err != nil {
 		return nil, fmt.Errorf("listing API keys: %w", err)
 	}
+
 	out := make([]domain.APIKey, len(rows))
 	for i, row := range rows {
 		out[i] = row.key()
 	}
+
 	return out, nil
 }
 
 // RevokeKey revokes a key of the actor's organization or user. A key of the organization
 // requires the admin role (permission_denied). Any other key is not_found. Links and
 // invitations created with the key become void too.
-func (s *Organizations) RevokeKey(ctx context.Context, who Actor, keyID string) error {
-	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		if _, err := lockKey(ctx, tx, who, keyID); err != nil {
+func (s *Organizations) RevokeKey(ctx context.Context, actor Actor, keyID string) error {
+	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		if _, err := lockKey(ctx, tx, actor, keyID); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE api_keys SET revoked_at = clock_timestamp() WHERE id = $1`, keyID); err != nil {
@@ -141,26 +144,30 @@ func (s *Organizations) RevokeKey(ctx context.Context, who Actor, keyID string) 
 }
 
 // lockKey returns a key that the actor may change, and locks it.
-func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow, error) {
+func lockKey(ctx context.Context, tx *sqlx.Tx, actor Actor, keyID string) (keyRow, error) {
 	var row keyRow
-	role, err := lockStanding(ctx, tx, who)
+	role, err := lockStanding(ctx, tx, actor)
 	if err != nil {
 		return row, err
 	}
-	org := who.OrganizationID
+
+	org := actor.OrganizationID
 	if role == "" { // a user who left the organization may still revoke their own keys
 		org = ""
 	}
-	err = tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`, org, who.UserID, keyID)
+
+	err = tx.GetContext(ctx, &row, `SELECT `+keyColumns+` FROM api_keys WHERE`+keyVisible+`AND id = $3 FOR UPDATE`, org, actor.UserID, keyID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, pg.NotFound()
 	}
 	if err != nil {
 		return row, fmt.Errorf("reading API key: %w", err)
 	}
+
 	if row.Scope == string(domain.KeyScopeOrganization) && !role.AtLeast(domain.RoleAdmin) {
 		return row, apierr.New(apierr.PermissionDenied, "only an admin may change an organization's key")
 	}
+
 	return row, nil
 }
 
@@ -168,34 +175,40 @@ func lockKey(ctx context.Context, tx *sqlx.Tx, who Actor, keyID string) (keyRow,
 // scope, owner, expiry and lineage of the old one, and takes over its budgets and hooks. The
 // old key keeps working for at most overlap. It returns not_found if the old key has expired,
 // and conflict if both keys together exceed the quota.
-func (s *Organizations) RotateKey(ctx context.Context, who Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
+func (s *Organizations) RotateKey(ctx context.Context, actor Actor, keyID string, k NewKey, overlap time.Duration) (domain.APIKey, error) {
 	var key domain.APIKey
-	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		old, err := lockKey(ctx, tx, who, keyID)
+	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		old, err := lockKey(ctx, tx, actor, keyID)
 		if err != nil {
 			return err
 		}
+
 		done, err := tx.ExecContext(ctx, `UPDATE api_keys
 			SET expires_at = least(expires_at, clock_timestamp() + make_interval(secs => $2))
 			WHERE id = $1 AND (expires_at IS NULL OR expires_at > clock_timestamp())`, keyID, overlap.Seconds())
 		if err != nil {
 			return fmt.Errorf("ending API key: %w", err)
 		}
+
 		if n, err := done.RowsAffected(); err == nil && n == 0 {
 			return pg.NotFound()
 		}
+
 		k.Scope, k.Name, k.ExpiresAt = domain.KeyScope(old.Scope), old.Name, old.ExpiresAt
 		k.OrganizationID, k.UserID, k.lineage = old.OrgID.String, old.UserID.String, old.Lineage
 		// The old key counts too, unless it has ended immediately.
-		if err := s.limits().roomForKey(ctx, tx, k); err != nil {
+		if err := s.limits().checkKeyQuota(ctx, tx, k); err != nil {
 			return err
 		}
+
 		if key, err = createKey(ctx, tx, k); err != nil || k.OrganizationID == "" {
 			return err
 		}
+
 		if err := budgetdb.MoveBudgets(ctx, tx, k.OrganizationID, keyID, k.ID); err != nil {
 			return err
 		}
+
 		return hookdb.MoveHooks(ctx, tx, k.OrganizationID, keyID, k.ID)
 	})
 	return key, err

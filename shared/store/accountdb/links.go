@@ -50,12 +50,15 @@ func (s *Store) UseLoginLink(ctx context.Context, linkHash []byte, login NewLogi
 		if err != nil {
 			return fmt.Errorf("reading login link: %w", err)
 		}
+
 		if link.Spent {
 			return ErrLinkSpent
 		}
+
 		if _, err := tx.ExecContext(ctx, `UPDATE login_links SET used_at = clock_timestamp() WHERE token_hash = $1`, linkHash); err != nil {
 			return fmt.Errorf("spending login link: %w", err)
 		}
+
 		account, err = logIn(ctx, tx, link.UserID, login)
 		return err
 	})
@@ -76,13 +79,14 @@ func (s *Store) CreateReset(ctx context.Context, userID string, tokenHash []byte
 //   - The member's role is not higher than the admin's.
 //   - An invitation of this organization created the member's account.
 //   - The member has nothing in any other organization.
-func (s *Organizations) CreateMemberReset(ctx context.Context, who Actor, userID string, tokenHash []byte, expires time.Time) error {
-	return as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		own, err := lockOrganization(ctx, tx, who)
+func (s *Organizations) CreateMemberReset(ctx context.Context, actor Actor, userID string, tokenHash []byte, expires time.Time) error {
+	return withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		own, err := lockOrganization(ctx, tx, actor)
 		if err != nil {
 			return err
 		}
-		role, err := memberRole(ctx, tx, who.OrganizationID, userID)
+
+		role, err := memberRole(ctx, tx, actor.OrganizationID, userID)
 		switch {
 		case err != nil:
 			return err
@@ -91,20 +95,24 @@ func (s *Organizations) CreateMemberReset(ctx context.Context, who Actor, userID
 		case !own.AtLeast(domain.RoleAdmin) || !own.AtLeast(role):
 			return apierr.New(apierr.PermissionDenied, "only an admin may reset a member, and only an owner an owner")
 		}
+
 		if _, err := lockUser(ctx, tx, userID); err != nil {
 			return err
 		}
-		theirs, err := belongsTo(ctx, tx, userID, who.OrganizationID)
+
+		theirs, err := belongsTo(ctx, tx, userID, actor.OrganizationID)
 		if err != nil {
 			return err
 		}
+
 		if !theirs {
 			return apierr.New(apierr.PermissionDenied, "an account that no invitation of this organization made, or that has something in "+
 				"another one, is not for its admins to open: whoever runs the service may use `parley reset-password`")
 		}
+
 		made := reset{
-			UserID: userID, Organization: pg.Optional(who.OrganizationID), Role: pg.Optional(string(own)),
-			By: who.UserID, With: pg.Optional(who.KeyID),
+			UserID: userID, Organization: pg.Optional(actor.OrganizationID), Role: pg.Optional(string(own)),
+			By: actor.UserID, With: pg.Optional(actor.KeyID),
 		}
 		return createReset(ctx, tx, made, tokenHash, expires)
 	})
@@ -175,21 +183,26 @@ func resetFor(ctx context.Context, tx *sqlx.Tx, tokenHash []byte) (user userRow,
 	if err != nil {
 		return user, false, fmt.Errorf("reading password reset: %w", err)
 	}
+
 	if user, err = lockUserRow(ctx, tx, link.UserID); err != nil || link.Organization == nil {
 		return user, true, err
 	}
+
 	theirs, err := belongsTo(ctx, tx, link.UserID, *link.Organization)
 	if err != nil {
 		return user, false, err
 	}
+
 	all, err := memberships(ctx, tx, link.UserID)
 	if err != nil {
 		return user, false, err
 	}
+
 	here := slices.IndexFunc(all, func(m domain.Membership) bool { return m.ID == *link.Organization })
 	if !theirs || here < 0 || !domain.Role(*link.Role).AtLeast(all[here].Role) {
 		return user, false, pg.NotFound()
 	}
+
 	return user, false, nil
 }
 
@@ -217,31 +230,39 @@ func (s *Store) UseReset(ctx context.Context, tokenHash []byte, passwordHash str
 		if err != nil {
 			return err
 		}
+
 		if _, err := tx.ExecContext(ctx, `UPDATE users SET password_hash = $2 WHERE id = $1`, user.ID, passwordHash); err != nil {
 			return fmt.Errorf("setting password: %w", err)
 		}
+
 		if err := checkScheme(ctx, tx, user.ID, user.Email, passwordHash); err != nil {
 			return err
 		}
+
 		if err := voidLinks(ctx, tx, user.ID); err != nil {
 			return err
 		}
+
 		if operators {
 			if err := proveByReset(ctx, tx, user); err != nil {
 				return err
 			}
 		}
+
 		if err := deleteLogins(ctx, tx, user.ID); err != nil {
 			return err
 		}
+
 		account, err = logIn(ctx, tx, user.ID, login)
 		return err
 	}
+
 	err := s.db.Tx(ctx, attempt)
 	if pg.Violates(err, "users_email") {
 		// Another account took the address at the same time.
 		err = s.db.Tx(ctx, attempt)
 	}
+
 	return account, err
 }
 
@@ -251,6 +272,7 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 	if user.Proven {
 		return nil
 	}
+
 	if user.Displaced {
 		holder, known, err := holderFor(ctx, tx, user.Email)
 		switch {
@@ -264,8 +286,10 @@ func proveByReset(ctx context.Context, tx *sqlx.Tx, user userRow) error {
 			}
 		}
 	}
+
 	if err := revokeUserKeys(ctx, tx, user.ID); err != nil {
 		return err
 	}
+
 	return reclaim(ctx, tx, user.ID)
 }

@@ -70,40 +70,48 @@ func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Acc
 	if err != nil {
 		return Account{}, err
 	}
-	if err := login.stillShown(ctx, tx, userID); err != nil {
+
+	if err := login.checkProof(ctx, tx, userID); err != nil {
 		return Account{}, err
 	}
+
 	if login.Replaces != nil {
 		if err := deleteLogin(ctx, tx, login.Replaces); err != nil {
 			return Account{}, err
 		}
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO login_sessions (id, token_hash, user_id, expires_at, user_agent, address)
 		VALUES ($1, $2, $3, $4, $5, $6)`,
 		id.New(id.Login), login.TokenHash, userID, login.ExpiresAt, login.UserAgent, login.Address)
 	if err != nil {
 		return Account{}, fmt.Errorf("creating login session: %w", err)
 	}
+
 	return account, nil
 }
 
-// stillShown checks, under the user's lock, that the proof in login is still valid. A password
+// checkProof checks, under the user's lock, that the proof in login is still valid. A password
 // reset may have happened since the proof was first checked.
-func (login NewLogin) stillShown(ctx context.Context, tx *sqlx.Tx, userID string) error {
+func (login NewLogin) checkProof(ctx context.Context, tx *sqlx.Tx, userID string) error {
 	if login.LoginID != "" {
 		return holdLogin(ctx, tx, userID, login.LoginID)
 	}
+
 	if login.PasswordHash == "" {
 		return nil
 	}
+
 	var same bool
 	err := tx.GetContext(ctx, &same, `SELECT password_hash = $2 FROM users WHERE id = $1`, userID, login.PasswordHash)
 	if err != nil {
 		return fmt.Errorf("reading password: %w", err)
 	}
+
 	if !same {
 		return WrongPassword()
 	}
+
 	return nil
 }
 
@@ -171,12 +179,14 @@ func (s *Store) Logins(ctx context.Context, userID string, current []byte, after
 		UserAgent  string       `db:"user_agent"`
 		Address    string       `db:"address"`
 	}
+
 	err := s.db.SelectContext(ctx, &rows, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
 		FROM login_sessions WHERE user_id = $1 AND expires_at > clock_timestamp() AND ($3 = '' OR (created_at, id) < ($4, $3))
 		ORDER BY created_at DESC, id DESC LIMIT $5`, userID, current, after.ID, after.At, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing login sessions: %w", err)
 	}
+
 	out := make([]Login, len(rows))
 	for i, row := range rows {
 		out[i] = Login{At: row.CreatedAt, LoginSession: domain.LoginSession{
@@ -184,6 +194,7 @@ func (s *Store) Logins(ctx context.Context, userID string, current []byte, after
 			Current: row.Current, UserAgent: row.UserAgent, Address: row.Address,
 		}}
 	}
+
 	return out, nil
 }
 
@@ -222,6 +233,7 @@ func (s *Store) PruneLogins(ctx context.Context) (int, error) {
 			}
 			gone += n
 		}
+
 		return nil
 	})
 	return int(gone), err

@@ -102,7 +102,7 @@ func (s *Organizations) MembershipIn(ctx context.Context, userID, org string) ([
 func (s *Organizations) CreateOrganization(ctx context.Context, userID, name string) (domain.Membership, error) {
 	var org domain.Organization
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
-		if err := s.limits().roomForOrganization(ctx, tx, userID); err != nil {
+		if err := s.limits().checkOrganizationQuota(ctx, tx, userID); err != nil {
 			return err
 		}
 		var err error
@@ -114,20 +114,23 @@ func (s *Organizations) CreateOrganization(ctx context.Context, userID, name str
 
 // RenameOrganization renames an organization. The actor must own it (permission_denied
 // otherwise). It returns not_found if the actor is not a member.
-func (s *Organizations) RenameOrganization(ctx context.Context, who Actor, name string) (domain.Membership, error) {
+func (s *Organizations) RenameOrganization(ctx context.Context, actor Actor, name string) (domain.Membership, error) {
 	var row organizationRow
-	err := as(ctx, s.db, who, func(tx *sqlx.Tx) error {
-		role, err := lockOrganization(ctx, tx, who)
+	err := withinActor(ctx, s.db, actor, func(tx *sqlx.Tx) error {
+		role, err := lockOrganization(ctx, tx, actor)
 		if err != nil {
 			return err
 		}
+
 		if !role.AtLeast(domain.RoleOwner) {
 			return apierr.New(apierr.PermissionDenied, "only an owner may rename an organization")
 		}
-		err = tx.GetContext(ctx, &row, `UPDATE organizations SET name = $2 WHERE id = $1 RETURNING id, name, created_at`, who.OrganizationID, name)
+
+		err = tx.GetContext(ctx, &row, `UPDATE organizations SET name = $2 WHERE id = $1 RETURNING id, name, created_at`, actor.OrganizationID, name)
 		if err != nil {
 			return fmt.Errorf("renaming organization: %w", err)
 		}
+
 		row.Role = string(role)
 		return nil
 	})
@@ -140,13 +143,16 @@ func lockAccount(ctx context.Context, tx *sqlx.Tx, userID string) (Account, erro
 	if err != nil {
 		return Account{}, err
 	}
+
 	all, err := memberships(ctx, tx, userID)
 	if err != nil {
 		return Account{}, err
 	}
+
 	if len(all) > 0 {
 		return Account{User: user, Organization: all[0].Organization}, nil
 	}
+
 	org, err := createOrganization(ctx, tx, defaultName(user), userID)
 	return Account{User: user, Organization: org}, err
 }

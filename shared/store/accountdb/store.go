@@ -11,7 +11,7 @@ import (
 type Store struct {
 	db *pg.DB
 
-	bounds Limits
+	quotas Limits
 }
 
 // New creates the store on a database.

@@ -41,15 +41,19 @@ func (row agentRow) agent() (domain.Agent, error) {
 		SystemPrompt: row.SystemPrompt, Model: row.Model, FallbackModels: row.FallbackModels, Version: row.Version,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 	}
+
 	for _, kind := range row.AllowedCallers {
 		a.AllowedCallers = append(a.AllowedCallers, domain.CallerKind(kind))
 	}
+
 	if err := json.Unmarshal(row.Tools, &a.Tools); err != nil {
 		return domain.Agent{}, fmt.Errorf("reading tools of %s: %w", row.ID, err)
 	}
+
 	if err := json.Unmarshal(row.Widget, &a.Widget); err != nil {
 		return domain.Agent{}, fmt.Errorf("reading widget of %s: %w", row.ID, err)
 	}
+
 	a.Widget.IdentitySecret = row.WidgetSecret
 	return a, nil
 }
@@ -65,16 +69,19 @@ func newAgentWrite(a domain.Agent) (agentWrite, error) {
 	if err != nil {
 		return agentWrite{}, fmt.Errorf("rendering tools: %w", err)
 	}
+
 	shown := a.Widget
 	shown.IdentitySecret = "" // has a separate column
 	widget, err := json.Marshal(shown)
 	if err != nil {
 		return agentWrite{}, fmt.Errorf("rendering widget: %w", err)
 	}
+
 	w := agentWrite{tools: tools, widget: widget, fallbacks: append(pq.StringArray{}, a.FallbackModels...)}
 	for _, kind := range a.AllowedCallers {
 		w.callers = append(w.callers, string(kind))
 	}
+
 	return w, nil
 }
 
@@ -87,6 +94,7 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		if err != nil {
 			return err
 		}
+
 		var row agentRow
 		err = tx.GetContext(ctx, &row, `INSERT INTO agents
 			(id, org_id, name, description, system_prompt, model, tools, allowed_callers, widget, fallback_models, widget_secret, version)
@@ -95,9 +103,11 @@ func (s *Store) CreateAgent(ctx context.Context, org string, a domain.Agent) (do
 		if err != nil {
 			return fmt.Errorf("creating agent: %w", err)
 		}
+
 		if stored, err = row.agent(); err != nil {
 			return err
 		}
+
 		return insertConfig(ctx, tx, org, stored)
 	})
 	return stored, err
@@ -176,12 +186,14 @@ func (s *Store) Agents(ctx context.Context, org, q, after string, limit int) ([]
 	if err != nil {
 		return nil, fmt.Errorf("listing agents: %w", err)
 	}
+
 	out := make([]domain.Agent, len(rows))
 	for i, row := range rows {
 		if out[i], err = row.agent(); err != nil {
 			return nil, err
 		}
 	}
+
 	return out, nil
 }
 
@@ -212,6 +224,7 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	if err != nil {
 		return domain.Agent{}, err
 	}
+
 	var row agentRow
 	err = tx.GetContext(ctx, &row, `UPDATE agents SET name = $3, description = $4, system_prompt = $5, model = $6, tools = $7,
 		  allowed_callers = $8, widget = $9, fallback_models = $10, widget_secret = $11, version = version + 1, updated_at = clock_timestamp()
@@ -220,10 +233,12 @@ func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (d
 	if err != nil {
 		return domain.Agent{}, fmt.Errorf("updating agent: %w", err)
 	}
+
 	stored, err := row.agent()
 	if err != nil {
 		return domain.Agent{}, err
 	}
+
 	return stored, insertConfig(ctx, tx, org, stored)
 }
 
@@ -238,13 +253,16 @@ func (s *Store) DeleteAgent(ctx context.Context, org, agentID string, checks ...
 				err = check(a.Version)
 			}
 		}
+
 		if err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx, `UPDATE agents SET deleted_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, agentID, org)
 		if err != nil {
 			return fmt.Errorf("deleting agent: %w", err)
 		}
+
 		return nil
 	})
 }

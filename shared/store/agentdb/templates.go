@@ -103,20 +103,24 @@ func syncTemplate(ctx context.Context, tx *sqlx.Tx, position int, t domain.Templ
 	if err != nil {
 		return fmt.Errorf("rendering tools: %w", err)
 	}
+
 	var version int
 	err = tx.GetContext(ctx, &version, syncTemplateQuery, t.ID, position, t.Name, t.Description, t.SystemPrompt, t.Model,
 		tools, pq.Array(t.SuggestedMessages))
 	if err != nil {
 		return fmt.Errorf("writing row: %w", err)
 	}
+
 	config, err := json.Marshal(domain.Config{Name: t.Name, SystemPrompt: t.SystemPrompt, Model: t.Model, Tools: t.Tools})
 	if err != nil {
 		return fmt.Errorf("rendering configuration: %w", err)
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO agent_configs (target_id, version, config) VALUES ($1, $2, $3)
 		ON CONFLICT (target_id, version) DO NOTHING`, t.ID, version, config)
 	if err != nil {
 		return fmt.Errorf("storing configuration: %w", err)
 	}
+
 	return nil
 }

@@ -30,6 +30,7 @@ func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Wid
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []struct {
 		ID             string `db:"id"`
 		OrganizationID string `db:"org_id"`
@@ -40,6 +41,7 @@ func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Wid
 	if err := stmt.SelectContext(ctx, &rows, pq.Array(agentIDs)); err != nil {
 		return nil, fmt.Errorf("reading widgets: %w", err)
 	}
+
 	out := make(map[string]*Widget, len(rows))
 	for _, row := range rows {
 		var w domain.Widget
@@ -50,6 +52,7 @@ func (s *Store) Widgets(ctx context.Context, agentIDs []string) (map[string]*Wid
 			AgentID: row.ID, OrganizationID: row.OrganizationID, Name: row.Name, Origins: w.AllowedOrigins, Secret: row.Secret,
 		}
 	}
+
 	return out, nil
 }
 
@@ -59,13 +62,16 @@ func (s *Store) WidgetOrigins(ctx context.Context, origins []string) (map[string
 	if err != nil {
 		return nil, err
 	}
+
 	var listed []string
 	if err := stmt.SelectContext(ctx, &listed, pq.Array(origins)); err != nil {
 		return nil, fmt.Errorf("reading origins of widgets: %w", err)
 	}
+
 	out := make(map[string]*Origin, len(listed))
 	for _, origin := range listed {
 		out[origin] = &Origin{}
 	}
+
 	return out, nil
 }

@@ -43,7 +43,7 @@ func Distinct(blobs []Blob) []Blob {
 	return slices.CompactFunc(out, func(a, b Blob) bool { return slices.Equal(a.Hash, b.Hash) })
 }
 
-func holds(blobs []Blob, hash []byte) bool {
+func containsHash(blobs []Blob, hash []byte) bool {
 	return slices.ContainsFunc(blobs, func(b Blob) bool { return slices.Equal(b.Hash, hash) })
 }
 
@@ -95,6 +95,7 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 			if err := tx.SelectContext(ctx, &there, `SELECT hash, n FROM blob_chunks WHERE org_id = $1 AND hash = ANY ($2)`, org, hashes); err != nil {
 				return err
 			}
+
 			missing := slices.DeleteFunc(slices.Clone(part), func(c sealdb.Chunk) bool {
 				for _, t := range there {
 					if t.N == c.N && slices.Equal(t.Hash, c.Hash) {
@@ -109,6 +110,7 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -117,6 +119,7 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	if len(part) == 0 {
 		return nil
 	}
+
 	hashes := pg.Column(part, func(c *sealdb.Chunk) []byte { return c.Hash })
 	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // chunks of the same content are adjacent
 	var held []int
@@ -124,9 +127,11 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	if err != nil {
 		return err
 	}
+
 	if len(held) < len(wanted) {
 		return ErrBlobGone
 	}
+
 	_, err = tx.ExecContext(ctx, `INSERT INTO blob_chunks (org_id, hash, n, sealed, data)
 		SELECT $1, u.hash, u.n, $5, u.data FROM unnest($2::bytea[], $3::int[], $4::bytea[]) AS u (hash, n, data) ORDER BY u.hash, u.n ON CONFLICT DO NOTHING`,
 		org, pq.ByteaArray(hashes), pq.Array(pg.Column(part, func(c *sealdb.Chunk) int { return c.N })),
@@ -142,11 +147,13 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	if len(others) > 0 {
 		mode = "FOR UPDATE"
 	}
+
 	all := append(pg.Column(blobs, func(b *Blob) []byte { return b.Hash }), others...)
 	_, err := tx.ExecContext(ctx, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash `+mode, org, pq.ByteaArray(all))
 	if err != nil {
 		return err
 	}
+
 	var found []struct {
 		Hash   []byte `db:"hash"`
 		Chunks int    `db:"chunks"`
@@ -157,15 +164,18 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	if err != nil {
 		return err
 	}
+
 	written := make(map[string]int, len(found))
 	for _, f := range found {
 		written[string(f.Hash)] = f.Chunks
 	}
+
 	for _, b := range blobs {
 		if n, there := written[string(b.Hash)]; !there || n != chunks(b.Bytes) {
 			return ErrBlobGone
 		}
 	}
+
 	return nil
 }
 
@@ -219,6 +229,7 @@ func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([
 	if err != nil || found.Sealed == 0 {
 		return found.Data, err
 	}
+
 	return s.seals.Open(found.Data, sealdb.PieceName(org, hash, n), sealdb.ContentValue(org, hash, n/each))
 }
 
@@ -227,9 +238,11 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if r.offset >= r.size {
 		return 0, io.EOF
 	}
+
 	if len(p) == 0 {
 		return 0, nil
 	}
+
 	n, from := int(r.offset/sealdb.PieceSize), int(r.offset%sealdb.PieceSize)
 	if r.n != n {
 		r.piece, r.n = nil, -1 // release the old piece before the next one is loaded
@@ -242,6 +255,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 		}
 		r.piece, r.n = data, n
 	}
+
 	read := copy(p, r.piece[from:])
 	r.offset += int64(read)
 	return read, nil
@@ -258,9 +272,11 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	default:
 		return 0, fmt.Errorf("seeking in content: from where is %d?", whence)
 	}
+
 	if offset < 0 {
 		return 0, errors.New("seeking in content: before its beginning")
 	}
+
 	r.offset = offset
 	return offset, nil
 }

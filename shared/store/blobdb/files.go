@@ -39,10 +39,10 @@ type NewFile struct {
 	Content  []byte
 }
 
-// keepTries is the maximum number of attempts to store contents that are removed again before
+// maxKeepTries is the maximum number of attempts to store contents that are removed again before
 // they are linked. An attempt fails if the last other link to a content is removed in the
 // milliseconds before the link, or if writing takes more than the reserved hour.
-const keepTries = 32
+const maxKeepTries = 32
 
 // KeepFiles stores the files that a tool call created and records the names that it removed, in
 // one step. It replaces the files of an earlier attempt of the same call; files that both
@@ -63,22 +63,27 @@ func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, m
 	if err != nil {
 		return nil, false, fmt.Errorf("keeping files: %w", err)
 	}
+
 	blobs = Distinct(blobs)
-	for range keepTries {
+	for range maxKeepTries {
 		if kept, err = s.writeAndLink(ctx, held, callID, blobs, rows, maximum); !errors.Is(err, ErrBlobGone) {
 			break
 		}
 	}
+
 	if err != nil {
 		return nil, false, fmt.Errorf("keeping files: %w", err)
 	}
+
 	if !kept {
 		return nil, false, nil
 	}
+
 	files = make([]domain.File, len(made))
 	for i := range files {
 		files[i] = rows[i].file()
 	}
+
 	return files, true, nil
 }
 
@@ -110,9 +115,11 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 	for i, f := range made {
 		rows = append(rows, fileRow{Name: f.Name, MIMEType: f.MIMEType, Bytes: int64(len(f.Content)), Hash: contents[i].Hash})
 	}
+
 	for _, name := range removed {
 		rows = append(rows, fileRow{Name: name})
 	}
+
 	names := make(map[string]bool, len(rows))
 	for i := range rows {
 		row := &rows[i]
@@ -123,6 +130,7 @@ func fileRows(held lease.Held, callID string, made []NewFile, contents []Blob, r
 		row.RunID, row.CallID = held.RunID, callID
 		row.ID = id.Derived(id.File, held.RunID, callID+"\x00"+row.Name+"\x00"+hex.EncodeToString(row.Hash))
 	}
+
 	return rows, nil
 }
 
@@ -131,7 +139,7 @@ func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string
 	parts := batches(blobs)
 	if len(rows) > 0 {
 		kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
-			err := enterFiles(ctx, tx, held, callID, blobs, rows, maximum)
+			err := reserveFiles(ctx, tx, held, callID, blobs, rows, maximum)
 			if err == nil && len(parts) == 1 {
 				err = s.addChunks(ctx, tx, held.OrganizationID, parts[0])
 			}
@@ -141,17 +149,20 @@ func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string
 			return false, err
 		}
 	}
+
 	if len(parts) > 1 {
 		if err := s.fillBlobs(ctx, held.OrganizationID, parts); err != nil {
 			return false, err
 		}
 	}
+
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
 		return linkFiles(ctx, tx, held, callID, blobs, rows)
 	})
 	if err != nil || kept || len(blobs) == 0 {
 		return kept, err
 	}
+
 	return false, s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		return RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, pg.Column(blobs, func(b *Blob) []byte { return b.Hash })))
 	})
@@ -162,23 +173,26 @@ func Contents(org string, hashes [][]byte) []Content {
 	return pg.Column(hashes, func(h *[]byte) Content { return Content{OrganizationID: org, Hash: *h} })
 }
 
-// enterFiles reserves the contents of a call's files. It returns ErrFilesFull if the quota is
+// reserveFiles reserves the contents of a call's files. It returns ErrFilesFull if the quota is
 // exceeded. It takes a lock per organization, so that additions to its contents are counted one
 // after the other. A file counts only once it is linked, so concurrent calls may exceed the
 // quota a little. A content that a document also uses counts as the document's.
-func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
+func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
 	if maximum > 0 {
 		if err := pg.AdvisoryLock(ctx, tx, "blobs "+held.OrganizationID); err != nil {
 			return err
 		}
 	}
+
 	if err := checkNames(ctx, tx, held, callID, rows); err != nil {
 		return err
 	}
+
 	added, err := reserveBlobs(ctx, tx, held.OrganizationID, blobs)
 	if err != nil || maximum == 0 {
 		return err
 	}
+
 	var now struct {
 		Cost int64 `db:"cost"`
 		Own  int   `db:"own"`
@@ -191,10 +205,12 @@ func enterFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 	if err != nil {
 		return err
 	}
+
 	more := len(rows) - now.Own // minus the call's earlier files, which these replace
 	if (added || more > 0) && now.Cost+int64(more)*fileCost > maximum {
 		return ErrFilesFull
 	}
+
 	return nil
 }
 
@@ -205,25 +221,30 @@ func checkNames(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string
 	if err != nil {
 		return err
 	}
+
 	names := make(map[string]bool, len(found)+len(rows))
 	for _, f := range found {
 		names[f.Name] = true
 	}
+
 	before := len(names)
 	for _, r := range rows {
 		if r.Hash != nil {
 			names[r.Name] = true
 		}
 	}
+
 	added := len(names) > before
 	for _, r := range rows {
 		if r.Hash == nil {
 			delete(names, r.Name)
 		}
 	}
+
 	if added && len(names) > maxNames {
 		return ErrFilesFull
 	}
+
 	return nil
 }
 
@@ -233,23 +254,28 @@ func linkFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string,
 	if err := pg.AdvisoryLock(ctx, tx, "files "+held.RunID+" "+callID); err != nil {
 		return err
 	}
+
 	var before, others [][]byte
 	err := tx.SelectContext(ctx, &before, `DELETE FROM files WHERE run_id = $1 AND call_id = $2 AND org_id = $3 RETURNING hash`,
 		held.RunID, callID, held.OrganizationID)
 	if err != nil {
 		return err
 	}
+
 	for _, hash := range before {
-		if hash != nil && !holds(blobs, hash) {
+		if hash != nil && !containsHash(blobs, hash) {
 			others = append(others, hash)
 		}
 	}
+
 	if err := HoldBlobs(ctx, tx, held.OrganizationID, blobs, others); err != nil {
 		return err
 	}
+
 	if err := insertFiles(ctx, tx, held, callID, rows); err != nil {
 		return err
 	}
+
 	return RemoveUnlinkedBlobs(ctx, tx, Contents(held.OrganizationID, others))
 }
 
@@ -273,13 +299,16 @@ func insertFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID strin
 	if err != nil {
 		return err
 	}
+
 	at := make(map[string]domain.Time, len(made))
 	for _, m := range made {
 		at[m.ID] = m.CreatedAt
 	}
+
 	for i := range rows {
 		rows[i].CreatedAt = at[rows[i].ID]
 	}
+
 	return nil
 }
 
@@ -309,6 +338,7 @@ func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string)
 	if _, err := tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'off', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {
 		return nil, err
 	}
+
 	err = tx.SelectContext(ctx, &rows, `WITH RECURSIVE newest AS (
 		  SELECT s.ref, n.* FROM (SELECT o.session_ref AS ref FROM open_runs o WHERE o.run_id = $1 AND o.org_id = $2) s
 		  CROSS JOIN LATERAL (`+newest+` ORDER BY f.name, f.seq DESC LIMIT 1) n
@@ -319,6 +349,7 @@ func liveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string)
 	if err == nil { // the transaction may continue with other statements
 		_, err = tx.ExecContext(ctx, `SELECT set_config('enable_sort', 'on', true), set_config('enable_bitmapscan', 'on', true)`)
 	}
+
 	return rows, err
 }
 
@@ -351,6 +382,7 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 		Sealed int    `db:"sealed"`
 		Data   []byte `db:"data"`
 	}
+
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT f.hash, coalesce(c.sealed, 0) AS sealed, coalesce(c.data, '') AS data
@@ -362,15 +394,18 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 	if err != nil {
 		return nil, fmt.Errorf("reading contents: %w", err)
 	}
+
 	if len(rows) != len(ids) {
 		return nil, pg.NotFound()
 	}
+
 	out := make([][]byte, len(rows))
 	for i, row := range rows {
 		if out[i], err = s.seals.Unseal(org, sealdb.Chunk{Hash: row.Hash, N: 0, Data: row.Data}, row.Sealed); err != nil {
 			return nil, fmt.Errorf("reading contents: %w", err)
 		}
 	}
+
 	return out, nil
 }
 

@@ -53,9 +53,11 @@ func (s *Store) KeepSource(ctx context.Context, held lease.Held, src domain.Sour
 	if err != nil {
 		return "", false, fmt.Errorf("keeping source: %w", err)
 	}
+
 	if !kept {
 		return "", false, nil
 	}
+
 	return sourceID(hash), true, nil
 }
 
@@ -89,6 +91,7 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	if !ok {
 		return domain.Source{}, pg.NotFound()
 	}
+
 	var row sourceRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, `SELECT hash, url, title, language, text, characters, truncated, read_at FROM sources
@@ -100,6 +103,7 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	if err != nil {
 		return domain.Source{}, fmt.Errorf("reading source: %w", err)
 	}
+
 	return domain.Source{
 		ID: sourceID(row.Hash), URL: row.URL, Title: row.Title, Language: row.Language, Text: row.Text,
 		Characters: row.Characters, Truncated: row.Truncated, ReadAt: row.ReadAt,
@@ -122,7 +126,7 @@ func columns(contents []Content) (orgs, hashes any) {
 // Usually a text is removed with the last run that read it; PruneSources finds the texts of
 // runs that a binary of the previous release removed.
 func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
-	return s.prune(ctx, "sources", limit, removeUnread)
+	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
 // prune checks up to limit due contents of a table, calls remove with those it could lock, and
@@ -135,9 +139,11 @@ func (s *Store) prune(
 	if err := s.db.SelectContext(ctx, &due, `SELECT org_id, hash FROM `+table+`_to_sweep($1)`, limit); err != nil {
 		return 0, fmt.Errorf("looking for %s: %w", table, err)
 	}
+
 	if len(due) == 0 {
 		return 0, nil
 	}
+
 	err := s.db.Within(ctx, pg.Column(due, func(c *Content) string { return c.OrganizationID }), func(tx *sqlx.Tx) error {
 		locked = locked[:0]
 		orgs, hashes := columns(due)
@@ -147,24 +153,27 @@ func (s *Store) prune(
 		if err != nil {
 			return err
 		}
+
 		orgs, hashes = columns(locked)
 		_, err = tx.ExecContext(ctx, `UPDATE `+table+` t SET sweep_after = now() + interval '1 day'
 			FROM unnest($1::text[], $2::bytea[]) AS u (org_id, hash) WHERE t.org_id = u.org_id AND t.hash = u.hash`, orgs, hashes)
 		if err != nil {
 			return err
 		}
+
 		return remove(ctx, tx, locked)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("pruning %s: %w", table, err)
 	}
+
 	return len(locked), nil
 }
 
-// removeUnread removes those of the texts that no run links to. An earlier statement has
+// removeUnlinkedSources removes those of the texts that no run links to. An earlier statement has
 // locked the texts: a new link to one is either visible here, or waits for the lock and then
 // finds the text gone.
-func removeUnread(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
+func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) error {
 	orgs, hashes := columns(texts)
 	_, err := tx.ExecContext(ctx, `DELETE FROM sources s USING unnest($1::text[], $2::bytea[]) AS u (org_id, hash)
 		WHERE s.org_id = u.org_id AND s.hash = u.hash
@@ -178,16 +187,20 @@ func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
 	}
+
 	var read []Content
 	if err := tx.SelectContext(ctx, &read, `DELETE FROM run_sources WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {
 		return err
 	}
+
 	if err := forgetTexts(ctx, tx, read); err != nil {
 		return err
 	}
+
 	if _, err := tx.ExecContext(ctx, `DELETE FROM run_documents WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err
 	}
+
 	return forgetFiles(ctx, tx, runs)
 }
 
@@ -201,5 +214,5 @@ func forgetTexts(ctx context.Context, tx *sqlx.Tx, read []Content) error {
 	if err != nil {
 		return err
 	}
-	return removeUnread(ctx, tx, read)
+	return removeUnlinkedSources(ctx, tx, read)
 }

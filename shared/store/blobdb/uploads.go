@@ -31,8 +31,8 @@ type Upload struct {
 // Blob is the uploaded content, without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
-// bufferBegins is the initial size of the buffer for a content. The buffer grows up to one chunk.
-const bufferBegins = 64 << 10
+// initialBuffer is the initial size of the buffer for a content. The buffer grows up to one chunk.
+const initialBuffer = 64 << 10
 
 // cleanUpTimeout bounds the removal of a failed upload, whose own context may have ended.
 const cleanUpTimeout = 5 * time.Second
@@ -44,11 +44,12 @@ const cleanUpTimeout = 5 * time.Second
 // The hash of a content is known only at its end. A content of several chunks is therefore
 // stored under a random name first. If the process dies meanwhile, the sweeper removes it.
 func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maximum int64) (Upload, error) {
-	in := &uploading{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, bufferBegins)}
+	in := &chunkReader{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, initialBuffer)}
 	first, last, err := in.next()
 	if err != nil {
 		return Upload{}, err
 	}
+
 	if last {
 		b := newBlob(first)
 		if err := s.storeBlob(ctx, org, b); err != nil {
@@ -56,22 +57,25 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maxim
 		}
 		return Upload{Hash: b.Hash, Bytes: b.Bytes}, nil
 	}
+
 	name := make([]byte, sha256.Size)
 	_, _ = rand.Read(name) // never fails
 	out, err := s.uploadAs(ctx, org, name, first, in)
 	if err == nil {
 		return out, nil
 	}
+
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	if left := s.DropUnlinked(clean, org, name); left != nil {
 		err = errors.Join(err, fmt.Errorf("removing what was stored: %w", left))
 	}
+
 	return Upload{}, err
 }
 
-// uploading reads a content chunk by chunk into one buffer.
-type uploading struct {
+// chunkReader reads a content chunk by chunk into one buffer.
+type chunkReader struct {
 	from    io.Reader
 	maximum int64
 	read    int64
@@ -81,7 +85,7 @@ type uploading struct {
 
 // next returns the next chunk, which is valid until the following call of next, and whether it is
 // the last one. It does not use [io.ReadFull], which reports a truncated body like a complete one.
-func (in *uploading) next() (data []byte, last bool, err error) {
+func (in *chunkReader) next() (data []byte, last bool, err error) {
 	n, idle := 0, 0
 	for n < sealdb.ChunkSize && !last && idle < 100 {
 		if n == len(in.buffer) {
@@ -97,22 +101,26 @@ func (in *uploading) next() (data []byte, last bool, err error) {
 			return nil, false, err
 		}
 	}
+
 	if n < sealdb.ChunkSize && !last {
 		return nil, false, io.ErrNoProgress
 	}
+
 	if in.read += int64(n); in.read > in.maximum {
 		return nil, false, ErrTooLarge
 	}
+
 	_, _ = in.sum.Write(in.buffer[:n]) // a hash never fails
 	return in.buffer[:n], last, nil
 }
 
 // uploadAs stores a content of several chunks under a temporary name and then renames it to its
 // hash. data is the first chunk.
-func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in *uploading) (Upload, error) {
+func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in *chunkReader) (Upload, error) {
 	if err := s.storeBlob(ctx, org, Blob{Hash: name}); err != nil {
 		return Upload{}, fmt.Errorf("storing content: %w", err)
 	}
+
 	for n, last := 0, false; len(data) > 0; n++ {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: name, N: n, Data: data}})
@@ -127,20 +135,24 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 			return Upload{}, err
 		}
 	}
+
 	out := Upload{Hash: in.sum.Sum(nil), Bytes: in.read}
 	settle := s.rename
 	if s.seals.Overhead() > 0 {
-		settle = s.sealAnew
+		settle = s.renameSealed
 	}
+
 	var err error
-	for range keepTries {
+	for range maxKeepTries {
 		if err = settle(ctx, org, name, out); !errors.Is(err, ErrBlobGone) {
 			break
 		}
 	}
+
 	if err != nil {
 		return Upload{}, fmt.Errorf("storing content: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -167,15 +179,18 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
 			return err
 		}
+
 		var held []int
 		err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR UPDATE`,
 			org, pq.ByteaArray{name, to.Hash})
 		if err != nil {
 			return err
 		}
+
 		if len(held) != 2 {
 			return ErrBlobGone
 		}
+
 		for _, query := range []string{
 			`DELETE FROM blob_chunks t WHERE t.org_id = $1 AND t.hash = $2
 				AND EXISTS (SELECT 1 FROM blob_chunks c WHERE c.org_id = $1 AND c.hash = $3 AND c.n = t.n)`,
@@ -186,13 +201,14 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 				return err
 			}
 		}
+
 		return nil
 	})
 }
 
-// sealAnew is rename for sealed contents. A sealed chunk can be opened only under the name it
+// renameSealed is rename for sealed contents. A sealed chunk can be opened only under the name it
 // was sealed with, so each chunk is sealed again for the new name.
-func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload) error {
+func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{to.Blob()}); err != nil {
@@ -201,14 +217,17 @@ func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload
 		there = there[:0]
 		return tx.SelectContext(ctx, &there, `SELECT n FROM blob_chunks WHERE org_id = $1 AND hash = $2`, org, to.Hash)
 	})
+
 	for n := range chunks(to.Bytes) {
 		if err == nil && !slices.Contains(there, n) {
-			err = s.sealChunkAnew(ctx, org, name, to.Hash, n)
+			err = s.resealChunk(ctx, org, name, to.Hash, n)
 		}
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if err := HoldBlobs(ctx, tx, org, []Blob{to.Blob()}, [][]byte{name}); err != nil {
 			return err
@@ -217,7 +236,7 @@ func (s *Store) sealAnew(ctx context.Context, org string, name []byte, to Upload
 	})
 }
 
-func (s *Store) sealChunkAnew(ctx context.Context, org string, name, to []byte, n int) error {
+func (s *Store) resealChunk(ctx context.Context, org string, name, to []byte, n int) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var found struct {
 			Sealed int    `db:"sealed"`
@@ -227,10 +246,12 @@ func (s *Store) sealChunkAnew(ctx context.Context, org string, name, to []byte, 
 		if err != nil {
 			return err
 		}
+
 		data, err := s.seals.Unseal(org, sealdb.Chunk{Hash: name, N: n, Data: found.Data}, found.Sealed)
 		if err != nil {
 			return err
 		}
+
 		return s.addChunks(ctx, tx, org, []sealdb.Chunk{{Hash: to, N: n, Data: data}})
 	})
 }

@@ -97,6 +97,7 @@ func (s *Store) selectBudgets(ctx context.Context, org, which, tail string, args
 	if err != nil {
 		return nil, fmt.Errorf("reading budgets: %w", err)
 	}
+
 	return rows, nil
 }
 
@@ -129,21 +130,25 @@ func (s *Store) CreateBudget(ctx context.Context, org string, b domain.Budget) (
 		if err := checkBudget(ctx, tx, org, b); err != nil {
 			return err
 		}
+
 		subjects := []string{}
 		if b.SubjectID != nil {
 			subjects = []string{*b.SubjectID}
 		}
+
 		_, err := tx.ExecContext(ctx, `INSERT INTO budgets (id, org_id, scope, subject_id, subjects, metric, period, most)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 			b.ID, org, b.Scope, b.SubjectID, pq.Array(subjects), b.Metric, b.Period, b.Limit*unit(b.Metric))
 		if pg.Violates(err, "budgets_one") {
 			return apierr.New(apierr.Conflict, "there is a budget of this metric and period already: change its limit")
 		}
+
 		return err
 	})
 	if err != nil {
 		return domain.Budget{}, fmt.Errorf("creating budget: %w", err)
 	}
+
 	s.budgeted.forget(org)
 	return s.Budget(ctx, org, b.ID)
 }
@@ -154,13 +159,16 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.budgets ' || $1, 0))`, org); err != nil {
 		return err
 	}
+
 	var n int
 	if err := tx.GetContext(ctx, &n, `SELECT count(*) FROM budgets WHERE org_id = $1`, org); err != nil {
 		return err
 	}
+
 	if n >= MaxBudgets {
 		return apierr.New(apierr.Conflict, "an organization may have %d budgets; delete one first", MaxBudgets)
 	}
+
 	query := map[domain.BudgetScope]string{
 		domain.BudgetAgent: `SELECT EXISTS (SELECT FROM agents WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL)`,
 		domain.BudgetKey:   `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization' AND revoked_at IS NULL)`,
@@ -168,20 +176,23 @@ func checkBudget(ctx context.Context, tx *sqlx.Tx, org string, b domain.Budget) 
 	if query == "" {
 		return nil
 	}
+
 	var there bool
 	if err := tx.GetContext(ctx, &there, query, *b.SubjectID, org); err != nil {
 		return err
 	}
+
 	if !there {
 		return apierr.Invalid("subjectId", "invalid_value", "must be an agent, or an API key, of the organization's")
 	}
+
 	return nil
 }
 
 // UpdateBudget changes a budget's limit. The amount used stays.
 func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit int64) (domain.Budget, error) {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return changedOne(tx.ExecContext(ctx, `UPDATE budgets SET updated_at = clock_timestamp(),
+		return requireRow(tx.ExecContext(ctx, `UPDATE budgets SET updated_at = clock_timestamp(),
 			most = $3 * CASE metric WHEN 'sandboxSeconds' THEN 1000 ELSE 1 END WHERE id = $1 AND org_id = $2`, budgetID, org, limit))
 	})
 	if err != nil {
@@ -193,7 +204,7 @@ func (s *Store) UpdateBudget(ctx context.Context, org, budgetID string, limit in
 // DeleteBudget deletes a budget and its counts.
 func (s *Store) DeleteBudget(ctx context.Context, org, budgetID string) error {
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return changedOne(tx.ExecContext(ctx, `DELETE FROM budgets WHERE id = $1 AND org_id = $2`, budgetID, org))
+		return requireRow(tx.ExecContext(ctx, `DELETE FROM budgets WHERE id = $1 AND org_id = $2`, budgetID, org))
 	})
 	if err != nil {
 		return fmt.Errorf("deleting budget: %w", err)
@@ -201,8 +212,8 @@ func (s *Store) DeleteBudget(ctx context.Context, org, budgetID string) error {
 	return nil
 }
 
-// changedOne returns not_found unless a statement changed a row.
-func changedOne(done sql.Result, err error) error {
+// requireRow returns not_found unless a statement changed a row.
+func requireRow(done sql.Result, err error) error {
 	changed, err := pg.AnyRow(done, err)
 	if err == nil && !changed {
 		err = pg.NotFound()
@@ -228,7 +239,7 @@ var ErrRunsUsedUp = errors.New("a budget of runs is used up")
 // UsedUp is the budget_exceeded error of an exhausted budget. Its RetryAfter is the time until
 // the budget resets.
 func UsedUp(b domain.Budget) *apierr.Error {
-	e := apierr.New(apierr.BudgetExceeded, "%s", spent(b))
+	e := apierr.New(apierr.BudgetExceeded, "%s", exhaustedMessage(b))
 	if b.Metric == domain.BudgetRuns {
 		e.Err = ErrRunsUsedUp
 	}
@@ -236,12 +247,13 @@ func UsedUp(b domain.Budget) *apierr.Error {
 	return e
 }
 
-// spent is the message that a budget is exhausted.
-func spent(b domain.Budget) string {
+// exhaustedMessage is the error message for an exhausted budget.
+func exhaustedMessage(b domain.Budget) string {
 	whose := "the organization's"
 	if b.SubjectID != nil {
 		whose = fmt.Sprintf("the %s's (%s)", b.Scope, *b.SubjectID)
 	}
+
 	what := map[domain.BudgetMetric]string{
 		domain.BudgetCost: "millionths of the currency", domain.BudgetTokens: "tokens", domain.BudgetRuns: "runs",
 		domain.BudgetSandbox: "seconds in sandboxes",
@@ -250,6 +262,7 @@ func spent(b domain.Budget) string {
 	if b.Used < b.Limit {
 		state = fmt.Sprintf("has no room left for another call (%d are used)", b.Used)
 	}
+
 	return fmt.Sprintf("%s budget of %d %s a %s %s; it begins anew at %s (%s)",
 		whose, b.Limit, what, b.Period, state, b.ResetsAt.UTC().Format(time.RFC3339), b.ID)
 }
@@ -259,8 +272,8 @@ func spent(b domain.Budget) string {
 // runs are used up. It caches that an organization has no budgets. WithinBudget also opens the
 // counts of the current period, so that the statement that accepts the run does not have to.
 func (s *Store) WithinBudget(ctx context.Context, org, agentID, keyID, automationID string) error {
-	some, err := s.Budgeted(ctx, org)
-	if err != nil || !some {
+	hasBudgets, err := s.Budgeted(ctx, org)
+	if err != nil || !hasBudgets {
 		return err
 	}
 	rows, err := s.selectBudgets(ctx, org, covered, `AND c.used >= k.most ORDER BY k.metric = 'runs', k.id LIMIT 1`,

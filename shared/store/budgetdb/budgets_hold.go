@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	budgetedFor = 5 * time.Second // how long the cache of organizations with budgets is valid
+	budgetedTTL = 5 * time.Second // how long the cache of organizations with budgets is valid
 	maxBudgeted = 10_000          // maximum number of organizations in that cache
 )
 
@@ -26,24 +26,24 @@ type Budgeted struct {
 }
 
 type budgetedOrganization struct {
-	some  bool
-	until time.Time
+	hasBudgets bool
+	until      time.Time
 }
 
-func (b *Budgeted) get(org string) (some, known bool) {
+func (b *Budgeted) get(org string) (hasBudgets, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found := b.kept[org]
-	return found.some, time.Now().Before(found.until)
+	return found.hasBudgets, time.Now().Before(found.until)
 }
 
-func (b *Budgeted) set(org string, some bool) {
+func (b *Budgeted) set(org string, hasBudgets bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.kept == nil || len(b.kept) >= maxBudgeted {
 		b.kept = map[string]budgetedOrganization{}
 	}
-	b.kept[org] = budgetedOrganization{some, time.Now().Add(budgetedFor)}
+	b.kept[org] = budgetedOrganization{hasBudgets, time.Now().Add(budgetedTTL)}
 }
 
 func (b *Budgeted) forget(org string) {
@@ -55,18 +55,18 @@ func (b *Budgeted) forget(org string) {
 // Budgeted reports whether an organization has budgets. A budget created by another process is
 // found within 5 seconds.
 func (s *Store) Budgeted(ctx context.Context, org string) (bool, error) {
-	if some, known := s.budgeted.get(org); known {
-		return some, nil
+	if hasBudgets, known := s.budgeted.get(org); known {
+		return hasBudgets, nil
 	}
-	var some bool
+	var hasBudgets bool
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &some, `SELECT EXISTS (SELECT FROM budgets WHERE org_id = $1)`, org)
+		return tx.GetContext(ctx, &hasBudgets, `SELECT EXISTS (SELECT FROM budgets WHERE org_id = $1)`, org)
 	})
 	if err != nil {
 		return false, fmt.Errorf("looking for budgets: %w", err)
 	}
-	s.budgeted.set(org, some)
-	return some, nil
+	s.budgeted.set(org, hasBudgets)
+	return hasBudgets, nil
 }
 
 // Amounts are what a call may use at most, or what it has used. Costs are in millionths
@@ -79,9 +79,9 @@ type Amounts struct {
 
 // columns returns the metrics and amounts in the units of the database. Zero amounts are
 // included only if nothing is true.
-func (a Amounts) columns(nothing bool) (metrics []string, amounts []int64) {
+func (a Amounts) columns(withZero bool) (metrics []string, amounts []int64) {
 	add := func(metric domain.BudgetMetric, n int64) {
-		if n > 0 || nothing {
+		if n > 0 || withZero {
 			metrics, amounts = append(metrics, string(metric)), append(amounts, max(n, 0))
 		}
 	}
@@ -139,14 +139,17 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 				refused = append(refused, b.BudgetID)
 			}
 		}
+
 		if err != nil || len(refused) == 0 {
 			return err
 		}
+
 		return tx.SelectContext(ctx, &rows, budgetSelect+`AND k.id = ANY ($2) ORDER BY k.id`, h.OrganizationID, pq.Array(refused))
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("reserving: %w", err)
 	}
+
 	for _, row := range rows {
 		b := row.budget()
 		later := row.Used < row.Max && h.of(b.Metric) <= row.Max-row.Used
@@ -154,9 +157,11 @@ func (s *Store) Reserve(ctx context.Context, h Hold) (budgets int, lacking *Lack
 			lacking = &Lacking{Budget: b, Later: later}
 		}
 	}
+
 	if lacking == nil && len(refused) > 0 {
 		return 0, nil, fmt.Errorf("reserving: the budget %s was deleted meanwhile", refused[0])
 	}
+
 	return len(held), lacking, nil
 }
 
@@ -176,14 +181,14 @@ func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used
 	return nil
 }
 
-// lostHold is the minimum age of a hold before the sweeper checks whether its attempt is still
+// minLostHoldAge is the minimum age of a hold before the sweeper checks whether its attempt is still
 // running. Until then the worker may still settle it.
-const lostHold = time.Minute
+const minLostHoldAge = time.Minute
 
 // SettleLost settles up to limit holds of attempts that have ended, and returns how many. The
 // reserved amounts count as used.
 func (s *Store) SettleLost(ctx context.Context, limit int) (n int, err error) {
-	if err := s.db.GetContext(ctx, &n, `SELECT settle_lost_budgets($1, $2)`, limit, pg.Interval(lostHold)); err != nil {
+	if err := s.db.GetContext(ctx, &n, `SELECT settle_lost_budgets($1, $2)`, limit, pg.Interval(minLostHoldAge)); err != nil {
 		return 0, fmt.Errorf("settling what lost attempts hold: %w", err)
 	}
 	return n, nil

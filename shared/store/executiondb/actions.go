@@ -48,16 +48,19 @@ func (s *Store) Decide(
 		if err != nil {
 			return fmt.Errorf("locking run: %w", err)
 		}
+
 		if len(open) > 0 {
 			out.Lane = open[0].Lane
 			out.Ended, out.Resumed, err = decideOpen(ctx, tx, open[0], callID, decision, by)
 			return err
 		}
+
 		return decideEnded(ctx, tx, org, principal, runID, callID, decision)
 	})
 	if err != nil {
 		return Decided{}, fmt.Errorf("deciding: %w", err)
 	}
+
 	out.Run, err = s.runs.ShortRun(ctx, org, principal, runID)
 	return out, err
 }
@@ -70,20 +73,24 @@ func decideOpen(
 	if err := tx.SelectContext(ctx, &effect, effectSelect+` FOR UPDATE`, row.ID, callID, row.OrganizationID); err != nil {
 		return nil, false, fmt.Errorf("reading effect: %w", err)
 	}
+
 	action := row.Stored().Run.RequiredAction
 	if action == nil || action.ToolCallID != callID || len(effect) == 0 {
-		return nil, false, notWaitedFor(effect, decision)
+		return nil, false, checkRepeated(effect, decision)
 	}
+
 	if !action.Kind.Takes(decision) {
 		if effect[0].Decision.String == string(decision) {
 			return nil, false, nil // repeats a decision about an earlier action of this call
 		}
 		return nil, false, apierr.New(apierr.Conflict, "the run waits for %s, which takes one of %s",
-			action.Kind, enumerated(action.Kind.Decisions()))
+			action.Kind, joinDecisions(action.Kind.Decisions()))
 	}
+
 	if !row.Now.Before(action.ExpiresAt.Time) {
 		return nil, false, apierr.New(apierr.VersionConflict, "the time to decide was over at %s", action.ExpiresAt.Format(time.RFC3339))
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = coalesce(nullif($4, ''), state), decision = $5, decided_by = $6,
 		decided_at = clock_timestamp(), sent_at = CASE WHEN $5 = 'resend' THEN NULL ELSE sent_at END
 		WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
@@ -91,15 +98,17 @@ func decideOpen(
 	if err != nil {
 		return nil, false, fmt.Errorf("keeping decision: %w", err)
 	}
+
 	if decision == domain.DecisionAbandon {
-		ended, err = closeRuns(ctx, tx, []openRow{row}, as(domain.RunFailed, OutcomeAbandoned))
+		ended, err = closeRuns(ctx, tx, []openRow{row}, endAs(domain.RunFailed, OutcomeAbandoned))
 		return ended, false, err
 	}
+
 	return nil, true, resume(ctx, tx, row, decision)
 }
 
-// enumerated joins decisions into a list for an error message.
-func enumerated(decisions []domain.Decision) string {
+// joinDecisions joins decisions into a list for an error message.
+func joinDecisions(decisions []domain.Decision) string {
 	words := make([]string, len(decisions))
 	for i, decision := range decisions {
 		words[i] = string(decision)
@@ -122,7 +131,7 @@ func decided(decision domain.Decision) domain.EffectState {
 }
 
 func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decision) error {
-	if err := noteWaits(ctx, tx, []waitOver{wait(row, domain.SpanCompleted, string(decision))}); err != nil {
+	if err := noteWaits(ctx, tx, []endedWait{newEndedWait(row, domain.SpanCompleted, string(decision))}); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE open_runs SET status = 'queued', dispatched = false, not_before = NULL,
@@ -147,19 +156,22 @@ func decideEnded(ctx context.Context, tx *sqlx.Tx, org, principal, runID, callID
 	case found[0]: // the run and its effects were erased
 		return nil
 	}
+
 	var effect []effectRow
 	if err := tx.SelectContext(ctx, &effect, effectSelect, runID, callID, org); err != nil {
 		return fmt.Errorf("reading effect: %w", err)
 	}
+
 	if len(effect) > 0 && effect[0].State == string(domain.EffectAwaiting) && !effect[0].Decision.Valid {
 		return apierr.New(apierr.VersionConflict, "the run has ended without this decision")
 	}
-	return notWaitedFor(effect, decision)
+
+	return checkRepeated(effect, decision)
 }
 
-// notWaitedFor returns the error for a decision about a call that the run does not wait for, or
+// checkRepeated returns the error for a decision about a call that the run does not wait for, or
 // nil if the same decision was made before.
-func notWaitedFor(effect []effectRow, decision domain.Decision) error {
+func checkRepeated(effect []effectRow, decision domain.Decision) error {
 	switch {
 	case len(effect) == 0 || !effect[0].Decision.Valid:
 		return apierr.Invalid("toolCallId", "invalid_value", "the run does not wait for a decision about this call")
@@ -176,6 +188,6 @@ func (s *Store) EndUnanswered(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(late.Runs) == 0 {
 		return nil, err
 	}
-	return s.endFound(ctx, late, as(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
+	return s.endFound(ctx, late, endAs(domain.RunFailed, ActionExpired), `o.run_id = ANY ($1) AND o.status = 'requires_action'
 		AND o.action_expires_at <= clock_timestamp() ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
 }

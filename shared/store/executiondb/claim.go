@@ -107,11 +107,13 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 	if err := s.claims.SelectInto(ctx, &claimed, claimQuery, pq.Array(runIDs), pg.Interval(lease.Lease), largeInput); err != nil {
 		return nil, fmt.Errorf("claiming runs: %w", err)
 	}
+
 	out := make([]Claim, len(runIDs))
 	byID := make(map[string]*claimedRow, len(claimed))
 	for i := range claimed {
 		byID[claimed[i].RunID] = &claimed[i]
 	}
+
 	var void []string
 	for i, id := range runIDs {
 		switch row := byID[id]; {
@@ -124,9 +126,11 @@ func (s *Store) Claim(ctx context.Context, runIDs []string) ([]Claim, error) {
 			delete(byID, id) // a repeated id in one batch is void
 		}
 	}
+
 	if len(void) == 0 {
 		return out, nil
 	}
+
 	return out, s.explainVoid(ctx, runIDs, out, void)
 }
 
@@ -150,6 +154,7 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 		Ended  bool           `db:"ended"`
 		Result sql.NullString `db:"result"`
 	}
+
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT id, ended, result FROM void_claims($1)`, pq.Array(void))
@@ -157,10 +162,12 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 	if err != nil {
 		return fmt.Errorf("reading runs that cannot be claimed: %w", err)
 	}
+
 	found := make(map[string]int, len(rows))
 	for i, r := range rows {
 		found[r.ID] = i
 	}
+
 	for i, id := range runIDs {
 		if out[i].Run != nil || out[i].Locked {
 			continue
@@ -171,6 +178,7 @@ func (s *Store) explainVoid(ctx context.Context, runIDs []string, out []Claim, v
 			out[i].Result = []byte(rows[j].Result.String)
 		}
 	}
+
 	return nil
 }
 
@@ -199,6 +207,7 @@ func (s *Store) Extend(ctx context.Context, held []lease.Held) (Leases, error) {
 	if err != nil {
 		return Leases{}, fmt.Errorf("extending leases: %w", err)
 	}
+
 	out := Leases{}
 	out.Extended, out.Locked = byLock(rows)
 	return out, nil
@@ -236,8 +245,10 @@ func (s *Store) Config(ctx context.Context, org, targetID string, version int) (
 	if err != nil {
 		return cfg, fmt.Errorf("reading agent configuration: %w", err)
 	}
+
 	if err := json.Unmarshal(raw, &cfg); err != nil {
 		return cfg, fmt.Errorf("reading agent configuration: %w", err)
 	}
+
 	return cfg, nil
 }

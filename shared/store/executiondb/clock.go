@@ -29,9 +29,9 @@ func (s *Store) Clock(ctx context.Context) (Clock, error) {
 	return c, nil
 }
 
-// longestWait is slightly more than the longest time before the job of a dispatched run is
+// maxRedispatchWait is slightly more than the longest time before the job of a dispatched run is
 // published again.
-const longestWait = "5 minutes 1 second"
+const maxRedispatchWait = "5 minutes 1 second"
 
 // ShortenWaits shortens leases and republication times that are longer than any that the code
 // sets, and returns how many. They occur when the database's clock was set back, or when
@@ -41,6 +41,7 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 	if err := s.db.SelectContext(ctx, &orgs, `SELECT org_id FROM dispatched_organizations()`); err != nil {
 		return 0, fmt.Errorf("looking for dispatched runs: %w", err)
 	}
+
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
 		shortened = 0
 		for _, q := range []struct {
@@ -52,7 +53,7 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{pg.Interval(lease.Lease)}},
 			{`UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $1::interval WHERE run_id IN (SELECT run_id FROM open_runs
 				WHERE dispatched AND status = 'queued' AND next_dispatch_at > clock_timestamp() + $2::interval
-				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{queuedb.FirstRing, longestWait}},
+				ORDER BY run_id FOR UPDATE SKIP LOCKED)`, []any{queuedb.FirstRing, maxRedispatchWait}},
 		} {
 			res, err := tx.ExecContext(ctx, q.query, q.args...)
 			if err != nil {
@@ -64,10 +65,12 @@ func (s *Store) ShortenWaits(ctx context.Context) (shortened int64, err error) {
 			}
 			shortened += n
 		}
+
 		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("shortening leases and waits: %w", err)
 	}
+
 	return shortened, nil
 }

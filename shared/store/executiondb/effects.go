@@ -44,7 +44,7 @@ func (row effectRow) effect() domain.Effect {
 func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Effect, ask bool) (domain.Effect, bool, error) {
 	var out domain.Effect
 	kept, err := lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) (err error) {
-		out, err = enterEffect(ctx, tx, held, e, ask)
+		out, err = insertEffect(ctx, tx, held, e, ask)
 		if out.State == "" && err == nil { // the effect existed before
 			out, err = takeEffect(ctx, tx, held, e.CallID)
 		}
@@ -56,25 +56,29 @@ func (s *Store) PrepareEffect(ctx context.Context, held lease.Held, e domain.Eff
 	return out, kept, nil
 }
 
-// enterEffect inserts the effect of a call. It returns an effect without a state if the call
+// insertEffect inserts the effect of a call. It returns an effect without a state if the call
 // already has one.
-func enterEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, e domain.Effect, ask bool) (domain.Effect, error) {
+func insertEffect(ctx context.Context, tx *sqlx.Tx, held lease.Held, e domain.Effect, ask bool) (domain.Effect, error) {
 	e.State, e.Sent, e.Outcome = domain.EffectReady, false, nil
 	if ask {
 		e.State = domain.EffectAwaiting
 	}
+
 	if len(e.Input) == 0 {
 		e.Input = json.RawMessage(`{}`)
 	}
+
 	done, err := tx.ExecContext(ctx, `INSERT INTO effects (run_id, call_id, org_id, name, input, side_effect, key, state, fence)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (run_id, call_id) DO NOTHING`,
 		held.RunID, e.CallID, held.OrganizationID, e.Name, []byte(e.Input), string(e.SideEffect), e.Key, string(e.State), held.Fence)
 	if err != nil {
 		return domain.Effect{}, err
 	}
+
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
 		return domain.Effect{}, err
 	}
+
 	return e, nil
 }
 
@@ -147,6 +151,7 @@ func (s *Store) EndSend(ctx context.Context, held lease.Held, callID string, out
 	if err != nil {
 		return false, fmt.Errorf("keeping outcome of effect: %w", err)
 	}
+
 	return kept, nil
 }
 

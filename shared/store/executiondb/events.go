@@ -40,7 +40,7 @@ type SavedEvents struct {
 func (s *Store) SaveEvents(ctx context.Context, c []Checkpoint) (SavedEvents, error) {
 	out := SavedEvents{Saved: map[string]bool{}, Locked: map[string]bool{}, Rejected: map[string]error{}}
 	for len(c) > 0 {
-		n := fitting(c, Checkpoint.Size)
+		n := countFitting(c, Checkpoint.Size)
 		if err := s.saveEvents(ctx, c[:n], &out); err != nil {
 			return SavedEvents{}, err // saved chunks may be saved again
 		}
@@ -59,10 +59,12 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 		out.Rejected[c[0].RunID] = err
 		return nil
 	}
+
 	// Bisect to find a chunk that PostgreSQL rejects, so that the others are saved.
 	if err := s.saveEvents(ctx, c[:len(c)/2], out); err != nil {
 		return err
 	}
+
 	return s.saveEvents(ctx, c[len(c)/2:], out)
 }
 
@@ -74,6 +76,7 @@ func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents
 	if err != nil {
 		return err
 	}
+
 	var rows []heldRow
 	// The pool may send the statement twice when its connection breaks, which is harmless here.
 	err = stmt.SelectContext(ctx, &rows,
@@ -86,6 +89,7 @@ func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents
 	if err != nil {
 		return fmt.Errorf("saving events: %w", err)
 	}
+
 	saved, locked := byLock(rows)
 	maps.Copy(out.Saved, saved)
 	maps.Copy(out.Locked, locked)
@@ -148,6 +152,7 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []eventLogRow
 	err = stmt.SelectContext(ctx, &rows,
 		pq.Array(pg.Column(reqs, func(r *EventLogRequest) string { return r.OrganizationID })),
@@ -157,10 +162,12 @@ func (s *Store) EventLogs(ctx context.Context, reqs []EventLogRequest) ([]*Event
 	if err != nil {
 		return nil, fmt.Errorf("reading event logs: %w", err)
 	}
+
 	out := make([]*EventLog, len(reqs))
 	for _, row := range rows {
 		out[row.Place-1] = row.log()
 	}
+
 	return out, nil
 }
 
@@ -182,8 +189,10 @@ func (s *Store) EventLogBytes(ctx context.Context, req EventLogRequest) (int, er
 	if err != nil {
 		return 0, pg.OneRow(err, "reading the size of an event log")
 	}
+
 	if log.Erased {
 		return 0, apierr.New(apierr.Erased, "this run was erased by its organization")
 	}
+
 	return log.Bytes, nil
 }

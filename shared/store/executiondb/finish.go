@@ -46,8 +46,8 @@ func (e Ending) Size() int {
 // ending is written alone.
 const MaxBatchBytes = 4 << 20
 
-// fitting returns how many of the first rows one statement may write: at least one.
-func fitting[T any](rows []T, size func(T) int) int {
+// countFitting returns how many of the first rows one statement may write: at least one.
+func countFitting[T any](rows []T, size func(T) int) int {
 	bytes := 0
 	for i, r := range rows {
 		if bytes += size(r); bytes > MaxBatchBytes && i > 0 {
@@ -85,7 +85,7 @@ func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) 
 	out := newFinished()
 	until := time.Now().Add(pg.SplitFor)
 	for rest := endings; len(rest) > 0; {
-		n := fitting(rest, Ending.Size)
+		n := countFitting(rest, Ending.Size)
 		if err := s.finishPart(ctx, rest[:n], &out, until); err != nil {
 			if len(rest) == len(endings) {
 				return Finished{}, err
@@ -95,6 +95,7 @@ func (s *Store) Finish(ctx context.Context, endings []Ending) (Finished, error) 
 		}
 		rest = rest[n:]
 	}
+
 	return out, nil
 }
 
@@ -113,13 +114,16 @@ func (s *Store) finishPart(ctx context.Context, endings []Ending, out *Finished,
 		out.Rejected[endings[0].Run.ID] = err
 		return nil
 	}
+
 	half := len(endings) / 2
 	if err := s.finishPart(ctx, endings[:half], out, until); err != nil {
 		return err
 	}
+
 	if err := s.finishPart(ctx, endings[half:], out, until); err != nil {
 		out.fail(endings[half:], err)
 	}
+
 	return nil
 }
 
@@ -135,6 +139,7 @@ func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished
 			return err
 		}
 	}
+
 	var done Finished
 	var locked map[string]bool
 	orgs := pg.Column(endings, func(e *Ending) string { return e.OrganizationID })
@@ -150,13 +155,16 @@ func (s *Store) saveEndings(ctx context.Context, endings []Ending, out *Finished
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.finishes.MetLocked()
 	}
+
 	if err != nil {
 		return err
 	}
+
 	out.add(done)
 	for id := range locked {
 		out.Failed[id] = pg.ErrLocked
 	}
+
 	return nil
 }
 
@@ -171,7 +179,7 @@ func (f *Finished) add(part Finished) {
 func finish(endings []Ending, run func(dest any, query string, args ...any) error) (Finished, error) {
 	out := newFinished()
 	for len(endings) > 0 {
-		n := fitting(endings, Ending.Size)
+		n := countFitting(endings, Ending.Size)
 		var closed []closedRow
 		if err := run(&closed, finishQuery, finishArgs(endings[:n])...); err != nil {
 			return Finished{}, fmt.Errorf("saving results: %w", err)
@@ -184,23 +192,25 @@ func finish(endings []Ending, run func(dest any, query string, args ...any) erro
 		}
 		endings = endings[n:]
 	}
+
 	return out, nil
 }
 
 // finishArgs returns the arguments of finishQuery.
 func finishArgs(endings []Ending) []any {
-	bytes, told := 0, false
+	bytes, hasEvents := 0, false
 	organizations := make([]string, 0, 4)
 	order := make([]*Ending, len(endings))
 	for i := range endings {
 		e := &endings[i]
 		order[i] = e
 		bytes += len(e.Result) + len(e.Events.Events)
-		told = told || e.Events.FirstN > 0
+		hasEvents = hasEvents || e.Events.FirstN > 0
 		if !slices.Contains(organizations, e.OrganizationID) {
 			organizations = append(organizations, e.OrganizationID)
 		}
 	}
+
 	slices.SortFunc(order, func(a, b *Ending) int { return strings.Compare(a.Run.ID, b.Run.ID) })
 	t := pg.NewTuples(len(endings), 2*bytes/max(1, len(endings))+512)
 	for _, e := range order {
@@ -225,7 +235,8 @@ func finishArgs(endings []Ending) []any {
 		t.Text(e.Events.Events)
 		t.Done()
 	}
-	return []any{t.String(), pq.Array(organizations), told}
+
+	return []any{t.String(), pq.Array(organizations), hasEvents}
 }
 
 // codeTool is the name of the tool that executes code. Package contract defines it too.
@@ -269,6 +280,7 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 		}
 		reason = raw
 	}
+
 	var lanes []domain.Lane
 	status, code, message := putBackNote(cause)
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -278,10 +290,12 @@ func (s *Store) PutBack(ctx context.Context, held lease.Held, backoff time.Durat
 	if err != nil {
 		return nil, fmt.Errorf("putting run back: %w", err)
 	}
+
 	freed := map[queuedb.Lane]int{}
 	for _, lane := range lanes {
 		freed[queuedb.Lane{OrganizationID: held.OrganizationID, Lane: lane}]++
 	}
+
 	return freed, nil
 }
 
@@ -292,11 +306,13 @@ func (s *Store) Journal(ctx context.Context, held lease.Held, first int, steps [
 	if first == 0 {
 		return s.keepToolSet(ctx, held, steps)
 	}
+
 	numbers := make([]int64, len(steps))
 	texts := make([]string, len(steps))
 	for i, raw := range steps {
 		numbers[i], texts[i] = int64(first+i), string(raw)
 	}
+
 	var n int64
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &n, `SELECT append_steps($1, $2, $3, $4, $5)`,
@@ -305,6 +321,7 @@ func (s *Store) Journal(ctx context.Context, held lease.Held, first int, steps [
 	if err != nil {
 		return false, fmt.Errorf("writing journal: %w", err)
 	}
+
 	return n == int64(len(steps)), nil
 }
 
@@ -327,6 +344,7 @@ func (s *Store) keepToolSet(ctx context.Context, held lease.Held, steps [][]byte
 	if len(steps) != 1 {
 		return false, fmt.Errorf("writing tool set: %d steps instead of one", len(steps))
 	}
+
 	var kept bool
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE open_runs SET tool_set = coalesce(tool_set, $4)
@@ -336,6 +354,7 @@ func (s *Store) keepToolSet(ctx context.Context, held lease.Held, steps [][]byte
 	if err != nil {
 		return false, fmt.Errorf("writing tool set: %w", err)
 	}
+
 	return kept, nil
 }
 
@@ -362,9 +381,11 @@ func lockOpenRuns(ctx context.Context, tx *sqlx.Tx, runs []string) (map[string]b
 	if err != nil {
 		return nil, fmt.Errorf("locking runs: %w", err)
 	}
+
 	out := make(map[string]bool, len(locked))
 	for _, id := range locked {
 		out[id] = true
 	}
+
 	return out, nil
 }

@@ -49,6 +49,7 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 		if err != nil {
 			return pg.IgnoreNone(err)
 		}
+
 		// A claim may take over a run whose lease has expired before the sweeper records
 		// the lost attempt.
 		_, err = tx.ExecContext(ctx, `UPDATE run_attempts SET ended_at = $4, status = 'lost', message = $5
@@ -57,11 +58,13 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 		if err != nil {
 			return err
 		}
+
 		if c.Attempts == 2 {
 			if err := noteFirst(ctx, tx, c); err != nil {
 				return err
 			}
 		}
+
 		_, err = tx.ExecContext(ctx, `INSERT INTO run_attempts (run_id, fence, org_id, kind, attempt, began_at)
 			VALUES ($1, $2, $3, 'attempt', $4, $5) ON CONFLICT (run_id, fence) DO NOTHING`,
 			held.RunID, held.Fence, held.OrganizationID, c.Attempts, c.Now)
@@ -70,6 +73,7 @@ func (s *Store) NoteAttempt(ctx context.Context, c Claimed) error {
 	if err != nil {
 		return fmt.Errorf("noting attempt: %w", err)
 	}
+
 	return nil
 }
 
@@ -87,15 +91,15 @@ func noteFirst(ctx context.Context, tx *sqlx.Tx, c Claimed) error {
 	return err
 }
 
-// waitOver is the end of a run's wait for a person's decision.
-type waitOver struct {
+// endedWait is the end of a run's wait for a person's decision.
+type endedWait struct {
 	runID, organizationID, callID string
 	status                        domain.SpanStatus
 	code                          string // the decision, or the reason why the run ended
 }
 
-func wait(row openRow, status domain.SpanStatus, code string) waitOver {
-	over := waitOver{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
+func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait {
+	over := endedWait{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
 	if action := row.Stored().Run.RequiredAction; action != nil {
 		over.callID = cleanText(action.ToolCallID)
 	}
@@ -105,10 +109,11 @@ func wait(row openRow, status domain.SpanStatus, code string) waitOver {
 // noteWaits records for how long runs waited for a person, and the end of the attempt before
 // the wait, whose fence is one lower. The rows must be locked. It must be called before they
 // change, because the change deletes these times.
-func noteWaits(ctx context.Context, tx *sqlx.Tx, over []waitOver) error {
+func noteWaits(ctx context.Context, tx *sqlx.Tx, over []endedWait) error {
 	if len(over) == 0 {
 		return nil
 	}
+
 	_, err := tx.ExecContext(ctx, `WITH parked AS (
 		  SELECT o.run_id, o.fence, o.org_id, o.attempts, o.started_at, o.parked_at, u.call_id, u.status, u.code
 		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u (run_id, org_id, call_id, status, code)
@@ -120,20 +125,21 @@ func noteWaits(ctx context.Context, tx *sqlx.Tx, over []waitOver) error {
 		UNION ALL
 		SELECT run_id, fence, org_id, 'wait', attempts, parked_at, clock_timestamp(), status, code, NULL, call_id FROM parked
 		ON CONFLICT (run_id, fence) DO UPDATE SET ended_at = excluded.ended_at, status = excluded.status, message = excluded.message`,
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.runID })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.organizationID })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.callID })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return string(w.status) })),
-		pq.Array(pg.Column(over, func(w *waitOver) string { return w.code })), rundb.EndedParked)
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.runID })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.organizationID })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.callID })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return string(w.status) })),
+		pq.Array(pg.Column(over, func(w *endedWait) string { return w.code })), rundb.EndedParked)
 	if err != nil {
 		return fmt.Errorf("noting wait: %w", err)
 	}
+
 	return nil
 }
 
 // noteEndedWaits is noteWaits for those of the runs that end while they wait.
 func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []Ending) error {
-	var over []waitOver
+	var over []endedWait
 	for i, row := range rows {
 		if row.Status != string(domain.RunRequiresAction) {
 			continue
@@ -142,7 +148,7 @@ func noteEndedWaits(ctx context.Context, tx *sqlx.Tx, rows []openRow, endings []
 		if cause := endings[i].Run.Error; cause != nil {
 			code = cause.Code
 		}
-		over = append(over, wait(row, domain.SpanFailed, code))
+		over = append(over, newEndedWait(row, domain.SpanFailed, code))
 	}
 	return noteWaits(ctx, tx, over)
 }

@@ -62,36 +62,42 @@ func (s *Store) park(ctx context.Context, held lease.Held, action domain.Require
 		if err != nil {
 			return pg.IgnoreNone(err)
 		}
+
 		var row effectRow
 		err = tx.GetContext(ctx, &row, effectSelect+` FOR UPDATE`, held.RunID, action.ToolCallID, held.OrganizationID)
 		if err != nil {
 			return fmt.Errorf("reading effect %s: %w", action.ToolCallID, err)
 		}
+
 		e := row.effect()
 		if e.State != domain.EffectAwaiting && e.State != domain.EffectSending {
 			out.Settled = true
 			return nil
 		}
-		if out.Full, err = parkedFully(ctx, tx, held.OrganizationID); err != nil || out.Full {
+
+		if out.Full, err = parkingFull(ctx, tx, held.OrganizationID); err != nil || out.Full {
 			return err
 		}
+
 		action.Kind = e.Waiting()
 		if action.ExpiresAt.IsZero() {
 			action.ExpiresAt = domain.At(run.Now.Add(ActionTimeout))
 		}
+
 		if err := parkRun(ctx, tx, held, action, events); err != nil {
 			return err
 		}
+
 		out = Parked{Parked: true, Freed: map[queuedb.Lane]int{{OrganizationID: held.OrganizationID, Lane: run.Lane}: 1}, Action: action}
 		return nil
 	})
 	return out, err
 }
 
-// parkedFully reports whether the organization has MaxParked waiting runs. It prevents other
+// parkingFull reports whether the organization has MaxParked waiting runs. It prevents other
 // runs from being parked until the transaction ends. No transaction that waits for this lock
 // has locked a row that this transaction locks later.
-func parkedFully(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
+func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	if _, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('parley.park ' || $1, 0))`, org); err != nil {
 		return false, fmt.Errorf("locking parked runs: %w", err)
 	}
@@ -109,6 +115,7 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 	if err != nil {
 		return fmt.Errorf("rendering action: %w", err)
 	}
+
 	if events.FirstN > 0 { // an unacknowledged checkpoint may have written the same chunk
 		_, err = tx.ExecContext(ctx, `INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (run_id, fence, first_n) DO UPDATE SET last_n = excluded.last_n, events = excluded.events`,
@@ -117,17 +124,20 @@ func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.Re
 			return fmt.Errorf("saving events: %w", err)
 		}
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE effects SET state = 'awaiting' WHERE run_id = $1 AND call_id = $2 AND org_id = $3`,
 		held.RunID, action.ToolCallID, held.OrganizationID)
 	if err != nil {
 		return fmt.Errorf("letting effect wait: %w", err)
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE open_runs SET status = 'requires_action', fence = fence + 1, dispatched = false, lease_until = NULL,
 		next_dispatch_at = NULL, last_error = NULL, required_action = $4, action_expires_at = $5, parked_at = clock_timestamp()
 		WHERE run_id = $1 AND org_id = $2 AND fence = $3`, held.RunID, held.OrganizationID, held.Fence, raw, action.ExpiresAt)
 	if err != nil {
 		return fmt.Errorf("letting run wait: %w", err)
 	}
+
 	return nil
 }
 

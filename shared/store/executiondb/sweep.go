@@ -42,7 +42,7 @@ const openSelect = `SELECT ` + rundb.RunColumns + `, o.lane, o.dispatched, o.rep
 // verdict decides how an open run ends.
 type verdict func(openRow) (domain.RunStatus, *domain.RunError)
 
-func as(status domain.RunStatus, cause *domain.RunError) verdict {
+func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
 
@@ -66,6 +66,7 @@ func (s *Store) end(ctx context.Context, orgs []string, how verdict, where strin
 	if err != nil {
 		return nil, fmt.Errorf("ending runs: %w", err)
 	}
+
 	return ended, nil
 }
 
@@ -78,6 +79,7 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 	if err != nil {
 		return nil, err
 	}
+
 	for i, row := range rows {
 		if endings[i], err = row.ending(how, done[row.ID]); err != nil {
 			return nil, err
@@ -87,9 +89,11 @@ func closeRuns(ctx context.Context, tx *sqlx.Tx, rows []openRow, how verdict) ([
 			Result: endings[i].Result,
 		}
 	}
+
 	if err := noteEndedWaits(ctx, tx, rows, endings); err != nil {
 		return nil, err
 	}
+
 	_, err = finish(endings, func(dest any, query string, args ...any) error {
 		return tx.SelectContext(ctx, dest, query, args...)
 	})
@@ -126,7 +130,7 @@ func (s *Store) endFound(ctx context.Context, late pg.Found, how verdict, where 
 // Cancel ends an open run of an organization. A finished run stays as it is. If principal is not
 // empty, only that principal's runs are found. It returns the resulting run, as ShortRun does.
 func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb.StoredRun, []Ended, error) {
-	ended, err := s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
+	ended, err := s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.run_id = $1 AND o.org_id = $2 AND ($3 = '' OR r.principal = $3) FOR UPDATE OF o`, runID, org, principal)
 	if err != nil {
 		return rundb.StoredRun{}, nil, err
@@ -137,7 +141,7 @@ func (s *Store) Cancel(ctx context.Context, org, principal, runID string) (rundb
 
 // CancelQueued ends up to limit runs of a deleted agent that no worker holds.
 func (s *Store) CancelQueued(ctx context.Context, org, agentID string, limit int) ([]Ended, error) {
-	return s.end(ctx, []string{org}, as(domain.RunCancelled, nil),
+	return s.end(ctx, []string{org}, endAs(domain.RunCancelled, nil),
 		`o.agent_id = $1 AND o.org_id = $2 AND o.status <> 'running' ORDER BY o.run_id LIMIT $3 FOR UPDATE OF o SKIP LOCKED`, agentID, org, limit)
 }
 
@@ -172,7 +176,7 @@ func (s *Store) EndPoison(ctx context.Context, limit int) ([]Ended, error) {
 	if err != nil || len(poison.Runs) == 0 {
 		return nil, err
 	}
-	return s.endFound(ctx, poison, as(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
+	return s.endFound(ctx, poison, endAs(domain.RunFailed, WorkerLost), `o.run_id = ANY ($1) AND o.status = 'queued'
 		AND o.deaths >= $2 ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`, lease.MaxDeaths)
 }
 
@@ -185,6 +189,7 @@ func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err 
 	if err != nil || len(lost.Runs) == 0 {
 		return nil, err
 	}
+
 	for part := range lost.Parts() {
 		var requeued []string
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) error {
@@ -196,6 +201,7 @@ func (s *Store) RequeueLost(ctx context.Context, limit int) (orgs []string, err 
 		}
 		orgs = append(orgs, requeued...)
 	}
+
 	return orgs, nil
 }
 

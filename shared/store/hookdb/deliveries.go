@@ -71,6 +71,7 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
+
 	// Read each hook's newest deliveries by its index. Without HookID that is one lookup per
 	// hook of the organization.
 	query := `SELECT d.* FROM hooks h CROSS JOIN LATERAL (SELECT ` + DeliveryColumns + ` FROM deliveries d WHERE d.hook_id = h.id
@@ -80,10 +81,12 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 		query = `SELECT ` + DeliveryColumns + ` FROM deliveries d JOIN hooks h ON h.id = d.hook_id AND h.deleted_at IS NULL
 			WHERE d.org_id = $1 AND d.ref < $2 AND ($3 = '' OR d.status = $3) AND ($5 = '' OR h.id = $5) AND d.run_id = $6`
 	}
+
 	args := []any{org, f.Before, string(f.Status), limit, f.HookID}
 	if f.RunID != "" {
 		args = append(args, f.RunID)
 	}
+
 	var rows []DeliveryRow
 	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
@@ -92,10 +95,12 @@ func (s *Store) Deliveries(ctx context.Context, org string, f DeliveryFilter, li
 	if err != nil {
 		return nil, fmt.Errorf("listing deliveries: %w", err)
 	}
+
 	out := make([]LoggedDelivery, len(rows))
 	for i := range rows {
 		out[i] = LoggedDelivery{rows[i].Delivery(), rows[i].Ref}
 	}
+
 	return out, nil
 }
 
@@ -140,6 +145,7 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 		Sealed      bool   `db:"sealed"`
 		ContentType string `db:"content_type"`
 	}
+
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, `SELECT d.body, d.sealed, d.content_type`+oneDelivery+` AND d.body IS NOT NULL`, hookID, id, org)
 	})
@@ -149,9 +155,11 @@ func (s *Store) DeliveryBody(ctx context.Context, org, hookID, id string) (body 
 	if err != nil {
 		return nil, "", fmt.Errorf("reading delivery: %w", err)
 	}
+
 	if !row.Sealed {
 		return row.Body, row.ContentType, nil
 	}
+
 	body, err = s.seals.Open(row.Body, sealdb.DeliveryName(org, hookID, id),
 		sealdb.Value{Kind: sealdb.KindDelivery, OrganizationID: org, ID: hookID, Part: id})
 	return body, row.ContentType, err

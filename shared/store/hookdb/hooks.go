@@ -87,12 +87,15 @@ func (row *hookRow) hook() (domain.Hook, error) {
 	if err := json.Unmarshal(row.Filter, &out.Filter); err != nil {
 		return out, fmt.Errorf("reading filter of hook: %w", err)
 	}
+
 	if row.Coalesce == nil {
 		return out, nil
 	}
+
 	if err := json.Unmarshal(row.Coalesce, &out.Coalesce); err != nil {
 		return out, fmt.Errorf("reading coalescing of hook: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -104,12 +107,13 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	if err != nil {
 		return domain.Hook{}, err
 	}
+
 	var row hookRow
 	err = s.db.Within(ctx, []string{h.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := roomForHook(ctx, tx, h.OrganizationID, cmp.Or(h.Max, MaxHooks)); err != nil {
+		if err := checkHookQuota(ctx, tx, h.OrganizationID, cmp.Or(h.Max, MaxHooks)); err != nil {
 			return err
 		}
-		if err := mayReceive(ctx, tx, h.OrganizationID, &h.AgentID, &h.KeyID); err != nil {
+		if err := checkAgentAndKey(ctx, tx, h.OrganizationID, &h.AgentID, &h.KeyID); err != nil {
 			return err
 		}
 		return tx.GetContext(ctx, &row, `INSERT INTO hooks AS h (id, org_id, name, agent_id, key_id, source, secret, signature_header,
@@ -121,10 +125,11 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	if err != nil {
 		return domain.Hook{}, fmt.Errorf("creating hook: %w", err)
 	}
+
 	return row.hook()
 }
 
-func roomForHook(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
+func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
 		return err
 	}
@@ -144,20 +149,24 @@ func hookRules(filter []domain.HookFilter, coalesce *domain.HookCoalesce) (filte
 	if filter == nil {
 		filter = []domain.HookFilter{}
 	}
+
 	if filters, err = json.Marshal(filter); err != nil {
 		return nil, nil, fmt.Errorf("rendering filter: %w", err)
 	}
+
 	if coalesce == nil {
 		return filters, nil, nil
 	}
+
 	if coalescing, err = json.Marshal(coalesce); err != nil {
 		return nil, nil, fmt.Errorf("rendering coalescing: %w", err)
 	}
+
 	return filters, coalescing, nil
 }
 
-// mayReceive checks the agent and the key of a hook. It skips nil arguments.
-func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
+// checkAgentAndKey checks the agent and the key of a hook. It skips nil arguments.
+func checkAgentAndKey(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *string) error {
 	if agentID != nil {
 		_, err := agentdb.SelectAgent(ctx, tx, org, *agentID, "")
 		if apierr.CodeFor(err) == apierr.NotFound {
@@ -167,18 +176,22 @@ func mayReceive(ctx context.Context, tx *sqlx.Tx, org string, agentID, keyID *st
 			return err
 		}
 	}
+
 	if keyID == nil {
 		return nil
 	}
+
 	var found bool
 	err := tx.GetContext(ctx, &found, `SELECT EXISTS (SELECT FROM api_keys WHERE id = $1 AND org_id = $2 AND scope = 'organization'
 		AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > clock_timestamp()))`, *keyID, org)
 	if err != nil {
 		return fmt.Errorf("reading key of hook: %w", err)
 	}
+
 	if !found {
 		return apierr.Invalid("keyId", "invalid_value", "it is no API key of this organization")
 	}
+
 	return nil
 }
 
@@ -209,12 +222,14 @@ func (s *Store) Hooks(ctx context.Context, org, after string, limit int) ([]doma
 	if err != nil {
 		return nil, fmt.Errorf("listing hooks: %w", err)
 	}
+
 	out := make([]domain.Hook, len(rows))
 	for i := range rows {
 		if out[i], err = rows[i].hook(); err != nil {
 			return nil, err
 		}
 	}
+
 	return out, nil
 }
 
@@ -248,19 +263,23 @@ func (s *Store) UpdateHook(ctx context.Context, org, id string, change HookChang
 			return domain.Hook{}, err
 		}
 	}
+
 	if change.Coalesce != nil {
 		if _, coalesce, err = hookRules(nil, *change.Coalesce); err != nil {
 			return domain.Hook{}, err
 		}
 	}
+
 	var row hookRow
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if err := lockHook(ctx, tx, org, id); err != nil {
 			return err
 		}
-		if err := mayReceive(ctx, tx, org, change.AgentID, change.KeyID); err != nil {
+
+		if err := checkAgentAndKey(ctx, tx, org, change.AgentID, change.KeyID); err != nil {
 			return err
 		}
+
 		return tx.GetContext(ctx, &row, `UPDATE hooks h SET name = coalesce($3, name), agent_id = coalesce($4, agent_id), key_id = coalesce($5, key_id),
 			  message_template = coalesce($6, message_template), filter = coalesce($7, filter),
 			  coalescing = CASE WHEN $8 THEN $9 ELSE coalescing END,
@@ -305,9 +324,11 @@ func (s *Store) DeleteHook(ctx context.Context, org, id string) error {
 	if err != nil {
 		return fmt.Errorf("deleting hook: %w", err)
 	}
+
 	if !deleted {
 		return pg.NotFound()
 	}
+
 	return nil
 }
 
@@ -332,12 +353,14 @@ func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, er
 	if err != nil {
 		return ReceivingHook{}, err
 	}
+
 	var row receivingRow
 	err = stmt.GetContext(ctx, &row, id, pg.Interval(domain.SendersKept))
 	hook, err := oneHook(&row.hookRow, err, "reading hook")
 	if err != nil {
 		return ReceivingHook{}, err
 	}
+
 	out := ReceivingHook{
 		Hook: hook, OrganizationID: row.OrganizationID, SealedSecrets: []string{row.Secret},
 		KeyScope: domain.KeyScope(row.KeyScope), KeyUserID: row.KeyUserID.String,
@@ -346,5 +369,6 @@ func (s *Store) ReceivingHook(ctx context.Context, id string) (ReceivingHook, er
 	if row.PreviousSecret.Valid {
 		out.SealedSecrets = append(out.SealedSecrets, row.PreviousSecret.String)
 	}
+
 	return out, nil
 }

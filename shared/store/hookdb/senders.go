@@ -31,5 +31,6 @@ func (s *Store) VerifySender(ctx context.Context, org, hookID, client string) er
 	if err != nil {
 		return fmt.Errorf("remembering sender of hook: %w", err)
 	}
+
 	return nil
 }

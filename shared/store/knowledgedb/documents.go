@@ -60,15 +60,19 @@ func (row *DocumentRow) Document() (domain.Document, error) {
 		digits := hex.EncodeToString(row.Hash)
 		out.SHA256 = &digits
 	}
+
 	if out.Status == domain.DocumentFailed || out.Status == domain.DocumentQueued && row.ErrorCode.Valid {
 		out.Error = &domain.DocumentError{Code: row.ErrorCode.String, Message: row.ErrorMessage.String}
 	}
+
 	if err := json.Unmarshal(row.Notes, &out.Notes); err != nil {
 		return out, fmt.Errorf("reading notes of document: %w", err)
 	}
+
 	if err := json.Unmarshal(row.Metadata, &out.Metadata); err != nil {
 		return out, fmt.Errorf("reading metadata of document: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -149,6 +153,7 @@ func documentPage[T any](
 	if after != "" {
 		query, args = query+` AND d.id < $5`, append(args, after)
 	}
+
 	err = db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
 		return tx.SelectContext(ctx, &rows, query+` ORDER BY d.id DESC LIMIT $4`, args...)
@@ -156,6 +161,7 @@ func documentPage[T any](
 	if err != nil {
 		return nil, fmt.Errorf("listing documents: %w", err)
 	}
+
 	return rows, nil
 }
 
@@ -182,6 +188,7 @@ func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs 
 	if len(documentIDs) == 0 {
 		return nil, true, nil
 	}
+
 	kept, err = lease.UnderFence(ctx, s.db, held, func(tx *sqlx.Tx, _ time.Time) error {
 		given = nil
 		err := tx.SelectContext(ctx, &given, `SELECT id FROM documents WHERE id = ANY ($1) AND org_id = $2 AND status = 'ready'
@@ -196,8 +203,10 @@ func (s *Store) GiveDocuments(ctx context.Context, held lease.Held, documentIDs 
 	if err != nil {
 		return nil, false, fmt.Errorf("noting documents: %w", err)
 	}
+
 	if !kept {
 		return nil, false, nil
 	}
+
 	return given, true, nil
 }

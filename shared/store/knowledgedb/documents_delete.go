@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// readersAtOnce is how many runs that got text of a document one statement looks at.
-	readersAtOnce = 20_000
+	// maxReadersPerQuery is how many runs that got text of a document one statement looks at.
+	maxReadersPerQuery = 20_000
 	// deleteTries bounds how often readers of a document are searched for again. A withdrawn
 	// document gets no new readers, except runs that were about to be recorded.
 	deleteTries = 32
@@ -43,9 +43,11 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 	if err == nil {
 		err = s.removeAll(ctx, org, id)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("deleting document: %w", err)
 	}
+
 	var ended []executiondb.Ended
 	for range deleteTries {
 		more, err := s.eraseReaders(ctx, org, id)
@@ -61,6 +63,7 @@ func (s *Store) DeleteDocument(ctx context.Context, org, id string) ([]execution
 			return ended, nil
 		}
 	}
+
 	busy := apierr.New(apierr.Unavailable, "the document is being read all the time; delete it again")
 	busy.RetryAfter = time.Second
 	return ended, busy
@@ -93,6 +96,7 @@ func (s *Store) removeAll(ctx context.Context, org, id string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -107,15 +111,17 @@ func (s *Store) withLocked(ctx context.Context, org, id string, f func(*sqlx.Tx)
 			return f(tx)
 		})
 	}
+
 	err := try()
 	for n := 1; n < lockTries && pg.HasCode(err, lockNotAvailable); n++ {
 		err = try()
 	}
+
 	return err
 }
 
-// reader is a session with runs that got text of a document.
-type reader struct {
+// readerSession is a session with runs that got text of a document.
+type readerSession struct {
 	Ref   int64 `db:"session_ref"`
 	First int   `db:"first"` // the number of the first such run
 	Last  int   `db:"last"`  // the number of the session's newest run
@@ -132,10 +138,10 @@ const readersQuery = `SELECT f.session_ref, f.first, (SELECT max(n.seq) FROM run
 // It erases as many sessions in one transaction as together have at most EraseBatch runs.
 func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []executiondb.Ended, err error) {
 	for {
-		var found []reader
+		var found []readerSession
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			found = found[:0]
-			return tx.SelectContext(ctx, &found, readersQuery, org, id, readersAtOnce)
+			return tx.SelectContext(ctx, &found, readersQuery, org, id, maxReadersPerQuery)
 		})
 		if err != nil || len(found) == 0 {
 			return ended, err
@@ -146,7 +152,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 				parts = append(parts, sessiondb.Span{Ref: found[0].Ref, After: found[0].First - 1, UpTo: -1})
 				room -= min(room, found[0].runs())
 				if found[0].runs() > sessiondb.EraseBatch {
-					if err := s.eraseLater(ctx, org, found[0]); err != nil {
+					if err := s.eraseLaterRuns(ctx, org, found[0]); err != nil {
 						return ended, err
 					}
 				}
@@ -160,7 +166,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 	}
 }
 
-func (r reader) runs() int { return r.Last - r.First + 1 }
+func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
 func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Span) (ended []executiondb.Ended, err error) {
 	err = db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
@@ -170,9 +176,9 @@ func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Sp
 	return ended, err
 }
 
-// eraseLater erases the finished runs of a long session after the first one that got text of a
+// eraseLaterRuns erases the finished runs of a long session after the first one that got text of a
 // document, newest first. The first one comes last, because its link leads to the session.
-func (s *Store) eraseLater(ctx context.Context, org string, of reader) error {
+func (s *Store) eraseLaterRuns(ctx context.Context, org string, of readerSession) error {
 	for last := of.Last; last > of.First; last -= sessiondb.EraseBatch {
 		err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 			ended, _, err := sessiondb.Ends(ctx, tx, of.Ref)
@@ -188,6 +194,7 @@ func (s *Store) eraseLater(ctx context.Context, org string, of reader) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -203,16 +210,20 @@ func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, er
 			gone = true
 			return nil
 		}
+
 		if err != nil {
 			return err
 		}
-		var left []reader
-		if err := tx.SelectContext(ctx, &left, readersQuery, org, id, readersAtOnce); err != nil || len(left) > 0 {
+
+		var left []readerSession
+		if err := tx.SelectContext(ctx, &left, readersQuery, org, id, maxReadersPerQuery); err != nil || len(left) > 0 {
 			return err
 		}
+
 		if err := removeIndexed(ctx, tx, org, []string{id}); err != nil {
 			return err
 		}
+
 		for _, query := range []string{
 			`DELETE FROM run_documents WHERE document_id = $1 AND org_id = $2`,
 			`DELETE FROM documents WHERE id = $1 AND org_id = $2`,
@@ -221,10 +232,12 @@ func (s *Store) dropDocument(ctx context.Context, org, id string) (gone bool, er
 				return err
 			}
 		}
+
 		gone = true
 		if hash == nil {
 			return nil
 		}
+
 		return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, [][]byte{hash}))
 	})
 	return gone, err

@@ -2,11 +2,9 @@ package knowledgedb
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -80,12 +78,12 @@ func (s *Store) AddDocuments(ctx context.Context, org string, docs []NewDocument
 		out, err = addDocuments(ctx, tx, org, docs, limits)
 		return err
 	})
-	return out, explain(ctx, s.blobs, "adding documents", org, contentsToKeep(docs), err)
+	return out, storeError(ctx, s.blobs, "adding documents", org, contentsToKeep(docs), err)
 }
 
-// explain converts an error of storing documents to one for the caller. It removes contents
+// storeError converts an error of storing documents to one for the caller. It removes contents
 // that exceeded the quota.
-func explain(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
+func storeError(ctx context.Context, blobs *blobdb.Store, what, org string, contents []blobdb.Blob, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -140,10 +138,12 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
 		return nil, err
 	}
+
 	there, err := sameDocuments(ctx, tx, org, docs)
 	if err != nil {
 		return nil, err
 	}
+
 	ids := make([]string, len(docs))
 	now := map[string]bool{} // the documents that this call queues
 	var fresh []NewDocument
@@ -151,48 +151,51 @@ func addDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocume
 	for i := range docs {
 		row, found := there[docs[i].source()]
 		switch {
-		case row.isGoing():
-			return nil, errGoing()
+		case row.isBeingDeleted():
+			return nil, errBeingDeleted()
 		case !found:
 			row.ID = docs[i].ID
 			fresh = append(fresh, docs[i])
-		case !now[row.ID] && row.isDueAgain():
+		case !now[row.ID] && row.needsQueueing():
 			again = append(again, row)
 		}
-		now[row.ID] = now[row.ID] || !found || row.isDueAgain()
+		now[row.ID] = now[row.ID] || !found || row.needsQueueing()
 		there[docs[i].source()], ids[i] = row, row.ID
 	}
+
 	if err := insertDocuments(ctx, tx, org, fresh, limits); err != nil {
 		return nil, err
 	}
+
 	if err := requeue(ctx, tx, org, again, true); err != nil {
 		return nil, err
 	}
+
 	return readQueued(ctx, tx, org, ids, now)
 }
 
-// isDueAgain reports whether adding an existing document again must queue it.
-func (row *DocumentRow) isDueAgain() bool {
+// needsQueueing reports whether adding an existing document again must queue it.
+func (row *DocumentRow) needsQueueing() bool {
 	return row.Status == string(domain.DocumentFailed) || row.URL != nil && row.Status != "" && row.Status != string(domain.DocumentQueued)
 }
 
-// goingCode is the error code of a document that is being deleted.
-const goingCode = "deleting"
+// deletingCode is the error code of a document that is being deleted.
+const deletingCode = "deleting"
 
-func (row *DocumentRow) isGoing() bool {
-	return row.ErrorCode.Valid && row.ErrorCode.String == goingCode
+func (row *DocumentRow) isBeingDeleted() bool {
+	return row.ErrorCode.Valid && row.ErrorCode.String == deletingCode
 }
 
-// errGoing is the error of changing a document that is being deleted.
-func errGoing() error {
+// errBeingDeleted is the error of changing a document that is being deleted.
+func errBeingDeleted() error {
 	return apierr.New(apierr.Conflict, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
 }
 
-// mayBecome returns an error if a document cannot get a content or URL. other is the document
+// checkReplacement returns an error if a document cannot get a content or URL. other is the document
 // that has it already, if any.
-func (row *DocumentRow) mayBecome(other DocumentRow) error {
-	if row.isGoing() || other.isGoing() {
-		return errGoing()
+func (row *DocumentRow) checkReplacement(other DocumentRow) error {
+	if row.isBeingDeleted() || other.isBeingDeleted() {
+		return errBeingDeleted()
 	}
 	if other.ID != "" && other.ID != row.ID {
 		return ErrDuplicateDocument{ID: other.ID}
@@ -209,6 +212,7 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 			urls = append(urls, d.URL)
 		}
 	}
+
 	var rows []DocumentRow
 	err := tx.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM documents d WHERE d.org_id = $1
 		AND (d.url IS NULL AND d.hash = ANY ($2) OR d.url = ANY ($3)) ORDER BY d.id FOR NO KEY UPDATE`,
@@ -217,6 +221,7 @@ func sameDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocum
 	for _, row := range rows {
 		out[row.source()] = row
 	}
+
 	return out, err
 }
 
@@ -264,16 +269,20 @@ func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDoc
 	if len(docs) == 0 {
 		return nil
 	}
+
 	contents, size := contentsToKeep(docs), int64(0)
 	for _, c := range contents {
 		size += c.Bytes
 	}
+
 	if err := roomForDocuments(ctx, tx, org, limits, len(docs), size); err != nil {
 		return err
 	}
+
 	if err := blobdb.HoldBlobs(ctx, tx, org, contents, nil); err != nil {
 		return err
 	}
+
 	text := func(f func(*NewDocument) string) any { return pq.Array(pg.Column(docs, f)) }
 	_, err := tx.ExecContext(ctx, `INSERT INTO documents (id, org_id, name, mime_type, metadata, url, hash, bytes, created_by)
 		SELECT u.id, $1, u.name, u.mime_type, u.metadata::jsonb, nullif(u.url, ''), nullif(u.hash, ''), u.bytes, u.created_by
@@ -311,10 +320,12 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	if len(rows) == 0 {
 		return nil
 	}
+
 	ids := pg.Column(rows, func(row *DocumentRow) string { return row.ID })
 	if err := removeIndexed(ctx, tx, org, ids); err != nil {
 		return err
 	}
+
 	_, err := tx.ExecContext(ctx, `UPDATE documents SET status = 'queued', error_code = NULL, error_message = NULL, pages = NULL, pages_done = 0,
 		chunks = 0, language = '', title = '', notes = '[]', model = NULL, fence = fence + 1, attempts = 0, deaths = 0, lease_until = NULL,
 		not_before = clock_timestamp(), deadline = NULL, dispatch_no = dispatch_no + 1,
@@ -324,12 +335,14 @@ func requeue(ctx context.Context, tx *sqlx.Tx, org string, rows []DocumentRow, f
 	if err != nil || !fetch {
 		return err
 	}
+
 	var fetched [][]byte
 	for _, row := range rows {
 		if row.URL != nil && row.Hash != nil {
 			fetched = append(fetched, row.Hash)
 		}
 	}
+
 	return blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, fetched))
 }
 
@@ -340,10 +353,12 @@ func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now 
 	if err != nil {
 		return nil, err
 	}
+
 	byID := make(map[string]*DocumentRow, len(rows))
 	for i := range rows {
 		byID[rows[i].ID] = &rows[i]
 	}
+
 	out := make([]QueuedDocument, len(ids))
 	for i, id := range ids {
 		row := byID[id]
@@ -355,155 +370,6 @@ func readQueued(ctx context.Context, tx *sqlx.Tx, org string, ids []string, now 
 		}
 		delete(now, id)
 	}
-	return out, nil
-}
 
-// lockDocument locks and returns a document's row. It returns not_found if there is
-// none of this id.
-func lockDocument(ctx context.Context, tx *sqlx.Tx, org, id string) (DocumentRow, error) {
-	var row DocumentRow
-	err := tx.GetContext(ctx, &row, `SELECT `+DocumentColumns+` FROM documents d WHERE d.id = $1 AND d.org_id = $2 FOR NO KEY UPDATE`, id, org)
-	if errors.Is(err, sql.ErrNoRows) {
-		return row, pg.NotFound()
-	}
-	return row, err
-}
-
-// ReplaceDocument gives a document another content or URL and queues it again. Nothing of the
-// old content is found any more. An empty name and nil metadata leave the old values. It
-// returns [ErrDuplicateDocument] if another document has that content or URL.
-func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDocument, limits DocumentLimits) (QueuedDocument, error) {
-	if err := with.check(); err != nil {
-		return QueuedDocument{}, fmt.Errorf("replacing document: %w", err)
-	}
-	var out QueuedDocument
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
-		out, err = replaceDocument(ctx, tx, org, id, &with, limits)
-		return err
-	})
-	return out, explain(ctx, s.blobs, "replacing document", org, contentsToKeep([]NewDocument{with}), err)
-}
-
-func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
-	none := QueuedDocument{}
-	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
-		return none, err
-	}
-	same, err := sameDocuments(ctx, tx, org, []NewDocument{*with})
-	if err != nil {
-		return none, err
-	}
-	row, err := lockDocument(ctx, tx, org, id)
-	if err != nil {
-		return none, err
-	}
-	if err := row.mayBecome(same[with.source()]); err != nil {
-		return none, err
-	}
-	content := with.content()
-	if err := roomForDocuments(ctx, tx, org, limits, 0, content.Bytes-row.Bytes); err != nil {
-		return none, err
-	}
-	var old [][]byte
-	if row.Hash != nil && !slices.Equal(row.Hash, content.Hash) {
-		old = append(old, row.Hash)
-	}
-	if err := blobdb.HoldBlobs(ctx, tx, org, contentsToKeep([]NewDocument{*with}), old); err != nil {
-		return none, err
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce(nullif($3, ''), name), mime_type = $4, hash = nullif($5::bytea, ''), bytes = $6,
-		url = nullif($7, ''), metadata = CASE WHEN $9 THEN $8::jsonb ELSE metadata END WHERE id = $1 AND org_id = $2`,
-		id, org, with.Name, with.MIMEType, content.Hash, content.Bytes, with.URL, metadataJSON(with.Metadata), with.Metadata != nil)
-	if err != nil {
-		return none, err
-	}
-	if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
-		return none, err
-	}
-	if err := blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(org, old)); err != nil {
-		return none, err
-	}
-	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: true})
-	if err != nil {
-		return none, err
-	}
-	return out[0], nil
-}
-
-// EditDocument changes the name or metadata of a document; nil leaves the old value. The name
-// is indexed, so a document with a new name is read again, as by RetryDocument. A worker that
-// is reading it loses it.
-func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
-	var out QueuedDocument
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
-		out, err = editDocument(ctx, tx, org, id, name, metadata)
-		return err
-	})
-	if err != nil {
-		return QueuedDocument{}, fmt.Errorf("changing document: %w", err)
-	}
-	return out, nil
-}
-
-func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
-	none := QueuedDocument{}
-	row, err := lockDocument(ctx, tx, org, id)
-	if err != nil {
-		return none, err
-	}
-	now := name != nil && *name != row.Name && row.Status != string(domain.DocumentQueued)
-	if now && row.isGoing() {
-		return none, errGoing()
-	}
-	var labels *string
-	if metadata != nil {
-		raw := metadataJSON(*metadata)
-		labels = &raw
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE documents SET name = coalesce($3, name), metadata = coalesce($4::jsonb, metadata),
-		updated_at = clock_timestamp() WHERE id = $1 AND org_id = $2`, id, org, name, labels)
-	if err != nil {
-		return none, err
-	}
-	if now {
-		if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
-			return none, err
-		}
-	}
-	out, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: now})
-	if err != nil {
-		return none, err
-	}
-	return out[0], nil
-}
-
-// RetryDocument queues a failed or ready document again. A ready document is not found by
-// searches until it is read again. It does nothing if the document is queued or being read.
-func (s *Store) RetryDocument(ctx context.Context, org, id string) (QueuedDocument, error) {
-	var out QueuedDocument
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
-		row, err := lockDocument(ctx, tx, org, id)
-		if err != nil {
-			return err
-		}
-		if row.isGoing() {
-			return errGoing()
-		}
-		now := row.Status == string(domain.DocumentFailed) || row.Status == string(domain.DocumentReady)
-		if now {
-			if err := requeue(ctx, tx, org, []DocumentRow{row}, false); err != nil {
-				return err
-			}
-		}
-		all, err := readQueued(ctx, tx, org, []string{id}, map[string]bool{id: now})
-		if err != nil {
-			return err
-		}
-		out = all[0]
-		return nil
-	})
-	if err != nil {
-		return QueuedDocument{}, fmt.Errorf("trying document again: %w", err)
-	}
 	return out, nil
 }

@@ -75,17 +75,20 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 	if claim.Short {
 		heaviest = ShortDocument // the weight of every content of at most this size
 	}
-	owing := slices.Sorted(maps.Keys(claim.Debts))
-	debts := make([]int64, len(owing))
-	for i, org := range owing {
+
+	debtors := slices.Sorted(maps.Keys(claim.Debts))
+	debts := make([]int64, len(debtors))
+	for i, org := range debtors {
 		debts[i] = claim.Debts[org]
 	}
+
 	var rows []DocumentRow
 	err := s.db.SelectContext(ctx, &rows, `SELECT `+DocumentColumns+` FROM claim_documents($1, $2, $3, $4, $5, $6, $7) d`,
-		claim.Max, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(owing), pq.Array(debts), heaviest)
+		claim.Max, pg.Interval(lease.Lease), lease.MaxDeaths, pq.Array(claim.Not), pq.Array(debtors), pq.Array(debts), heaviest)
 	if err != nil {
 		return nil, fmt.Errorf("claiming documents: %w", err)
 	}
+
 	out := make([]ClaimedDocument, len(rows))
 	for i := range rows {
 		row := &rows[i]
@@ -96,6 +99,7 @@ func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]Clai
 		held := HeldDocument{OrganizationID: row.OrganizationID, ID: row.ID, Fence: row.Fence}
 		out[i] = ClaimedDocument{HeldDocument: held, Document: doc, Attempts: row.Attempts, Deadline: row.Deadline.Time}
 	}
+
 	return out, nil
 }
 
@@ -106,6 +110,7 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 	if len(held) == 0 {
 		return nil, nil
 	}
+
 	var kept []HeldDocument
 	orgs := pg.Column(held, func(h *HeldDocument) string { return h.OrganizationID })
 	err = s.db.Within(ctx, orgs, func(tx *sqlx.Tx) error {
@@ -114,6 +119,7 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 			Fence int64  `db:"fence"`
 			Org   string `db:"org_id"`
 		}
+
 		err := tx.SelectContext(ctx, &rows, `WITH mine AS MATERIALIZED (
 			  SELECT d.id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u (id, org_id, fence)
 			  JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'
@@ -124,15 +130,18 @@ func (s *Store) ExtendDocuments(ctx context.Context, held []HeldDocument) (lost 
 			JOIN documents d ON d.id = u.id AND d.org_id = u.org_id AND d.fence = u.fence AND d.status = 'processing'`,
 			pq.Array(pg.Column(held, func(h *HeldDocument) string { return h.ID })), pq.Array(orgs),
 			pq.Array(pg.Column(held, func(h *HeldDocument) int64 { return h.Fence })), pg.Interval(lease.Lease))
+
 		kept = kept[:0]
 		for _, r := range rows {
 			kept = append(kept, HeldDocument{OrganizationID: r.Org, ID: r.ID, Fence: r.Fence})
 		}
+
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("extending leases of documents: %w", err)
 	}
+
 	return missing(held, kept), nil
 }
 
@@ -150,8 +159,8 @@ func missing(all, some []HeldDocument) (out []HeldDocument) {
 	return out
 }
 
-// ofHeld restricts a statement on documents to a held one. heldArgs are its first parameters.
-const ofHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
+// whereHeld restricts a statement on documents to a held one. heldArgs are its first parameters.
+const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
 func heldArgs(held HeldDocument, more ...any) []any {
 	return append([]any{held.ID, held.OrganizationID, held.Fence}, more...)
@@ -171,17 +180,17 @@ func (s *Store) withDocument(
 }
 
 func changeHeld(ctx context.Context, tx *sqlx.Tx, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
-	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+ofHeld, heldArgs(held, args...)...))
+	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
 	if err != nil || !kept || f == nil {
 		return kept, err
 	}
 	return kept, f(tx)
 }
 
-// queueToFinish serializes the transactions that finish documents of an organization, before
+// lockFinishing serializes the transactions that finish documents of an organization, before
 // they lock a row. Heartbeats can continue meanwhile. Counting may take seconds, so this lock
 // has no timeout except the statement timeout, after which the caller retries.
-func queueToFinish(ctx context.Context, tx *sqlx.Tx, org string) error {
+func lockFinishing(ctx context.Context, tx *sqlx.Tx, org string) error {
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = 0`); err != nil {
 		return err
 	}
@@ -195,9 +204,10 @@ func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done Fini
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
 	}
+
 	kept := false
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := queueToFinish(ctx, tx, held.OrganizationID); err != nil {
+		if err := lockFinishing(ctx, tx, held.OrganizationID); err != nil {
 			return err
 		}
 		kept, err = changeHeld(ctx, tx, held, s.countTerms(ctx, held, &done.Terms),
@@ -210,13 +220,14 @@ func (s *Store) FinishDocument(ctx context.Context, held HeldDocument, done Fini
 	if err != nil {
 		return false, fmt.Errorf("finishing document: %w", err)
 	}
+
 	return kept, nil
 }
 
 // FailDocument fails a document with the reason why it cannot be read. Only its row and its
 // content stay. It returns false if the worker no longer holds it.
 func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError) (bool, error) {
-	kept, err := s.withDocument(ctx, held, removing(ctx, held), failed, cause.Code, cause.Message)
+	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held), failed, cause.Code, cause.Message)
 	if err != nil {
 		return false, fmt.Errorf("failing document: %w", err)
 	}
@@ -225,8 +236,8 @@ func (s *Store) FailDocument(ctx context.Context, held HeldDocument, cause domai
 
 const failed = `status = 'failed', lease_until = NULL, error_code = $4, error_message = $5, chunks = 0, updated_at = clock_timestamp()`
 
-// removing returns a transaction step that removes the index entries of a document.
-func removing(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
+// removeIndexedStep returns a transaction step that removes the index entries of a document.
+func removeIndexedStep(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
 	return func(tx *sqlx.Tx) error { return removeIndexed(ctx, tx, held.OrganizationID, []string{held.ID}) }
 }
 
@@ -234,7 +245,7 @@ func removing(ctx context.Context, held HeldDocument) func(*sqlx.Tx) error {
 // cause if its deadline is earlier, or if this was attempt MaxDocumentAttempts. It returns
 // false if the worker no longer holds it.
 func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause domain.DocumentError, delay time.Duration) (bool, error) {
-	kept, err := s.withDocument(ctx, held, removing(ctx, held),
+	kept, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = CASE WHEN clock_timestamp() + $6::interval < deadline AND attempts < $7 THEN 'queued' ELSE 'failed' END,
 		lease_until = NULL, error_code = $4, error_message = $5, not_before = clock_timestamp() + $6::interval, chunks = 0,
 		updated_at = clock_timestamp()`,
@@ -248,7 +259,7 @@ func (s *Store) PostponeDocument(ctx context.Context, held HeldDocument, cause d
 // ReleaseDocument requeues a document for another worker immediately. The attempt does not
 // count, and the document keeps its position in the queue.
 func (s *Store) ReleaseDocument(ctx context.Context, held HeldDocument) error {
-	_, err := s.withDocument(ctx, held, removing(ctx, held),
+	_, err := s.withDocument(ctx, held, removeIndexedStep(ctx, held),
 		`status = 'queued', lease_until = NULL, attempts = attempts - 1, deadline = CASE WHEN attempts > 1 THEN deadline END, chunks = 0,
 		updated_at = clock_timestamp()`)
 	if err != nil {
@@ -269,6 +280,7 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 	if err != nil {
 		return nil, fmt.Errorf("looking for hopeless documents: %w", err)
 	}
+
 	var errs []error
 	for _, row := range rows {
 		ended, err := s.endDocument(ctx, row.Org, row.ID)
@@ -277,9 +289,11 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 		}
 		errs = append(errs, err)
 	}
+
 	if err := errors.Join(errs...); err != nil {
 		return orgs, fmt.Errorf("ending documents: %w", err)
 	}
+
 	return orgs, nil
 }
 

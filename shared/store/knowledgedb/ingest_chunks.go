@@ -40,7 +40,7 @@ type Term struct {
 const (
 	maxLexeme    = 2040
 	maxLexemes   = 900_000
-	maxPlaces    = 255
+	maxPositions = 255
 	lastPosition = 16383
 )
 
@@ -53,10 +53,12 @@ func (s *Store) AddChunks(ctx context.Context, held HeldDocument, chunks []NewCh
 	if err != nil {
 		return false, fmt.Errorf("adding chunks: %w", err)
 	}
+
 	kept, err := s.withDocument(ctx, held, func(tx *sqlx.Tx) error {
 		if len(chunks) == 0 {
 			return nil
 		}
+
 		_, err := tx.ExecContext(ctx, `WITH new AS MATERIALIZED (
 			  SELECT * FROM json_to_recordset($3::json) AS c (n int, page int, headings text[], start_at int, end_at int, box real[], text text,
 			    terms tsvector, signs text, vector real[])
@@ -73,6 +75,7 @@ func (s *Store) AddChunks(ctx context.Context, held HeldDocument, chunks []NewCh
 	if err != nil {
 		return false, fmt.Errorf("adding chunks: %w", err)
 	}
+
 	return kept, nil
 }
 
@@ -113,10 +116,12 @@ func chunkRows(org string, chunks []NewChunk) ([]byte, error) {
 			rows[i].Signs = &signs
 		}
 	}
+
 	out, err := json.Marshal(rows)
 	if err != nil { // a vector contains NaN or an infinity
 		return nil, fmt.Errorf("writing chunks: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -133,8 +138,10 @@ func lexemePrefix(org string) string {
 // storable reports whether PostgreSQL can store a text.
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
-// usable reports whether a lexeme can be indexed. Chunks and queries skip the others.
-func usable(lexeme string) bool { return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme) }
+// indexable reports whether a lexeme can be indexed. Chunks and queries skip the others.
+func indexable(lexeme string) bool {
+	return lexeme != "" && len(lexeme) <= maxLexeme && storable(lexeme)
+}
 
 // lexemeQuotes escapes a lexeme for PostgreSQL's tsvector and tsquery.
 var lexemeQuotes = strings.NewReplacer(`\`, `\\`, `'`, `''`)
@@ -150,7 +157,7 @@ func indexed(terms []Term) iter.Seq[*Term] {
 		size := 0
 		for i := range terms {
 			t := &terms[i]
-			if !usable(t.Lexeme) {
+			if !indexable(t.Lexeme) {
 				continue
 			}
 			if size += prefixLength + len(t.Lexeme) + 2*len(t.Positions) + 4; size > maxLexemes || !yield(t) {
@@ -166,20 +173,20 @@ func vectorFor(prefix string, terms []Term) string {
 	b.Grow((len(prefix) + 16) * len(terms))
 	for t := range indexed(terms) {
 		b.WriteString(quoteLexeme(prefix, t.Lexeme))
-		writePlaces(&b, t)
+		writePositions(&b, t)
 		b.WriteByte(' ')
 	}
 	return b.String()
 }
 
-// writePlaces writes a term's positions and its weight.
-func writePlaces(b *strings.Builder, t *Term) {
+// writePositions writes a term's positions and its weight.
+func writePositions(b *strings.Builder, t *Term) {
 	positions := t.Positions
 	if len(positions) == 0 {
 		positions = []int{lastPosition}
 	}
 	var digits [8]byte
-	for i, p := range positions[:min(len(positions), maxPlaces)] {
+	for i, p := range positions[:min(len(positions), maxPositions)] {
 		b.WriteByte(":,"[min(i, 1)])
 		b.Write(strconv.AppendInt(digits[:0], int64(min(max(p, 1), lastPosition)), 10))
 		if t.Heading {
@@ -225,6 +232,7 @@ func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bo
 	if more || err != nil {
 		return more, err
 	}
+
 	removed, err := tx.ExecContext(ctx, `WITH batch AS MATERIALIZED (
 		  SELECT id FROM document_chunks WHERE document_id = $2 AND org_id = $1 ORDER BY n LIMIT $3
 		), vectors AS (
@@ -233,9 +241,11 @@ func removeSome(ctx context.Context, tx *sqlx.Tx, org, document string) (more bo
 	if err != nil {
 		return false, fmt.Errorf("removing chunks: %w", err)
 	}
+
 	n, err := removed.RowsAffected()
 	if err != nil {
 		return false, fmt.Errorf("removing chunks: %w", err)
 	}
+
 	return n == chunkBatch, nil
 }

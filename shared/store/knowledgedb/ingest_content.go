@@ -22,7 +22,7 @@ func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.Read
 		Bytes int64  `db:"bytes"`
 	}
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
-		return tx.GetContext(ctx, &row, `SELECT hash, bytes FROM documents`+ofHeld+` AND hash IS NOT NULL`, heldArgs(held)...)
+		return tx.GetContext(ctx, &row, `SELECT hash, bytes FROM documents`+whereHeld+` AND hash IS NOT NULL`, heldArgs(held)...)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
@@ -30,6 +30,7 @@ func (s *Store) DocumentContent(ctx context.Context, held HeldDocument) (io.Read
 	if err != nil {
 		return nil, false, fmt.Errorf("reading content of document: %w", err)
 	}
+
 	return s.blobs.OpenBlob(ctx, held.OrganizationID, row.Hash, row.Bytes), true, nil
 }
 
@@ -46,12 +47,15 @@ func (s *Store) SetDocumentContent(
 	if err == nil && kept {
 		return true, nil
 	}
+
 	if err == nil || errors.Is(err, ErrDocumentsFull) {
 		err = errors.Join(err, s.blobs.DropUnlinked(ctx, held.OrganizationID, content.Hash))
 	}
+
 	if err != nil {
 		return false, fmt.Errorf("setting content of document: %w", err)
 	}
+
 	return false, nil
 }
 
@@ -63,29 +67,35 @@ func linkContent(
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+held.OrganizationID); err != nil {
 		return false, err
 	}
+
 	var before struct {
 		Hash  []byte `db:"hash"`
 		Bytes int64  `db:"bytes"`
 	}
-	err := tx.GetContext(ctx, &before, `SELECT hash, bytes FROM documents`+ofHeld+` FOR NO KEY UPDATE`, heldArgs(held)...)
+	err := tx.GetContext(ctx, &before, `SELECT hash, bytes FROM documents`+whereHeld+` FOR NO KEY UPDATE`, heldArgs(held)...)
 	if err != nil {
 		return false, pg.IgnoreNone(err)
 	}
+
 	if err := roomForDocuments(ctx, tx, held.OrganizationID, limits, 0, content.Bytes-before.Bytes); err != nil {
 		return false, err
 	}
+
 	var others [][]byte
 	if before.Hash != nil && !slices.Equal(before.Hash, content.Hash) {
 		others = [][]byte{before.Hash}
 	}
+
 	if err := blobdb.HoldBlobs(ctx, tx, held.OrganizationID, []blobdb.Blob{content.Blob()}, others); err != nil {
 		return false, err
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE documents SET hash = $4, bytes = $5, name = coalesce(nullif($6, ''), name),
-		mime_type = coalesce(nullif($7, ''), mime_type), updated_at = clock_timestamp()`+ofHeld,
+		mime_type = coalesce(nullif($7, ''), mime_type), updated_at = clock_timestamp()`+whereHeld,
 		heldArgs(held, content.Hash, content.Bytes, name, mimeType)...)
 	if err != nil {
 		return false, err
 	}
+
 	return true, blobdb.RemoveUnlinkedBlobs(ctx, tx, blobdb.Contents(held.OrganizationID, others))
 }

@@ -23,8 +23,8 @@ const (
 	// termBatch is how many terms one statement adds to or subtracts from the counts. It takes
 	// well below a second, even if the database is busy.
 	termBatch = 1000
-	// notedTerms bounds the memory of counting.
-	notedTerms = 400_000
+	// maxNotedTerms bounds the memory of counting.
+	maxNotedTerms = 400_000
 )
 
 // TermCounts counts in how many chunks of a document each term occurs. Rare terms of a document
@@ -45,6 +45,7 @@ func (c *TermCounts) Add(terms []Term) {
 	if c.noted == nil {
 		c.noted = map[string]termCount{}
 	}
+
 	c.chunks++
 	for t := range indexed(terms) {
 		n, known := c.noted[t.Lexeme]
@@ -55,15 +56,16 @@ func (c *TermCounts) Add(terms []Term) {
 			c.noted[t.Lexeme] = termCount{chunks: n.chunks + 1, last: c.chunks}
 		}
 	}
-	if len(c.noted) > notedTerms {
+
+	if len(c.noted) > maxNotedTerms {
 		c.forget()
 	}
 }
 
-// forget drops the rarest terms until at most half of notedTerms are left.
+// forget drops the rarest terms until at most half of maxNotedTerms are left.
 func (c *TermCounts) forget() {
 	c.lost = true
-	for rare := int32(1); len(c.noted) > notedTerms/2; rare++ {
+	for rare := int32(1); len(c.noted) > maxNotedTerms/2; rare++ {
 		for lexeme, n := range c.noted {
 			if n.chunks <= rare {
 				delete(c.noted, lexeme)
@@ -80,10 +82,12 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 		chunks int32
 		number bool // or part of a number, a hash, a code: not a word that users misspell
 	}
+
 	list := make([]counted, 0, len(c.noted))
 	for lexeme, n := range c.noted {
 		list = append(list, counted{lexeme, n.chunks, strings.ContainsFunc(lexeme, unicode.IsDigit)})
 	}
+
 	all = !c.lost && len(list) <= maximum
 	if len(list) > maximum {
 		slices.SortFunc(list, func(a, b counted) int {
@@ -97,11 +101,13 @@ func (c *TermCounts) frequent(maximum int) (terms []string, counts []int64, all 
 		})
 		list = list[:maximum]
 	}
+
 	slices.SortFunc(list, func(a, b counted) int { return cmp.Compare(a.term, b.term) })
 	terms, counts = make([]string, len(list)), make([]int64, len(list))
 	for i, t := range list {
 		terms[i], counts[i] = t.term, int64(t.chunks)
 	}
+
 	return terms, counts, all
 }
 
@@ -120,6 +126,7 @@ func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCount
 		if err != nil {
 			return fmt.Errorf("counting chunks: %w", err)
 		}
+
 		for from := 1; from <= len(terms); from += termBatch {
 			_, err = tx.ExecContext(ctx, `INSERT INTO knowledge_terms AS t (org_id, term, chunks)
 				SELECT i.org_id, u.term, u.chunks FROM indexed_documents i, unnest(i.terms[$3:$4], i.counts[$3:$4]) AS u (term, chunks)
@@ -130,6 +137,7 @@ func (s *Store) countTerms(ctx context.Context, held HeldDocument, of *TermCount
 				return fmt.Errorf("counting terms: %w", err)
 			}
 		}
+
 		return nil
 	}
 }

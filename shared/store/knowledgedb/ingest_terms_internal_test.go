@@ -48,7 +48,7 @@ func TestVeryManyTerms(t *testing.T) {
 		if n%2 == 0 {
 			c.Add(part) // twice each: dropping what is there once does not help
 		}
-		if len(c.noted) > notedTerms {
+		if len(c.noted) > maxNotedTerms {
 			t.Fatalf("%d terms are noted", len(c.noted))
 		}
 	}

@@ -46,16 +46,16 @@ func (s *Store) Passages(ctx context.Context, org string, chunks []int64) ([]dom
 
 // DocumentPassages returns up to limit chunks of a page of a ready document, in order.
 func (s *Store) DocumentPassages(ctx context.Context, org, id string, page, limit int) ([]domain.Passage, error) {
-	return s.passages(ctx, org, ofDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
+	return s.passages(ctx, org, fromDocument+`AND c.page = $3 ORDER BY c.n LIMIT $4`, id, page, limit)
 }
 
 // DocumentPassagesAround returns a chunk of a ready document, by its number, and up to around
 // chunks on each side of it.
 func (s *Store) DocumentPassagesAround(ctx context.Context, org, id string, chunk, around int) ([]domain.Passage, error) {
-	return s.passages(ctx, org, ofDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
+	return s.passages(ctx, org, fromDocument+`AND c.n BETWEEN $3::bigint - $4 AND $3::bigint + $4 ORDER BY c.n`, id, chunk, around)
 }
 
-const ofDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
+const fromDocument = `FROM documents d JOIN document_chunks c ON c.document_id = d.id AND c.org_id = d.org_id
 	WHERE d.id = $2 AND d.org_id = $1 AND d.status = 'ready' `
 
 func (s *Store) passages(ctx context.Context, org, from string, args ...any) ([]domain.Passage, error) {

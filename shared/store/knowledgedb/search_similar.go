@@ -17,10 +17,12 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 	if len(words) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil
 	}
+
 	ids, metadata, err := scope.documents()
 	if err != nil {
 		return nil, err
 	}
+
 	numbers, lexemes := queryLexemes(words)
 	texts := pg.Column(words, func(w *QueryWord) string {
 		if !storable(w.Text) {
@@ -28,6 +30,7 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 		}
 		return w.Text
 	})
+
 	var hits []Hit
 	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
 		hits = hits[:0]
@@ -37,5 +40,6 @@ func (s *Store) SearchSimilar(ctx context.Context, scope SearchScope, words []Qu
 	if err != nil {
 		return nil, fmt.Errorf("searching similar words: %w", err)
 	}
+
 	return hits, nil
 }

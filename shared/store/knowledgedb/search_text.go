@@ -38,13 +38,16 @@ func (scope SearchScope) documents() (ids any, metadata string, err error) {
 			list[i] = id
 		}
 	}
+
 	if len(scope.Metadata) == 0 {
 		return pq.Array(list), "{}", nil
 	}
+
 	written, err := json.Marshal(scope.Metadata)
 	if err != nil {
 		return nil, "", fmt.Errorf("writing metadata: %w", err)
 	}
+
 	return pq.Array(list), string(written), nil
 }
 
@@ -63,7 +66,7 @@ func queryLexemes(words []QueryWord) (numbers []int64, lexemes []string) {
 	numbers, lexemes = []int64{}, []string{}
 	for i, w := range words {
 		for _, l := range w.Lexemes {
-			if usable(l) {
+			if indexable(l) {
 				numbers, lexemes = append(numbers, int64(i)), append(lexemes, l)
 			}
 		}
@@ -79,14 +82,17 @@ func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []Query
 	if len(lexemes) == 0 || limit <= 0 || !scope.searchable() {
 		return nil, nil
 	}
+
 	ids, metadata, err := scope.documents()
 	if err != nil {
 		return nil, err
 	}
+
 	weights := make([]float64, len(lexemes))
 	for i := range weights {
 		weights[i] = 1
 	}
+
 	var hits []Hit
 	err = s.db.Within(ctx, []string{scope.OrganizationID}, func(tx *sqlx.Tx) error {
 		hits = hits[:0]
@@ -96,5 +102,6 @@ func (s *Store) SearchText(ctx context.Context, scope SearchScope, words []Query
 	if err != nil {
 		return nil, fmt.Errorf("searching words: %w", err)
 	}
+
 	return hits, nil
 }

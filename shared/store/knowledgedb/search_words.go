@@ -14,10 +14,11 @@ import (
 func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string) (chunks int64, counts map[string]int64, err error) {
 	terms := make([]string, 0, len(lexemes))
 	for _, l := range lexemes {
-		if usable(l) {
+		if indexable(l) {
 			terms = append(terms, l)
 		}
 	}
+
 	var rows []struct {
 		Term   string `db:"term"`
 		Chunks int64  `db:"chunks"`
@@ -29,10 +30,12 @@ func (s *Store) KnowledgeWords(ctx context.Context, org string, lexemes []string
 	if err != nil {
 		return 0, nil, fmt.Errorf("counting words of documents: %w", err)
 	}
+
 	counts = make(map[string]int64, len(rows))
 	for _, r := range rows {
 		counts[r.Term] = r.Chunks
 	}
+
 	chunks = counts[""]
 	delete(counts, "")
 	return chunks, counts, nil

@@ -41,12 +41,14 @@ func (s *Store) CountDemo(ctx context.Context, address string, limit int, window
 		Used    int     `db:"used"`
 		Reset   float64 `db:"reset"`
 	}
+
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		return tx.GetContext(ctx, &row, countDemoQuery, address, limit, pg.Interval(window))
 	})
 	if err != nil {
 		return DemoVerdict{}, fmt.Errorf("counting demo request: %w", err)
 	}
+
 	return DemoVerdict{
 		Allowed:   row.Allowed,
 		Remaining: max(0, limit-row.Used),
@@ -121,6 +123,7 @@ func (s *Store) PruneLimits(ctx context.Context, idle time.Duration, maximum int
 			}
 			gone += n
 		}
+
 		return nil
 	})
 	return int(gone), err

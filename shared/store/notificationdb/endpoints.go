@@ -76,10 +76,10 @@ func (row *endpointRow) endpoint() domain.NotificationEndpoint {
 func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) (domain.NotificationEndpoint, error) {
 	var row endpointRow
 	err := s.db.Within(ctx, []string{e.OrganizationID}, func(tx *sqlx.Tx) error {
-		if err := roomForEndpoint(ctx, tx, e.OrganizationID, maximum); err != nil {
+		if err := checkEndpointQuota(ctx, tx, e.OrganizationID, maximum); err != nil {
 			return err
 		}
-		if err := agentOfEndpoint(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
+		if err := checkEndpointAgent(ctx, tx, e.OrganizationID, e.AgentID); err != nil {
 			return err
 		}
 		return tx.GetContext(ctx, &row, `INSERT INTO notification_endpoints
@@ -90,10 +90,11 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) 
 	if err != nil {
 		return domain.NotificationEndpoint{}, fmt.Errorf("creating endpoint: %w", err)
 	}
+
 	return row.endpoint(), nil
 }
 
-func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
+func checkEndpointQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "notification endpoints "+org); err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func roomForEndpoint(ctx context.Context, tx *sqlx.Tx, org string, maximum int) 
 	return nil
 }
 
-func agentOfEndpoint(ctx context.Context, tx *sqlx.Tx, org string, agentID *string) error {
+func checkEndpointAgent(ctx context.Context, tx *sqlx.Tx, org string, agentID *string) error {
 	if agentID == nil {
 		return nil
 	}
@@ -131,10 +132,12 @@ func (s *Store) Endpoints(ctx context.Context, org, after string, limit int) ([]
 	if err != nil {
 		return nil, fmt.Errorf("listing endpoints: %w", err)
 	}
+
 	out := make([]domain.NotificationEndpoint, len(rows))
 	for i := range rows {
 		out[i] = rows[i].endpoint()
 	}
+
 	return out, nil
 }
 
@@ -154,10 +157,12 @@ func (s *Store) UpdateEndpoint(ctx context.Context, org, id string, c EndpointCh
 	if c.AgentID != nil {
 		agent = *c.AgentID
 	}
+
 	return s.oneEndpoint(ctx, org, func(ctx context.Context, tx *sqlx.Tx, row *endpointRow) error {
-		if err := agentOfEndpoint(ctx, tx, org, agent); err != nil {
+		if err := checkEndpointAgent(ctx, tx, org, agent); err != nil {
 			return err
 		}
+
 		return tx.GetContext(ctx, row, `UPDATE notification_endpoints SET url = coalesce($3, url), description = coalesce($4, description),
 			events = coalesce($5, events), agent_id = CASE WHEN $6 THEN $7 ELSE agent_id END,
 			failures = CASE WHEN $8 AND NOT enabled THEN 0 ELSE failures END,
@@ -200,8 +205,10 @@ func (s *Store) DeleteEndpoint(ctx context.Context, org, id string) error {
 	if err != nil {
 		return fmt.Errorf("deleting endpoint: %w", err)
 	}
+
 	if !found {
 		return pg.NotFound()
 	}
+
 	return nil
 }

@@ -38,11 +38,11 @@ const notificationColumns = `n.id, n.endpoint_id, n.event, n.status, n.attempts,
 const notificationFrom = ` FROM notifications n JOIN notification_endpoints e ON e.id = n.endpoint_id AND e.org_id = n.org_id AND e.deleted_at IS NULL
 	WHERE n.org_id = $1 `
 
-// notificationTold is the condition that the subject of a notification still exists. The data
+// subjectExists is the condition that the subject of a notification still exists. The data
 // about a run can be read only as long as the run itself.
 const (
-	notificationTold = `(n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id AND` + rundb.RunLive + `))`
-	notificationData = `CASE WHEN ` + notificationTold + ` THEN n.data END AS data`
+	subjectExists    = `(n.event NOT LIKE 'run.%' OR EXISTS (SELECT FROM runs r WHERE r.id = n.subject_id AND` + rundb.RunLive + `))`
+	notificationData = `CASE WHEN ` + subjectExists + ` THEN n.data END AS data`
 )
 
 func (row *notificationRow) notification() domain.Notification {
@@ -62,7 +62,7 @@ func (row *notificationRow) notification() domain.Notification {
 // and outputs of its tool calls are left out.
 func NotificationPayload(event string, at domain.Time, data []byte) []byte {
 	if len(data) > maxPayload {
-		data = shortened(data)
+		data = shortenRun(data)
 	}
 	quoted, _ := at.MarshalJSON() // never fails
 	return slices.Concat([]byte(`{"type":"`+event+`","timestamp":`), quoted, []byte(`,"data":`), data, []byte("}"))
@@ -71,9 +71,9 @@ func NotificationPayload(event string, at domain.Time, data []byte) []byte {
 // maxPayload is the size in bytes above which a run is shortened.
 const maxPayload = 256 << 10
 
-// shortened removes the inputs and outputs of the tool calls of a run object. It returns
+// shortenRun removes the inputs and outputs of the tool calls of a run object. It returns
 // other data unchanged.
-func shortened(data []byte) []byte {
+func shortenRun(data []byte) []byte {
 	var run domain.Run
 	if json.Unmarshal(data, &run) != nil || run.ID == "" {
 		return data
@@ -107,16 +107,20 @@ func (s *Store) Notifications(
 	if f.EndpointID != "" {
 		add(`n.endpoint_id = $%d`, f.EndpointID)
 	}
+
 	if f.Status != "" {
 		add(`n.status = $%d`, string(f.Status))
 	}
+
 	// This lets PostgreSQL use the partial index of undelivered notifications.
 	if f.Status != "" && f.Status != domain.NotificationDelivered { // so that the index of these serves it
 		query += ` AND n.status <> 'delivered'`
 	}
+
 	if after != "" {
 		add(`n.id < $%d`, after)
 	}
+
 	args = append(args, limit)
 	query += fmt.Sprintf(` ORDER BY n.id DESC LIMIT $%d`, len(args))
 	var rows []notificationRow
@@ -127,10 +131,12 @@ func (s *Store) Notifications(
 	if err != nil {
 		return nil, fmt.Errorf("listing notifications: %w", err)
 	}
+
 	out := make([]domain.Notification, len(rows))
 	for i := range rows {
 		out[i] = rows[i].notification()
 	}
+
 	return out, nil
 }
 
@@ -161,7 +167,7 @@ func (s *Store) oneNotification(
 // payload is no longer stored.
 func (s *Store) ResendNotification(ctx context.Context, org, id string) (domain.Notification, error) {
 	return s.oneNotification(ctx, org, func(tx *sqlx.Tx, row *notificationRow) error {
-		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+notificationTold+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
+		err := tx.GetContext(ctx, row, `SELECT `+notificationColumns+`, CASE WHEN `+subjectExists+` THEN coalesce(n.data, n.source) END AS data`+notificationFrom+
 			`AND n.id = $2 FOR UPDATE OF n`, org, id)
 		if err != nil {
 			return err

@@ -21,8 +21,8 @@ import (
 // An endpoint is disabled automatically after this many consecutive failed attempts, if the
 // first of them is this long ago.
 const (
-	disableAfter    = 20
-	disableAfterFor = 24 * time.Hour
+	disableAfter     = 20
+	disableAfterTime = 24 * time.Hour
 )
 
 // notificationsKept is how long notifications are kept.
@@ -79,17 +79,18 @@ type claimedNotificationRow struct {
 }
 
 // ClaimNotifications claims up to maximum due notifications for a lease. All workers together have
-// at most atOnce notifications of one endpoint, or one if the endpoint's last attempt failed.
-func (s *Store) ClaimNotifications(ctx context.Context, maximum, atOnce int, lease time.Duration) ([]ClaimedNotification, error) {
+// at most maxConcurrent notifications of one endpoint, or one if the endpoint's last attempt failed.
+func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {
 		rows = rows[:0]
 		return tx.SelectContext(ctx, &rows, `SELECT id, org_id, endpoint_id, event, subject_id, source, data, fence, attempts, created_at,
-			url, secret, previous_secret FROM claim_notifications($1, $2, $3)`, maximum, pg.Interval(lease), atOnce)
+			url, secret, previous_secret FROM claim_notifications($1, $2, $3)`, maximum, pg.Interval(lease), maxConcurrent)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("claiming notifications: %w", err)
 	}
+
 	out := make([]ClaimedNotification, len(rows))
 	for i, row := range rows {
 		out[i] = ClaimedNotification{
@@ -101,6 +102,7 @@ func (s *Store) ClaimNotifications(ctx context.Context, maximum, atOnce int, lea
 			out[i].SealedSecrets = append(out[i].SealedSecrets, *row.Previous)
 		}
 	}
+
 	return out, nil
 }
 
@@ -111,21 +113,25 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if n.data != nil {
 		return nil
 	}
+
 	var err error
 	switch n.Event {
 	case domain.NotifyRunRequiresAction:
-		n.data, err = s.waitingRun(ctx, n)
+		n.data, err = s.renderWaitingRun(ctx, n)
 	case domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed:
-		n.data, err = s.readDocument(ctx, n)
+		n.data, err = s.renderDocument(ctx, n)
 	default: // the payload of any other event is rendered when the notification is created
 		err = pg.NotFound()
 	}
+
 	if apierr.CodeFor(err) == apierr.NotFound && strings.HasPrefix(n.Event, "run.") {
 		err = apierr.New(apierr.Erased, "what this notification tells is not kept any more")
 	}
+
 	if err != nil {
 		return err
 	}
+
 	kept := false
 	err = s.db.Within(ctx, []string{n.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		kept, err = pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications SET data = $4 WHERE id = $1 AND org_id = $2 AND fence = $3`,
@@ -135,27 +141,32 @@ func (s *Store) Render(ctx context.Context, n *ClaimedNotification) error {
 	if err != nil {
 		return fmt.Errorf("keeping notification's payload: %w", err)
 	}
+
 	if !kept {
 		return pg.NotFound()
 	}
+
 	return nil
 }
 
-// waitingRun renders the run as it was when it began to wait, even if it has continued since.
+// renderWaitingRun renders the run as it was when it began to wait, even if it has continued since.
 // Its usage and tool calls are the current ones.
-func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
+func (s *Store) renderWaitingRun(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	found, err := s.runs.RunByID(ctx, n.OrganizationID, "", n.subject)
 	if err != nil {
 		return nil, err
 	}
+
 	var action domain.RequiredAction
 	if err := json.Unmarshal(n.source, &action); err != nil {
 		return nil, fmt.Errorf("reading action of notification: %w", err)
 	}
+
 	result, err := found.Result()
 	if err != nil {
 		return nil, err
 	}
+
 	run := found.Run
 	if result != nil {
 		var ended domain.Run
@@ -165,25 +176,29 @@ func (s *Store) waitingRun(ctx context.Context, n *ClaimedNotification) ([]byte,
 		done := rundb.Progress{Usage: ended.Usage, ToolCalls: ended.ToolCalls, CitationsRemoved: ended.CitationsRemoved}
 		done.Show(&run)
 	}
+
 	run.Status, run.RequiredAction, run.FinishedAt, run.ExpiresAt = domain.RunRequiresAction, &action, nil, nil
 	return run.Render()
 }
 
-// readDocument renders the document as it was when it was read.
-func (s *Store) readDocument(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
+// renderDocument renders the document as it was when it was read.
+func (s *Store) renderDocument(ctx context.Context, n *ClaimedNotification) ([]byte, error) {
 	var row knowledgedb.DocumentRow
 	err := s.db.GetContext(ctx, &row, `SELECT `+knowledgedb.DocumentColumns+` FROM jsonb_populate_record(NULL::documents, $1::jsonb) d`, string(n.source))
 	if err != nil {
 		return nil, fmt.Errorf("reading document of notification: %w", err)
 	}
+
 	doc, err := row.Document()
 	if err != nil {
 		return nil, err
 	}
+
 	out, err := json.Marshal(doc)
 	if err != nil {
 		return nil, fmt.Errorf("rendering document: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -204,13 +219,13 @@ type Attempt struct {
 func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a Attempt) (disabled bool, err error) {
 	err = s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
 		disabled = false
-		const over = `$4 = 'pending' AND NOT ` + notificationTold
+		const over = `$4 = 'pending' AND NOT ` + subjectExists
 		kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE notifications n SET status = CASE WHEN `+over+` THEN 'failed' ELSE $4 END,
 			response_status = nullif($5, 0), error = CASE WHEN `+over+` THEN $8 ELSE nullif($6, '') END,
 			lease_until = NULL, next_attempt_at = clock_timestamp() + $7::interval,
 			delivered_at = CASE WHEN $4 = 'delivered' THEN clock_timestamp() END,
 			source = CASE WHEN n.data IS NULL THEN n.source END,
-			data = CASE WHEN `+notificationTold+` THEN n.data END
+			data = CASE WHEN `+subjectExists+` THEN n.data END
 			WHERE n.id = $1 AND n.org_id = $2 AND n.fence = $3 AND n.status = 'pending'`,
 			held.ID, held.OrganizationID, held.Fence, string(a.Status), a.ResponseStatus, a.Error, pg.Interval(a.Next), Untold))
 		if err != nil || !kept {
@@ -219,14 +234,17 @@ func (s *Store) SettleNotification(ctx context.Context, held HeldNotification, a
 		if a.Status == domain.NotificationDelivered {
 			return noteSuccess(ctx, tx, held)
 		}
+
 		if !a.Unsent {
 			disabled, err = noteFailure(ctx, tx, held, a)
 		}
+
 		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("settling notification: %w", err)
 	}
+
 	return disabled, nil
 }
 
@@ -244,6 +262,7 @@ func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Atte
 	if a.Gone {
 		reason = a.Error
 	}
+
 	err = tx.GetContext(ctx, &disabled, `UPDATE notification_endpoints e SET failures = w.failures, failing_since = w.since,
 		enabled = w.enabled AND NOT w.over,
 		disabled_at = CASE WHEN w.enabled AND w.over THEN clock_timestamp() ELSE e.disabled_at END,
@@ -252,10 +271,11 @@ func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Atte
 		  $3 OR (failures + 1 >= $5 AND failing_since <= clock_timestamp() - $6::interval) IS TRUE AS over
 		  FROM notification_endpoints WHERE id = $1 AND org_id = $2 AND deleted_at IS NULL FOR UPDATE) w
 		WHERE e.id = w.id RETURNING w.enabled AND w.over`,
-		held.EndpointID, held.OrganizationID, a.Gone, reason, disableAfter, pg.Interval(disableAfterFor))
+		held.EndpointID, held.OrganizationID, a.Gone, reason, disableAfter, pg.Interval(disableAfterTime))
 	if errors.Is(err, sql.ErrNoRows) { // deleted meanwhile
 		return false, nil
 	}
+
 	return disabled, err
 }
 

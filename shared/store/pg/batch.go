@@ -15,7 +15,7 @@ const (
 	PartLockTimeout  = 10 * time.Millisecond // for the parts of a batch that has met a locked row
 	SplitFor         = time.Second           // how long a batch is bisected to find locked rows; the rest then counts as locked
 
-	skipFor = time.Second // after a batch has met a locked row, later ones skip locked rows for this long
+	skipDuration = time.Second // after a batch has met a locked row, later ones skip locked rows for this long
 )
 
 // InParts calls handle with the first n rows and then with the others. If only the second call

@@ -72,6 +72,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 	if err != nil {
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
+
 	set := maps.Clone(settings)
 	maps.Copy(set, cfg.Runtime)
 	cfg.Runtime = set
@@ -79,6 +80,7 @@ func newConnector(dsn string, settings map[string]string, d dialer) (driver.Conn
 	if err != nil {
 		return nil, fmt.Errorf("reading database address: %w", err)
 	}
+
 	connector.Dialer(d)
 	return connector, nil
 }
@@ -155,16 +157,19 @@ func (db *DB) Prepared(ctx context.Context, query string) (*sqlx.Stmt, error) {
 	if known != nil {
 		return known, nil
 	}
+
 	stmt, err := db.PreparexContext(ctx, query) // without the lock: a slow server delays only this caller
 	if err != nil {
 		return nil, fmt.Errorf("preparing statement: %w", err)
 	}
+
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if known = db.stmts[query]; known != nil {
 		_ = stmt.Close() //nolint:sqlclosecheck // another caller was faster; a statement that is kept is not closed here
 		return known, nil
 	}
+
 	db.stmts[query] = stmt
 	return stmt, nil
 }

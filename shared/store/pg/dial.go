@@ -27,16 +27,19 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, fmt.Errorf("dialing database: %w", err)
 	}
+
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		if err := setUserTimeout(tcp, 10*time.Second); err != nil {
 			_ = conn.Close() // the setting's error is the one to report
 			return nil, err
 		}
 	}
+
 	if d.silence == 0 {
 		return conn, nil
 	}
-	return patient{conn, d.silence}, nil
+
+	return timeoutConn{conn, d.silence}, nil
 }
 
 // answerTimeout is how long a server may be silent while lib/pq waits for an answer. It is
@@ -44,21 +47,21 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 // without the timeout a frozen or partitioned server would block its callers indefinitely.
 const answerTimeout = 15 * time.Second
 
-// patient is a connection with a timeout for each read and write. lib/pq reads only while it
+// timeoutConn is a connection with a timeout for each read and write. lib/pq reads only while it
 // waits for an answer.
-type patient struct {
+type timeoutConn struct {
 	net.Conn
 	silence time.Duration
 }
 
-func (c patient) Read(b []byte) (int, error) {
+func (c timeoutConn) Read(b []byte) (int, error) {
 	if err := c.Conn.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
-func (c patient) Write(b []byte) (int, error) {
+func (c timeoutConn) Write(b []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}

@@ -59,12 +59,14 @@ func IsDisconnect(err error) bool {
 		}
 		return false
 	}
+
 	var netErr *net.OpError
 	for _, gone := range []error{driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded} {
 		if errors.Is(err, gone) {
 			return true
 		}
 	}
+
 	return errors.As(err, &netErr)
 }
 
@@ -83,6 +85,7 @@ func Unavailable(err error) error {
 	if err == nil || errors.As(err, &coded) {
 		return err
 	}
+
 	detail := "the service cannot reach its database; try again shortly"
 	switch {
 	case HasCode(err, "42P01", "42703", "42883"): // undefined table, column, or function
@@ -92,6 +95,7 @@ func Unavailable(err error) error {
 	case !IsDisconnect(err):
 		return err
 	}
+
 	e := apierr.Wrap(apierr.Unavailable, err, "%s", detail)
 	e.RetryAfter = time.Second
 	return e

@@ -36,7 +36,7 @@ func NewPinned(db *DB) *Pinned { return &Pinned{db: db} }
 func (p *Pinned) MetLocked() {
 	p.skipping.Lock()
 	defer p.skipping.Unlock()
-	p.skipsUntil = time.Now().Add(skipFor)
+	p.skipsUntil = time.Now().Add(skipDuration)
 }
 
 // SkipsLocked reports whether a batch has recently met a locked row. The next batch may meet it
@@ -77,6 +77,7 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 	if stmt, ok := p.stmts[query]; ok {
 		return stmt, nil
 	}
+
 	if p.conn == nil {
 		conn, err := p.db.Connx(ctx)
 		if err != nil {
@@ -88,10 +89,12 @@ func (p *Pinned) prepared(ctx context.Context, query string) (*sqlx.Stmt, error)
 			return nil, err
 		}
 	}
+
 	stmt, err := p.conn.PreparexContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
+
 	p.stmts[query] = stmt
 	return stmt, nil
 }

@@ -62,6 +62,7 @@ func (t *Tuples) Text(s string) {
 		}
 		from = i + 1
 	}
+
 	t.text = append(append(t.text, s[from:]...), '\\', '"')
 }
 

@@ -16,14 +16,17 @@ func setUserTimeout(conn *net.TCPConn, d time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("reaching socket: %w", err)
 	}
+
 	var setErr error
 	if err := raw.Control(func(fd uintptr) {
 		setErr = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout, int(d.Milliseconds()))
 	}); err != nil {
 		return fmt.Errorf("reaching socket: %w", err)
 	}
+
 	if setErr != nil {
 		return fmt.Errorf("setting TCP_USER_TIMEOUT: %w", setErr)
 	}
+
 	return nil
 }

@@ -29,6 +29,7 @@ func chooseAccount() (account, error) {
 	if os.Geteuid() != 0 {
 		return ownAccount(), nil
 	}
+
 	for _, name := range accountNames {
 		found, err := user.Lookup(name)
 		if _, unknown := errors.AsType[user.UnknownUserError](err); unknown {
@@ -39,6 +40,7 @@ func chooseAccount() (account, error) {
 		}
 		return otherAccount(found)
 	}
+
 	return account{}, errors.New("PostgreSQL does not run as root and there is no user for it: run useradd --system postgres")
 }
 
@@ -48,10 +50,12 @@ func accountFor(data string) (account, error) {
 	if err != nil {
 		return account{}, fmt.Errorf("reading data directory: %w", err)
 	}
+
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return account{}, errors.New("reading data directory: no owner")
 	}
+
 	owner := account{uid: int(stat.Uid), gid: int(stat.Gid), switched: true}
 	switch {
 	case owner.uid == os.Geteuid() && owner.uid != 0:
@@ -62,6 +66,7 @@ func accountFor(data string) (account, error) {
 	case owner.uid != 0:
 		return owner, nil
 	}
+
 	// Owned by root, for example after a restored backup: change its owner like that
 	// of a new cluster.
 	return chooseAccount()
@@ -79,18 +84,21 @@ func otherAccount(found *user.User) (account, error) {
 	return account{uid: uid, gid: gid, switched: true}, nil
 }
 
-// own changes the owner of dir and everything below it. It does not follow links.
-func (a account) own(dir string) error {
+// chown changes the owner of dir and everything below it. It does not follow links.
+func (a account) chown(dir string) error {
 	if !a.switched {
 		return nil
 	}
+
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("reading owner: %w", err)
 	}
+
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == a.uid {
 		return nil
 	}
+
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
@@ -101,9 +109,11 @@ func (a account) own(dir string) error {
 		// Last, because the owner of dir shows above that everything is done.
 		err = os.Lchown(dir, a.uid, a.gid)
 	}
+
 	if err != nil {
 		return fmt.Errorf("giving data directory to user id %d: %w", a.uid, err)
 	}
+
 	return nil
 }
 

@@ -20,9 +20,9 @@ const oldestMajor = 14
 // installCommand is the command that ErrNotInstalled suggests.
 const installCommand = "apt-get install -y postgresql"
 
-// places are the directories in which distributions install the server's binaries, which
+// binaryDirs are the directories in which distributions install the server's binaries, which
 // are not in PATH.
-var places = []string{
+var binaryDirs = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
 	"/usr/libexec/postgresql*",
@@ -41,7 +41,7 @@ type Binaries struct {
 // Find returns the server in PATH, or otherwise the newest one in the usual directories of
 // distributions. It returns ErrNotInstalled, with the command that installs one, if there is none.
 func Find(ctx context.Context) (Binaries, error) {
-	return find(ctx, os.Getenv("PATH"), places, 0)
+	return find(ctx, os.Getenv("PATH"), binaryDirs, 0)
 }
 
 // find looks for the given major version; 0 means any supported version.
@@ -80,6 +80,7 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 			inPath = append(inPath, found)
 		}
 	}
+
 	for _, glob := range globs {
 		dirs, err := filepath.Glob(glob)
 		if err != nil {
@@ -91,6 +92,7 @@ func candidates(ctx context.Context, path string, globs []string) []Binaries {
 			}
 		}
 	}
+
 	slices.SortStableFunc(elsewhere, func(a, b Binaries) int { return cmp.Compare(b.Major, a.Major) })
 	return append(inPath, elsewhere...)
 }
@@ -102,6 +104,7 @@ func inspect(ctx context.Context, dir string) (Binaries, bool) {
 	if dir == "" {
 		return Binaries{}, false
 	}
+
 	found := Binaries{Postgres: filepath.Join(dir, "postgres"), Initdb: filepath.Join(dir, "initdb")}
 	for _, program := range []string{found.Postgres, found.Initdb} {
 		info, err := os.Stat(program)
@@ -109,16 +112,19 @@ func inspect(ctx context.Context, dir string) (Binaries, bool) {
 			return Binaries{}, false
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, found.Postgres, "--version").Output()
 	if err != nil {
 		return Binaries{}, false
 	}
+
 	match := versionPattern.FindSubmatch(output)
 	if match == nil {
 		return Binaries{}, false
 	}
+
 	found.Version = string(match[1])
 	found.Major, err = strconv.Atoi(string(match[2]))
 	return found, err == nil

@@ -41,21 +41,26 @@ func openCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	if err != nil {
 		return cluster{}, fmt.Errorf("reading data version: %w", err)
 	}
+
 	major, err := strconv.Atoi(strings.TrimSpace(string(version)))
 	if err != nil {
 		return cluster{}, fmt.Errorf("reading data version: %w", err)
 	}
-	binaries, err := find(ctx, os.Getenv("PATH"), places, major)
+
+	binaries, err := find(ctx, os.Getenv("PATH"), binaryDirs, major)
 	if err != nil {
 		return cluster{}, err
 	}
+
 	owner, err := accountFor(data)
 	if err != nil {
 		return cluster{}, err
 	}
-	if err := owner.own(data); err != nil {
+
+	if err := owner.chown(data); err != nil {
 		return cluster{}, err
 	}
+
 	return cluster{data: data, binaries: binaries, account: owner}, nil
 }
 
@@ -66,31 +71,39 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	if err != nil {
 		return cluster{}, err
 	}
+
 	owner, err := chooseAccount()
 	if err != nil {
 		return cluster{}, err
 	}
+
 	made := cluster{data: filepath.Join(dir, newDataDir), binaries: binaries, account: owner}
 	if err := os.RemoveAll(made.data); err != nil {
 		return cluster{}, fmt.Errorf("removing unfinished data directory: %w", err)
 	}
+
 	if err := os.Mkdir(made.data, 0o700); err != nil {
 		return cluster{}, fmt.Errorf("making data directory: %w", err)
 	}
-	if err := owner.own(made.data); err != nil {
+
+	if err := owner.chown(made.data); err != nil {
 		return cluster{}, err
 	}
+
 	if err := made.initialize(ctx, durable, lock); err != nil {
 		return cluster{}, err
 	}
+
 	final := filepath.Join(dir, dataDir)
 	// Fails if the target exists and is not empty, so nothing is overwritten.
 	if err := os.Rename(made.data, final); err != nil {
 		return cluster{}, fmt.Errorf("moving data directory to its place: %w", err)
 	}
+
 	if err := syncDir(dir); err != nil {
 		return cluster{}, err
 	}
+
 	made.data = final
 	return made, nil
 }
@@ -104,17 +117,20 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 	if !durable {
 		args = append(args, "--no-sync")
 	}
+
 	var output bytes.Buffer
 	cmd, data, err := c.command(ctx, c.binaries.Initdb, args, lock)
 	if err != nil {
 		return err
 	}
+
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = &output, &output
 	child, err := lifecycle.StartChild(cmd, syscall.SIGKILL)
 	if err != nil {
 		return fmt.Errorf("starting initdb: %w", err)
 	}
+
 	select {
 	case <-child.Done():
 	case <-ctx.Done():
@@ -123,9 +139,11 @@ func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.L
 		<-child.Done()
 		return fmt.Errorf("making database cluster: %w", context.Cause(ctx))
 	}
+
 	if err := child.Err(); err != nil {
 		return fmt.Errorf("making database cluster: %w: %s", err, bytes.TrimSpace(output.Bytes()))
 	}
+
 	return nil
 }
 
@@ -137,10 +155,12 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening data directory: %w", err)
 	}
+
 	path := c.data
 	if c.account.switched && inheritedData != "" {
 		path = inheritedData
 	}
+
 	// The caller ends the program, and not always by an immediate kill.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, append([]string{"-D", path}, args...)...)
 	cmd.Dir = "/"
@@ -154,6 +174,7 @@ func (c cluster) command(ctx context.Context, program string, args []string, loc
 			cmd.Env = append(cmd.Env, key+"="+value)
 		}
 	}
+
 	return cmd, data, nil
 }
 

@@ -46,14 +46,17 @@ func (s *Server) setPassword(ctx context.Context) error {
 		content = []byte(rand.Text())
 		err = os.WriteFile(path, content, 0o600)
 	}
+
 	if err != nil {
 		return fmt.Errorf("keeping PostgreSQL's password: %w", err)
 	}
+
 	s.password = string(content)
 	err = s.execute(ctx, "ALTER ROLE "+pq.QuoteIdentifier(User)+" PASSWORD "+pq.QuoteLiteral(s.password))
 	if err != nil {
 		return fmt.Errorf("setting PostgreSQL's password: %w", err)
 	}
+
 	return nil
 }
 

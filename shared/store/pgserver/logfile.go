@@ -28,37 +28,45 @@ func openLog(dir string) (*logFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening server log: %w", err)
 	}
+
 	log := &logFile{file: file}
-	if err := log.bound(); err != nil {
+	if err := log.rotate(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+
 	if log.began, err = file.Seek(0, io.SeekEnd); err != nil {
 		return nil, errors.Join(fmt.Errorf("measuring server log: %w", err), file.Close())
 	}
+
 	return log, nil
 }
 
-// bound moves the end of the log to server.log.1 and truncates the log if it is over its limit.
+// rotate moves the end of the log to server.log.1 and truncates the log if it is over its limit.
 // Lines written between the two steps are lost.
-func (l *logFile) bound() error {
+func (l *logFile) rotate() error {
 	info, err := l.file.Stat()
 	if err != nil {
 		return fmt.Errorf("measuring server log: %w", err)
 	}
+
 	if info.Size() <= logLimit {
 		return nil
 	}
+
 	before, err := os.OpenFile(l.file.Name()+".1", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("opening previous server log: %w", err)
 	}
+
 	_, err = io.Copy(before, io.NewSectionReader(l.file, info.Size()-logLimit, logLimit))
 	if err = errors.Join(err, before.Close()); err != nil {
 		return fmt.Errorf("keeping previous server log: %w", err)
 	}
+
 	if err := l.file.Truncate(0); err != nil {
 		return fmt.Errorf("emptying server log: %w", err)
 	}
+
 	l.began = 0
 	return nil
 }

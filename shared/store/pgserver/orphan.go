@@ -14,14 +14,14 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// ending is a signal that ends a server, and how long to wait for it.
-type ending struct {
+// stopSignal is a signal that ends a server, and how long to wait for it.
+type stopSignal struct {
 	signal   syscall.Signal
 	patience time.Duration
 }
 
-// endings are ordered from the mildest signal to the hardest.
-var endings = []ending{
+// stopSignals are ordered from the mildest signal to the hardest.
+var stopSignals = []stopSignal{
 	{syscall.SIGINT, 15 * time.Second}, // fast: rolls back transactions and writes a checkpoint
 	{syscall.SIGQUIT, 5 * time.Second}, // immediate: the next start recovers from the log
 	{syscall.SIGKILL, 5 * time.Second},
@@ -46,7 +46,7 @@ func clusterName(data string) (string, error) {
 
 // takeOver ends the server that a killed run has left in dir. It returns the lock that the next
 // server inherits.
-func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
+func takeOver(ctx context.Context, dir string, ways []stopSignal, warn func(pids []int, signal syscall.Signal)) (*lifecycle.Lock, error) {
 	data := filepath.Join(dir, dataDir)
 	var lock *lifecycle.Lock
 	free := func() (bool, error) {
@@ -62,6 +62,7 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 		}
 		return orphanPostmaster(data) == 0, nil
 	}
+
 	for _, way := range ways {
 		done, err := free()
 		if err == nil && !done {
@@ -69,7 +70,7 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 			done, err = poll(ctx, way.patience, free)
 		}
 		if done && err == nil {
-			err = forget(data)
+			err = removeRecords(data)
 		}
 		if err != nil {
 			if lock != nil {
@@ -81,9 +82,11 @@ func takeOver(ctx context.Context, dir string, ways []ending, warn func(pids []i
 			return lock, nil
 		}
 	}
+
 	if lock != nil {
 		return nil, errors.Join(fmt.Errorf("%w: process %d cannot be ended", ErrInUse, orphanPostmaster(data)), lock.Unlock())
 	}
+
 	return nil, fmt.Errorf("%w: a PostgreSQL that cannot be found holds %s", ErrInUse, filepath.Join(dir, "server.lock"))
 }
 
@@ -115,6 +118,7 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 	if err != nil {
 		return // no data directory, so no server
 	}
+
 	pids := []int{orphanPostmaster(data)}
 	if pids[0] == 0 || signal == syscall.SIGKILL {
 		pids = processIDs()
@@ -122,6 +126,7 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 			signal = syscall.SIGQUIT
 		}
 	}
+
 	var signalled []int
 	for _, pid := range pids {
 		process, err := os.FindProcess(pid)
@@ -134,6 +139,7 @@ func signalOrphans(data string, signal syscall.Signal, warn func([]int, syscall.
 			signalled = append(signalled, pid)
 		}
 	}
+
 	if len(signalled) > 0 {
 		warn(signalled, signal)
 	}
@@ -170,22 +176,25 @@ func recordedPostmaster(data string) postmaster {
 	if err != nil {
 		return postmaster{}
 	}
+
 	lines := strings.Split(string(content), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(lines[0]))
 	if err != nil || pid <= 1 {
 		return postmaster{}
 	}
+
 	recorded := postmaster{pid: pid}
 	if len(lines) > 7 {
 		recorded.status = strings.TrimSpace(lines[7])
 	}
+
 	return recorded
 }
 
-// forget removes the pid and socket files of a server that is certainly gone. PostgreSQL
+// removeRecords removes the pid and socket files of a server that is certainly gone. PostgreSQL
 // removes them itself, unless another process of the same user has the recorded id by now. In
 // that case it would refuse to start.
-func forget(data string) error {
+func removeRecords(data string) error {
 	stale, err := filepath.Glob(filepath.Join(data, ".s.PGSQL.*"))
 	if err != nil {
 		return fmt.Errorf("listing old sockets: %w", err)

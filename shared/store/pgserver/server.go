@@ -66,9 +66,11 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	if err != nil {
 		return nil, fmt.Errorf("naming PostgreSQL directory: %w", err)
 	}
+
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making PostgreSQL directory: %w", err)
 	}
+
 	config.Dir = dir
 	supervision, err := lifecycle.LockFile(filepath.Join(dir, "supervisor.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
@@ -77,6 +79,7 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	if err != nil {
 		return nil, fmt.Errorf("locking PostgreSQL directory: %w", err)
 	}
+
 	server := &Server{
 		config: config, supervision: supervision, socket: socket,
 		record: filepath.Join(dir, recordName), done: make(chan struct{}),
@@ -85,18 +88,20 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	if err := server.start(ctx); err != nil {
 		return nil, errors.Join(err, server.release())
 	}
+
 	config.Log.Debug().Int("pid", server.PID()).Str("version", server.cluster.binaries.Version).
 		Str("dir", dir).Dur("took", time.Since(began)).Msg("PostgreSQL started")
 	return server, nil
 }
 
 func (s *Server) start(ctx context.Context) (err error) {
-	lock, err := takeOver(ctx, s.config.Dir, endings, func(pids []int, signal syscall.Signal) {
+	lock, err := takeOver(ctx, s.config.Dir, stopSignals, func(pids []int, signal syscall.Signal) {
 		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("ending the PostgreSQL of a run that was killed")
 	})
 	if err != nil {
 		return err
 	}
+
 	// From here on only PostgreSQL holds the lock. If this process held it too, the lock would
 	// not show whether PostgreSQL is running.
 	defer func() { err = errors.Join(err, lock.Leave()) }()
@@ -104,25 +109,31 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if s.log, err = openLog(s.config.Dir); err != nil {
 		return err
 	}
+
 	if s.socket == "" {
 		if s.socket, err = makeShortcut(s.cluster.data, s.record, s.port()); err != nil {
 			return err
 		}
 	}
+
 	if err := s.launch(ctx, lock); err != nil {
 		return err
 	}
+
 	err = s.awaitReady(ctx)
 	if err == nil && s.config.Port > 0 {
 		err = s.setPassword(ctx)
 	}
+
 	if err != nil {
 		s.end(ctx)
 		return err
 	}
+
 	go s.watch()
 	return nil
 }
@@ -133,16 +144,19 @@ func (s *Server) launch(ctx context.Context, lock *lifecycle.Lock) error {
 	if err != nil {
 		return err
 	}
+
 	cmd, data, err := s.cluster.command(ctx, s.cluster.binaries.Postgres, arguments(s.config.Settings, s.config.Port, name), lock)
 	if err != nil {
 		return err
 	}
+
 	defer data.Close()
 	cmd.Stdout, cmd.Stderr = s.log.file, s.log.file
 	// If this process dies, the server does a fast shutdown, which leaves the data as Stop does.
 	if s.child, err = lifecycle.StartChild(cmd, syscall.SIGINT); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
+
 	return nil
 }
 
@@ -173,15 +187,17 @@ func (s *Server) watch() {
 	for !s.child.Ended() {
 		select {
 		case <-tick.C:
-			if err := s.log.bound(); err != nil {
+			if err := s.log.rotate(); err != nil {
 				s.config.Log.Warn().Err(err).Msg("bounding PostgreSQL's log")
 			}
 		case <-s.child.Done():
 		}
 	}
+
 	if !s.stopping.Load() {
 		s.err = fmt.Errorf("%w: %w: %s", ErrDied, s.child.Err(), s.log.tail())
 	}
+
 	s.err = errors.Join(s.err, s.release())
 	close(s.done)
 }
@@ -223,7 +239,7 @@ func (s *Server) Restart(ctx context.Context) (*Server, error) {
 
 // end sends signals until the postmaster is gone. It returns the last signal that was needed.
 func (s *Server) end(ctx context.Context) (used syscall.Signal) {
-	for _, way := range endings {
+	for _, way := range stopSignals {
 		if s.child.Ended() {
 			return used
 		}
@@ -238,6 +254,7 @@ func (s *Server) end(ctx context.Context) (used syscall.Signal) {
 		// An error means that ctx ended; the next signal follows immediately.
 		_, _ = poll(patience, way.patience, func() (bool, error) { return s.child.Ended(), nil })
 	}
+
 	<-s.child.Done() // only a process inside the kernel outlives SIGKILL, and it must be waited for
 	return used
 }

@@ -249,7 +249,7 @@ func TestFrozenOrphanIsKilled(t *testing.T) {
 	if err := syscall.Kill(orphan, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	ways := []ending{{syscall.SIGINT, 50 * time.Millisecond}, {syscall.SIGQUIT, 50 * time.Millisecond}, {syscall.SIGKILL, 10 * time.Second}}
+	ways := []stopSignal{{syscall.SIGINT, 50 * time.Millisecond}, {syscall.SIGQUIT, 50 * time.Millisecond}, {syscall.SIGKILL, 10 * time.Second}}
 	killed := false
 	lock, err := takeOver(t.Context(), dir, ways, func(pids []int, signal syscall.Signal) {
 		killed = killed || slices.Contains(pids, orphan) && signal == syscall.SIGKILL
@@ -390,7 +390,7 @@ func TestOtherUser(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(base) })
 	nobody := account{uid: 65534, gid: 65534, switched: true}
-	if err := nobody.own(base); err != nil {
+	if err := nobody.chown(base); err != nil {
 		t.Fatal(err)
 	}
 	binary, err := os.Open(os.Args[0])

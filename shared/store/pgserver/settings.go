@@ -52,9 +52,11 @@ func arguments(caller map[string]string, port int, name string) []string {
 		settings["listen_addresses"] = "127.0.0.1"
 		settings["port"] = strconv.Itoa(port)
 	}
+
 	var args []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		args = append(args, "-c", key+"="+settings[key])
 	}
+
 	return args
 }

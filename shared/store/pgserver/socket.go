@@ -45,26 +45,32 @@ func makeShortcut(data, record string, port int) (string, error) {
 	if err := removeShortcut(record); err != nil {
 		return "", err
 	}
+
 	if len(filepath.Join(data, socketName(port))) <= longestSocket {
 		return data, nil
 	}
+
 	dir, err := os.MkdirTemp("", shortcutPrefix) // 0700: no other user may put a link there
 	if err != nil {
 		return "", fmt.Errorf("making short socket directory: %w", err)
 	}
+
 	link := filepath.Join(dir, "s")
 	if len(filepath.Join(link, socketName(port))) > longestSocket {
 		return "", errors.Join(
 			fmt.Errorf("%s and the temporary directory %s are too long for a socket's address: set TMPDIR to a shorter one", data, os.TempDir()),
 			os.Remove(dir))
 	}
+
 	// Recorded before it is used, so that a killed run leaves no unknown directory.
 	if err := os.WriteFile(record, []byte(link+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("recording short socket directory: %w", errors.Join(err, os.Remove(dir)))
 	}
+
 	if err := os.Symlink(data, link); err != nil {
 		return "", fmt.Errorf("linking short socket directory: %w", errors.Join(err, removeShortcut(record)))
 	}
+
 	return link, nil
 }
 
@@ -78,20 +84,25 @@ func removeShortcut(record string) error {
 	if err != nil {
 		return fmt.Errorf("reading record of short socket directory: %w", err)
 	}
+
 	link := strings.TrimSpace(string(content))
 	info, err := os.Lstat(link)
 	if err == nil && info.Mode()&os.ModeSymlink != 0 {
 		err = os.Remove(link)
 	}
+
 	if dir := filepath.Dir(link); strings.HasPrefix(filepath.Base(dir), shortcutPrefix) && (err == nil || errors.Is(err, os.ErrNotExist)) {
 		err = os.Remove(dir)
 	}
+
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("removing short socket directory: %w", err)
 	}
+
 	if err := os.Remove(record); err != nil {
 		return fmt.Errorf("removing record of short socket directory: %w", err)
 	}
+
 	return nil
 }
 

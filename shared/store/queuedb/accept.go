@@ -85,7 +85,7 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 	case err == nil:
 		return out, nil
 	case pg.IsDisconnect(err) || pg.Violates(err, "runs_pkey"):
-		return s.acceptedAfterAll(ctx, rows, call, err)
+		return s.recoverAccepted(ctx, rows, call, err)
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]Accepted{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
@@ -95,6 +95,7 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 	case pg.IsBadData(err):
 		return []Accepted{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting run", err)}}, nil
 	}
+
 	return nil, err
 }
 
@@ -103,16 +104,19 @@ func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) 
 	if err != nil {
 		return nil, err
 	}
+
 	out := make([]Accepted, len(rows))
 	losers := fillCreated(out, rows, created)
 	if len(losers) == 0 {
 		return out, nil
 	}
+
 	if err := s.explainLosers(ctx, out, rows, losers, call); err != nil {
 		for _, i := range losers { // the others are accepted
 			out[i] = Accepted{Err: err}
 		}
 	}
+
 	return out, nil
 }
 
@@ -195,6 +199,7 @@ func newRuns(rows []NewRun) (runs string, organizations []string) {
 		t.Int(int64(i)) // its position in the batch
 		t.Done()
 	}
+
 	return t.String(), organizations
 }
 
@@ -209,7 +214,7 @@ type createdRow struct {
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
 	taken := s.slots.takeFor(ctx, rows, window)
 	created, err := s.insertTaken(ctx, rows, taken)
-	s.slots.giveBack(rows, taken, created)
+	s.slots.returnUnused(rows, taken, created)
 	return created, err
 }
 
@@ -238,6 +243,7 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 		if locked, err = lockSessions(ctx, tx, rows); err != nil {
 			return err
 		}
+
 		created = created[:0]
 		free := make([]NewRun, 0, len(rows))
 		for _, r := range rows {
@@ -247,9 +253,11 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 			}
 			free = append(free, r)
 		}
+
 		if len(free) == 0 {
 			return nil
 		}
+
 		var inserted []createdRow
 		query, args := acceptance(free, taken)
 		err = tx.SelectContext(ctx, &inserted, query, args...)
@@ -259,9 +267,11 @@ func (s *Store) insertUnlocked(ctx context.Context, rows []NewRun, taken map[Lan
 	if pg.IsLocked(err) || len(locked) > 0 {
 		s.accepts.MetLocked()
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("inserting runs: %w", err)
 	}
+
 	return createdByID(created), nil
 }
 
@@ -302,6 +312,7 @@ func fillCreated(out []Accepted, rows []NewRun, created map[string]createdRow) (
 			out[i].Job = r.job()
 		}
 	}
+
 	return losers
 }
 

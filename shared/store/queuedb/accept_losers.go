@@ -27,24 +27,28 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 	for j, i := range losers {
 		keys[j] = rundb.KeyRef{OrganizationID: rows[i].OrganizationID, Hash: rows[i].KeyHash}
 	}
+
 	holders, err := s.runs.RunsByKey(ctx, keys)
 	if err != nil {
 		return err
 	}
+
 	var refused []NewRun
 	for j, i := range losers {
 		if holders[j] == nil {
 			refused = append(refused, rows[i])
 		}
 	}
+
 	callers, templates, err := s.callable(ctx, refused)
 	if err != nil {
 		return err
 	}
+
 	var again []int // rows for which no reason can be found
 	for j, i := range losers {
 		r := rows[i]
-		allowed, exists := callers[agentOf{r.OrganizationID, r.AgentID}]
+		allowed, exists := callers[agentRef{r.OrganizationID, r.AgentID}]
 		switch {
 		case holders[j] != nil:
 			out[i] = Accepted{Run: *holders[j], Existing: true}
@@ -56,6 +60,7 @@ func (s *Store) explainLosers(ctx context.Context, out []Accepted, rows []NewRun
 			out[i] = Accepted{Err: pg.NotFound()}
 		}
 	}
+
 	return s.acceptAgain(ctx, out, rows, again, call)
 }
 
@@ -63,7 +68,7 @@ func callerNotAllowed(kind domain.CallerKind) error {
 	return apierr.New(apierr.CallerNotAllowed, "this agent's allowedCallers does not include %q", kind)
 }
 
-type agentOf struct{ organization, agent string }
+type agentRef struct{ organization, agent string }
 
 // organizationsFor returns the organizations of runs, for Within.
 func organizationsFor(rows []NewRun) []string {
@@ -72,10 +77,11 @@ func organizationsFor(rows []NewRun) []string {
 
 // callable returns the allowedCallers of the runs' existing agents, and which of the runs'
 // templates exist.
-func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentOf][]string, templates map[string]bool, err error) {
+func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentRef][]string, templates map[string]bool, err error) {
 	if len(rows) == 0 {
 		return nil, nil, nil
 	}
+
 	var found []string
 	err = s.db.Within(ctx, organizationsFor(rows), func(tx *sqlx.Tx) (err error) {
 		if callers, err = allowedCallersIn(ctx, tx, rows); err != nil {
@@ -85,28 +91,33 @@ func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentO
 		return tx.SelectContext(ctx, &found, `SELECT id FROM templates WHERE id = ANY ($1)`,
 			pq.Array(pg.Column(rows, func(r *NewRun) string { return r.TemplateID })))
 	})
+
 	templates = make(map[string]bool, len(found))
 	for _, id := range found {
 		templates[id] = true
 	}
+
 	return callers, templates, err
 }
 
-func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentOf][]string, error) {
+func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef][]string, error) {
 	var present []struct {
 		ID             string         `db:"id"`
 		OrganizationID string         `db:"org_id"`
 		AllowedCallers pq.StringArray `db:"allowed_callers"`
 	}
+
 	err := tx.SelectContext(ctx, &present, `SELECT id, org_id, allowed_callers FROM agents WHERE id = ANY ($1) AND deleted_at IS NULL`,
 		pq.Array(pg.Column(rows, func(r *NewRun) string { return r.AgentID })))
 	if err != nil {
 		return nil, fmt.Errorf("reading agents: %w", err)
 	}
-	out := make(map[agentOf][]string, len(present))
+
+	out := make(map[agentRef][]string, len(present))
 	for _, a := range present {
-		out[agentOf{a.OrganizationID, a.ID}] = a.AllowedCallers
+		out[agentRef{a.OrganizationID, a.ID}] = a.AllowedCallers
 	}
+
 	return out, nil
 }
 
@@ -118,6 +129,7 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 	if len(which) == 0 {
 		return nil
 	}
+
 	again := make([]NewRun, len(which))
 	var hashes [][]byte
 	for j, i := range which {
@@ -125,28 +137,34 @@ func (s *Store) acceptAgain(ctx context.Context, out []Accepted, rows []NewRun, 
 			hashes = append(hashes, rows[i].KeyHash)
 		}
 	}
+
 	freed, err := s.freeExpired(ctx, organizationsFor(again), hashes)
 	if err != nil {
 		return err
 	}
+
 	if call.tries++; call.tries == acceptTries {
 		for _, i := range which {
 			out[i] = Accepted{Err: pg.ErrLocked}
 		}
 		return nil
 	}
+
 	if freed == 0 && call.tries > 1 { // the transaction that has locked the run is about to remove it
 		if err := pg.Pause(ctx, time.Millisecond<<call.tries); err != nil {
 			return err
 		}
 	}
+
 	accepted, err := s.accept(ctx, again, call)
 	if err != nil {
 		return err
 	}
+
 	for j, i := range which {
 		out[i] = accepted[j]
 	}
+
 	return nil
 }
 
@@ -166,13 +184,14 @@ func (s *Store) freeExpired(ctx context.Context, orgs []string, hashes [][]byte)
 	if err != nil {
 		return 0, fmt.Errorf("releasing expired keys: %w", err)
 	}
+
 	return freed, nil
 }
 
-// acceptedAfterAll looks up the result of a statement whose answer was lost, and tries once
+// recoverAccepted looks up the result of a statement whose answer was lost, and tries once
 // more for the rows that do not exist. Their ids are unique, so if the first statement commits
 // meanwhile, only the second one fails.
-func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
+func (s *Store) recoverAccepted(ctx context.Context, rows []NewRun, call acceptCall, cause error) ([]Accepted, error) {
 	// The deadline of ctx may be the reason why the first try failed.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
@@ -180,15 +199,18 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call accept
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
+
 	out := make([]Accepted, len(rows))
 	missing := fillCreated(out, rows, created)
 	if len(missing) == 0 {
 		return out, nil
 	}
+
 	again := make([]NewRun, len(missing))
 	for j, i := range missing {
 		again[j] = rows[i]
 	}
+
 	accepted, err := s.acceptOnce(ctx, again, call)
 	if pg.Violates(err, "runs_pkey") { // the first try has committed meanwhile
 		if created, err = s.createdRuns(ctx, rows); err != nil {
@@ -199,6 +221,7 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call accept
 		}
 		return out, nil
 	}
+
 	for j, i := range missing {
 		if err != nil {
 			out[i] = Accepted{Err: errors.Join(cause, err)}
@@ -206,6 +229,7 @@ func (s *Store) acceptedAfterAll(ctx context.Context, rows []NewRun, call accept
 		}
 		out[i] = accepted[j]
 	}
+
 	return out, nil
 }
 
@@ -236,18 +260,22 @@ func lockSessions(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[string]b
 			keys = append(keys, rows[i].SessionKey)
 		}
 	}
+
 	if len(keys) == 0 {
 		return map[string]bool{}, nil
 	}
+
 	err := tx.SelectContext(ctx, &locked, `WITH free AS MATERIALIZED (
 		  SELECT ref FROM sessions WHERE key = ANY ($1) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED)
 		SELECT key FROM sessions s WHERE key = ANY ($1) AND NOT EXISTS (SELECT FROM free f WHERE f.ref = s.ref)`, pq.ByteaArray(keys))
 	if err != nil {
 		return nil, fmt.Errorf("locking sessions: %w", err)
 	}
+
 	out := make(map[string]bool, len(locked))
 	for _, key := range locked {
 		out[string(key)] = true
 	}
+
 	return out, nil
 }

@@ -12,9 +12,9 @@ import (
 	"parley/shared/store/pg"
 )
 
-// collectedMax is roughly after how many deliveries a run stops coalescing, even within its
+// maxCollected is roughly after how many deliveries a run stops coalescing, even within its
 // window. The run's input lists all their ids.
-const collectedMax = 1000
+const maxCollected = 1000
 
 // releasedRun is a run whose coalescing has ended. Its row and the row of its
 // coalescing key are locked.
@@ -33,6 +33,7 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 	if err != nil || len(due.Runs) == 0 {
 		return nil, err
 	}
+
 	for part := range due.Parts() {
 		var released []releasedRun
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
@@ -46,6 +47,7 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 		}
 		orgs = append(orgs, pg.Column(released, func(r *releasedRun) string { return r.OrganizationID })...)
 	}
+
 	return orgs, nil
 }
 
@@ -69,6 +71,7 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	if len(released) == 0 {
 		return nil
 	}
+
 	runs := pg.Column(released, func(r *releasedRun) string { return r.RunID })
 	var rows []struct {
 		RunID string `db:"run_id"`
@@ -78,16 +81,19 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	if err != nil {
 		return fmt.Errorf("reading deliveries of runs: %w", err)
 	}
+
 	ids := make(map[string][]string, len(runs))
 	for _, row := range rows {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)
 	}
+
 	inputs := make([]string, len(released))
 	for i := range released {
 		if inputs[i], err = released[i].input(ids[runs[i]]); err != nil {
 			return err
 		}
 	}
+
 	for _, step := range []struct {
 		query string
 		args  []any
@@ -100,6 +106,7 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -109,12 +116,14 @@ func (r *releasedRun) input(ids []string) (string, error) {
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return "", fmt.Errorf("reading run input: %w", err)
 	}
+
 	data := map[string]json.RawMessage{}
 	if in.Data != nil {
 		if err := json.Unmarshal(in.Data, &data); err != nil {
 			return "", fmt.Errorf("reading data of run input: %w", err)
 		}
 	}
+
 	deliveries, err := json.Marshal(struct {
 		Count int      `json:"count"`
 		IDs   []string `json:"ids"`
@@ -122,13 +131,16 @@ func (r *releasedRun) input(ids []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("rendering deliveries: %w", err)
 	}
+
 	data["deliveries"] = deliveries
 	if in.Data, err = json.Marshal(data); err != nil {
 		return "", fmt.Errorf("rendering data of run input: %w", err)
 	}
+
 	out, err := json.Marshal(in)
 	if err != nil {
 		return "", fmt.Errorf("rendering run input: %w", err)
 	}
+
 	return string(out), nil
 }

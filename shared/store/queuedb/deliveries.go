@@ -59,6 +59,7 @@ func (s *Store) HookRuns(ctx context.Context, org string, maximum int) (n int, e
 			break
 		}
 	}
+
 	return n, nil
 }
 

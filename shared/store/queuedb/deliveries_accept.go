@@ -44,12 +44,13 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	if n := withinBytes(rows); n < len(rows) {
 		return pg.InParts(rows, n, part, failed)
 	}
+
 	out, err := s.deliver(ctx, rows, call)
 	switch {
 	case err == nil:
 		return out, nil
 	case pg.IsDisconnect(err) || pg.Violates(err, "runs_pkey"):
-		return s.deliveredAfterAll(ctx, rows, call, err)
+		return s.recoverDelivered(ctx, rows, call, err)
 	case pg.IsLocked(err) && (len(rows) == 1 || time.Now().After(call.splitUntil)):
 		return slices.Repeat([]AcceptedDelivery{{Err: pg.ErrLocked}}, len(rows)), nil
 	case len(rows) > 1 && (pg.IsBadData(err) || pg.IsLocked(err)):
@@ -58,6 +59,7 @@ func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call d
 	case pg.IsBadData(err):
 		return []AcceptedDelivery{{Err: s.budgets.Rejected(ctx, rows[0].OrganizationID, "accepting delivery", err)}}, nil
 	}
+
 	return nil, err
 }
 
@@ -88,10 +90,10 @@ func (d *NewDelivery) candidate() string {
 const (
 	logQuery = `SELECT ref, hook_id, delivery_id, status, event, run_id, bytes, kept, error_code, error_message, received_at, duplicates, inserted
 		FROM log_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
-	landedQuery  = `SELECT id FROM runs WHERE id = ANY ($1)`
-	collectQuery = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
-	settleQuery  = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
-	theirsQuery  = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
+	landedQuery   = `SELECT id FROM runs WHERE id = ANY ($1)`
+	collectQuery  = `SELECT hook_id, key_hash, run_id FROM collect_deliveries($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+	settleQuery   = `SELECT settle_deliveries($1, $2, $3, $4, $5, $6, $7, $8)`
+	existingQuery = `SELECT ` + rundb.OpenShortResult + ` FROM runs_of_deliveries($1, $2)`
 )
 
 // deliver is AcceptDeliveries in one transaction. Its statements lock rows in a fixed order:
@@ -99,13 +101,14 @@ const (
 // order of their keys.
 func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	stmts := map[string]*sqlx.Stmt{}
-	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, theirsQuery} {
+	for _, query := range []string{logQuery, landedQuery, collectQuery, acceptSingleQuery, acceptQuery, settleQuery, existingQuery} {
 		stmt, err := s.db.Prepared(ctx, query)
 		if err != nil {
 			return nil, err
 		}
 		stmts[query] = stmt
 	}
+
 	var b *deliveryBatch
 	begun := runsOfDeliveries(rows)
 	taken := s.slots.takeFor(ctx, begun, call.window)
@@ -118,22 +121,27 @@ func (s *Store) deliver(ctx context.Context, rows []NewDelivery, call deliverCal
 		if err := b.log(s); err != nil {
 			return fmt.Errorf("logging deliveries: %w", err)
 		}
+
 		if err := b.collect(); err != nil {
 			return fmt.Errorf("collecting deliveries: %w", err)
 		}
+
 		if err := b.accept(ctx, tx); err != nil {
 			return fmt.Errorf("accepting runs of deliveries: %w", err)
 		}
+
 		if err := b.settle(); err != nil {
 			return fmt.Errorf("settling deliveries: %w", err)
 		}
-		return b.readTheirs()
+
+		return b.readExisting()
 	})
 	if err != nil {
-		s.slots.giveBack(begun, taken, nil)
+		s.slots.returnUnused(begun, taken, nil)
 		return nil, err
 	}
-	s.slots.giveBack(begun, taken, b.made)
+
+	s.slots.returnUnused(begun, taken, b.made)
 	return b.answers(), nil
 }
 
@@ -159,22 +167,25 @@ func (d *NewDelivery) begun() NewRun {
 	return run
 }
 
-// deliveredAfterAll looks up the result of a transaction whose answer was lost, and tries once
-// more for the deliveries that were not logged; see acceptedAfterAll.
-func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call deliverCall, cause error) ([]AcceptedDelivery, error) {
+// recoverDelivered looks up the result of a transaction whose answer was lost, and tries once
+// more for the deliveries that were not logged; see recoverAccepted.
+func (s *Store) recoverDelivered(ctx context.Context, rows []NewDelivery, call deliverCall, cause error) ([]AcceptedDelivery, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	out, missing, err := s.delivered(ctx, rows)
 	if err != nil {
 		return nil, errors.Join(cause, err)
 	}
+
 	if len(missing) == 0 {
 		return out, nil
 	}
+
 	again := make([]NewDelivery, len(missing))
 	for j, i := range missing {
 		again[j] = rows[i]
 	}
+
 	accepted, err := s.deliver(ctx, again, call)
 	if pg.Violates(err, "runs_pkey") { // the first try has committed meanwhile
 		if out, missing, err = s.delivered(ctx, rows); err != nil {
@@ -185,6 +196,7 @@ func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call 
 		}
 		return out, nil
 	}
+
 	for j, i := range missing {
 		if err != nil {
 			out[i] = AcceptedDelivery{Err: errors.Join(cause, err)}
@@ -192,6 +204,7 @@ func (s *Store) deliveredAfterAll(ctx context.Context, rows []NewDelivery, call 
 		}
 		out[i] = accepted[j]
 	}
+
 	return out, nil
 }
 
@@ -210,24 +223,29 @@ func (s *Store) delivered(ctx context.Context, rows []NewDelivery) (out []Accept
 		if err != nil {
 			return err
 		}
+
 		for i := range found {
 			b.logged[deliveryKey{found[i].HookID, found[i].ID}] = &found[i]
 		}
+
 		b.run = func(dest any, query string, args ...any) error { return tx.SelectContext(ctx, dest, query, args...) }
-		return b.readTheirs()
+		return b.readExisting()
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("looking deliveries up: %w", err)
 	}
+
 	for i := range b.unique {
 		if l := b.logged[b.unique[i].key()]; l != nil {
 			l.fresh = pg.Deref(l.RunID) == b.unique[i].candidate()
 		}
 	}
+
 	for i := range rows {
 		if l := b.logged[rows[i].key()]; l == nil || l.RunID == nil && rows[i].Run != nil {
 			missing = append(missing, i)
 		}
 	}
+
 	return b.answers(), missing, nil
 }

@@ -19,6 +19,7 @@ func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]doma
 	if err := s.releaseDelayed(ctx); err != nil {
 		return nil, err
 	}
+
 	var rows []struct {
 		OrganizationID string      `db:"org_id"`
 		Lane           domain.Lane `db:"lane"`
@@ -26,10 +27,12 @@ func (s *Store) DispatchWaiting(ctx context.Context, limit, maximum int) ([]doma
 	if err := s.db.SelectContext(ctx, &rows, `SELECT org_id, lane FROM find_waiting_lanes()`); err != nil {
 		return nil, fmt.Errorf("looking for waiting runs: %w", err)
 	}
+
 	lanes := make([]Lane, len(rows))
 	for i, r := range rows {
 		lanes[i] = Lane(r)
 	}
+
 	return s.TopUp(ctx, lanes, limit, maximum)
 }
 
@@ -76,8 +79,8 @@ func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	var next []domain.Job
 	for len(again)+len(later) > 0 {
 		a, l := min(len(again), pg.PartMax), min(len(later), pg.PartMax)
-		rung, err := s.redispatch(ctx, again[:a], later[:l])
-		next = append(next, rung...)
+		redispatched, err := s.redispatch(ctx, again[:a], later[:l])
+		next = append(next, redispatched...)
 		if err != nil {
 			return next, err
 		}
@@ -100,6 +103,7 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 			RETURNING `+jobColumns, pq.Array(pg.Column(again, runID)), FirstRing); err != nil {
 			return err
 		}
+
 		_, err := tx.ExecContext(ctx, `UPDATE open_runs SET next_dispatch_at = clock_timestamp() + $2::interval
 			WHERE run_id IN (SELECT run_id FROM open_runs
 			  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' ORDER BY run_id FOR UPDATE SKIP LOCKED)`,
@@ -109,6 +113,7 @@ func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	if err != nil {
 		return nil, fmt.Errorf("redispatching runs: %w", err)
 	}
+
 	return jobs(rows), nil
 }
 

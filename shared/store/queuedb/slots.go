@@ -61,11 +61,13 @@ func (s *slots) refresh(ctx context.Context, lanes []Lane, limit int, filling bo
 	if len(due) == 0 {
 		return
 	}
+
 	began := time.Now()
 	counted, err := s.count(ctx, due, 2*limit)
 	if err != nil {
 		return
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, used := range counted {
@@ -100,15 +102,17 @@ func (s *slots) due(lanes []Lane, limit int, filling bool) (due []Lane) {
 			due = append(due, lane)
 		}
 	}
+
 	if now.Sub(s.swept) > time.Minute {
 		s.swept = now
 		maps.DeleteFunc(s.lanes, func(_ Lane, state *laneSlots) bool { return now.Sub(state.counted) > slotsIdle })
 	}
+
 	return due
 }
 
-// unfill returns slots of a lane that fill granted and that no run was dispatched for.
-func (s *slots) unfill(lane Lane, n int) {
+// returnFilled returns slots of a lane that fill granted and that no run was dispatched for.
+func (s *slots) returnFilled(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state := s.lanes[lane]; state != nil {
@@ -152,8 +156,8 @@ func (s *slots) take(lane Lane, n, limit int) int {
 	return n
 }
 
-// give records that n runs of a lane have freed their slots.
-func (s *slots) give(lane Lane, n int) {
+// recordFreed records that n runs of a lane have freed their slots.
+func (s *slots) recordFreed(lane Lane, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state := s.lanes[lane]; state != nil {
@@ -176,15 +180,15 @@ func (s *slots) takeFor(ctx context.Context, runs []NewRun, limit int) map[Lane]
 	return taken
 }
 
-// giveBack returns the slots that were taken and that no run was dispatched for.
-func (s *slots) giveBack(runs []NewRun, taken map[Lane]int, created map[string]createdRow) {
+// returnUnused returns the slots that were taken and that no run was dispatched for.
+func (s *slots) returnUnused(runs []NewRun, taken map[Lane]int, created map[string]createdRow) {
 	for i := range runs {
 		if created[runs[i].ID].Dispatched {
 			taken[runs[i].lane()]--
 		}
 	}
 	for lane, n := range taken {
-		s.unfill(lane, n)
+		s.returnFilled(lane, n)
 	}
 }
 
@@ -197,19 +201,23 @@ func (s *Store) countDispatched(ctx context.Context, lanes []Lane, maximum int) 
 		Lane           string `db:"lane"`
 		Dispatched     int    `db:"dispatched"`
 	}
+
 	const query = `SELECT org_id, lane, dispatched FROM count_dispatched($1, $2, $3)`
 	stmt, err := s.db.Prepared(ctx, query)
 	if err != nil {
 		return nil, err
 	}
+
 	orgs, names := laneArrays(lanes)
 	if err := stmt.SelectContext(ctx, &rows, orgs, names, maximum); err != nil {
 		return nil, fmt.Errorf("counting dispatched runs: %w", err)
 	}
+
 	out := make(map[Lane]int, len(rows))
 	for _, r := range rows {
 		out[Lane{r.OrganizationID, domain.Lane(r.Lane)}] = r.Dispatched
 	}
+
 	return out, nil
 }
 
@@ -227,21 +235,26 @@ func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]
 	if len(freed) == 0 {
 		return nil, nil
 	}
+
 	for lane, n := range freed {
-		s.slots.give(lane, n)
+		s.slots.recordFreed(lane, n)
 	}
+
 	s.slots.refresh(ctx, slices.Collect(maps.Keys(freed)), limit, false)
 	next, err := s.dispatch(ctx, freed, limit, s.slots.take)
 	if err != nil {
 		return nil, err
 	}
+
 	left := map[string]int{}
 	for lane, n := range freed {
 		left[lane.OrganizationID] += n
 	}
+
 	for _, job := range next {
 		left[job.OrganizationID]--
 	}
+
 	others := map[Lane]int{}
 	for org, n := range left {
 		for _, name := range domain.Lanes {
@@ -250,6 +263,7 @@ func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]
 			}
 		}
 	}
+
 	s.slots.refresh(ctx, slices.Collect(maps.Keys(others)), limit, true)
 	more, err := s.dispatch(ctx, others, limit, s.slots.fill)
 	return append(next, more...), err
@@ -259,13 +273,13 @@ func (s *Store) HandOver(ctx context.Context, freed map[Lane]int, limit int) ([]
 // maximum per lane. It may leave free slots to other processes, so a caller that got jobs
 // should call it again.
 func (s *Store) TopUp(ctx context.Context, lanes []Lane, limit, maximum int) ([]domain.Job, error) {
-	places := make(map[Lane]int, len(lanes))
+	wanted := make(map[Lane]int, len(lanes))
 	for _, lane := range lanes {
-		places[lane] = maximum
+		wanted[lane] = maximum
 	}
 	s.slots.forget(lanes)
 	s.slots.refresh(ctx, lanes, limit, true)
-	return s.dispatch(ctx, places, limit, s.slots.fill)
+	return s.dispatch(ctx, wanted, limit, s.slots.fill)
 }
 
 const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, $4) o`
@@ -273,31 +287,36 @@ const dispatchQuery = `SELECT ` + jobColumns + ` FROM dispatch_runs($1, $2, $3, 
 // dispatch dispatches up to places waiting runs of lanes, in the slots that take grants, and
 // returns their jobs.
 func (s *Store) dispatch(
-	ctx context.Context, places map[Lane]int, limit int, take func(lane Lane, n, limit int) int,
+	ctx context.Context, wanted map[Lane]int, limit int, take func(lane Lane, n, limit int) int,
 ) ([]domain.Job, error) {
-	taken := make(map[Lane]int, len(places))
+	taken := make(map[Lane]int, len(wanted))
 	var lanes []Lane
 	var counts []int64
-	for lane, n := range places {
+	for lane, n := range wanted {
 		if n = take(lane, n, limit); n > 0 {
 			taken[lane] = n
 			lanes, counts = append(lanes, lane), append(counts, int64(n))
 		}
 	}
+
 	if len(lanes) == 0 {
 		return nil, nil
 	}
+
 	var rows []jobRow
 	orgs, names := laneArrays(lanes)
 	err := s.handOvers.SelectInto(ctx, &rows, dispatchQuery, orgs, names, pq.Array(counts), FirstRing)
 	for _, r := range rows {
 		taken[Lane{r.OrganizationID, domain.Lane(r.Lane)}]--
 	}
+
 	for lane, n := range taken {
-		s.slots.give(lane, n)
+		s.slots.recordFreed(lane, n)
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("dispatching waiting runs: %w", err)
 	}
+
 	return jobs(rows), nil
 }

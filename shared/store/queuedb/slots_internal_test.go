@@ -83,7 +83,7 @@ func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 		s := newSlots(c.count)
 		s.ask(t.Context(), 0)
 		for range 500 {
-			s.give(chats, 1)
+			s.recordFreed(chats, 1)
 			s.refresh(t.Context(), []Lane{chats}, 100, false)
 			if n := s.take(chats, 1, 100); n != 1 {
 				t.Fatalf("%d slots passed on", n)
@@ -94,7 +94,7 @@ func TestFreedSlotsPassOnWithoutACount(t *testing.T) {
 		}
 		passed := 0
 		for range 100 { // the limit was lowered
-			s.give(chats, 1)
+			s.recordFreed(chats, 1)
 			passed += s.take(chats, 1, 40)
 		}
 		if passed != 40 {

@@ -85,6 +85,7 @@ func (s *Store) Automations(ctx context.Context, org, after string, limit int) (
 	if err != nil {
 		return nil, fmt.Errorf("listing automations: %w", err)
 	}
+
 	return pg.Column(rows, func(row *automationRow) domain.Automation { return row.automation() }), nil
 }
 

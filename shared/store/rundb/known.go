@@ -23,13 +23,13 @@ var knownQueries = map[string]string{
 }
 
 // Known reports whether a filter of an organization may name the resource with a prefix and an id.
-func (s *Store) Known(ctx context.Context, org, prefix, thing string) (bool, error) {
+func (s *Store) Known(ctx context.Context, org, prefix, resourceID string) (bool, error) {
 	query, listed := knownQueries[prefix]
-	if !listed || !id.Valid(prefix, thing) {
+	if !listed || !id.Valid(prefix, resourceID) {
 		return false, nil
 	}
 	var known bool
-	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &known, query, thing, org) })
+	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return tx.GetContext(ctx, &known, query, resourceID, org) })
 	if err != nil {
 		return false, fmt.Errorf("looking up %s: %w", prefix, err)
 	}
@@ -46,9 +46,11 @@ func (s *Store) KnownDocuments(ctx context.Context, org string, ids []string) (m
 	if err != nil {
 		return nil, fmt.Errorf("looking up documents: %w", err)
 	}
+
 	known := make(map[string]bool, len(found))
 	for _, documentID := range found {
 		known[documentID] = true
 	}
+
 	return known, nil
 }

@@ -61,6 +61,7 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 	for _, id := range runs {
 		all[id] = &Progress{}
 	}
+
 	var steps []struct {
 		RunID string `db:"run_id"`
 		Step  []byte `db:"step"`
@@ -69,7 +70,8 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		ORDER BY run_id, n`, pq.Array(runs), pq.Array(orgs)); err != nil {
 		return nil, err
 	}
-	told := map[string]bool{}
+
+	recordedCalls := map[string]bool{}
 	for _, row := range steps {
 		var step recorded
 		if json.Unmarshal(row.Step, &step) != nil {
@@ -85,15 +87,16 @@ func ReadProgress(ctx context.Context, tx *sqlx.Tx, orgs, runs []string) (map[st
 		}
 		if step.Tool != nil {
 			p.ToolCalls = append(p.ToolCalls, step.Tool.Call)
-			told[row.RunID+" "+step.Tool.Call.ID] = true
+			recordedCalls[row.RunID+" "+step.Tool.Call.ID] = true
 		}
 	}
-	return all, sent(ctx, tx, orgs, runs, all, told)
+
+	return all, sent(ctx, tx, orgs, runs, all, recordedCalls)
 }
 
 // sent adds the calls that may have been sent and that no step records. A run that ends
 // now must show them.
-func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, told map[string]bool) error {
+func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]*Progress, recordedCalls map[string]bool) error {
 	var effects []struct {
 		RunID   string `db:"run_id"`
 		CallID  string `db:"call_id"`
@@ -107,8 +110,9 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		pq.Array(runs), pq.Array(orgs)); err != nil {
 		return err
 	}
+
 	for _, e := range effects {
-		if told[e.RunID+" "+e.CallID] {
+		if recordedCalls[e.RunID+" "+e.CallID] {
 			continue
 		}
 		call := domain.ToolCall{
@@ -125,6 +129,7 @@ func sent(ctx context.Context, tx *sqlx.Tx, orgs, runs []string, all map[string]
 		}
 		all[e.RunID].ToolCalls = append(all[e.RunID].ToolCalls, call)
 	}
+
 	return nil
 }
 

@@ -148,12 +148,14 @@ func (row RunRow) Stored() StoredRun {
 	} else {
 		out.Deferred = int(row.ResultBytes.Int64)
 	}
+
 	// The service has written it. If it is unreadable, only the action is missing
 	// in the run object.
 	var action domain.RequiredAction
 	if out.Run.Status == domain.RunRequiresAction && json.Unmarshal(row.RequiredAction, &action) == nil {
 		out.Run.RequiredAction = &action
 	}
+
 	return out
 }
 
@@ -182,11 +184,13 @@ func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maxim
 		if err != nil || row.Ended || row.Attempts == 0 {
 			return err
 		}
+
 		if maximum < math.MaxInt32 {
 			if open, err = progressBytes(ctx, tx, org, runID); err != nil || open > maximum {
 				return err
 			}
 		}
+
 		done, err = ReadProgress(ctx, tx, []string{org}, []string{runID})
 		return err
 	})
@@ -225,6 +229,7 @@ func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, mo
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []RunRow
 	err = stmt.SelectContext(ctx, &rows, append([]any{
 		pq.Array(pg.Column(runs, func(r *RunRef) string { return r.OrganizationID })),
@@ -233,12 +238,14 @@ func (s *Store) Runs(ctx context.Context, query, which string, runs []RunRef, mo
 	if err != nil {
 		return nil, fmt.Errorf("reading %s runs: %w", which, err)
 	}
+
 	// The statement is restricted to the organizations of the whole batch; here each run must
 	// belong to its own.
 	owner := make(map[string]string, len(runs))
 	for _, r := range runs {
 		owner[r.RunID] = r.OrganizationID
 	}
+
 	rows = slices.DeleteFunc(rows, func(row RunRow) bool { return owner[row.ID] != row.OrganizationID })
 	return storedRuns(rows), nil
 }
@@ -256,17 +263,20 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []RunRow
 	err = stmt.SelectContext(ctx, &rows, pq.Array(pg.Column(keys, func(k *KeyRef) string { return k.OrganizationID })),
 		pq.ByteaArray(pg.Column(keys, func(k *KeyRef) []byte { return k.Hash })), ShortBytes, togetherBytes)
 	if err != nil {
 		return nil, fmt.Errorf("reading runs by key: %w", err)
 	}
+
 	byHash := make(map[string]*StoredRun, len(rows))
 	for _, row := range rows {
 		run := row.Stored()
 		byHash[string(row.Hash)] = &run
 	}
+
 	out := make([]*StoredRun, len(keys))
 	for i, k := range keys {
 		// The statement is restricted to the organizations of the whole batch; here each key
@@ -275,6 +285,7 @@ func (s *Store) RunsByKey(ctx context.Context, keys []KeyRef) ([]*StoredRun, err
 			out[i] = run
 		}
 	}
+
 	return out, nil
 }
 

@@ -55,16 +55,19 @@ func (row *summaryRow) shown() (domain.RunSummary, error) {
 	if run.Message == nil && run.Status == domain.RunCompleted {
 		run.Message = new("")
 	}
+
 	if row.Summary.Valid {
 		if err := json.Unmarshal([]byte(row.Summary.String), &run); err != nil {
 			return run, fmt.Errorf("reading summary of run %s: %w", row.ID, err)
 		}
 	}
+
 	// The service has written it. If it is unreadable, only the action is missing in the summary.
 	var action domain.RequiredActionSummary
 	if len(row.RequiredAction) > 0 && json.Unmarshal(row.RequiredAction, &action) == nil {
 		run.RequiredAction = &action
 	}
+
 	run.CutSummary()
 	return run, nil
 }
@@ -86,6 +89,7 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 	if f.AutomationID != "" { // a separate condition, so that PostgreSQL can use its index
 		automation = ` ` + ofAutomation + ` = $5`
 	}
+
 	var rows []summaryRow
 	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		rows = nil
@@ -98,11 +102,13 @@ func (s *Store) ListRuns(ctx context.Context, org string, f RunFilter, limit int
 	if err != nil {
 		return nil, fmt.Errorf("listing runs: %w", err)
 	}
+
 	out := make([]domain.RunSummary, len(rows))
 	for i := range rows {
 		if out[i], err = rows[i].shown(); err != nil {
 			return nil, err
 		}
 	}
+
 	return out, nil
 }

@@ -48,10 +48,12 @@ func (s *Store) Timeline(ctx context.Context, org, principal, runID string) (of 
 	if err != nil {
 		return domain.Timeline{}, false, fmt.Errorf("reading timeline: %w", err)
 	}
+
 	of = domain.Timeline{RunID: runID, Status: domain.RunStatus(seen.run.Status), Spans: seen.spans()}
 	if err := json.Unmarshal(seen.run.Input, &of.Input); err != nil {
 		return domain.Timeline{}, false, fmt.Errorf("reading what a run was asked: %w", err)
 	}
+
 	return of, seen.run.Stored().Erased, nil
 }
 
@@ -136,31 +138,37 @@ func (s *trace) read(ctx context.Context, tx *sqlx.Tx, org, runID string) error 
 	if err != nil {
 		return err
 	}
+
 	var effects []tracedEffect
 	err = tx.SelectContext(ctx, &effects, `SELECT call_id, name, sent_at FROM effects WHERE run_id = $1 AND org_id = $2`, runID, org)
 	if err != nil {
 		return err
 	}
+
 	s.effects = make(map[string]tracedEffect, len(effects))
 	for _, e := range effects {
 		s.effects[e.CallID] = e
 	}
+
 	var steps []struct {
 		Fence int64     `db:"fence"`
 		Step  []byte    `db:"step"`
 		At    time.Time `db:"created_at"`
 	}
+
 	err = tx.SelectContext(ctx, &steps, `SELECT fence, `+tracedColumns+` AS step, created_at FROM steps WHERE run_id = $1 AND org_id = $2 ORDER BY n`,
 		runID, org)
 	if err != nil {
 		return err
 	}
+
 	for _, row := range steps {
 		step := tracedStep{fence: row.Fence, at: row.At}
 		if json.Unmarshal(row.Step, &step) == nil && (step.Turn != nil || step.Tool != nil) { // as in ReadProgress
 			s.steps = append(s.steps, step)
 		}
 	}
+
 	return nil
 }
 

@@ -6,30 +6,32 @@ import (
 	"parley/shared/domain"
 )
 
-// between adds the spans around the attempts: waiting for a worker, and for a person.
-func (d *drawing) between(attempts []tracedAttempt) {
+// betweenAttempts adds the spans around the attempts: waiting for a worker, and for a person.
+func (d *spanBuilder) betweenAttempts(attempts []tracedAttempt) {
 	free := d.start
 	for i, a := range attempts {
 		if i > 0 {
-			free = d.waits(attempts[i-1], a.from)
+			free = d.addWaits(attempts[i-1], a.from)
 		}
 		if i == 0 || domain.At(a.from).After(domain.At(free).Time) {
 			d.add(domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: a.number, Status: domain.SpanCompleted}, free, a.from)
 		}
 	}
-	d.behind(attempts, free)
+	d.afterAttempts(attempts, free)
 }
 
-// behind adds the spans after the last attempt, or after the run's acceptance if
+// afterAttempts adds the spans after the last attempt, or after the run's acceptance if
 // there was no attempt.
-func (d *drawing) behind(attempts []tracedAttempt, free time.Time) {
+func (d *spanBuilder) afterAttempts(attempts []tracedAttempt, free time.Time) {
 	last := tracedAttempt{from: free, to: free}
 	if len(attempts) > 0 {
 		last = attempts[len(attempts)-1]
 	}
+
 	if last.status != domain.SpanRunning {
-		free = d.waits(last, d.end)
+		free = d.addWaits(last, d.end)
 	}
+
 	status := domain.RunStatus(d.run.Status)
 	queue := domain.Span{Kind: domain.SpanQueue, Name: "queue", Attempt: last.number + 1, Status: domain.SpanWaiting}
 	switch {
@@ -49,7 +51,7 @@ func (d *drawing) behind(attempts []tracedAttempt, free time.Time) {
 }
 
 // endedWaiting reports whether the run ended while it waited for a person.
-func (d *drawing) endedWaiting() bool {
+func (d *spanBuilder) endedWaiting() bool {
 	if len(d.notes) == 0 {
 		return false
 	}
@@ -57,9 +59,9 @@ func (d *drawing) endedWaiting() bool {
 	return last.Kind == domain.SpanWait && last.Status != domain.SpanCompleted
 }
 
-// waits adds the spans in which the run waited for a person after an attempt, until next at
+// addWaits adds the spans in which the run waited for a person after an attempt, until next at
 // most. It returns the end of the last one.
-func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
+func (d *spanBuilder) addWaits(a tracedAttempt, next time.Time) time.Time {
 	free := a.to
 	for _, n := range d.notes {
 		if n.Kind != domain.SpanWait || n.Attempt != a.number {
@@ -75,7 +77,7 @@ func (d *drawing) waits(a tracedAttempt, next time.Time) time.Time {
 }
 
 // nameFor returns the name of the tool of a call.
-func (d *drawing) nameFor(callID string) string {
+func (d *spanBuilder) nameFor(callID string) string {
 	if e, known := d.effects[callID]; known {
 		return e.Name
 	}

@@ -22,9 +22,9 @@ type tracedAttempt struct {
 	ends     bool // the attempt finished the run
 }
 
-// drawing converts the trace of a run to spans. Clocks may have been adjusted meanwhile: a step
+// spanBuilder converts the trace of a run to spans. Clocks may have been adjusted meanwhile: a step
 // that seems to precede an earlier one is moved after it.
-type drawing struct {
+type spanBuilder struct {
 	*trace
 	result  outcome
 	start   time.Time
@@ -37,16 +37,18 @@ type drawing struct {
 
 // spans returns the run's spans, ordered by start time.
 func (s *trace) spans() []domain.Span {
-	d := &drawing{trace: s, result: s.run.outcome(), start: s.run.CreatedAt, end: s.run.Now, spans: []domain.Span{}}
+	d := &spanBuilder{trace: s, result: s.run.outcome(), start: s.run.CreatedAt, end: s.run.Now, spans: []domain.Span{}}
 	if s.run.FinishedAt.Valid {
 		d.end = s.run.FinishedAt.Time
 	}
-	d.end = later(d.end, d.start)
+
+	d.end = latest(d.end, d.start)
 	attempts := d.attempts()
-	d.between(attempts)
+	d.betweenAttempts(attempts)
 	for i, a := range attempts {
 		d.attempt(a, d.stepsFor(attempts, i))
 	}
+
 	slices.SortStableFunc(d.spans, func(a, b domain.Span) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt.Time), cmp.Compare(rank[a.Kind], rank[b.Kind]))
 	})
@@ -56,7 +58,7 @@ func (s *trace) spans() []domain.Span {
 // rank orders spans with the same start time: a whole comes before its parts.
 var rank = map[domain.SpanKind]int{domain.SpanQueue: 0, domain.SpanWait: 1, domain.SpanAttempt: 2, domain.SpanTurn: 3, domain.SpanTool: 4}
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -68,16 +70,17 @@ func clamp(t, from, to time.Time) time.Time {
 	if t.After(to) {
 		t = to
 	}
-	return later(t, from)
+	return latest(t, from)
 }
 
 // attempts returns the attempts at the run in order. The first one has no row until it ends
 // without finishing the run.
-func (d *drawing) attempts() []tracedAttempt {
+func (d *spanBuilder) attempts() []tracedAttempt {
 	var out []tracedAttempt
 	if d.result.StartedAt != nil {
 		out = append(out, tracedAttempt{number: 1, fence: 1, from: d.result.StartedAt.Time, status: domain.SpanRunning})
 	}
+
 	for _, n := range d.notes {
 		if n.Kind != domain.SpanAttempt {
 			continue
@@ -93,7 +96,8 @@ func (d *drawing) attempts() []tracedAttempt {
 		}
 		out = append(out, a)
 	}
-	out = d.unnoted(out)
+
+	out = d.addUnrecordedAttempt(out)
 	began := d.start
 	for i := range out {
 		a := &out[i]
@@ -104,30 +108,34 @@ func (d *drawing) attempts() []tracedAttempt {
 		a.to = clamp(a.to, a.from, d.end)
 		began = a.to
 	}
+
 	return out
 }
 
-// unnoted adds the running attempt, or the one that gave the answer, if it was not recorded: by
+// addUnrecordedAttempt adds the running attempt, or the one that gave the answer, if it was not recorded: by
 // a binary of the previous release, or because recording failed.
-func (d *drawing) unnoted(attempts []tracedAttempt) []tracedAttempt {
+func (d *spanBuilder) addUnrecordedAttempt(attempts []tracedAttempt) []tracedAttempt {
 	status := domain.RunStatus(d.run.Status)
 	if len(attempts) == 0 || status != domain.RunRunning && status != domain.RunCompleted {
 		return attempts
 	}
+
 	last := attempts[len(attempts)-1]
 	if last.status == domain.SpanRunning {
 		return attempts
 	}
+
 	begun := last.to
 	for _, n := range d.notes {
-		begun = later(begun, n.EndedAt.Time)
+		begun = latest(begun, n.EndedAt.Time)
 	}
+
 	number := max(d.run.Attempts, last.number+1)
 	return append(attempts, tracedAttempt{number: number, fence: last.fence + 1, from: begun, status: domain.SpanRunning})
 }
 
 // close sets the result of an attempt whose end is not recorded.
-func (d *drawing) close(a *tracedAttempt, last bool) {
+func (d *spanBuilder) close(a *tracedAttempt, last bool) {
 	status := domain.RunStatus(d.run.Status)
 	switch {
 	case !last: // not recorded, for example by a binary of the previous release
@@ -150,14 +158,14 @@ func (d *drawing) close(a *tracedAttempt, last bool) {
 }
 
 // ended returns why a run ended without an answer.
-func (d *drawing) ended() (code, message string) {
+func (d *spanBuilder) ended() (code, message string) {
 	if d.result.Error != nil {
 		return d.result.Error.Code, d.result.Error.Message
 	}
 	return d.run.Status, "the run was cancelled"
 }
 
-func (d *drawing) add(span domain.Span, from, to time.Time) {
+func (d *spanBuilder) add(span domain.Span, from, to time.Time) {
 	span.StartedAt = domain.At(from)
 	if span.Status != domain.SpanRunning && span.Status != domain.SpanWaiting {
 		finished := domain.At(to)
@@ -168,7 +176,7 @@ func (d *drawing) add(span domain.Span, from, to time.Time) {
 
 // stepsFor returns the steps of an attempt: those under its fence, or under a later fence that
 // was not recorded.
-func (d *drawing) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
+func (d *spanBuilder) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 	var out []tracedStep
 	for _, step := range d.steps {
 		if (i == 0 || step.fence >= attempts[i].fence) && (i == len(attempts)-1 || step.fence < attempts[i+1].fence) {
@@ -179,7 +187,7 @@ func (d *drawing) stepsFor(attempts []tracedAttempt, i int) []tracedStep {
 }
 
 // attempt adds the spans of an attempt and of its steps.
-func (d *drawing) attempt(a tracedAttempt, steps []tracedStep) {
+func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	d.add(domain.Span{
 		Kind: domain.SpanAttempt, Name: fmt.Sprintf("attempt %d", a.number), Attempt: a.number, Status: a.status, Message: a.message,
 	}, a.from, a.to)
@@ -194,10 +202,11 @@ func (d *drawing) attempt(a tracedAttempt, steps []tracedStep) {
 		}
 		free = at
 	}
-	d.inHand(a, free)
+
+	d.addUnrecorded(a, free)
 }
 
-func (d *drawing) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
+func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	d.turns++
 	d.used.InputTokens += t.Usage.InputTokens
 	d.used.OutputTokens += t.Usage.OutputTokens
@@ -209,10 +218,11 @@ func (d *drawing) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	}, from, to)
 }
 
-func (d *drawing) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
+func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
 	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {
 		d.pending = d.pending[i+1:]
 	}
+
 	span := domain.Span{Kind: domain.SpanTool, Name: call.Name, Attempt: a.number, Status: domain.SpanCompleted, ToolCallID: call.ID}
 	if call.Status == "failed" {
 		span.Status = domain.SpanFailed
@@ -223,16 +233,18 @@ func (d *drawing) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time
 			span.Message = said.Error
 		}
 	}
+
 	d.add(span, from, to)
 }
 
-// inHand adds the span of the work that no step records: the current work of a running attempt,
+// addUnrecorded adds the span of the work that no step records: the current work of a running attempt,
 // or the last work of a finished one. The turn that gives the answer is such a span.
-func (d *drawing) inHand(a tracedAttempt, free time.Time) {
+func (d *spanBuilder) addUnrecorded(a tracedAttempt, free time.Time) {
 	span := domain.Span{Attempt: a.number, Status: a.status}
 	if a.status == domain.SpanFailed {
 		span.Message = a.message
 	}
+
 	inTool := len(d.pending) > 0
 	switch {
 	case !d.wasBusy(a, inTool):
@@ -252,11 +264,12 @@ func (d *drawing) inHand(a tracedAttempt, free time.Time) {
 			span.Model, span.InputTokens, span.OutputTokens, span.CostMicros = used.Model, &input, &output, &cost
 		}
 	}
+
 	d.add(span, free, a.to)
 }
 
 // wasBusy reports whether an attempt ended in the middle of a turn or of a call.
-func (d *drawing) wasBusy(a tracedAttempt, inTool bool) bool {
+func (d *spanBuilder) wasBusy(a tracedAttempt, inTool bool) bool {
 	status := domain.RunStatus(d.run.Status)
 	stopped := a.ends && (status == domain.RunTimedOut || status == domain.RunCancelled)
 	switch {

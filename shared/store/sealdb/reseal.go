@@ -62,6 +62,7 @@ func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 			return err
 		}
 	}
+
 	switch v.Kind {
 	case KindTool:
 		return resealTools(ctx, tx, v, by)
@@ -110,6 +111,7 @@ func resealTexts(v Value, by Resealer, texts []string) (fresh []string, err erro
 		}
 		fresh[i] = text
 	}
+
 	return fresh, err
 }
 
@@ -126,13 +128,16 @@ func resealPair(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer, read, wr
 	if err != nil {
 		return err
 	}
+
 	fresh, unopened := resealTexts(v, by, []string{row.Secret, row.Previous})
 	if fresh == nil {
 		return unopened
 	}
+
 	if _, err := tx.ExecContext(ctx, write, v.ID, v.OrganizationID, fresh[0], fresh[1]); err != nil {
 		return err
 	}
+
 	return unopened
 }
 
@@ -144,30 +149,33 @@ func sealedTexts(tools []byte) ([]string, error) {
 			return nil, fmt.Errorf("reading tools: %w", err)
 		}
 	}
+
 	var texts []string
 	if t.HTTPRequest != nil {
 		for _, e := range t.HTTPRequest.Endpoints {
 			texts = append(slices.AppendSeq(texts, maps.Values(e.Headers)), e.SigningSecret)
 		}
 	}
+
 	if t.MCP != nil {
 		for _, server := range t.MCP.Servers {
 			texts = slices.AppendSeq(texts, maps.Values(server.Headers))
 		}
 	}
+
 	slices.Sort(texts)
 	texts = slices.Compact(texts)
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" }), nil
 }
 
 // replacements returns the changed texts and their replacements.
-func replacements(texts, fresh []string) (olds, news []string) {
+func replacements(texts, fresh []string) (oldTexts, newTexts []string) {
 	for i := range texts {
 		if texts[i] != fresh[i] {
-			olds, news = append(olds, texts[i]), append(news, fresh[i])
+			oldTexts, newTexts = append(oldTexts, texts[i]), append(newTexts, fresh[i])
 		}
 	}
-	return olds, news
+	return oldTexts, newTexts
 }
 
 // resealTools replaces sealed values in the stored JSON of the tools, so that nothing else changes.
@@ -180,24 +188,30 @@ func resealTools(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	if err != nil {
 		return err
 	}
+
 	texts, err := sealedTexts(tools)
 	if err != nil {
 		return err
 	}
+
 	fresh, unopened := resealTexts(v, by, texts)
 	if fresh == nil {
 		return unopened
 	}
-	olds, news := replacements(texts, fresh)
-	if len(olds) == 0 {
+
+	oldTexts, newTexts := replacements(texts, fresh)
+	if len(oldTexts) == 0 {
 		return unopened
 	}
-	for i := range olds {
-		tools = bytes.ReplaceAll(tools, []byte(`"`+olds[i]+`"`), []byte(`"`+news[i]+`"`))
+
+	for i := range oldTexts {
+		tools = bytes.ReplaceAll(tools, []byte(`"`+oldTexts[i]+`"`), []byte(`"`+newTexts[i]+`"`))
 	}
+
 	if _, err := tx.ExecContext(ctx, `UPDATE agents SET tools = $3 WHERE id = $1 AND org_id = $2`, v.ID, v.OrganizationID, tools); err != nil {
 		return err
 	}
+
 	return unopened
 }
 
@@ -213,24 +227,29 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 	if err != nil {
 		return err
 	}
+
 	texts, err := sealedTexts(tools)
 	if err != nil {
 		return err
 	}
+
 	fresh, unopened := resealTexts(v, by, texts)
 	if fresh == nil {
 		return unopened
 	}
-	olds, news := replacements(texts, fresh)
-	if len(olds) == 0 {
+
+	oldTexts, newTexts := replacements(texts, fresh)
+	if len(oldTexts) == 0 {
 		return unopened
 	}
+
 	// If a concurrent reseal was faster, there is nothing to replace, and the next pass finds
 	// the value with the current key.
-	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(olds), pq.Array(news))
+	_, err = tx.ExecContext(ctx, `SELECT reseal_config($1, $2, $3::int, $4, $5)`, v.OrganizationID, v.ID, v.Part, pq.Array(oldTexts), pq.Array(newTexts))
 	if err != nil {
 		return err
 	}
+
 	return unopened
 }
 
@@ -244,10 +263,12 @@ func resealDelivery(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) erro
 	if err != nil {
 		return err
 	}
+
 	fresh, err := by.ResealBytes(body, DeliveryName(v.OrganizationID, v.ID, v.Part))
 	if err != nil || bytes.Equal(fresh, body) {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE deliveries SET body = $4 WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3`,
 		v.ID, v.Part, v.OrganizationID, fresh)
 	return err
@@ -259,10 +280,12 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	if err != nil {
 		return fmt.Errorf("reading hash: %w", err)
 	}
+
 	n, err := strconv.Atoi(v.Part)
 	if err != nil {
 		return fmt.Errorf("reading number of chunk: %w", err)
 	}
+
 	var row struct {
 		Data   []byte `db:"data"`
 		Sealed int    `db:"sealed"`
@@ -275,6 +298,7 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	if err != nil {
 		return err
 	}
+
 	fresh, sealing, number := make([]byte, 0, len(row.Data)), row.Sealed, n*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(row.Data, PieceSize+row.Sealed) {
 		other, err := by.ResealBytes(piece, PieceName(v.OrganizationID, hash, number))
@@ -284,9 +308,11 @@ func resealChunk(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 		fresh, sealing = append(fresh, other...), row.Sealed+len(other)-len(piece)
 		number++
 	}
+
 	if bytes.Equal(fresh, row.Data) {
 		return nil
 	}
+
 	_, err = tx.ExecContext(ctx, `UPDATE blob_chunks SET data = $4, sealed = $5 WHERE org_id = $1 AND hash = $2 AND n = $3`,
 		v.OrganizationID, hash, n, fresh, sealing)
 	return err

@@ -61,6 +61,7 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	if sealing == 0 {
 		return c.Data, nil
 	}
+
 	out, n := make([]byte, 0, len(c.Data)), c.N*(ChunkSize/PieceSize)
 	for piece := range slices.Chunk(c.Data, PieceSize+sealing) {
 		plain, err := s.Open(piece, PieceName(org, c.Hash, n), ContentValue(org, c.Hash, c.N))
@@ -70,6 +71,7 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 		out = append(out, plain...)
 		n++
 	}
+
 	return out, nil
 }
 

@@ -35,10 +35,12 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
+
 	last, err := s.eraseEndedRuns(ctx, name.OrganizationID, found)
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
+
 	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		ended, err = closeSession(ctx, tx, found.Ref, last)
 		return err
@@ -46,6 +48,7 @@ func (s *Store) EraseSession(ctx context.Context, name SessionName) ([]execution
 	if err != nil {
 		return nil, fmt.Errorf("erasing session: %w", err)
 	}
+
 	return ended, nil
 }
 
@@ -67,6 +70,7 @@ func (s *Store) eraseEndedRuns(ctx context.Context, org string, of Session) (las
 		more = upTo == last+EraseBatch && upTo < newest
 		last = max(last, upTo) // only after the commit, because a transaction may be retried
 	}
+
 	return last, nil
 }
 
@@ -109,6 +113,7 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 	if err := tx.SelectContext(ctx, &locked, `SELECT ref FROM sessions WHERE ref = ANY ($1) ORDER BY key FOR UPDATE`, refs); err != nil {
 		return nil, 0, err
 	}
+
 	var open []struct {
 		RunID          string      `db:"run_id"`
 		OrganizationID string      `db:"org_id"`
@@ -116,11 +121,13 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 		Dispatched     bool        `db:"dispatched"`
 		ReplyTo        string      `db:"reply_to"`
 	}
+
 	err = tx.SelectContext(ctx, &open, `SELECT o.run_id, o.org_id, o.lane, o.dispatched, o.reply_to FROM unnest($1::bigint[], $2::int[]) AS u (ref, after)
 		JOIN open_runs o ON o.session_ref = u.ref AND o.seq > u.after ORDER BY o.run_id FOR UPDATE OF o`, refs, pq.Array(pg.Column(parts, func(p *Span) int { return p.After })))
 	if err != nil {
 		return nil, 0, err
 	}
+
 	ids := make([]string, len(open))
 	for i, r := range open {
 		ids[i] = r.RunID
@@ -128,12 +135,15 @@ func CloseSessions(ctx context.Context, tx *sqlx.Tx, parts []Span) (ended []exec
 			RunID: r.RunID, OrganizationID: r.OrganizationID, Lane: r.Lane, Dispatched: r.Dispatched, ReplyTo: r.ReplyTo,
 		})
 	}
+
 	if err := EraseRuns(ctx, tx, parts...); err != nil {
 		return nil, 0, err
 	}
+
 	if _, err := tx.ExecContext(ctx, `DELETE FROM open_runs WHERE run_id = ANY ($1)`, pq.Array(ids)); err != nil {
 		return nil, 0, err
 	}
+
 	_, err = tx.ExecContext(ctx, `DELETE FROM sessions s WHERE s.ref = ANY ($1)
 		AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.session_ref = s.ref AND`+NotErased+`)`, refs)
 	return ended, len(locked), err
@@ -174,9 +184,11 @@ func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 	if err != nil {
 		return err
 	}
+
 	if err := blobdb.ForgetCalls(ctx, tx, runs); err != nil {
 		return err
 	}
+
 	for _, query := range []string{
 		`DELETE FROM steps WHERE run_id = ANY ($1)`, `DELETE FROM run_events WHERE run_id = ANY ($1)`,
 		`DELETE FROM run_attempts WHERE run_id = ANY ($1)`, `DELETE FROM heard WHERE run_id = ANY ($1)`,
@@ -185,5 +197,6 @@ func EraseRuns(ctx context.Context, tx *sqlx.Tx, parts ...Span) error {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -72,19 +72,23 @@ func (s *Store) history(ctx context.Context, org string, sessionRef int64, seq, 
 
 		Total int `db:"total"`
 	}
+
 	err = s.db.WithinPrepared(ctx, org, historyQuery, func(stmt *sqlx.Stmt) error {
 		rows = nil
-		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, unheard, historyBytes, maximum)
+		return stmt.SelectContext(ctx, &rows, org, sessionRef, seq, limit, notPlayed, historyBytes, maximum)
 	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading session history: %w", err)
 	}
+
 	if len(rows) > 0 && rows[0].Total > maximum {
 		return nil, rows[0].Total, nil
 	}
+
 	turns = make([]Turn, len(rows))
 	for i := range rows {
 		turns[i] = rows[i].Turn
 	}
+
 	return turns, 0, nil
 }

@@ -41,6 +41,7 @@ func (s *Store) deleteFound(ctx context.Context, expired pg.Found) (int, error) 
 		second, err2 := s.deleteFound(ctx, pg.Found{Runs: expired.Runs[half:], Organizations: expired.Organizations[half:]})
 		return first + second, errors.Join(err, err2)
 	}
+
 	later := s.db.Within(ctx, expired.Organizations, func(tx *sqlx.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE runs SET sweep_after = now() + interval '1 hour' WHERE id = ANY ($1)`, pq.Array(expired.Runs))
 		return err
@@ -65,11 +66,13 @@ func (s *Store) deleteDue(ctx context.Context, expired pg.Found) (int, error) {
 		if err != nil {
 			return err
 		}
+
 		return removeOrPostpone(ctx, tx, due)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("deleting expired runs: %w", err)
 	}
+
 	return len(due), nil
 }
 
@@ -113,9 +116,11 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 		at := r.Until.Format(time.RFC3339Nano)
 		kept, until = append(kept, r.ID), append(until, &at)
 	}
+
 	if err := blobdb.ForgetCalls(ctx, tx, gone); err != nil {
 		return err
 	}
+
 	// Sessions are locked before they are deleted: a concurrent acceptance waits, or was first
 	// and is seen by the delete.
 	for _, step := range []struct {
@@ -141,5 +146,6 @@ func removeOrPostpone(ctx context.Context, tx *sqlx.Tx, due []dueRun) error {
 			return err
 		}
 	}
+
 	return nil
 }

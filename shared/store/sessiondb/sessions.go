@@ -55,9 +55,11 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 	if f.Before == 0 {
 		f.Before = math.MaxInt64
 	}
+
 	if f.Principals == nil {
 		return s.sessions(ctx, org, "", f.Before, limit)
 	}
+
 	var out []Session
 	for _, principal := range f.Principals { // one query per principal, because the index covers only one at a time
 		found, err := s.sessions(ctx, org, principal, f.Before, limit)
@@ -66,6 +68,7 @@ func (s *Store) Sessions(ctx context.Context, org string, f SessionFilter, limit
 		}
 		out = append(out, found...)
 	}
+
 	slices.SortFunc(out, func(a, b Session) int { return cmp.Compare(b.Ref, a.Ref) })
 	return out[:min(len(out), limit)], nil
 }
@@ -80,6 +83,7 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	default: // the second half selects the right partial index
 		query, args = query+` AND s.principal = $4 AND s.principal <> 'system'`, append(args, principal)
 	}
+
 	var out []Session
 	err := s.db.WithinPage(ctx, org, func(tx *sqlx.Tx) error {
 		out = nil
@@ -88,6 +92,7 @@ func (s *Store) sessions(ctx context.Context, org, principal string, before int6
 	if err != nil {
 		return nil, fmt.Errorf("listing sessions: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -102,10 +107,12 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 	} else {
 		query += ` AND NOT (s.session_id LIKE 'auto\_%' AND length(s.session_id) = 31)`
 	}
+
 	if principals != nil {
 		query += fmt.Sprintf(` AND s.principal = ANY ($%d)`, len(args)+1)
 		args = append(args, pq.Array(principals))
 	}
+
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		out = nil
 		return tx.SelectContext(ctx, &out, query+` LIMIT 2`, args...)
@@ -113,6 +120,7 @@ func (s *Store) SessionsNamed(ctx context.Context, org, name string, principals 
 	if err != nil {
 		return nil, fmt.Errorf("looking for sessions of a name: %w", err)
 	}
+
 	return out, nil
 }
 
@@ -199,10 +207,12 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 	if before == 0 {
 		before = math.MaxInt32
 	}
+
 	whole := bytes == 0
 	if whole {
 		bytes = sessionBytes
 	}
+
 	err = s.db.Within(ctx, []string{name.OrganizationID}, func(tx *sqlx.Tx) (err error) {
 		page = SessionPage{}
 		if page.Session, err = findSession(ctx, tx, name); err != nil {
@@ -213,14 +223,17 @@ func (s *Store) PageOfSession(ctx context.Context, name SessionName, before, lim
 	if err != nil {
 		return SessionPage{}, fmt.Errorf("reading session: %w", err)
 	}
+
 	if len(page.Turns) > 0 {
 		page.Newest = page.Turns[0].Bytes
 	}
+
 	for i, turn := range page.Turns {
 		if i == limit || !turn.Fits {
 			page.Turns, page.More, page.Cut = page.Turns[:i], true, i < limit
 			break
 		}
 	}
+
 	return page, nil
 }

@@ -115,24 +115,28 @@ func (s *Store) Usage(ctx context.Context, org string, f UsageFilter, now time.T
 		slow.RetryAfter = usageTime
 		return domain.UsageReport{}, slow
 	}
+
 	if err != nil {
 		return domain.UsageReport{}, fmt.Errorf("counting usage: %w", err)
 	}
+
 	out := domain.UsageReport{Interval: "day", From: domain.At(from), To: domain.At(now), Groups: groups}
 	out.Data = make([]domain.UsageInterval, n)
 	if each == time.Hour {
 		out.Interval = "hour"
 	}
+
 	for i := range out.Data {
 		out.Data[i].StartsAt = domain.At(from.Add(time.Duration(i) * each))
 	}
+
 	addUp(&out, rows)
 	return out, nil
 }
 
 // addUp adds the rows to their intervals and to the totals.
 func addUp(out *domain.UsageReport, rows []usageRow) {
-	all, took := tooks{}, make([]tooks, len(out.Data))
+	all, took := durationHistogram{}, make([]durationHistogram, len(out.Data))
 	for _, row := range rows {
 		if row.Nth < 0 || row.Nth >= len(out.Data) {
 			continue
@@ -140,12 +144,13 @@ func addUp(out *domain.UsageReport, rows []usageRow) {
 		out.Totals.Add(row.Consumption)
 		out.Data[row.Nth].Add(row.Consumption)
 		if took[row.Nth] == nil {
-			took[row.Nth] = tooks{}
+			took[row.Nth] = durationHistogram{}
 		}
-		for _, of := range []tooks{all, took[row.Nth]} {
+		for _, of := range []durationHistogram{all, took[row.Nth]} {
 			of.add(int(row.Bucket.Int64), row.Ended, row.TookMs)
 		}
 	}
+
 	out.Totals.P50Ms, out.Totals.P95Ms = all.percentile(50), all.percentile(95)
 	for i := range out.Data {
 		out.Data[i].P50Ms, out.Data[i].P95Ms = took[i].percentile(50), took[i].percentile(95)

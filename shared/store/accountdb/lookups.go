@@ -46,6 +46,7 @@ func (s *Store) Login(ctx context.Context, userID string, current []byte, loginI
 		UserAgent  string       `db:"user_agent"`
 		Address    string       `db:"address"`
 	}
+
 	err := s.db.GetContext(ctx, &row, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
 		FROM login_sessions WHERE user_id = $1 AND id = $3 AND expires_at > clock_timestamp()`, userID, current, loginID)
 	return domain.LoginSession{

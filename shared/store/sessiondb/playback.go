@@ -12,9 +12,9 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// unheard replaces, in a session's history, an answer of which nothing was played. The question
+// notPlayed replaces, in a session's history, an answer of which nothing was played. The question
 // stays in the history and needs an answer.
-const unheard = "…"
+const notPlayed = "…"
 
 const blanks = `E' \t\r\n'` // ignored around an answer, because they are not spoken
 
@@ -39,11 +39,13 @@ func (s *Store) SaveHeard(ctx context.Context, org, runID string, heard domain.H
 			  ON CONFLICT (run_id) DO UPDATE SET text = excluded.text, audio_ms = excluded.audio_ms
 			) SELECT count(*) FROM run`, runID, org, text, max(heard.AudioMS, 0))
 	})
+
 	switch {
 	case err != nil:
 		return fmt.Errorf("noting what was heard: %w", err)
 	case found == 0:
 		return pg.NotFound()
 	}
+
 	return nil
 }

@@ -19,21 +19,21 @@ func bucketMiddle(bucket int) float64 {
 	return math.Pow(bucketGrowth, float64(bucket)-1.5)
 }
 
-// tooks is a histogram of durations, by bucket.
-type tooks map[int]*tally
+// durationHistogram is a histogram of durations, by bucket.
+type durationHistogram map[int]*bucketCount
 
-type tally struct {
+type bucketCount struct {
 	n  int64
 	ms float64 // sum of the durations
 }
 
 // add counts n more runs of a bucket. ms is the sum of their durations, if known.
-func (t tooks) add(bucket int, n int64, ms sql.NullInt64) {
+func (t durationHistogram) add(bucket int, n int64, ms sql.NullInt64) {
 	if n == 0 {
 		return
 	}
 	if t[bucket] == nil {
-		t[bucket] = &tally{}
+		t[bucket] = &bucketCount{}
 	}
 	t[bucket].n += n
 	if ms.Valid {
@@ -45,7 +45,7 @@ func (t tooks) add(bucket int, n int64, ms sql.NullInt64) {
 
 // percentile returns the duration, in milliseconds, that percent percent of the runs did not
 // exceed: the mean of its bucket. It returns nil if there are no runs.
-func (t tooks) percentile(percent int64) *int64 {
+func (t durationHistogram) percentile(percent int64) *int64 {
 	var all, until int64
 	for _, of := range t {
 		all += of.n
