@@ -101,6 +101,7 @@ func New(nc *nats.Conn, log zerolog.Logger) (*Bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
+
 	b.js = js
 	b.stopChanges = b.startChanges()
 	return b, nil
@@ -149,9 +150,11 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		stream, err = b.createStream(ctx)
 	}
+
 	if err != nil {
 		return found, fmt.Errorf("opening stream: %w", err)
 	}
+
 	info := stream.CachedInfo()
 	found.Made = info.Created
 	delivered := uint64(0)
@@ -162,12 +165,15 @@ func (b *Bus) EnsureStream(ctx context.Context) (found Stream, err error) {
 		}
 		delivered = max(delivered, consumer.CachedInfo().Delivered.Stream)
 	}
+
 	if delivered <= info.State.LastSeq {
 		return found, nil
 	}
+
 	if info, err = stream.Info(ctx); err != nil { // the stream may have grown since the first request
 		return found, fmt.Errorf("opening stream: %w", err)
 	}
+
 	found.Forgot = delivered > info.State.LastSeq
 	return found, nil
 }
@@ -197,13 +203,16 @@ func (b *Bus) createStream(ctx context.Context) (jetstream.Stream, error) {
 		config.MaxBytes /= 2
 		stream, err = b.js.CreateStream(ctx, config)
 	}
+
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return b.js.Stream(ctx, contract.StreamJobs)
 	}
+
 	if err == nil && config.MaxBytes < maxStreamBytes {
 		b.log.Warn().Int64("bytes", config.MaxBytes).Int64("wanted", maxStreamBytes).
 			Msg("the NATS server has little space: the job stream is smaller than wanted; raise its max_file or free its disk")
 	}
+
 	return stream, err
 }
 
@@ -229,14 +238,17 @@ func (b *Bus) UpdateStream(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening stream: %w", err)
 	}
+
 	config := stream.CachedInfo().Config
 	if config.Duplicates <= duplicatesWindow {
 		return nil
 	}
+
 	config.Duplicates = duplicatesWindow
 	if _, err := b.js.UpdateStream(ctx, config); err != nil {
 		return fmt.Errorf("updating stream: %w", err)
 	}
+
 	return nil
 }
 
@@ -256,9 +268,11 @@ func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject 
 			consumer, err = stream.CreateOrUpdateConsumer(ctx, config)
 		}
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("opening consumer %s: %w", name, err)
 	}
+
 	return consumer, nil
 }
 
@@ -270,8 +284,8 @@ const (
 )
 
 func damaged(err error) bool {
-	told, ok := errors.AsType[*jetstream.APIError](err)
-	return ok && told.Code >= 500 && (told.ErrorCode == codeConsumerCreate || told.ErrorCode == codeConsumerStore)
+	apiErr, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
 }
 
 // Ring publishes the job messages of dispatched runs without waiting. If the server does not

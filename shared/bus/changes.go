@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	changePace   = 250 * time.Millisecond // minimum interval between two messages about the same change, per process
-	maxChanges   = 1 << 16                // maximum number of tracked changes; further changes are published for all organizations
-	changeBuffer = 4096                   // maximum number of messages that wait for the callback
+	changeInterval = 250 * time.Millisecond // minimum interval between two messages about the same change, per process
+	maxChanges     = 1 << 16                // maximum number of tracked changes; further changes are published for all organizations
+	changeBuffer   = 4096                   // maximum number of messages that wait for the callback
 )
 
 // change is the content of a change message.
@@ -24,80 +24,84 @@ type change struct {
 }
 
 // changes publishes changes: the first one immediately, and further ones of the same kind
-// within changePace coalesced into one at its end. Callers never wait. If a change of one
+// within changeInterval coalesced into one at its end. Callers never wait. If a change of one
 // organization cannot be published - publishing failed, there were too many, the connection was
 // lost - a change of all organizations is published instead, until that succeeds:
 //
-//	ring ─► due ─► published, quiet ─┬─ no ring within changePace ─► forgotten
-//	                     ▲           └─ rung again ─► published after changePace ─┐
-//	                     └────────────────────────────────────────────────────────┘
+//	markDue ─► due ─► published, quiet ─┬─ not due within changeInterval ─► forgotten
+//	                        ▲           └─ due again ─► published after changeInterval ─┐
+//	                        └───────────────────────────────────────────────────────────┘
 type changes struct {
 	publish func(subject string) error
 	limit   int
 	wake    chan struct{}
 
-	mu    sync.Mutex
-	pairs map[change]bool // due, or published within the last changePace; true: due
-	fresh []change        // due immediately
+	mu      sync.Mutex
+	tracked map[change]bool // due, or published within the last changeInterval; true: due
+	dueNow  []change        // due immediately
 
-	told []toldChange // published changes, oldest first; used only by run
+	published []publishedChange // published changes, oldest first; used only by run
 }
 
-type toldChange struct {
+type publishedChange struct {
 	change
 	at time.Time
 }
 
 func newChanges(publish func(subject string) error) *changes {
-	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), pairs: map[change]bool{}}
+	return &changes{publish: publish, limit: maxChanges, wake: make(chan struct{}, 1), tracked: map[change]bool{}}
 }
 
 // Changed notifies the watchers of an organization that resources of a kind have changed and
 // must be read again. It does not say which ones. Many calls are coalesced into one message.
 // It does not wait.
-func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.ring(change{kind, org}) }
+func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.markDue(change{kind, org}) }
 
-func (c *changes) ring(of change) {
+func (c *changes) markDue(of change) {
 	c.mu.Lock()
-	due, known := c.pairs[of]
+	due, known := c.tracked[of]
 	if due {
 		c.mu.Unlock()
 		return
 	}
-	if !known && len(c.pairs) >= c.limit {
+
+	if !known && len(c.tracked) >= c.limit {
 		of.org = contract.AllOrganizations
-		_, known = c.pairs[of]
+		_, known = c.tracked[of]
 	}
-	c.pairs[of] = true
+
+	c.tracked[of] = true
 	if !known {
-		c.fresh = append(c.fresh, of)
+		c.dueNow = append(c.dueNow, of)
 	}
+
 	c.mu.Unlock()
 	if known {
 		return // published when the pace is over
 	}
+
 	select {
 	case c.wake <- struct{}{}:
 	default: // run is about to look anyway
 	}
 }
 
-// ringAll publishes a change of every kind for all organizations.
-func (c *changes) ringAll() {
+// markAllDue marks a change of every kind for all organizations as due.
+func (c *changes) markAllDue() {
 	for _, kind := range domain.ChangeKinds {
-		c.ring(change{kind, contract.AllOrganizations})
+		c.markDue(change{kind, contract.AllOrganizations})
 	}
 }
 
 // run publishes changes until stopped is closed. After a reconnection it publishes changes for
 // all organizations, because recent messages may be lost.
 func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
-	timer := time.NewTimer(changePace)
+	timer := time.NewTimer(changeInterval)
 	defer timer.Stop()
 	for {
 		c.tell(c.due(time.Now()))
-		if len(c.told) > 0 {
-			timer.Reset(time.Until(c.told[0].at.Add(changePace)))
+		if len(c.published) > 0 {
+			timer.Reset(time.Until(c.published[0].at.Add(changeInterval)))
 		}
 		select {
 		case <-stopped:
@@ -105,42 +109,44 @@ func (c *changes) run(stopped <-chan struct{}, connected <-chan nats.Status) {
 		case <-c.wake:
 		case <-timer.C:
 		case <-connected:
-			c.ringAll()
+			c.markAllDue()
 		}
 	}
 }
 
 // due removes and returns the changes to publish now, and forgets those that were
-// quiet for changePace.
+// quiet for changeInterval.
 func (c *changes) due(now time.Time) []change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	due := c.fresh
-	c.fresh = nil
-	for len(c.told) > 0 && !now.Before(c.told[0].at.Add(changePace)) {
-		of := c.told[0].change
-		c.told = c.told[1:]
-		if c.pairs[of] {
+	due := c.dueNow
+	c.dueNow = nil
+	for len(c.published) > 0 && !now.Before(c.published[0].at.Add(changeInterval)) {
+		of := c.published[0].change
+		c.published = c.published[1:]
+		if c.tracked[of] {
 			due = append(due, of)
 			continue
 		}
-		delete(c.pairs, of)
+		delete(c.tracked, of)
 	}
+
 	for _, of := range due {
-		c.pairs[of] = false // before it is published, so that a later ring counts as new
+		c.tracked[of] = false // before it is published, so that a later change counts as new
 	}
+
 	return due
 }
 
 func (c *changes) tell(due []change) {
 	for _, of := range due {
 		if c.publish(contract.ChangeSubject(of.kind, of.org)) != nil {
-			c.ring(change{of.kind, contract.AllOrganizations})
+			c.markDue(change{of.kind, contract.AllOrganizations})
 		}
 	}
 	now := time.Now()
 	for _, of := range due {
-		c.told = append(c.told, toldChange{of, now})
+		c.published = append(c.published, publishedChange{of, now})
 	}
 }
 
@@ -148,7 +154,7 @@ func (c *changes) tell(due []change) {
 func (c *changes) rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for of, due := range c.pairs {
+	for of, due := range c.tracked {
 		if due {
 			_ = c.publish(contract.ChangeSubject(of.kind, of.org)) // the process ends, so there is no retry
 		}
@@ -184,21 +190,21 @@ type Change struct {
 
 // ChangeWatch receives the changes of the organizations that a process follows. It reports
 // possibly missed messages.
-type ChangeWatch struct{ *ear }
+type ChangeWatch struct{ *follower }
 
 // NewChangeWatch returns a watch that receives nothing before Run.
 func (b *Bus) NewChangeWatch() *ChangeWatch {
-	return &ChangeWatch{b.newEar(changeBuffer, contract.ChangesSubject)}
+	return &ChangeWatch{b.newFollower(changeBuffer, contract.ChangesSubject)}
 }
 
 // Run calls f from one goroutine with all changes of followed organizations until ctx ends.
 // f must not block.
 func (w *ChangeWatch) Run(ctx context.Context, f func(Change)) {
 	_ = w.Follow(contract.AllOrganizations) // listen retries it
-	w.listen(ctx, func(m *nats.Msg) { hearChange(m, f) }, func(org string) { f(Change{OrganizationID: named(org)}) })
+	w.listen(ctx, func(m *nats.Msg) { handleChange(m, f) }, func(org string) { f(Change{OrganizationID: named(org)}) })
 }
 
-func hearChange(m *nats.Msg, f func(Change)) {
+func handleChange(m *nats.Msg, f func(Change)) {
 	if kind, org, ok := contract.ParseChange(m.Subject); ok {
 		f(Change{OrganizationID: named(org), Kind: kind})
 	}

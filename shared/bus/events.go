@@ -16,7 +16,7 @@ const (
 	watchBuffer = 8_192
 	maxEvents   = 32 << 10 // maximum size of an events message in bytes
 
-	droppedEvery = time.Second
+	droppedInterval = time.Second
 )
 
 // Events publishes a run's events to its watchers without waiting. A message above 32 KiB is
@@ -41,18 +41,18 @@ type Heard struct {
 
 // Watch receives the messages of the runs that a process follows. If messages did not fit the
 // buffer or the connection was lost, it reports a Heard without events.
-type Watch struct{ *ear }
+type Watch struct{ *follower }
 
 // NewWatch returns a watch that receives nothing before Run.
-func (b *Bus) NewWatch() *Watch { return &Watch{b.newEar(watchBuffer, contract.RunSubject)} }
+func (b *Bus) NewWatch() *Watch { return &Watch{b.newFollower(watchBuffer, contract.RunSubject)} }
 
 // Run calls f from one goroutine with all messages of followed runs until ctx ends.
 // f must not block.
 func (w *Watch) Run(ctx context.Context, f func(Heard)) {
-	w.listen(ctx, func(m *nats.Msg) { hear(m, f) }, func(runID string) { f(Heard{RunID: runID}) })
+	w.listen(ctx, func(m *nats.Msg) { handleMessage(m, f) }, func(runID string) { f(Heard{RunID: runID}) })
 }
 
-func hear(m *nats.Msg, f func(Heard)) {
+func handleMessage(m *nats.Msg, f func(Heard)) {
 	switch runID := contract.RunIDFor(m.Subject); {
 	case strings.HasPrefix(m.Subject, contract.SubjectEvents):
 		f(Heard{RunID: runID, Events: m.Data})

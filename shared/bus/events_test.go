@@ -30,7 +30,7 @@ func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
 	return watch, heard
 }
 
-func hear(t *testing.T, heard chan bus.Heard) bus.Heard {
+func handleMessage(t *testing.T, heard chan bus.Heard) bus.Heard {
 	t.Helper()
 	select {
 	case h := <-heard:
@@ -65,10 +65,10 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	worker.Events("run_1", chunk(2, "ours"))
 	worker.Cancelled("run_1")
 	worker.Done("run_1", "", nil)
-	if h := hear(t, heard); h.RunID != "run_1" || string(h.Events) != string(contract.EventMessage(chunk(2, "ours"))) {
+	if h := handleMessage(t, heard); h.RunID != "run_1" || string(h.Events) != string(contract.EventMessage(chunk(2, "ours"))) {
 		t.Errorf("heard %s %q", h.RunID, h.Events)
 	}
-	if h := hear(t, heard); h.RunID != "run_1" || h.Events != nil {
+	if h := handleMessage(t, heard); h.RunID != "run_1" || h.Events != nil {
 		t.Errorf("heard %s %q", h.RunID, h.Events)
 	}
 	watch.Unfollow("run_1")
@@ -76,7 +76,7 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	follow(t, watch, "run_3")
 	worker.Events("run_1", chunk(3, "no more"))
 	worker.Events("run_3", chunk(2, "another"))
-	if h := hear(t, heard); h.RunID != "run_3" {
+	if h := handleMessage(t, heard); h.RunID != "run_3" {
 		t.Errorf("heard %s %q", h.RunID, h.Events)
 	}
 }
@@ -88,7 +88,7 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	follow(t, watch, "run_1")
 	for n, large := range []int{33 << 10, 9 << 20} {
 		b.Events("run_1", chunk(7+n, strings.Repeat("x", large)))
-		if h := hear(t, heard); string(h.Events) != fmt.Sprintf("1 %d\n", 7+n) {
+		if h := handleMessage(t, heard); string(h.Events) != fmt.Sprintf("1 %d\n", 7+n) {
 			t.Errorf("heard %.100q", h.Events)
 		}
 	}
@@ -137,11 +137,11 @@ func TestAWatchLooksAgainAfterAReconnection(t *testing.T) {
 	}
 	server.Kill9()
 	server.Restart()
-	if h := hear(t, heard); h.RunID != "run_1" || h.Events != nil {
+	if h := handleMessage(t, heard); h.RunID != "run_1" || h.Events != nil {
 		t.Errorf("heard %s %q", h.RunID, h.Events)
 	}
 	b.Events("run_1", chunk(2, "as before"))
-	if h := hear(t, heard); string(h.Events) != string(contract.EventMessage(chunk(2, "as before"))) {
+	if h := handleMessage(t, heard); string(h.Events) != string(contract.EventMessage(chunk(2, "as before"))) {
 		t.Errorf("heard %s %q", h.RunID, h.Events)
 	}
 }

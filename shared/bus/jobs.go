@@ -54,11 +54,13 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 		}
 		l.cons = cons
 	}
+
 	batch, err := l.cons.Fetch(limit, jetstream.FetchMaxWait(wait))
 	if err != nil {
 		l.cons = nil
 		return fmt.Errorf("fetching jobs: %w", err)
 	}
+
 	for msg := range batch.Messages() {
 		headers := msg.Headers()
 		f(&Doorbell{
@@ -66,10 +68,12 @@ func (l *Lane) Fetch(ctx context.Context, limit int, wait time.Duration, f func(
 			Traceparent: headers.Get(contract.HeaderTraceparent), msg: msg,
 		})
 	}
+
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		l.cons = nil
 		return fmt.Errorf("fetching jobs: %w", err)
 	}
+
 	return nil
 }
 
@@ -80,14 +84,17 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("opening stream: %w", err)
 	}
+
 	cons, err := stream.Consumer(ctx, string(lane))
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("opening consumer %s: %w", lane, err)
 	}
+
 	info := cons.CachedInfo()
 	if info.NumPending == 0 {
 		return time.Time{}, false, nil
 	}
+
 	msg, err := stream.GetMsg(ctx, info.Delivered.Stream+1, jetstream.WithGetMsgSubject(contract.LaneSubject(lane)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return time.Time{}, false, nil // delivered meanwhile
@@ -95,6 +102,7 @@ func (b *Bus) OldestUndelivered(ctx context.Context, lane domain.Lane) (time.Tim
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("reading oldest doorbell: %w", err)
 	}
+
 	return msg.Time, true, nil
 }
 

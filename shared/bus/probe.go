@@ -34,10 +34,12 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probing jobs: opening stream: %w", err)
 	}
+
 	consumer, err := ensureConsumer(ctx, stream, probeName, contract.SubjectProbe+">")
 	if err != nil {
 		return fmt.Errorf("probing jobs: %w", err)
 	}
+
 	_, err = b.js.PublishMsg(ctx, nats.NewMsg(contract.SubjectProbe+rand.Text()))
 	if full(err) {
 		return nil // full of job messages; further runs wait as rows
@@ -45,21 +47,26 @@ func (b *Bus) CheckJobs(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probing jobs: %w: %w", ErrNotStored, err)
 	}
+
 	// Processes share the consumer. Each publishes one message and receives one, possibly of
 	// another process.
 	batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(probeTimeout/2))
 	if err != nil {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
+
 	for msg := range batch.Messages() {
 		return msg.Ack()
 	}
+
 	if err := batch.Error(); err != nil && !errors.Is(err, nats.ErrTimeout) {
 		return fmt.Errorf("probing jobs: receiving a message: %w", err)
 	}
+
 	if info, err := consumer.Info(ctx); err == nil && info.NumPending == 0 {
 		return nil // another process received both
 	}
+
 	return errors.New("probing jobs: a stored message was not delivered")
 }
 

@@ -35,14 +35,14 @@ var (
 var errAbsent = errors.New("nobody is subscribed")
 
 const (
-	acceptWithin = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s
-	offerFor     = 850 * time.Millisecond  // after this, another worker may get the call
-	clockLeeway  = 5 * time.Second         // by how much a worker's clock may be ahead
-	answerGrace  = 7 * time.Second         // after the deadline, for the worker's answer that it was too late
-	absentWithin = 500 * time.Millisecond  // how long no worker may be subscribed, long enough to reconnect
-	retryPause   = 100 * time.Millisecond
-	outageFor    = 6 * time.Second // how long the bus may be unreachable before the call fails
-	lostAfter    = 6 * time.Second // three beats
+	acceptTimeout  = 1800 * time.Millisecond // a missing tool worker must be an error within 2 s
+	offerTimeout   = 850 * time.Millisecond  // after this, another worker may get the call
+	clockLeeway    = 5 * time.Second         // by how much a worker's clock may be ahead
+	answerGrace    = 7 * time.Second         // after the deadline, for the worker's answer that it was too late
+	maxAbsence     = 500 * time.Millisecond  // how long no worker may be subscribed, long enough to reconnect
+	retryPause     = 100 * time.Millisecond
+	maxOutage      = 6 * time.Second // how long the bus may be unreachable before the call fails
+	silenceTimeout = 6 * time.Second // three beats
 
 	deadlineFormat = "2006-01-02T15:04:05.000Z07:00"
 )
@@ -69,7 +69,7 @@ type toolCall struct {
 // NewToolCaller subscribes to the answers.
 func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 	c := &ToolCaller{nc: b.nc, inbox: b.nc.NewInbox(), calls: map[string]*toolCall{}}
-	sub, err := b.nc.Subscribe(c.inbox+".*", c.hear)
+	sub, err := b.nc.Subscribe(c.inbox+".*", c.handleMessage)
 	if err != nil {
 		return nil, fmt.Errorf("subscribing for tools' answers: %w", err)
 	}
@@ -81,14 +81,15 @@ func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 // Close ends the subscription. Pending calls end as if the workers were lost.
 func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only if the connection is closed
 
-// hear passes a message from a tool worker, or the server's "no responders", to the pending call.
-func (c *ToolCaller) hear(m *nats.Msg) {
+// handleMessage passes a message from a tool worker, or the server's "no responders", to the pending call.
+func (c *ToolCaller) handleMessage(m *nats.Msg) {
 	c.mu.Lock()
 	call := c.calls[contract.RunIDFor(m.Subject)]
 	c.mu.Unlock()
 	if call == nil {
 		return // no longer pending
 	}
+
 	switch stageFor(m) {
 	case contract.StageAccepted, contract.StageWorking:
 		select {
@@ -114,6 +115,7 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	if !deadline.After(time.Now()) {
 		return nil, context.DeadlineExceeded
 	}
+
 	ctx, cancel := context.WithDeadline(ctx, deadline.Add(answerGrace))
 	defer cancel()
 	msg := &nats.Msg{Subject: contract.ToolSubject(kind), Data: body, Header: nats.Header{
@@ -122,27 +124,28 @@ func (c *ToolCaller) Call(ctx context.Context, kind, capability string, body []b
 	if traceparent := contract.Traceparent(ctx); traceparent != "" {
 		msg.Header[contract.HeaderTraceparent] = []string{traceparent}
 	}
-	outage, absent := time.Now().Add(outageFor), absentWithin
+
+	outage, absent := time.Now().Add(maxOutage), maxAbsence
 	for {
 		here := c.presence()
-		turned, answer, err := c.offerAround(ctx, msg, absent)
-		if !turned || here.connected && c.presence() == here {
+		notTaken, answer, err := c.offerRepeatedly(ctx, msg, absent)
+		if !notTaken || here.connected && c.presence() == here {
 			return answer, err
 		}
 		if time.Now().After(outage) {
 			return nil, ErrToolsAway
 		}
-		absent = acceptWithin // workers have to reconnect too, so they get the full time
+		absent = acceptTimeout // workers have to reconnect too, so they get the full time
 	}
 }
 
-// offerAround offers a call repeatedly for acceptWithin, or for absent if no worker is
+// offerRepeatedly offers a call repeatedly for acceptTimeout, or for absent if no worker is
 // subscribed. turned is true if no worker took the call; err is the reason.
-func (c *ToolCaller) offerAround(ctx context.Context, msg *nats.Msg, absent time.Duration) (turned bool, answer []byte, err error) {
+func (c *ToolCaller) offerRepeatedly(ctx context.Context, msg *nats.Msg, absent time.Duration) (notTaken bool, answer []byte, err error) {
 	began, nobody := time.Now(), ErrNoToolWorker
-	for left := acceptWithin; left > 0; left = acceptWithin - time.Since(began) {
-		turned, answer, err = c.offer(ctx, msg, min(left, offerFor))
-		if !turned {
+	for left := acceptTimeout; left > 0; left = acceptTimeout - time.Since(began) {
+		notTaken, answer, err = c.offer(ctx, msg, min(left, offerTimeout))
+		if !notTaken {
 			return false, answer, err
 		}
 		if errors.Is(err, ErrToolRefused) {
@@ -155,6 +158,7 @@ func (c *ToolCaller) offerAround(ctx context.Context, msg *nats.Msg, absent time
 			return false, nil, err
 		}
 	}
+
 	return true, nil, nobody
 }
 
@@ -171,7 +175,7 @@ func (c *ToolCaller) presence() presence {
 
 // offer sends a call once, waits until a worker takes it, and then for the answer. If turned is
 // true, the call may be offered again; err is the reason.
-func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (turned bool, answer []byte, err error) {
+func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Duration) (notTaken bool, answer []byte, err error) {
 	token := strconv.FormatUint(c.last.Add(1), 36)
 	call := &toolCall{alive: make(chan struct{}, 1), ends: make(chan *nats.Msg, 1)}
 	c.mu.Lock()
@@ -182,6 +186,7 @@ func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Durat
 		delete(c.calls, token)
 		c.mu.Unlock()
 	}()
+
 	msg.Reply = c.inbox + "." + token
 	if err := c.nc.PublishMsg(msg); err != nil {
 		if errors.Is(err, nats.ErrMaxPayload) {
@@ -189,11 +194,12 @@ func (c *ToolCaller) offer(ctx context.Context, msg *nats.Msg, within time.Durat
 		}
 		return true, nil, err // the connection is lost, perhaps briefly
 	}
-	return taken(ctx, call, within)
+
+	return awaitAccepted(ctx, call, within)
 }
 
-// taken waits until a worker takes a call, and then for its answer.
-func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bool, answer []byte, err error) {
+// awaitAccepted waits until a worker takes a call, and then for its answer.
+func awaitAccepted(ctx context.Context, call *toolCall, within time.Duration) (notTaken bool, answer []byte, err error) {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
@@ -202,7 +208,7 @@ func taken(ctx context.Context, call *toolCall, within time.Duration) (turned bo
 	case <-late.C:
 		return true, nil, ErrNoToolWorker
 	case <-call.alive:
-		answer, err = await(ctx, call)
+		answer, err = awaitAnswer(ctx, call)
 		return false, answer, err
 	case m := <-call.ends:
 		switch stageFor(m) {
@@ -232,16 +238,16 @@ func wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// await waits for the answer of a call that a worker has taken.
-func await(ctx context.Context, call *toolCall) ([]byte, error) {
-	silence := time.NewTimer(lostAfter)
+// awaitAnswer waits for the answer of a call that a worker has taken.
+func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
+	silence := time.NewTimer(silenceTimeout)
 	defer silence.Stop()
 	for {
 		select {
 		case m := <-call.ends:
 			return ended(m)
 		case <-call.alive:
-			silence.Reset(lostAfter)
+			silence.Reset(silenceTimeout)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-silence.C:

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	beatEvery  = 2 * time.Second
-	cancelWait = 2 * time.Second // for cancelled calls to send their answers
+	beatInterval = 2 * time.Second
+	cancelGrace  = 2 * time.Second // for cancelled calls to send their answers
 )
 
 // ToolMessage is a call received from the bus.
@@ -43,7 +43,7 @@ type toolServer struct {
 	log    zerolog.Logger
 	owner  func(ToolMessage) (string, bool)
 	handle func(context.Context, ToolMessage) ([]byte, bool)
-	places *toolPlaces
+	pool   *slotPool
 }
 
 // ServeTool accepts calls of a kind of tool, shared with all other workers that serve it.
@@ -58,7 +58,7 @@ func (b *Bus) ServeTool(
 	work, cancel := context.WithCancel(context.Background())
 	s := &toolServer{
 		nc: b.nc, log: b.log.With().Str("tool", kind).Logger(), owner: cfg.Owner, handle: handle,
-		places: newToolPlaces(cfg),
+		pool: newSlotPool(cfg),
 	}
 	sub, err := b.nc.QueueSubscribe(contract.ToolSubject(kind), contract.ToolGroup(kind), func(m *nats.Msg) { s.receive(work, m) })
 	if err != nil {
@@ -78,70 +78,76 @@ func (s *toolServer) receive(work context.Context, m *nats.Msg) {
 		Traceparent: m.Header.Get(contract.HeaderTraceparent),
 	}
 	if m.Reply == "" || err != nil || !deadline.Add(clockLeeway).After(time.Now()) {
-		s.say(m.Reply, contract.StageRefused, nil)
+		s.sendStage(m.Reply, contract.StageRefused, nil)
 		return
 	}
+
 	owner := ""
 	if s.owner != nil {
 		var ok bool
 		if owner, ok = s.owner(call); !ok {
-			s.say(m.Reply, contract.StageRefused, nil)
+			s.sendStage(m.Reply, contract.StageRefused, nil)
 			return
 		}
 	}
-	turn := s.places.ask(owner)
+
+	turn := s.pool.acquire(owner)
 	if turn == nil {
-		s.say(m.Reply, contract.StageBusy, nil)
+		s.sendStage(m.Reply, contract.StageBusy, nil)
 		return
 	}
-	s.say(m.Reply, contract.StageAccepted, nil)
+
+	s.sendStage(m.Reply, contract.StageAccepted, nil)
 	go s.serve(work, call, m.Reply, turn)
 }
 
 // serve waits for the call's turn, executes it, and answers. While it waits or
 // works, it sends beats.
 func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, turn *toolTurn) {
-	defer s.places.leave(turn)
+	defer s.pool.release(turn)
 	ctx, cancel := context.WithDeadline(ctx, call.Deadline.Add(clockLeeway))
 	defer cancel()
-	beat := time.NewTicker(beatEvery)
+	beat := time.NewTicker(beatInterval)
 	defer beat.Stop()
 	for waiting := true; waiting; {
 		select {
 		case <-turn.begin:
 			waiting = false
 		case <-beat.C:
-			s.say(reply, contract.StageWorking, nil)
+			s.sendStage(reply, contract.StageWorking, nil)
 		case <-ctx.Done(): // not started
-			s.say(reply, contract.StageBusy, nil)
+			s.sendStage(reply, contract.StageBusy, nil)
 			return
 		}
 	}
+
 	if ctx.Err() != nil {
-		s.say(reply, contract.StageBusy, nil)
+		s.sendStage(reply, contract.StageBusy, nil)
 		return
 	}
+
 	done := make(chan func(), 1)
 	go func() {
 		answer, ok := s.handle(ctx, call)
 		if !ok {
-			done <- func() { s.say(reply, contract.StageRefused, nil) }
+			done <- func() { s.sendStage(reply, contract.StageRefused, nil) }
 			return
 		}
-		done <- func() { s.say(reply, contract.StageAnswer, answer) }
+		done <- func() { s.sendStage(reply, contract.StageAnswer, answer) }
 	}()
+
 	for {
 		select {
 		case answer := <-done:
 			answer()
 			return
 		case <-beat.C:
-			s.say(reply, contract.StageWorking, nil)
+			s.sendStage(reply, contract.StageWorking, nil)
 		}
 	}
 }
 
-func (s *toolServer) say(reply string, stage contract.ToolStage, body []byte) {
+func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []byte) {
 	if reply == "" {
 		return
 	}
@@ -163,13 +169,13 @@ func level(stage contract.ToolStage) zerolog.Level {
 // worker takes them.
 func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
-	idle := s.places.close()
+	idle := s.pool.close()
 	_ = sub.Drain() // fails only if the connection is closed
 	select {
 	case <-idle:
 	case <-ctx.Done():
 		cancel()
-		grace := time.NewTimer(cancelWait)
+		grace := time.NewTimer(cancelGrace)
 		defer grace.Stop()
 		select {
 		case <-idle:
@@ -177,5 +183,6 @@ func (s *toolServer) stop(ctx context.Context, sub *nats.Subscription, cancel co
 			s.log.Warn().Msg("tool calls did not end when they were cancelled")
 		}
 	}
+
 	_ = s.nc.FlushTimeout(flushTimeout) // a lost answer is in the ledger, or the call is repeated
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	voiceLook      = 100 * time.Millisecond // interval at which sessions are checked
-	voicePingLooks = 20                     // checks between two pings: 2 s
+	voiceCheckInterval = 100 * time.Millisecond // interval at which sessions are checked
+	voicePingChecks    = 20                     // checks between two pings: 2 s
 )
 
 // voiceBoard has the local ends of all voice sessions of a process. They share one
@@ -32,22 +32,22 @@ type voiceBoard[In voiceControl] struct {
 	last     atomic.Uint64 // last token
 	stopped  chan struct{}
 
-	mu     sync.Mutex
-	closed bool
-	wires  map[string]*voiceWire[In]
-	looked []*voiceWire[In] // used only by keep
+	mu       sync.Mutex
+	closed   bool
+	wires    map[string]*voiceWire[In]
+	snapshot []*voiceWire[In] // used only by watch
 }
 
 // start subscribes to frames, and checks the sessions until close.
 func (v *voiceBoard[In]) start() error {
 	v.inbox, v.wires, v.stopped = v.nc.NewInbox(), map[string]*voiceWire[In]{}, make(chan struct{})
-	sub, err := v.nc.Subscribe(v.inbox+".*", v.hear)
+	sub, err := v.nc.Subscribe(v.inbox+".*", v.handleMessage)
 	if err != nil {
 		return fmt.Errorf("subscribing for voice frames: %w", err)
 	}
 	_ = sub.SetPendingLimits(-1, -1) // bounded per session: a session whose reader lags is lost
 	v.sub = sub
-	go v.keep()
+	go v.watch()
 	return nil
 }
 
@@ -62,29 +62,31 @@ func (v *voiceBoard[In]) wire(peer string, onEnd func()) *voiceWire[In] {
 	if peer != "" {
 		w.join(peer)
 	}
+
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
 		return nil
 	}
+
 	v.wires[token] = w
 	return w
 }
 
 // join sets the subject of the other end.
 func (w *voiceWire[In]) join(peer string) {
-	w.news.Store(true)
+	w.active.Store(true)
 	w.peer.Store(&peer)
 }
 
-// hear passes a message to its session without waiting.
-func (v *voiceBoard[In]) hear(m *nats.Msg) {
+// handleMessage passes a message to its session without waiting.
+func (v *voiceBoard[In]) handleMessage(m *nats.Msg) {
 	v.mu.Lock()
 	w := v.wires[contract.RunIDFor(m.Subject)]
 	v.mu.Unlock()
 	switch {
 	case w == nil: // ended here without the other end's knowledge, or a worker accepted an expired offer
-		v.say(m.Reply, "", contract.StageEnded)
+		v.sendStage(m.Reply, "", contract.StageEnded)
 	case m.Header == nil:
 		if over, reason := w.take(m.Data); over || reason != "" {
 			v.end(w, reason)
@@ -111,18 +113,21 @@ func (v *voiceBoard[In]) end(w *voiceWire[In], reason string) {
 	if !w.finish() || reason == "" {
 		return
 	}
+
 	peer := w.peer.Load()
 	if peer == nil {
 		return // no worker has taken it
 	}
+
 	if reason != voiceStop {
 		v.log.Debug().Str("line", w.own).Str("reason", reason).Msg("voice line lost")
 	}
-	v.say(*peer, "", contract.StageEnded)
+
+	v.sendStage(*peer, "", contract.StageEnded)
 }
 
-// say publishes a message that is no frame. If it is lost, the other end notices the silence.
-func (v *voiceBoard[In]) say(to, reply string, stage contract.ToolStage) {
+// sendStage publishes a message that is no frame. If it is lost, the other end notices the silence.
+func (v *voiceBoard[In]) sendStage(to, reply string, stage contract.ToolStage) {
 	if to == "" {
 		return
 	}
@@ -132,53 +137,56 @@ func (v *voiceBoard[In]) say(to, reply string, stage contract.ToolStage) {
 	}
 }
 
-// keep checks the sessions until the board or the connection is closed.
-func (v *voiceBoard[In]) keep() {
+// watch checks the sessions until the board or the connection is closed.
+func (v *voiceBoard[In]) watch() {
 	status := v.nc.StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer v.nc.RemoveStatusListener(status)
-	tick := time.NewTicker(voiceLook)
+	tick := time.NewTicker(voiceCheckInterval)
 	defer tick.Stop()
 	cut := func(*voiceWire[In]) {} // end only those with an interrupted connection
-	for looks := 1; !v.nc.IsClosed(); {
+	for checks := 1; !v.nc.IsClosed(); {
 		select {
 		case <-v.stopped:
 			return
 		case <-status:
-			v.look(cut)
+			v.check(cut)
 		case <-tick.C:
-			v.look(v.listen)
-			if v.pings && looks%voicePingLooks == 0 {
-				v.look((*voiceWire[In]).ping)
+			v.check(v.listen)
+			if v.pings && checks%voicePingChecks == 0 {
+				v.check((*voiceWire[In]).ping)
 			}
-			looks++
+			checks++
 		}
 	}
-	v.look(cut)
+
+	v.check(cut)
 }
 
-// look calls f for each session. It ends sessions during which the connection was interrupted,
+// check calls f for each session. It ends sessions during which the connection was interrupted,
 // because messages were lost.
-func (v *voiceBoard[In]) look(f func(*voiceWire[In])) {
+func (v *voiceBoard[In]) check(f func(*voiceWire[In])) {
 	v.mu.Lock()
 	for _, w := range v.wires {
-		v.looked = append(v.looked, w)
+		v.snapshot = append(v.snapshot, w)
 	}
+
 	v.mu.Unlock()
 	connected, reconnects := v.nc.IsConnected(), v.nc.Stats().Reconnects // read after the sessions, so that none of them is newer
-	for _, w := range v.looked {
+	for _, w := range v.snapshot {
 		if !connected || w.reconnects != reconnects {
 			v.end(w, voiceCut)
 			continue
 		}
 		f(w)
 	}
-	clear(v.looked)
-	v.looked = v.looked[:0]
+
+	clear(v.snapshot)
+	v.snapshot = v.snapshot[:0]
 }
 
 // listen ends a session whose other end is silent for too long.
 func (v *voiceBoard[In]) listen(w *voiceWire[In]) {
-	if w.peer.Load() == nil || w.news.Swap(false) {
+	if w.peer.Load() == nil || w.active.Swap(false) {
 		w.silent = 0
 		return
 	}
@@ -196,13 +204,16 @@ func (v *voiceBoard[In]) close() {
 	for _, w := range v.wires {
 		wires = append(wires, w)
 	}
+
 	v.mu.Unlock()
 	if closed {
 		return
 	}
+
 	for _, w := range wires {
 		v.end(w, voiceStop)
 	}
+
 	_ = v.sub.Unsubscribe() // fails only if the connection is closed
 	close(v.stopped)
 }

@@ -21,8 +21,8 @@ var (
 )
 
 const (
-	voiceLostLooks = int(1500 * time.Millisecond / voiceLook) // a worker sends something at least every 500 ms
-	voicePause     = 50 * time.Millisecond
+	voiceLostChecks = int(1500 * time.Millisecond / voiceCheckInterval) // a worker sends something at least every 500 ms
+	voicePause      = 50 * time.Millisecond
 )
 
 // VoiceCaller opens sessions with voice workers. It is safe for concurrent use. All its
@@ -34,7 +34,7 @@ type VoiceCaller struct {
 // NewVoiceCaller subscribes to the frames of its sessions.
 func (b *Bus) NewVoiceCaller() (*VoiceCaller, error) {
 	c := &VoiceCaller{board: &voiceBoard[contract.VoiceReport]{
-		nc: b.nc, log: b.log, patience: voiceLostLooks, pings: true, closes: func(contract.VoiceReport) bool { return false },
+		nc: b.nc, log: b.log, patience: voiceLostChecks, pings: true, closes: func(contract.VoiceReport) bool { return false },
 	}}
 	return c, c.board.start()
 }
@@ -59,7 +59,7 @@ func (c *VoiceCaller) Open(ctx context.Context, capability string, body []byte) 
 		if !errors.Is(err, ErrNoVoiceWorker) && !errors.Is(err, ErrVoiceRefused) {
 			return nil, fmt.Errorf("opening voice line: %w", err)
 		}
-		if errors.Is(err, ErrVoiceRefused) && time.Since(began) > acceptWithin { // another worker may have another key
+		if errors.Is(err, ErrVoiceRefused) && time.Since(began) > acceptTimeout { // another worker may have another key
 			return nil, err
 		}
 		if over := wait(ctx, voicePause); over != nil {
@@ -74,6 +74,7 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 	if wire == nil {
 		return nil, nats.ErrConnectionClosed
 	}
+
 	msg.Reply = wire.own
 	if err := c.board.nc.PublishMsg(msg); err != nil {
 		c.board.end(wire, voiceStop)
@@ -82,17 +83,19 @@ func (c *VoiceCaller) offer(ctx context.Context, msg *nats.Msg) (*VoiceLine, err
 		}
 		return nil, fmt.Errorf("%w: %w", ErrNoVoiceWorker, err)
 	}
-	err := c.taken(ctx, wire)
+
+	err := c.awaitAccepted(ctx, wire)
 	if err != nil {
 		c.board.end(wire, voiceStop)
 		return nil, err
 	}
+
 	return &VoiceLine{wire}, nil
 }
 
-// taken waits until a worker takes a session.
-func (c *VoiceCaller) taken(ctx context.Context, wire *voiceWire[contract.VoiceReport]) error {
-	late := time.NewTimer(offerFor)
+// awaitAccepted waits until a worker takes a session.
+func (c *VoiceCaller) awaitAccepted(ctx context.Context, wire *voiceWire[contract.VoiceReport]) error {
+	late := time.NewTimer(offerTimeout)
 	defer late.Stop()
 	select {
 	case <-ctx.Done():

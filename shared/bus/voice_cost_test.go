@@ -59,14 +59,14 @@ func TestLinesLeaveNothingBehind(t *testing.T) {
 // settled is how many goroutines there are and how many bytes they hold, once there are as few as wanted or no fewer any more.
 func settled(t *testing.T, want int) (goroutines int, bytes uint64) {
 	t.Helper()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
+	check := time.NewTicker(10 * time.Millisecond)
+	defer check.Stop()
 	goroutines = runtime.NumGoroutine()
 	for range 100 {
 		if goroutines = min(goroutines, runtime.NumGoroutine()); goroutines <= want {
 			break
 		}
-		receive(t, look.C)
+		receive(t, check.C)
 	}
 	var stats runtime.MemStats
 	runtime.GC()

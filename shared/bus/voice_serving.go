@@ -11,8 +11,8 @@ import (
 	"parley/shared/contract"
 )
 
-// voiceUnheardLooks is how long an ingress, which pings every 2 s, may be silent.
-const voiceUnheardLooks = int(10 * time.Second / voiceLook)
+// voiceSilentChecks is how long an ingress, which pings every 2 s, may be silent.
+const voiceSilentChecks = int(10 * time.Second / voiceCheckInterval)
 
 // VoiceServing configures how a worker serves voice sessions.
 type VoiceServing struct {
@@ -32,7 +32,7 @@ type voiceServer struct {
 
 	mu      sync.Mutex
 	leaving bool
-	held    int                                          // taken slots
+	inUse   int                                          // taken slots
 	lines   map[string]*voiceWire[contract.VoiceCommand] // the newest session of each name
 	idle    chan struct{}                                // closed when the server is leaving and no slot is taken
 }
@@ -45,12 +45,13 @@ type voiceServer struct {
 func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err error) {
 	s := &voiceServer{cfg: cfg, lines: map[string]*voiceWire[contract.VoiceCommand]{}, idle: make(chan struct{})}
 	s.board = &voiceBoard[contract.VoiceCommand]{
-		nc: b.nc, log: b.log, patience: voiceUnheardLooks,
+		nc: b.nc, log: b.log, patience: voiceSilentChecks,
 		closes: func(c contract.VoiceCommand) bool { return c.Type == contract.VoiceClose },
 	}
 	if err := s.board.start(); err != nil {
 		return nil, err
 	}
+
 	work, cancel := context.WithCancel(context.Background())
 	sub, err := b.nc.QueueSubscribe(contract.SubjectVoiceOpen, contract.VoiceGroup, func(m *nats.Msg) { s.receive(work, m) })
 	if err != nil {
@@ -58,6 +59,7 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 		s.board.close()
 		return nil, fmt.Errorf("subscribing to voice lines: %w", err)
 	}
+
 	_ = b.flush(work) // after this worker has reported ready, callers find it; without a connection, once it is restored
 	return func(ctx context.Context) { s.stop(ctx, sub, cancel) }, nil
 }
@@ -66,74 +68,80 @@ func (b *Bus) ServeVoice(cfg VoiceServing) (stop func(ctx context.Context), err 
 func (s *voiceServer) receive(work context.Context, m *nats.Msg) {
 	line, ok := s.cfg.Admit(m.Header.Get(contract.HeaderCapability), m.Data)
 	if !ok || m.Reply == "" {
-		s.board.say(m.Reply, "", contract.StageRefused)
+		s.board.sendStage(m.Reply, "", contract.StageRefused)
 		return
 	}
+
 	ctx, cancel := context.WithCancel(work)
-	wire := s.place(line, m.Reply, cancel)
+	wire := s.takeSlot(line, m.Reply, cancel)
 	if wire == nil {
 		cancel()
-		s.board.say(m.Reply, "", contract.StageBusy)
+		s.board.sendStage(m.Reply, "", contract.StageBusy)
 		return
 	}
-	s.board.say(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server says so, and the session ends
+
+	s.board.sendStage(m.Reply, wire.own, contract.StageAccepted) // if the caller is gone, the server says so, and the session ends
 	go func() {
-		defer s.leave(line, wire)
+		defer s.release(line, wire)
 		s.cfg.Serve(ctx, m.Data, &VoiceEnd{wire})
 	}()
 }
 
-// place takes a slot for a session, or returns nil if there is none. It ends an earlier session
+// takeSlot takes a slot for a session, or returns nil if there is none. It ends an earlier session
 // of the same name, whose slot becomes free shortly after.
-func (s *voiceServer) place(line, peer string, cancel context.CancelFunc) *voiceWire[contract.VoiceCommand] {
+func (s *voiceServer) takeSlot(line, peer string, cancel context.CancelFunc) *voiceWire[contract.VoiceCommand] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
 		return nil
 	}
+
 	if old := s.lines[line]; old != nil {
 		s.board.end(old, voiceGone)
 	}
-	if s.held >= s.cfg.Places {
+
+	if s.inUse >= s.cfg.Places {
 		return nil
 	}
+
 	wire := s.board.wire(peer, cancel)
 	if wire == nil {
 		return nil
 	}
-	s.held++
+
+	s.inUse++
 	s.lines[line] = wire
 	return wire
 }
 
-// leave releases a session's slot after Serve has returned.
-func (s *voiceServer) leave(line string, wire *voiceWire[contract.VoiceCommand]) {
+// release frees a session's slot after Serve has returned.
+func (s *voiceServer) release(line string, wire *voiceWire[contract.VoiceCommand]) {
 	s.board.end(wire, voiceStop)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held--
+	s.inUse--
 	if s.lines[line] == wire {
 		delete(s.lines, line)
 	}
-	s.tellIdle()
+	s.closeIfIdle()
 }
 
-// tellIdle closes idle if no slot is taken. The caller must hold s.mu.
-func (s *voiceServer) tellIdle() {
-	if s.leaving && s.held == 0 {
+// closeIfIdle closes idle if no slot is taken. The caller must hold s.mu.
+func (s *voiceServer) closeIfIdle() {
+	if s.leaving && s.inUse == 0 {
 		close(s.idle)
 	}
 }
 
-// depart stops accepting sessions and returns the existing ones.
-func (s *voiceServer) depart() []*VoiceEnd {
+// startLeaving stops accepting sessions and returns the existing ones.
+func (s *voiceServer) startLeaving() []*VoiceEnd {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
 		return nil
 	}
 	s.leaving = true
-	s.tellIdle()
+	s.closeIfIdle()
 	ends := make([]*VoiceEnd, 0, len(s.lines))
 	for _, wire := range s.lines {
 		ends = append(ends, &VoiceEnd{wire})
@@ -145,16 +153,17 @@ func (s *voiceServer) depart() []*VoiceEnd {
 // another worker takes them.
 func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel context.CancelFunc) {
 	defer cancel()
-	ends := s.depart()
+	ends := s.startLeaving()
 	_ = sub.Drain() // fails only if the connection is closed
 	for _, end := range ends {
 		_ = end.Report(contract.VoiceReport{Type: contract.VoiceLeaving}) // if it fails, the session has already ended
 	}
+
 	select {
 	case <-s.idle:
 	case <-ctx.Done():
 		cancel()
-		grace := time.NewTimer(cancelWait)
+		grace := time.NewTimer(cancelGrace)
 		defer grace.Stop()
 		select {
 		case <-s.idle:
@@ -162,6 +171,7 @@ func (s *voiceServer) stop(ctx context.Context, sub *nats.Subscription, cancel c
 			s.board.log.Warn().Msg("voice lines did not end when they were cancelled")
 		}
 	}
+
 	s.board.close()
 	_ = s.board.nc.FlushTimeout(flushTimeout) // if it is lost, the other end notices the silence
 }

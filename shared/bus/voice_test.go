@@ -34,15 +34,15 @@ func voiceCaller(t *testing.T, url string) *bus.VoiceCaller {
 
 // serveVoice starts a voice worker, which stops with the test at the latest. The body of an opening is the line's name; the
 // capability "no" is refused.
-func serveVoice(t *testing.T, url string, places int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+func serveVoice(t *testing.T, url string, pool int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
 	t.Helper()
-	return serveVoiceOn(t, dial(t, url), places, serve)
+	return serveVoiceOn(t, dial(t, url), pool, serve)
 }
 
-func serveVoiceOn(t *testing.T, b *bus.Bus, places int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
+func serveVoiceOn(t *testing.T, b *bus.Bus, pool int, serve func(context.Context, string, *bus.VoiceEnd)) (stop func(context.Context)) {
 	t.Helper()
 	stop, err := b.ServeVoice(bus.VoiceServing{
-		Places: places,
+		Places: pool,
 		Admit:  func(capability string, body []byte) (string, bool) { return string(body), capability != "no" },
 		Serve:  func(ctx context.Context, body []byte, line *bus.VoiceEnd) { serve(ctx, string(body), line) },
 	})

@@ -51,7 +51,7 @@ type voiceWire[In voiceControl] struct {
 	ended      chan struct{}
 	onEnd      func()
 
-	news   atomic.Bool // a frame arrived since the last check
+	active atomic.Bool // a frame arrived since the last check
 	silent int         // checks without frames; used only by the board's keep
 
 	in     sync.Mutex
@@ -68,26 +68,31 @@ type voiceWire[In voiceControl] struct {
 // take queues a frame for the reader without waiting. It runs in the subscription's goroutine.
 // A reason means that the session is lost; over means that the other end has closed it.
 func (w *voiceWire[In]) take(data []byte) (over bool, reason string) {
-	w.news.Store(true)
+	w.active.Store(true)
 	if len(data) < voiceHead {
 		return false, voiceBroken
 	}
+
 	w.in.Lock()
 	defer w.in.Unlock()
 	if binary.BigEndian.Uint32(data) != w.due {
 		return false, voiceGap
 	}
+
 	w.due++
 	if len(data) == voiceHead || w.over {
 		return false, ""
 	}
+
 	frame, err := contract.ParseVoiceFrame[In](data[voiceHead:])
 	if err != nil {
 		return false, voiceBroken
 	}
+
 	if !w.queue(frame, len(data)) {
 		return false, voiceLag
 	}
+
 	return frame.Control != nil && w.board.closes(*frame.Control), ""
 }
 
@@ -98,9 +103,11 @@ func (w *voiceWire[In]) queue(frame contract.VoiceFrame[In], size int) bool {
 		w.bytes -= w.unread[0]
 		w.unread = w.unread[1:]
 	}
+
 	if w.bytes+size > voiceLagBytes {
 		return false
 	}
+
 	select {
 	case w.frames <- frame:
 		w.unread = append(w.unread, size)
@@ -137,19 +144,23 @@ func (w *voiceWire[In]) send(write func([]byte) ([]byte, error)) error {
 		return errVoiceEnded
 	default:
 	}
+
 	frame, err := write(binary.BigEndian.AppendUint32(w.buf[:0], w.next))
 	if err != nil {
 		return err
 	}
+
 	w.buf = frame
 	err = w.board.nc.PublishRequest(*w.peer.Load(), w.own, frame) // the server replies to own if the other end is gone
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
+
 	if err != nil {
 		w.board.end(w, voiceUnsent)
 		return fmt.Errorf("sending voice frame: %w", err)
 	}
+
 	w.next++
 	return nil
 }

@@ -56,9 +56,11 @@ func Start(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making NATS directory: %w", err)
 	}
+
 	// Two servers on the same files would destroy them, and nats-server does not check.
 	lock, err := lifecycle.LockFile(filepath.Join(config.Dir, "server.lock"))
 	if errors.Is(err, lifecycle.ErrLocked) {
@@ -67,10 +69,12 @@ func Start(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking NATS directory: %w", err)
 	}
+
 	server, err := natsserver.NewServer(options)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("configuring NATS: %w", err), lock.Unlock())
 	}
+
 	log := &logger{log: config.Log}
 	server.SetLoggerV2(log, false, false, false)
 	server.Start() // returns when the streams are read and the port is open
@@ -79,6 +83,7 @@ func Start(config Config) (*Server, error) {
 		server.WaitForShutdown()
 		return nil, errors.Join(fmt.Errorf("starting NATS: %w", err), lock.Unlock())
 	}
+
 	return &Server{nats: server, lock: lock, listening: config.Port != 0}, nil
 }
 
@@ -87,13 +92,16 @@ func serverOptions(config Config) (*natsserver.Options, error) {
 	if host == "" {
 		host = "127.0.0.1"
 	}
+
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("starting NATS: %s is not a loopback address, and the embedded server asks for no credentials", host)
 	}
+
 	maxStore := config.MaxStore
 	if maxStore == 0 {
 		maxStore = defaultMaxStore
 	}
+
 	return &natsserver.Options{
 		ServerName: "parley",
 		Host:       host,
@@ -136,13 +144,16 @@ func (s *Server) Stop(ctx context.Context) error {
 		s.nats.WaitForShutdown()
 		close(done)
 	}()
+
 	select {
 	case <-done:
 	case <-ctx.Done():
 		return fmt.Errorf("stopping NATS: %w", context.Cause(ctx))
 	}
+
 	if err := s.lock.Unlock(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("unlocking NATS directory: %w", err)
 	}
+
 	return nil
 }

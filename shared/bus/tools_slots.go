@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// toolPlaces divides a worker's slots among the owners of calls.
+// slotPool divides a worker's slots among the owners of calls.
 //
 // A free slot goes to the waiting owner with the fewest running calls; among equals, to the one
 // who has waited longest. Calls are never preempted, so an early owner may have more than the
@@ -20,7 +20,7 @@ import (
 // The queue is divided among the waiting owners, but at least by two. An owner that came when
 // there were fewer may have more calls waiting than its share, and can add none. So the queue
 // may grow for later owners, up to twice its length.
-type toolPlaces struct {
+type slotPool struct {
 	slots, queue, limit int
 	observe             func(running, waiting int) // called under mu, so that the last call has the latest numbers
 
@@ -28,7 +28,7 @@ type toolPlaces struct {
 	closed  bool
 	idle    chan struct{} // closed after close, when the last turn was returned
 	running int
-	held    map[string]int // running calls by owner
+	inUse   map[string]int // running calls by owner
 	waiting []*toolTurn    // in order of arrival
 }
 
@@ -36,13 +36,13 @@ type toolPlaces struct {
 type toolTurn struct {
 	owner string
 	begin chan struct{}
-	begun bool // guarded by toolPlaces.mu
+	begun bool // guarded by slotPool.mu
 }
 
-func newToolPlaces(cfg ToolServing) *toolPlaces {
+func newSlotPool(cfg ToolServing) *slotPool {
 	slots := max(cfg.Slots, 1)
-	p := &toolPlaces{
-		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, held: map[string]int{}, idle: make(chan struct{}),
+	p := &slotPool{
+		slots: slots, queue: max(cfg.Queue, 0), limit: slots, observe: cfg.Observe, inUse: map[string]int{}, idle: make(chan struct{}),
 	}
 	if slots > 1 && cfg.Owner != nil {
 		p.limit = slots - max(slots/8, 1)
@@ -54,9 +54,9 @@ func newToolPlaces(cfg ToolServing) *toolPlaces {
 	return p
 }
 
-// ask returns a turn for a call, which starts immediately or waits. It returns nil if
+// acquire returns a turn for a call, which starts immediately or waits. It returns nil if
 // there is no room.
-func (p *toolPlaces) ask(owner string) *toolTurn {
+func (p *slotPool) acquire(owner string) *toolTurn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.tell()
@@ -64,30 +64,33 @@ func (p *toolPlaces) ask(owner string) *toolTurn {
 	switch {
 	case p.closed:
 		return nil
-	case p.running < p.slots && p.held[owner] < p.limit: // no waiting call may use the slot: see next
+	case p.running < p.slots && p.inUse[owner] < p.limit: // no waiting call may use the slot: see next
 		p.begin(turn)
-	case p.queues(owner):
+	case p.mayQueue(owner):
 		p.waiting = append(p.waiting, turn)
 	default:
 		return nil
 	}
+
 	return turn
 }
 
-// leave returns a turn, whether or not its call has started.
-func (p *toolPlaces) leave(turn *toolTurn) {
+// release returns a turn, whether or not its call has started.
+func (p *slotPool) release(turn *toolTurn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.tellIdle()
+	defer p.closeIfIdle()
 	defer p.tell()
 	if !turn.begun {
 		p.waiting = slices.DeleteFunc(p.waiting, func(t *toolTurn) bool { return t == turn })
 		return
 	}
+
 	p.running--
-	if p.held[turn.owner]--; p.held[turn.owner] == 0 {
-		delete(p.held, turn.owner)
+	if p.inUse[turn.owner]--; p.inUse[turn.owner] == 0 {
+		delete(p.inUse, turn.owner)
 	}
+
 	for p.running < p.slots {
 		next := p.next()
 		if next < 0 {
@@ -101,21 +104,21 @@ func (p *toolPlaces) leave(turn *toolTurn) {
 
 // close stops giving turns; waiting calls keep theirs. The channel is closed when all
 // turns are returned.
-func (p *toolPlaces) close() (idle <-chan struct{}) {
+func (p *slotPool) close() (idle <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
 		p.closed = true
-		p.tellIdle()
+		p.closeIfIdle()
 	}
 	return p.idle
 }
 
 // tell reports the current numbers of calls. The caller must hold p.mu.
-func (p *toolPlaces) tell() { p.observe(p.running, len(p.waiting)) }
+func (p *slotPool) tell() { p.observe(p.running, len(p.waiting)) }
 
-// queues reports whether one more call of an owner may wait.
-func (p *toolPlaces) queues(owner string) bool {
+// mayQueue reports whether one more call of an owner may wait.
+func (p *slotPool) mayQueue(owner string) bool {
 	waiting := map[string]int{owner: 0}
 	for _, turn := range p.waiting {
 		waiting[turn.owner]++
@@ -124,26 +127,26 @@ func (p *toolPlaces) queues(owner string) bool {
 	return len(p.waiting) < 2*p.queue && waiting[owner] < max((p.queue+owners-1)/owners, 1)
 }
 
-// tellIdle closes idle if no turn is left. The caller of this and of the following functions
+// closeIfIdle closes idle if no turn is left. The caller of this and of the following functions
 // must hold p.mu. No turn starts or waits after the last one was returned.
-func (p *toolPlaces) tellIdle() {
+func (p *slotPool) closeIfIdle() {
 	if p.closed && p.running == 0 && len(p.waiting) == 0 {
 		close(p.idle)
 	}
 }
 
-func (p *toolPlaces) begin(turn *toolTurn) {
+func (p *slotPool) begin(turn *toolTurn) {
 	p.running++
-	p.held[turn.owner]++
+	p.inUse[turn.owner]++
 	turn.begun = true
 	close(turn.begin)
 }
 
 // next returns the index of the waiting call that gets a free slot, or -1 if there is none.
-func (p *toolPlaces) next() int {
+func (p *slotPool) next() int {
 	found := -1
 	for n, turn := range p.waiting {
-		if held := p.held[turn.owner]; held < p.limit && (found < 0 || held < p.held[p.waiting[found].owner]) {
+		if inUse := p.inUse[turn.owner]; inUse < p.limit && (found < 0 || inUse < p.inUse[p.waiting[found].owner]) {
 			found = n
 		}
 	}

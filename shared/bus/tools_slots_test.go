@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// places are shared among owners.
-func places(slots, queue int) ToolServing {
+// pool are shared among owners.
+func pool(slots, queue int) ToolServing {
 	return ToolServing{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
 }
 
@@ -33,7 +33,7 @@ func TestPlacesAreShared(t *testing.T) {
 		"equal ones in their order":      {1, 8, "x=x c= b= a= c= -x=c -c=b -b=a -a=c"},
 		"none of another's cap":          {4, 4, "a=a a=a a=a a= a= b=b -b= -a=a"},
 	} {
-		p := newToolPlaces(places(c.slots, c.queue))
+		p := newSlotPool(pool(c.slots, c.queue))
 		turns := map[string][]*toolTurn{}
 		var all []*toolTurn
 		begun := map[*toolTurn]bool{}
@@ -43,10 +43,10 @@ func TestPlacesAreShared(t *testing.T) {
 			switch what[0] {
 			case '-', '~':
 				i := slices.IndexFunc(turns[owner], func(turn *toolTurn) bool { return begun[turn] == (what[0] == '-') })
-				p.leave(turns[owner][i])
+				p.release(turns[owner][i])
 				turns[owner] = slices.Delete(turns[owner], i, i+1)
 			default:
-				turn := p.ask(owner)
+				turn := p.acquire(owner)
 				if (turn == nil) != strings.HasSuffix(what, "!") {
 					t.Errorf("%s: step %d %s: turned away: %v", name, n+1, step, turn == nil)
 				}
@@ -74,10 +74,10 @@ func TestPlacesAreShared(t *testing.T) {
 
 func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 	t.Parallel()
-	p := newToolPlaces(places(1, 1))
-	running, waiting := p.ask("a"), p.ask("b")
+	p := newSlotPool(pool(1, 1))
+	running, waiting := p.acquire("a"), p.acquire("b")
 	idle := p.close()
-	if p.ask("c") != nil {
+	if p.acquire("c") != nil {
 		t.Error("a place was given by closed places")
 	}
 	for _, turn := range []*toolTurn{running, waiting} {
@@ -86,11 +86,11 @@ func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 			t.Error("idle with turns in hand")
 		default:
 		}
-		p.leave(turn)
+		p.release(turn)
 	}
 	<-idle
 	<-p.close() // again
-	<-newToolPlaces(places(1, 1)).close()
+	<-newSlotPool(pool(1, 1)).close()
 }
 
 // TestNobodyHoldsMoreThanAShare has owners who always want more than there is, whose calls all take as long: whatever the
@@ -100,36 +100,36 @@ func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{1, 2, 3, 4, 5, 8, 16} {
 		for owners := 2; owners <= 3; owners++ {
-			p := newToolPlaces(places(slots, 24))
+			p := newSlotPool(pool(slots, 24))
 			var all []*toolTurn
-			ask := func(owner string) {
+			acquire := func(owner string) {
 				for range 2 * slots { // more than it gets, and than fits its part of the queue
-					if turn := p.ask(owner); turn != nil {
+					if turn := p.acquire(owner); turn != nil {
 						all = append(all, turn)
 					}
 				}
 			}
-			ask("a") // is alone for a while
+			acquire("a") // is alone for a while
 			for n := 1; n < owners; n++ {
-				ask(string(rune('a' + n)))
+				acquire(string(rune('a' + n)))
 			}
 			for round := range 20 { // 30 s each: all calls that have begun end
 				began := slices.DeleteFunc(slices.Clone(all), func(turn *toolTurn) bool { return !turn.begun })
 				for _, turn := range began {
-					p.leave(turn)
+					p.release(turn)
 					all = slices.DeleteFunc(all, func(other *toolTurn) bool { return other == turn })
-					if next := p.ask(turn.owner); next != nil {
+					if next := p.acquire(turn.owner); next != nil {
 						all = append(all, next)
 					}
 				}
 				share := (slots + owners - 1) / owners
-				for owner, held := range p.held {
-					if held > max(share, 1) {
-						t.Errorf("%d slots, %d owners, round %d: %s has %d", slots, owners, round, owner, held)
+				for owner, inUse := range p.inUse {
+					if inUse > max(share, 1) {
+						t.Errorf("%d slots, %d owners, round %d: %s has %d", slots, owners, round, owner, inUse)
 					}
 				}
-				if slots >= owners && len(p.held) < owners {
-					t.Errorf("%d slots, %d owners, round %d: only %v have any", slots, owners, round, p.held)
+				if slots >= owners && len(p.inUse) < owners {
+					t.Errorf("%d slots, %d owners, round %d: only %v have any", slots, owners, round, p.inUse)
 				}
 				if p.running != slots {
 					t.Errorf("%d slots, %d owners, round %d: %d are used", slots, owners, round, p.running)
@@ -142,11 +142,11 @@ func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 func TestPlacesAreObserved(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	p := newToolPlaces(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})
-	first, second := p.ask("a"), p.ask("b")
-	p.ask("b")
-	p.leave(first)
-	p.leave(second)
+	p := newSlotPool(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})
+	first, second := p.acquire("a"), p.acquire("b")
+	p.acquire("b")
+	p.release(first)
+	p.release(second)
 	if got := strings.Join(seen, " "); got != "0+0 1+0 1+1 1+1 1+0 0+0" {
 		t.Errorf("observed %s", got)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ear receives the messages about the ids that a process follows. All ids share one channel and
+// follower receives the messages about the ids that a process follows. All ids share one channel and
 // one goroutine. It reports an id as missed if a message did not fit the channel, or if the
 // connection was lost.
-type ear struct {
+type follower struct {
 	bus       *Bus
 	subject   func(id string) string
 	messages  chan *nats.Msg
@@ -27,8 +27,8 @@ type followed struct {
 	dropped int
 }
 
-func (b *Bus) newEar(buffer int, subject func(id string) string) *ear {
-	return &ear{
+func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower {
+	return &follower{
 		bus: b, subject: subject, messages: make(chan *nats.Msg, buffer), subscribe: b.nc.ChanSubscribe, followed: map[string]*followed{},
 	}
 }
@@ -36,7 +36,7 @@ func (b *Bus) newEar(buffer int, subject func(id string) string) *ear {
 // Follow subscribes to the messages about an id, once until Unfollow. The server has the
 // subscription before anything that this process publishes later; Flush waits until the server
 // has it. If it fails, the next Follow of the id, Run and a reconnection retry it.
-func (e *ear) Follow(id string) error {
+func (e *follower) Follow(id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f := e.followed[id]
@@ -48,7 +48,7 @@ func (e *ear) Follow(id string) error {
 }
 
 // ensure subscribes to an id unless it is subscribed. The caller must hold e.mu.
-func (e *ear) ensure(id string, f *followed) error {
+func (e *follower) ensure(id string, f *followed) error {
 	if f.sub != nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (e *ear) ensure(id string, f *followed) error {
 }
 
 // Unfollow ends the subscription to an id, if any.
-func (e *ear) Unfollow(id string) {
+func (e *follower) Unfollow(id string) {
 	e.mu.Lock()
 	f := e.followed[id]
 	delete(e.followed, id)
@@ -72,24 +72,24 @@ func (e *ear) Unfollow(id string) {
 }
 
 // Flush waits until the server has received all sent messages.
-func (e *ear) Flush(ctx context.Context) error { return e.bus.flush(ctx) }
+func (e *follower) Flush(ctx context.Context) error { return e.bus.flush(ctx) }
 
 // Connected reports whether the process is connected.
-func (e *ear) Connected() bool { return e.bus.nc.IsConnected() }
+func (e *follower) Connected() bool { return e.bus.nc.IsConnected() }
 
 // listen calls, from one goroutine until ctx ends, hear with all messages about followed ids,
 // and missed with ids whose messages may have been missed. Neither may block.
-func (e *ear) listen(ctx context.Context, hear func(*nats.Msg), missed func(id string)) {
+func (e *follower) listen(ctx context.Context, handleMessage func(*nats.Msg), missed func(id string)) {
 	connected := e.bus.nc.StatusChanged(nats.CONNECTED)
 	defer e.bus.nc.RemoveStatusListener(connected)
-	ticker := time.NewTicker(droppedEvery)
+	ticker := time.NewTicker(droppedInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case m := <-e.messages:
-			hear(m)
+			handleMessage(m)
 		case <-connected: // reconnected: subscriptions are restored, and messages in between are lost
 			e.missed(missed, func(*followed) bool { return true })
 		case <-ticker.C:
@@ -99,7 +99,7 @@ func (e *ear) listen(ctx context.Context, hear func(*nats.Msg), missed func(id s
 }
 
 // missed reports the ids about which messages may have been missed.
-func (e *ear) missed(tell func(id string), what func(*followed) bool) {
+func (e *follower) missed(tell func(id string), what func(*followed) bool) {
 	var ids []string
 	e.mu.Lock()
 	for id, f := range e.followed {
