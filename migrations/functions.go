@@ -30,6 +30,7 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing functions: %w", err)
 	}
+
 	functions := make([]functionFile, 0, len(names))
 	for _, name := range names {
 		content, err := fs.ReadFile(files, name)
@@ -42,6 +43,7 @@ func readFunctions(files fs.FS) ([]functionFile, error) {
 		}
 		functions = append(functions, f)
 	}
+
 	return functions, nil
 }
 
@@ -122,6 +124,7 @@ func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appli
 	if err != nil {
 		return nil, fmt.Errorf("reading applied functions: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	applied = map[string]appliedFunction{}
 	for rows.Next() {
@@ -132,9 +135,11 @@ func appliedFunctions(ctx context.Context, tx *sql.Tx) (applied map[string]appli
 		}
 		applied[name] = a
 	}
+
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("reading applied functions: %w", err)
 	}
+
 	return applied, nil
 }
 
@@ -144,18 +149,21 @@ func (f functionFile) apply(ctx context.Context, tx *sql.Tx, applied appliedFunc
 	if _, err := tx.ExecContext(ctx, f.function); err != nil {
 		return fmt.Errorf("creating: %w", err)
 	}
+
 	digests := f.digests()
 	if digests.triggers != applied.triggers && f.triggers != "" {
 		if _, err := tx.ExecContext(ctx, f.triggers); err != nil {
 			return fmt.Errorf("creating triggers: %w", err)
 		}
 	}
+
 	_, err := tx.ExecContext(ctx, `INSERT INTO function_files (name, function_digest, trigger_digest) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET function_digest = excluded.function_digest, trigger_digest = excluded.trigger_digest`,
 		f.name, digests.function, digests.triggers)
 	if err != nil {
 		return fmt.Errorf("noting: %w", err)
 	}
+
 	return nil
 }
 

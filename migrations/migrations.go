@@ -79,6 +79,7 @@ func digestFiles(files fs.FS) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading migrations: %w", err)
 	}
+
 	return hex.EncodeToString(digest.Sum(nil)[:8]), nil
 }
 

@@ -28,9 +28,9 @@ type Group[Q, A any] struct {
 	calls chan call[Q, A]
 	ended chan struct{}
 
-	sizeMax int // maximum total size of the requests of a batch
-	size    func(Q) int
-	over    *call[Q, A] // a call that did not fit in the previous batch
+	sizeMax  int // maximum total size of the requests of a batch
+	size     func(Q) int
+	overflow *call[Q, A] // a call that did not fit in the previous batch
 
 	eager bool          // do not wait for further calls
 	last  int           // number of calls of the previous batch
@@ -85,15 +85,17 @@ func (g *Group[Q, A]) Run(ctx context.Context) {
 // next waits for the first call of a batch. It returns false once ctx has ended and
 // no call is left.
 func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
-	if g.over != nil {
-		first, g.over = *g.over, nil
+	if g.overflow != nil {
+		first, g.overflow = *g.overflow, nil
 		return first, true
 	}
+
 	select {
 	case first = <-g.calls:
 		return first, true
 	case <-ctx.Done():
 	}
+
 	select {
 	case first = <-g.calls:
 		return first, true
@@ -102,15 +104,15 @@ func (g *Group[Q, A]) next(ctx context.Context) (first call[Q, A], ok bool) {
 	}
 }
 
-// gather collects a batch: the first call, the calls already waiting and, if several calls
+// collect returns the next batch: the first call, the calls already waiting and, if several calls
 // arrive, those that arrive within the duration of the previous batch. It stops earlier if no
 // call arrives for half of that time.
-func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
+func (g *Group[Q, A]) collect(first call[Q, A]) []call[Q, A] {
 	calls := append(make([]call[Q, A], 0, min(g.max, max(g.last, len(g.calls)+1))), first)
 	size := g.sizeFor(first)
 	take := func(c call[Q, A]) {
 		if size += g.sizeFor(c); g.size != nil && size > g.sizeMax {
-			g.over = &c
+			g.overflow = &c
 			return
 		}
 		calls = append(calls, c)
@@ -120,7 +122,7 @@ func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 		end := time.Now().Add(patience)
 		timer := time.NewTimer(patience / 2)
 		defer timer.Stop()
-		for waits := true; waits && g.over == nil && len(calls) < g.max; {
+		for waits := true; waits && g.overflow == nil && len(calls) < g.max; {
 			select {
 			case c := <-g.calls:
 				take(c)
@@ -130,9 +132,11 @@ func (g *Group[Q, A]) gather(first call[Q, A]) []call[Q, A] {
 			}
 		}
 	}
-	for g.over == nil && len(calls) < g.max && len(g.calls) > 0 {
+
+	for g.overflow == nil && len(calls) < g.max && len(g.calls) > 0 {
 		take(<-g.calls)
 	}
+
 	return calls
 }
 
@@ -145,17 +149,19 @@ func (g *Group[Q, A]) sizeFor(c call[Q, A]) int {
 
 // flush executes one batch.
 func (g *Group[Q, A]) flush(ctx context.Context, first call[Q, A]) {
-	calls := g.gather(first)
+	calls := g.collect(first)
 	reqs := make([]Q, len(calls))
 	for i := range calls {
 		reqs[i] = calls[i].req
 	}
+
 	began := time.Now()
 	answers, err := g.do(ctx, reqs)
 	g.last, g.took = len(calls), time.Since(began)
 	if err == nil && len(answers) != len(calls) {
 		err = fmt.Errorf("batch of %d was given %d answers", len(calls), len(answers))
 	}
+
 	for i, c := range calls {
 		if err != nil {
 			c.answer <- result[A]{err: err}
@@ -177,6 +183,7 @@ func (g *Group[Q, A]) Do(ctx context.Context, req Q) (A, error) {
 	default:
 		return none, ErrFull
 	}
+
 	select {
 	case r := <-answer:
 		return r.val, r.err

@@ -51,6 +51,7 @@ func (s Servers) Ports() (ports []int) {
 		}
 		ports = append(ports, port)
 	}
+
 	add(s.DatabaseURL, postgresPort)
 	for address := range strings.SplitSeq(s.NATSURL, ",") {
 		if address = strings.TrimSpace(address); address != "" && !strings.Contains(address, "://") {
@@ -58,6 +59,7 @@ func (s Servers) Ports() (ports []int) {
 		}
 		add(address, natsPort)
 	}
+
 	return ports
 }
 
@@ -159,7 +161,7 @@ type Ingress struct {
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Secret that the provider gave this service, unless it is a public client."`
 }
 
-const metricsTokenLeast = 16 // characters
+const minMetricsToken = 16 // characters
 
 // Check returns an error for the first invalid setting.
 func (i Ingress) Check() error { //nolint:cyclop // a list of settings
@@ -178,11 +180,12 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 			i.StreamsPerCredential, i.StreamsPerOrganization)
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
-	case i.MetricsToken != "" && len(i.MetricsToken) < metricsTokenLeast:
-		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", metricsTokenLeast)
+	case i.MetricsToken != "" && len(i.MetricsToken) < minMetricsToken:
+		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", minMetricsToken)
 	case i.OrgBacklogMax < 0 || i.OrgBacklogMax > i.BacklogMax:
 		return fmt.Errorf("ORG_BACKLOG_MAX must be between 0 and BACKLOG_MAX (%d), not %d", i.BacklogMax, i.OrgBacklogMax)
 	}
+
 	return cmp.Or(i.checkTimes(), i.checkAccounts(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }
 
@@ -218,6 +221,7 @@ func (i Ingress) checkAccounts() error {
 			return fmt.Errorf("%s must not be negative: %d", limit.name, limit.maximum)
 		}
 	}
+
 	return nil
 }
 
@@ -252,6 +256,7 @@ func (i Ingress) checkOpenID() error {
 		}
 		return nil
 	}
+
 	issuer, err := url.Parse(i.OIDCIssuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer.Hostname())) {
 		return fmt.Errorf("OIDC_ISSUER must be an https:// address, not %q", i.OIDCIssuer)
@@ -259,6 +264,7 @@ func (i Ingress) checkOpenID() error {
 	if i.OIDCClientID == "" {
 		return errors.New("OIDC_ISSUER needs OIDC_CLIENT_ID")
 	}
+
 	return nil
 }
 

@@ -40,14 +40,17 @@ func (i Ingest) Check() error {
 	if i.IngestConcurrency < 0 || i.IngestConcurrency > maxIngestConcurrency {
 		return fmt.Errorf("INGEST_CONCURRENCY must be between 0 and %d, not %d", maxIngestConcurrency, i.IngestConcurrency)
 	}
+
 	if i.DocumentPages < 0 || i.DocumentPages > maxDocumentPages {
 		return fmt.Errorf("DOCUMENT_PAGES must be between 1 and %d, not %d", maxDocumentPages, i.DocumentPages)
 	}
 	if i.EmbeddingsModel == "" {
 		return nil
 	}
+
 	if provider, model, _ := strings.Cut(i.EmbeddingsModel, "/"); provider != "openai" || model == "" {
 		return fmt.Errorf("EMBEDDINGS_MODEL must be of the form openai/text-embedding-3-small, not %q", i.EmbeddingsModel)
 	}
+
 	return nil
 }

@@ -55,6 +55,7 @@ func (s Sandbox) Check() error {
 	default:
 		return fmt.Errorf("SANDBOX must be bubblewrap, gvisor or off, not %q", s.SandboxKind)
 	}
+
 	switch {
 	case s.SandboxConcurrency < 0:
 		return fmt.Errorf("SANDBOX_CONCURRENCY must not be negative: %d", s.SandboxConcurrency)
@@ -63,19 +64,20 @@ func (s Sandbox) Check() error {
 	case s.FilesPerOrganization < 0:
 		return fmt.Errorf("FILES_PER_ORGANIZATION must not be negative: %d", s.FilesPerOrganization)
 	}
+
 	return cmp.Or(
-		within("SANDBOX_CPU", s.SandboxCPU, minSandboxTime, 0),
-		within("SANDBOX_WALL", s.SandboxWall, minSandboxTime, maxSandboxWall),
-		within("SANDBOX_MEMORY", s.SandboxMemory, minSandboxMemory, 0),
-		within("SANDBOX_PROCESSES", s.SandboxProcesses, minSandboxProcesses, 0),
-		within("SANDBOX_FILES", s.SandboxFiles, minSandboxFiles, maxSandboxFiles),
-		within("SANDBOX_OUTPUT", s.SandboxOutput, minSandboxOutput, maxSandboxOutput),
+		checkRange("SANDBOX_CPU", s.SandboxCPU, minSandboxTime, 0),
+		checkRange("SANDBOX_WALL", s.SandboxWall, minSandboxTime, maxSandboxWall),
+		checkRange("SANDBOX_MEMORY", s.SandboxMemory, minSandboxMemory, 0),
+		checkRange("SANDBOX_PROCESSES", s.SandboxProcesses, minSandboxProcesses, 0),
+		checkRange("SANDBOX_FILES", s.SandboxFiles, minSandboxFiles, maxSandboxFiles),
+		checkRange("SANDBOX_OUTPUT", s.SandboxOutput, minSandboxOutput, maxSandboxOutput),
 	)
 }
 
-// within returns an error if a setting is neither zero nor between least and maximum. A maximum
+// checkRange returns an error if a setting is neither zero nor between least and maximum. A maximum
 // of zero means no upper bound.
-func within[T int | int64 | time.Duration](name string, value, least, maximum T) error {
+func checkRange[T int | int64 | time.Duration](name string, value, least, maximum T) error {
 	switch {
 	case value == 0 || value >= least && (maximum == 0 || value <= maximum):
 		return nil

@@ -42,12 +42,14 @@ func (s Speech) Check() error {
 			return fmt.Errorf("%s must be openai/ and a model's name, %s or off, not %q", model.name, model.offline, model.value)
 		}
 	}
+
 	if s.VoiceConcurrency < 0 || s.VoiceConcurrency > maxVoiceConcurrency {
 		return fmt.Errorf("VOICE_CONCURRENCY must be between 0 and %d, not %d", maxVoiceConcurrency, s.VoiceConcurrency)
 	}
 	if len(s.SpeechVoice) > maxVoiceName || strings.ContainsFunc(s.SpeechVoice, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return fmt.Errorf("SPEECH_VOICE must be a voice's name, not %q", s.SpeechVoice)
 	}
+
 	return checkAddress("AUDIO_BASE_URL", s.AudioBaseURL)
 }
 
@@ -62,15 +64,15 @@ func (w Workers) Voice() Speech {
 			s.AudioAPIKey = w.OpenAIAPIKey
 		}
 	}
-	s.TranscriptionModel = orModel(s.TranscriptionModel, service, openaiListen, OfflineListen)
-	s.SpeechModel = orModel(s.SpeechModel, service, openaiSpeak, OfflineSpeak)
+	s.TranscriptionModel = modelOrDefault(s.TranscriptionModel, service, openaiListen, OfflineListen)
+	s.SpeechModel = modelOrDefault(s.SpeechModel, service, openaiSpeak, OfflineSpeak)
 	return s
 }
 
-// orModel returns set, or a default if it is empty. The online default requires an audio
+// modelOrDefault returns set, or a default if it is empty. The online default requires an audio
 // service: a server that is not OpenAI's and is configured only for text may have other model
 // names, or no audio models.
-func orModel(set string, service bool, online, offline string) string {
+func modelOrDefault(set string, service bool, online, offline string) string {
 	switch {
 	case set != "":
 		return set
@@ -86,14 +88,17 @@ func (w Workers) checkSpeech() error {
 	if err := w.Speech.Check(); err != nil {
 		return err
 	}
+
 	s := w.Voice()
 	if s.AudioAPIKey != "" || s.AudioBaseURL != "" {
 		return nil
 	}
+
 	for _, model := range []struct{ name, value string }{{"TRANSCRIPTION_MODEL", s.TranscriptionModel}, {"SPEECH_MODEL", s.SpeechModel}} {
 		if strings.HasPrefix(model.value, SpeechOpenAI) {
 			return fmt.Errorf("%s=%s needs AUDIO_API_KEY or OPENAI_API_KEY, or an address of an audio service", model.name, model.value)
 		}
 	}
+
 	return nil
 }

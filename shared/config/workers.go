@@ -56,6 +56,7 @@ func (w Workers) Check() error {
 	case w.RunMaxBytes != 0 && w.RunMaxBytes < minBytes:
 		return fmt.Errorf("RUN_MAX_BYTES must be at least %d, not %d: a tool may give as much at a time", minBytes, w.RunMaxBytes)
 	}
+
 	for _, a := range []struct{ name, address string }{
 		{"OPENAI_BASE_URL", w.OpenAIBaseURL},
 		{"ANTHROPIC_BASE_URL", w.AnthropicBaseURL},
@@ -66,6 +67,7 @@ func (w Workers) Check() error {
 			return err
 		}
 	}
+
 	return cmp.Or(checkListen("METRICS_ADDR", w.MetricsAddr), w.Outbound.Check(), w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
 }
 

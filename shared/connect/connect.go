@@ -27,15 +27,18 @@ func Open(
 	if err := cfg.Require(); err != nil {
 		return nil, err
 	}
+
 	st, err := Store(cfg.DatabaseURL, keys, conns, tracer)
 	if err != nil {
 		return nil, err
 	}
+
 	b, err := bus.Dial(cfg.NATSURL, name, log)
 	if err != nil {
 		_ = st.Close() // nothing was written
 		return nil, err
 	}
+
 	b.Replicate(cfg.NATSReplicas)
 	return &Servers{Store: st, Bus: b}, nil
 }

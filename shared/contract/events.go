@@ -31,6 +31,7 @@ func ParseEventMessage(body []byte) (domain.EventChunk, error) {
 	if !found || !spaced || len(head) > 40 {
 		return domain.EventChunk{}, errors.New("reading event message: no first line")
 	}
+
 	chunk := domain.EventChunk{Lines: lines}
 	var fenceErr, firstErr error
 	chunk.Fence, fenceErr = strconv.ParseInt(string(fence), 10, 64)
@@ -38,5 +39,6 @@ func ParseEventMessage(body []byte) (domain.EventChunk, error) {
 	if fenceErr != nil || firstErr != nil || chunk.Fence < 1 || chunk.First < 1 {
 		return domain.EventChunk{}, errors.New("reading event message: its first line is not two numbers")
 	}
+
 	return chunk, nil
 }

@@ -65,7 +65,7 @@ type VoiceOpen struct {
 
 // Holds reports whether all values are in range.
 func (o VoiceOpen) Holds() bool {
-	return areSamples(o.Position) && (o.Speech == nil || areSamples(o.Speech.From)) && o.Config.holds()
+	return areSamples(o.Position) && (o.Speech == nil || areSamples(o.Speech.From)) && o.Config.inRange()
 }
 
 // VoiceSpeech is speech in the input: an item that begins at a sample.
@@ -90,7 +90,7 @@ type VoiceDetection struct {
 	SilenceMS int     `json:"silenceMs"` // silence that ends the speech
 }
 
-func (c *VoiceConfig) holds() bool {
+func (c *VoiceConfig) inRange() bool {
 	if c == nil || c.Detection == nil {
 		return true
 	}
@@ -130,8 +130,8 @@ type VoiceCommand struct {
 	Skip   int64        `json:"skip,omitempty"`  // in the first VoiceSay of a resumed session: samples already sent
 }
 
-func (c VoiceCommand) holds() bool {
-	return areSamples(c.From, c.To, c.Skip, int64(c.Start)) && c.Config.holds()
+func (c VoiceCommand) inRange() bool {
+	return areSamples(c.From, c.To, c.Skip, int64(c.Start)) && c.Config.inRange()
 }
 
 // Types of reports.
@@ -162,7 +162,7 @@ type VoiceReport struct {
 	Failure *VoiceFailure `json:"failure,omitempty"`
 }
 
-func (r VoiceReport) holds() bool {
+func (r VoiceReport) inRange() bool {
 	return areSamples(r.Heard, r.Needs, r.From, r.To, r.Samples, int64(r.Start), int64(r.End))
 }
 
@@ -198,7 +198,7 @@ var (
 // AppendVoiceAudio appends an audio frame to b. It returns an error if ParseVoiceFrame would
 // reject the frame.
 func AppendVoiceAudio(b []byte, audio VoiceAudio) ([]byte, error) {
-	if len(audio.Answer) > math.MaxUint8 || !audio.holds() || audio.Start < 0 || audio.End > math.MaxUint32 {
+	if len(audio.Answer) > math.MaxUint8 || !audio.inRange() || audio.Start < 0 || audio.End > math.MaxUint32 {
 		return b, fmt.Errorf("writing voice frame: %w", errAudio)
 	}
 	b = append(b, frameAudio)
@@ -210,8 +210,8 @@ func AppendVoiceAudio(b []byte, audio VoiceAudio) ([]byte, error) {
 	return append(b, audio.PCM...), nil
 }
 
-// holds reports whether all values are in range and consistent.
-func (a VoiceAudio) holds() bool {
+// inRange reports whether all values are in range and consistent.
+func (a VoiceAudio) inRange() bool {
 	return areSamples(a.At) && a.Start <= a.End && len(a.PCM)%2 == 0 && len(a.PCM) <= 2*MaxVoiceFrame
 }
 
@@ -235,6 +235,7 @@ func ParseVoiceFrame[T VoiceCommand | VoiceReport](body []byte) (VoiceFrame[T], 
 	if len(body) == 0 {
 		return VoiceFrame[T]{}, errFrame
 	}
+
 	switch body[0] {
 	case frameAudio:
 		audio, err := parseAudio(body)
@@ -244,7 +245,7 @@ func ParseVoiceFrame[T VoiceCommand | VoiceReport](body []byte) (VoiceFrame[T], 
 		if err := json.Unmarshal(body[1:], control); err != nil {
 			return VoiceFrame[T]{}, fmt.Errorf("reading voice frame: %w", err)
 		}
-		if bounded, ok := any(*control).(interface{ holds() bool }); !ok || !bounded.holds() {
+		if bounded, ok := any(*control).(interface{ inRange() bool }); !ok || !bounded.inRange() {
 			return VoiceFrame[T]{}, errFrame
 		}
 		return VoiceFrame[T]{Control: control}, nil
@@ -257,14 +258,16 @@ func parseAudio(body []byte) (*VoiceAudio, error) {
 	if len(body) < audioHead || len(body) < audioHead+int(body[audioHead-1]) {
 		return nil, errFrame
 	}
+
 	named := audioHead + int(body[audioHead-1])
 	at := binary.BigEndian.Uint64(body[1:])
 	audio := &VoiceAudio{
 		At: int64(at), Answer: string(body[audioHead:named]), PCM: body[named:],
 		Start: int(binary.BigEndian.Uint32(body[9:])), End: int(binary.BigEndian.Uint32(body[13:])),
 	}
-	if !audio.holds() {
+	if !audio.inRange() {
 		return nil, errFrame
 	}
+
 	return audio, nil
 }

@@ -160,5 +160,6 @@ func (t MCPTool) SideEffectFor(name string) (SideEffect, bool) {
 			gravest = SideEffectIdempotent
 		}
 	}
+
 	return gravest, found
 }

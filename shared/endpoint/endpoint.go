@@ -16,11 +16,11 @@ import (
 // Template is the URL of an endpoint. Segments of its path and values of its query may contain
 // {name} for arguments. An argument can neither change the host nor leave its segment or value.
 type Template struct {
-	base  string // scheme and authority, as written
-	at    *url.URL
-	path  []segment
-	query []pair
-	asked bool // it contains a question mark
+	base     string // scheme and authority, as written
+	at       *url.URL
+	path     []segment
+	query    []pair
+	hasQuery bool // it contains a question mark
 }
 
 // segment is the part of a path between two slashes.
@@ -53,23 +53,28 @@ func Parse(raw string) (*Template, error) {
 	case strings.Contains(raw, "#"):
 		return nil, errors.New("must hold no fragment")
 	}
+
 	scheme, rest, found := strings.Cut(raw, "://")
 	if scheme = strings.ToLower(scheme); !found || scheme != "http" && scheme != "https" {
 		return nil, errors.New("must be an address that begins with https:// or http://")
 	}
+
 	end := len(rest)
 	if at := strings.IndexAny(rest, "/?"); at >= 0 {
 		end = at
 	}
+
 	t := &Template{base: scheme + "://" + rest[:end]}
 	if err := t.readAuthority(); err != nil {
 		return nil, err
 	}
-	path, query, asked := strings.Cut(rest[end:], "?")
-	t.asked = asked
+
+	path, query, hasQuery := strings.Cut(rest[end:], "?")
+	t.hasQuery = hasQuery
 	if err := t.readPath(path); err != nil {
 		return nil, err
 	}
+
 	return t, t.readQuery(query)
 }
 
@@ -81,22 +86,25 @@ func (t *Template) readAuthority() error {
 	case strings.Contains(authority, "@"):
 		return errors.New("must hold no user name and password: send them in a header")
 	}
+
 	u, err := url.Parse(t.base)
 	if err != nil || u.Hostname() == "" || u.Host != authority {
 		return errors.New("must have a valid host")
 	}
+
 	if text := u.Port(); text != "" || strings.HasSuffix(u.Host, ":") {
 		if port, err := strconv.ParseUint(text, 10, 16); err != nil || port == 0 {
 			return errors.New("must have a valid port")
 		}
 	}
+
 	t.at = u
 	return nil
 }
 
 func (t *Template) readPath(path string) error {
 	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		pieces, err := piecesFor(part)
+		pieces, err := splitPieces(part)
 		if err != nil {
 			return err
 		}
@@ -107,6 +115,7 @@ func (t *Template) readPath(path string) error {
 		}
 		t.path = append(t.path, pieces)
 	}
+
 	return nil
 }
 
@@ -114,12 +123,13 @@ func (t *Template) readQuery(query string) error {
 	if query == "" {
 		return nil
 	}
+
 	for part := range strings.SplitSeq(query, "&") {
 		name, value, found := strings.Cut(part, "=")
 		if strings.ContainsAny(name, "{}") {
 			return errors.New("must have variables of its query behind an equals sign")
 		}
-		pieces, err := piecesFor(value)
+		pieces, err := splitPieces(value)
 		if err != nil {
 			return err
 		}
@@ -131,11 +141,12 @@ func (t *Template) readQuery(query string) error {
 		}
 		t.query = append(t.query, pair{name: name, value: pieces})
 	}
+
 	return nil
 }
 
-// piecesFor splits a text into literals and variables.
-func piecesFor(text string) ([]piece, error) {
+// splitPieces splits a text into literals and variables.
+func splitPieces(text string) ([]piece, error) {
 	var pieces []piece
 	for {
 		before, rest, found := strings.Cut(text, "{")
@@ -206,7 +217,7 @@ next:
 
 const (
 	secretPrefix = "whsec_"
-	secretLeast  = 24 // bytes, recommended by Standard Webhooks
+	minSecret    = 24 // bytes, recommended by Standard Webhooks
 	maxSecret    = 64
 )
 
@@ -215,8 +226,8 @@ const (
 func CheckSecret(secret string) error {
 	encoded, found := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < secretLeast || len(key) > maxSecret {
-		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, secretLeast, maxSecret)
+	if !found || err != nil || strings.ContainsAny(encoded, "\r\n") || len(key) < minSecret || len(key) > maxSecret {
+		return fmt.Errorf("must be %s and %d to %d bytes in base64", secretPrefix, minSecret, maxSecret)
 	}
 	return nil
 }

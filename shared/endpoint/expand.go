@@ -22,6 +22,7 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 		}
 		b.WriteString("/" + text)
 	}
+
 	mark := "?"
 	for _, p := range t.query {
 		parts, err := p.expand(args)
@@ -33,11 +34,13 @@ func (t *Template) Expand(args map[string]any) (address string, rest map[string]
 			mark = "&"
 		}
 	}
+
 	rest = maps.Clone(args)
 	path, query := t.Variables()
 	for _, name := range append(path, query...) {
 		delete(rest, name)
 	}
+
 	return b.String(), rest, nil
 }
 
@@ -65,13 +68,15 @@ func (s segment) expand(args map[string]any) (string, error) {
 		plain.WriteString(value)
 		values.WriteString(value)
 	}
+
 	switch {
 	case !s.variable():
-	case splits(values.String()): // no value alone contains a slash at this point
+	case hasSlash(values.String()): // no value alone contains a slash at this point
 		return "", errors.New("the arguments must not form a slash or backslash in the path, escaped or not")
-	case climbs(plain.String()):
+	case leavesSegment(plain.String()):
 		return "", errors.New("the arguments must not lead to . or .. in the path")
 	}
+
 	return b.String(), nil
 }
 
@@ -83,7 +88,7 @@ func checkPathValue(value string) error {
 		return errors.New("is needed and must not be empty")
 	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return errors.New("must not contain control characters")
-	case splits(value):
+	case hasSlash(value):
 		return errors.New("must not contain a slash or backslash, escaped or not")
 	}
 	return nil
@@ -96,8 +101,8 @@ func readings(value string) [3]string {
 	return [3]string{value, once, unescape(once)}
 }
 
-// splits reports whether a server might find a slash in a value.
-func splits(value string) bool {
+// hasSlash reports whether a server might find a slash in a value.
+func hasSlash(value string) bool {
 	for _, reading := range readings(value) {
 		if strings.ContainsAny(reading, `/\`) {
 			return true
@@ -106,8 +111,8 @@ func splits(value string) bool {
 	return false
 }
 
-// climbs reports whether a server that unescapes slashes would resolve a segment to . or ..
-func climbs(value string) bool {
+// leavesSegment reports whether a server that unescapes slashes would resolve a segment to . or ..
+func leavesSegment(value string) bool {
 	for _, reading := range readings(value) {
 		for part := range strings.FieldsFuncSeq(reading, func(r rune) bool { return r == '/' || r == '\\' }) {
 			if dots, _, _ := strings.Cut(part, ";"); isDots(dots) {
@@ -159,6 +164,7 @@ func (p pair) expand(args map[string]any) ([]string, error) {
 		}
 		return parts, nil
 	}
+
 	var b strings.Builder
 	b.WriteString(p.name)
 	for _, piece := range p.value {
@@ -175,6 +181,7 @@ func (p pair) expand(args map[string]any) ([]string, error) {
 		}
 		b.WriteString(url.QueryEscape(value))
 	}
+
 	return []string{b.String()}, nil
 }
 
@@ -202,10 +209,12 @@ func Scalars(value any) ([]string, error) {
 	if value == nil {
 		return nil, nil
 	}
+
 	list, ok := value.([]any)
 	if !ok {
 		list = []any{value}
 	}
+
 	texts := make([]string, len(list))
 	for i, v := range list {
 		text, err := Scalar(v)
@@ -214,5 +223,6 @@ func Scalars(value any) ([]string, error) {
 		}
 		texts[i] = text
 	}
+
 	return texts, nil
 }

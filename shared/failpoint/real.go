@@ -42,6 +42,7 @@ func Here(p Point) {
 	if a == nil || !a.due() {
 		return
 	}
+
 	fmt.Fprintf(os.Stderr, "failpoint: %s: %s\n", p, a.action)
 	switch a.action {
 	case "kill":
@@ -85,6 +86,7 @@ func parse(text string) (map[Point]*armed, error) {
 		}
 		points[Point(name)] = a
 	}
+
 	return points, nil
 }
 
@@ -105,8 +107,10 @@ func parseAction(what string) (*armed, error) {
 	default:
 		err = fmt.Errorf("no such action: %s", what)
 	}
+
 	if err == nil && counted {
 		a.left, err = strconv.Atoi(times)
 	}
+
 	return a, err
 }

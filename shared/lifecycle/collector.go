@@ -10,9 +10,9 @@ import (
 
 const (
 	heapRoom     = 64 << 20 // bytes that may be allocated between two collections while little memory is in use
-	percentLeast = 100      // Go's default
+	minPercent   = 100      // Go's default
 	maxPercent   = 400
-	roomEvery    = time.Second
+	roomInterval = time.Second
 )
 
 // CollectSeldom makes the garbage collector run less often while little memory is in use, until
@@ -23,10 +23,11 @@ func CollectSeldom(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
+
 	now := maxPercent
 	debug.SetGCPercent(now)
 	go func() {
-		ticker := time.NewTicker(roomEvery)
+		ticker := time.NewTicker(roomInterval)
 		defer ticker.Stop()
 		// The memory to which the collector applies the percentage.
 		used := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
@@ -38,7 +39,7 @@ func CollectSeldom(ctx context.Context) {
 			}
 			metrics.Read(used)
 			live := used[0].Value.Uint64() + used[1].Value.Uint64() + used[2].Value.Uint64()
-			if percent := collectAt(live); percent != now { // setting it stops the world briefly
+			if percent := gcPercent(live); percent != now { // setting it stops the world briefly
 				now = percent
 				debug.SetGCPercent(now)
 			}
@@ -46,11 +47,11 @@ func CollectSeldom(ctx context.Context) {
 	}()
 }
 
-// collectAt returns the GC percentage for a heap with live bytes, in steps of 50.
-func collectAt(live uint64) int {
+// gcPercent returns the GC percentage for a heap with live bytes, in steps of 50.
+func gcPercent(live uint64) int {
 	percent := uint64(maxPercent)
 	if live > 0 {
 		percent = min(percent, heapRoom*100/live)
 	}
-	return int(max(percentLeast, percent/50*50))
+	return int(max(minPercent, percent/50*50))
 }

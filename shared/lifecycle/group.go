@@ -47,6 +47,7 @@ func (g *Group) Run(ctx context.Context) error {
 	for _, m := range g.members {
 		m.start(context.WithoutCancel(ctx), ended)
 	}
+
 	var errs []error
 	select {
 	case <-ctx.Done():
@@ -59,14 +60,17 @@ func (g *Group) Run(ctx context.Context) error {
 			first.err = nil
 		}
 	}
+
 	if err := g.stop(); err != nil {
 		errs = append(errs, err)
 	}
+
 	for _, m := range g.members {
 		if err := m.failure(); err != nil {
 			errs = append(errs, err)
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -99,6 +103,7 @@ func (g *Group) stop() error {
 	if timeout <= 0 {
 		timeout = defaultStopTimeout
 	}
+
 	late := time.NewTimer(timeout)
 	defer late.Stop()
 	for _, m := range slices.Backward(g.members) {
@@ -109,6 +114,7 @@ func (g *Group) stop() error {
 			return g.abandon(timeout)
 		}
 	}
+
 	return nil
 }
 
@@ -117,6 +123,7 @@ func (g *Group) abandon(timeout time.Duration) error {
 	for _, m := range g.members {
 		m.cancel()
 	}
+
 	grace := time.NewTimer(lastGrace)
 	defer grace.Stop()
 	var stuck []string
@@ -133,9 +140,11 @@ func (g *Group) abandon(timeout time.Duration) error {
 			stuck = append(stuck, m.name)
 		}
 	}
+
 	if len(stuck) == 0 {
 		return fmt.Errorf("stopping took longer than %s", timeout)
 	}
+
 	return fmt.Errorf("stopping took longer than %s, still running: %s", timeout, strings.Join(stuck, ", "))
 }
 

@@ -21,19 +21,23 @@ func LockFile(path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening lock: %w", err)
 	}
+
 	if err := flock(file, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = describe(file, path, err)
 		file.Close()
 		return nil, err
 	}
+
 	if err := file.Truncate(0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("emptying lock: %w", err)
 	}
+
 	if _, err := file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("writing lock: %w", err)
 	}
+
 	return &Lock{file: file}, nil
 }
 

@@ -34,6 +34,7 @@ func watch(signals <-chan os.Signal, released <-chan struct{}, cancel context.Ca
 	case <-released:
 		return
 	}
+
 	select {
 	case received := <-signals:
 		status := 1

@@ -40,19 +40,23 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil || len(p) == 0 {
 		return 0, b.err
 	}
+
 	if b.decoded == nil {
 		if b.decoded, b.err = decoder(b.coding, b.raw, b.left); b.err != nil {
 			b.err = b.explain(b.err)
 			return 0, b.err
 		}
 	}
+
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1] // one extra byte shows that there is more
 	}
+
 	n, err := b.decoded.Read(p)
 	if int64(n) > b.left {
 		n, err = int(b.left), tooLarge()
 	}
+
 	b.left -= int64(n)
 	b.err = b.explain(err)
 	return n, b.err
@@ -87,11 +91,13 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	if coding == "" || coding == "identity" {
 		return raw, nil
 	}
-	in := bufio.NewReader(&capped{raw, limit + limit/8 + 64<<10})
+
+	in := bufio.NewReader(&limitedReader{raw, limit + limit/8 + 64<<10})
 	head, err := in.Peek(2)
 	if len(head) == 0 && errors.Is(err, io.EOF) {
 		return in, nil // an empty body, for example after HEAD
 	}
+
 	switch coding {
 	case "gzip", "x-gzip":
 		return gzip.NewReader(in)
@@ -105,14 +111,14 @@ func decoder(coding string, raw io.Reader, limit int64) (io.Reader, error) {
 	}
 }
 
-// capped reads at most left bytes.
-type capped struct {
+// limitedReader reads at most left bytes.
+type limitedReader struct {
 	from io.Reader
 	left int64
 }
 
 // Read returns ErrTooLarge if there is more.
-func (c *capped) Read(p []byte) (int, error) {
+func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, tooLarge()
 	}

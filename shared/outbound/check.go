@@ -17,10 +17,12 @@ func (c *Client) Check(address string) error {
 	if err != nil {
 		return refuse("The address is not valid.")
 	}
+
 	to, err := targetFor(u)
 	if err != nil {
 		return err
 	}
+
 	literal, err := netip.ParseAddr(to.host)
 	isLiteral := err == nil
 	opened := c.guard.exact[to.hostPort()] || isLiteral && c.guard.public.SafeAddr(literal) != nil && c.guard.open.SafeAddr(literal) == nil
@@ -30,9 +32,11 @@ func (c *Client) Check(address string) error {
 	if !isLiteral {
 		return nil
 	}
+
 	network := "tcp6"
 	if literal.Is4() {
 		network = "tcp4"
 	}
+
 	return c.guard.check(permit{port: to.port}, to.host, network, net.JoinHostPort(to.host, strconv.Itoa(int(to.port))))
 }

@@ -9,12 +9,12 @@ import (
 type conn struct {
 	net.Conn
 
-	writing atomic.Pointer[writing]
+	sendState atomic.Pointer[sendState]
 }
 
 // Write writes a part of the request that uses the connection.
 func (c *conn) Write(p []byte) (int, error) {
-	if w := c.writing.Load(); w != nil {
+	if w := c.sendState.Load(); w != nil {
 		if err := w.begin(); err != nil {
 			return 0, err
 		}

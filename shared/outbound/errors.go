@@ -43,35 +43,38 @@ func AsError(err error) *Error {
 	return &Error{Message: "The request failed.", Err: err}
 }
 
-// unreached is the message if no connection was made. All failures of a name share it:
+// unreachable is the message if no connection was made. All failures of a name share it:
 // different messages would reveal, about networks of others, whether a name has no address,
 // cannot be resolved, or leads to a forbidden or unresponsive address.
-const unreached = "The host could not be reached."
+const unreachable = "The host could not be reached."
 
 // describe converts an error of the exchange to one with a public message.
 func describe(ctx context.Context, err error, notSent bool) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return &Error{Message: known.Message, NotSent: notSent, Err: known.Err}
 	}
+
 	e := &Error{Message: "The connection broke off.", NotSent: notSent, Err: err}
 	var (
 		unresolved *net.DNSError
 		untrusted  *tls.CertificateVerificationError
 		operation  *net.OpError
 	)
+
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		e.Message, e.Err = "The request was given up.", context.Cause(ctx)
 	case errors.As(err, &unresolved):
-		e.Message = unreached
+		e.Message = unreachable
 	case ctx.Err() != nil:
 		e.Message, e.Err = "The request took too long.", context.DeadlineExceeded
 	case errors.As(err, &untrusted):
 		e.Message = "The host's certificate is not valid."
 	case errors.As(err, &operation) && operation.Op == "dial":
-		e.Message = unreached
+		e.Message = unreachable
 	case notSent:
 		e.Message = "No connection to the host could be made."
 	}
+
 	return e
 }

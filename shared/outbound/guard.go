@@ -51,12 +51,14 @@ func newGuard(allow []string, own []int) (*guard, error) {
 			g.exact[hostPort] = true
 		}
 	}
+
 	for _, port := range own {
 		if port < 1 || port > 65535 {
 			return nil, fmt.Errorf("reading own ports: %d is none", port)
 		}
 		g.own = append(g.own, uint16(port))
 	}
+
 	g.public = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...))
 	g.open = ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(metadata...),
 		ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
@@ -88,7 +90,7 @@ func (g *guard) checkPort(p permit, to target) error {
 func (g *guard) check(p permit, host, network, address string) error {
 	err := g.judge(p, host, network, address)
 	if _, literal := netip.ParseAddr(host); err != nil && literal != nil {
-		return refuse(unreached)
+		return refuse(unreachable)
 	}
 	return err
 }
@@ -98,6 +100,7 @@ func (g *guard) judge(p permit, host, network, address string) error {
 	if err != nil || network != "tcp4" && network != "tcp6" {
 		return errForbidden
 	}
+
 	named := target{host: host, port: to.Port()}.hostPort()
 	switch {
 	case named == p.trusted || g.exact[named] || g.exact[to.String()]:
@@ -106,9 +109,11 @@ func (g *guard) judge(p permit, host, network, address string) error {
 	case to.Port() != p.port && !slices.Contains(g.ports, to.Port()):
 		return errPort
 	}
+
 	if g.seen != nil {
 		return g.seen(host, to)
 	}
+
 	return nil
 }
 
@@ -119,13 +124,16 @@ func (g *guard) isOwn(to netip.AddrPort) bool {
 	if !slices.Contains(g.own, to.Port()) {
 		return false
 	}
+
 	if g.public.SafeAddr(to.Addr()) != nil {
 		return true
 	}
+
 	local, err := g.locals()
 	if err != nil {
 		return true // when in doubt, refuse
 	}
+
 	return slices.ContainsFunc(local, func(a net.Addr) bool {
 		prefix, err := netip.ParsePrefix(a.String())
 		return err == nil && prefix.Addr() == to.Addr()

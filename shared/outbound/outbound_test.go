@@ -592,9 +592,9 @@ func TestAbandonedRequestsNeverLeave(t *testing.T) {
 	t.Parallel()
 	ours, theirs := net.Pipe()
 	defer func() { _ = ours.Close(); _ = theirs.Close() }()
-	w := &writing{ctx: t.Context()}
+	w := &sendState{ctx: t.Context()}
 	c := &conn{Conn: ours}
-	c.writing.Store(w)
+	c.sendState.Store(w)
 	if notSent, err := w.abandon(); !notSent || err != nil {
 		t.Errorf("got %v, %v", notSent, err)
 	}

@@ -182,7 +182,7 @@ func TestForbiddenAddressesAreNeverDialled(t *testing.T) {
 	w := newTestEnv(t, goodZone())
 	for _, address := range w.forbidden() {
 		_, _, err := w.get(t, address, Options{})
-		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != unreached || !failed.NotSent {
+		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != unreachable || !failed.NotSent {
 			t.Errorf("%q: got %v, %+v", address, err, failed)
 		}
 		w.untouched(t, address)

@@ -43,6 +43,7 @@ func targetFor(u *url.URL) (target, error) {
 	case len(u.Host)+len(u.Path)+len(u.RawPath)+len(u.RawQuery) > urlBytes:
 		return target{}, refuse("The address is too long.")
 	}
+
 	t := target{scheme: u.Scheme, port: defaultPort(u.Scheme)}
 	name := u.Host
 	if at := strings.LastIndexByte(u.Host, ':'); at >= 0 && !strings.HasSuffix(u.Host, "]") {
@@ -52,6 +53,7 @@ func targetFor(u *url.URL) (target, error) {
 		}
 		name, t.port = u.Host[:at], port
 	}
+
 	var err error
 	t.host, err = hostFor(name)
 	return t, err
@@ -82,10 +84,12 @@ func hostFor(name string) (string, error) {
 	if inner, found := strings.CutPrefix(name, "["); found {
 		return literalFor(inner)
 	}
+
 	ascii, err := idna.Lookup.ToASCII(name)
 	if isASCII(name) { // the lookup profile rejects some existing names, for example with underscores
 		ascii, err = strings.ToLower(name), nil
 	}
+
 	ascii = strings.TrimSuffix(ascii, ".")
 	if err != nil || ascii == "" || len(ascii) > hostBytes || strings.Trim(ascii, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" ||
 		strings.HasPrefix(ascii, ".") || strings.Contains(ascii, "..") {
@@ -94,12 +98,14 @@ func hostFor(name string) (string, error) {
 	if !endsInNumber(ascii) {
 		return ascii, nil
 	}
+
 	// Resolvers accept 127.1, 0x7f000001 and 0177.0.0.1 as addresses. Only the unambiguous
 	// notation is allowed here.
 	addr, err := netip.ParseAddr(ascii)
 	if err != nil || !addr.Is4() {
 		return "", refuse("The address has a host that is neither a name nor a plain IP address.")
 	}
+
 	return addr.String(), nil
 }
 
@@ -146,19 +152,22 @@ func hostPortFor(text string) (string, error) {
 	if at < 0 {
 		return "", errors.New("is neither host:port nor a network")
 	}
+
 	port, err := portFor(text[at+1:])
 	if err != nil {
 		return "", errors.New("has no valid port")
 	}
+
 	host, err := hostFor(text[:at])
 	if err != nil {
 		return "", errors.New("has no valid host")
 	}
+
 	return target{host: host, port: port}.hostPort(), nil
 }
 
-// leaves reports whether a redirect chain has left its first origin.
-func leaves(next *http.Request, via []*http.Request) bool {
+// leftOrigin reports whether a redirect chain has left its first origin.
+func leftOrigin(next *http.Request, via []*http.Request) bool {
 	first, err := targetFor(via[0].URL)
 	if err != nil {
 		return true

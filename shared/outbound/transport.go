@@ -14,21 +14,23 @@ import (
 
 // transport sends single requests: the first one of an exchange and its redirects.
 type transport struct {
-	client   *Client
-	options  Options
-	base     *http.Transport
-	permit   permit
-	origin   *target
-	unusable error // the options are invalid; nothing is sent
+	client     *Client
+	options    Options
+	base       *http.Transport
+	permit     permit
+	origin     *target
+	optionsErr error // the options are invalid; nothing is sent
 }
 
 func newTransport(c *Client, o Options) *transport {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
+
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
+
 	o.Redirects = min(max(o.Redirects, 0), maxRedirects)
 	t := &transport{client: c, options: o}
 	t.base = &http.Transport{
@@ -43,19 +45,23 @@ func newTransport(c *Client, o Options) *transport {
 		Protocols:              new(http.Protocols),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 	}
+
 	// HTTP/2 retries requests automatically and shares connections between them.
 	t.base.Protocols.SetHTTP1(true)
 	if c.tune != nil {
 		c.tune(t.base)
 	}
+
 	if o.Trusted != "" {
-		t.permit.trusted, t.unusable = hostPortFor(o.Trusted)
+		t.permit.trusted, t.optionsErr = hostPortFor(o.Trusted)
 	}
+
 	if o.Origin != "" {
 		origin, err := originFor(o.Origin)
 		t.origin, t.permit.port = &origin, origin.port
-		t.unusable = errors.Join(t.unusable, err)
+		t.optionsErr = errors.Join(t.optionsErr, err)
 	}
+
 	return t
 }
 
@@ -68,9 +74,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, describe(req.Context(), err, req.Response == nil)
 	}
+
 	ctx, cancel := context.WithDeadline(req.Context(), t.deadline(req))
-	w := &writing{ctx: ctx, hook: sending(ctx)}
-	resp, err := t.base.RoundTrip(t.outgoing(httptrace.WithClientTrace(ctx, w.trace()), req, to))
+	w := &sendState{ctx: ctx, hook: sendingHook(ctx)}
+	resp, err := t.base.RoundTrip(t.outgoingRequest(httptrace.WithClientTrace(ctx, w.trace()), req, to))
 	if err != nil {
 		defer cancel() // only after describe has checked whether ctx has ended
 		notSent, hookErr := w.abandon()
@@ -79,12 +86,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, describe(ctx, err, notSent && req.Response == nil)
 	}
+
 	resp.Request = req.WithContext(ctx) // a redirect takes over its deadline
 	if resp.StatusCode == http.StatusSwitchingProtocols {
 		_ = resp.Body.Close()
 		cancel()
 		return nil, &Error{Message: "The host changed the protocol."}
 	}
+
 	newBody(ctx, cancel, resp, t.options.MaxBytes)
 	return resp, nil
 }
@@ -94,9 +103,10 @@ func (t *transport) CloseIdleConnections() { t.base.CloseIdleConnections() }
 
 // admit checks everything that is visible in a request before its host is resolved.
 func (t *transport) admit(req *http.Request) (target, error) {
-	if t.unusable != nil {
-		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.unusable)}
+	if t.optionsErr != nil {
+		return target{}, &Error{Message: "The address is not valid.", Err: errors.Join(ErrRefused, t.optionsErr)}
 	}
+
 	to, err := targetFor(req.URL)
 	switch {
 	case err != nil:
@@ -106,6 +116,7 @@ func (t *transport) admit(req *http.Request) (target, error) {
 	case t.origin != nil && to != *t.origin:
 		return to, refuse("The address leads to another host than the one that is listed.")
 	}
+
 	return to, t.client.guard.checkPort(t.permit, to)
 }
 
@@ -120,8 +131,8 @@ func (t *transport) deadline(req *http.Request) time.Time {
 	return at
 }
 
-// outgoing returns the request to send.
-func (t *transport) outgoing(ctx context.Context, req *http.Request, to target) *http.Request {
+// outgoingRequest returns the request to send.
+func (t *transport) outgoingRequest(ctx context.Context, req *http.Request, to target) *http.Request {
 	out := req.Clone(ctx)
 	out.URL.Host = to.urlHost()
 	out.Host = ""
@@ -141,16 +152,19 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 	if t.options.Redirects == 0 {
 		return http.ErrUseLastResponse
 	}
+
 	if len(via) > t.options.Redirects {
 		return refuse("The address redirects too often.")
 	}
+
 	next.Header.Del("Referer") // an address may contain a secret
-	if !leaves(next, via) {
+	if !leftOrigin(next, via) {
 		return nil
 	}
 	if next.Method != http.MethodGet && next.Method != http.MethodHead || next.Body != nil && next.Body != http.NoBody {
 		return refuse("The address redirects a request with content to another host.")
 	}
+
 	for name := range next.Header {
 		switch name {
 		case "Accept", "Accept-Language", "User-Agent", "Content-Type":
@@ -158,6 +172,7 @@ func (t *transport) redirect(next *http.Request, via []*http.Request) error {
 			next.Header.Del(name)
 		}
 	}
+
 	return nil
 }
 
@@ -192,6 +207,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 	if err != nil {
 		return nil, err
 	}
+
 	cfg := t.base.TLSClientConfig.Clone()
 	cfg.ServerName, _, _ = net.SplitHostPort(address)
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -201,6 +217,7 @@ func (t *transport) dialTLS(ctx context.Context, network, address string) (net.C
 		_ = raw.Close()
 		return nil, err
 	}
+
 	return &conn{Conn: secure}, nil
 }
 

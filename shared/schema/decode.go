@@ -34,6 +34,7 @@ func value(d *json.Decoder, depth int) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading JSON: %w", err)
 	}
+
 	switch t := token.(type) {
 	case json.Number:
 		return t, number(t.String())
@@ -65,6 +66,7 @@ func object(d *json.Decoder, depth int) (any, error) {
 			return nil, err
 		}
 	}
+
 	_, err := d.Token()
 	return o, err //nolint:wrapcheck // the closing brace is there: the whole is valid
 }

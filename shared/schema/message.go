@@ -31,30 +31,36 @@ func readable(err error) error {
 	if err == nil {
 		return nil
 	}
+
 	if _, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
 		return errElsewhere
 	}
+
 	if broken, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		err = broken.Err
 	}
+
 	mismatch, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return errors.New(shorten(strings.ReplaceAll(err.Error(), address, ""), maxReason))
 	}
+
 	found := problems(mismatch)
 	// Objects have no order; sorting makes messages reproducible.
 	slices.SortFunc(found, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.place, b.place), strings.Compare(a.reason, b.reason))
 	})
 	found = slices.Compact(found)
-	var told []string
+	var messages []string
 	for _, p := range found[:min(len(found), maxPlaces)] {
-		told = append(told, p.String())
+		messages = append(messages, p.String())
 	}
-	text := strings.Join(told, "; ")
+
+	text := strings.Join(messages, "; ")
 	if len(found) > maxPlaces {
 		text += "; and more"
 	}
+
 	return errors.New(text)
 }
 
@@ -72,10 +78,12 @@ func problems(e *jsonschema.ValidationError) []problem {
 	if len(e.Causes) == 0 {
 		return []problem{{depth: len(e.InstanceLocation), place: pointer(e.InstanceLocation), reason: reason(e.ErrorKind)}}
 	}
+
 	var all []problem
 	for _, cause := range e.Causes {
 		all = append(all, problems(cause)...)
 	}
+
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
 		closest := slices.MaxFunc(all, func(a, b problem) int {

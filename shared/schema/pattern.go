@@ -47,9 +47,11 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	if known, ok := p.known[text]; ok {
 		return known, nil
 	}
+
 	if len(text) > maxPattern {
 		return nil, errPattern
 	}
+
 	found := &pattern{text: text}
 	translated := unicodeEscape.ReplaceAllString(text, `\x{$1}`)
 	if tree, err := syntax.Parse(translated, syntax.Perl); err == nil {
@@ -61,6 +63,7 @@ func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 			return nil, fmt.Errorf("compiling pattern %s: %w", strconv.Quote(text), err)
 		}
 	}
+
 	p.known[text] = found
 	return found, nil
 }
@@ -74,6 +77,7 @@ func size(tree *syntax.Regexp) int {
 			return n
 		}
 	}
+
 	switch tree.Op {
 	case syntax.OpRepeat:
 		n *= max(tree.Max, tree.Min+1, 1)
@@ -83,5 +87,6 @@ func size(tree *syntax.Regexp) int {
 		n += len(tree.Rune) / 64
 	default:
 	}
+
 	return n
 }

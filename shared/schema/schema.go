@@ -42,16 +42,20 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
+
 	if _, ok := doc.(map[string]any); !ok {
 		return nil, fmt.Errorf("reading schema: %w", errNotObject)
 	}
+
 	s := &Schema{}
 	if s.compiled, err = compile(doc); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
-	if err := s.measure(); err != nil {
+
+	if err := s.countEffort(); err != nil {
 		return nil, fmt.Errorf("reading schema: %w", err)
 	}
+
 	return s, nil
 }
 
@@ -61,6 +65,7 @@ func compile(doc any) (compiled *jsonschema.Schema, err error) {
 			compiled, err = nil, errBroken
 		}
 	}()
+
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(refuse{})
@@ -68,6 +73,7 @@ func compile(doc any) (compiled *jsonschema.Schema, err error) {
 	if err := c.AddResource(address, doc); err != nil {
 		return nil, errBroken
 	}
+
 	compiled, err = c.Compile(address)
 	return compiled, readable(err)
 }
@@ -86,9 +92,11 @@ func (s *Schema) Check(arguments json.RawMessage) (err error) {
 	if err != nil {
 		return err
 	}
+
 	if _, ok := value.(map[string]any); !ok {
 		return errNotObject
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
@@ -96,10 +104,12 @@ func (s *Schema) Check(arguments json.RawMessage) (err error) {
 			err = errors.New("they cannot be checked")
 		}
 	}()
+
 	s.effort = maxEffort
 	err = s.compiled.Validate(value)
 	if s.effort < 0 {
 		return errors.New("they are too much to be checked")
 	}
+
 	return readable(err)
 }

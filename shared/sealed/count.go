@@ -60,6 +60,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 		}
 		keys = append(keys, Key{ID: keyID, State: state, Values: map[sealdb.Kind]int{}})
 	}
+
 	configured, read := len(keys), 0
 	for _, kind := range sealdb.Kinds {
 		for at := (sealdb.Value{}); ; {
@@ -85,6 +86,7 @@ func Count(ctx context.Context, values Values, box *secrets.Box, progress func(i
 			at = page[len(page)-1]
 		}
 	}
+
 	slices.SortFunc(keys[configured:], func(a, b Key) int { return strings.Compare(a.ID, b.ID) })
 	return keys, nil
 }

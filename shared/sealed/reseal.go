@@ -35,7 +35,7 @@ type Outcome struct {
 func Reseal(
 	ctx context.Context, values Resealing, box *secrets.Box, unopened func(sealdb.Value), progress func(Outcome),
 ) (Outcome, error) {
-	r := &resealing{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
+	r := &resealRun{values: values, by: resealer{box, box.KeyIDs()[0]}, unopened: unopened, progress: progress}
 	for _, kind := range sealdb.Kinds {
 		if err := r.kind(ctx, kind); err != nil {
 			return r.outcome, err
@@ -44,7 +44,7 @@ func Reseal(
 	return r.outcome, nil
 }
 
-type resealing struct {
+type resealRun struct {
 	values   Resealing
 	by       resealer
 	unopened func(sealdb.Value)
@@ -56,7 +56,7 @@ type resealing struct {
 // kind reseals the values of a kind until all that can be opened have the current key. Resealed
 // values move in the list, so a pass sees each value once. Further passes handle values that
 // were locked or added meanwhile.
-func (r *resealing) kind(ctx context.Context, kind sealdb.Kind) error {
+func (r *resealRun) kind(ctx context.Context, kind sealdb.Kind) error {
 	busy := 0
 	for pass := range maxPasses {
 		keys, err := r.values.SealedKeys(ctx, kind)
@@ -79,13 +79,14 @@ func (r *resealing) kind(ctx context.Context, kind sealdb.Kind) error {
 			break
 		}
 	}
+
 	r.outcome.Busy += busy
 	return nil
 }
 
 // combination reseals the values that need a combination of keys, and returns how many were
 // locked by another transaction.
-func (r *resealing) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
+func (r *resealRun) combination(ctx context.Context, kind sealdb.Kind, keys string) (busy int, err error) {
 	for at := (sealdb.Value{Keys: keys}); ; {
 		page, err := r.values.SealedValues(ctx, kind, at, listedRows)
 		if err != nil {
@@ -123,7 +124,7 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	}
 }
 
-func (r *resealing) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
+func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
 	if pg.IsLocked(err) {
 		if len(batch) == 1 {
@@ -138,9 +139,11 @@ func (r *resealing) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 		}
 		return busy, nil
 	}
+
 	if err != nil {
 		return 0, err
 	}
+
 	for _, value := range done {
 		switch {
 		case value.Err == nil:
@@ -150,6 +153,7 @@ func (r *resealing) batch(ctx context.Context, batch []sealdb.Value) (busy int, 
 			r.unopened(value.Value)
 		}
 	}
+
 	r.progress(r.outcome)
 	return 0, nil
 }
@@ -171,8 +175,8 @@ func (r resealer) has(combination string) bool {
 	return true
 }
 
-// place is the name of a value's location, for the box.
-func place(kind sealdb.Kind, org, id string) string {
+// location identifies where a value is stored, for the box.
+func location(kind sealdb.Kind, org, id string) string {
 	switch kind {
 	case sealdb.KindWidget:
 		return secrets.WidgetIdentity(org, id)
@@ -189,7 +193,7 @@ func (r resealer) ResealText(kind sealdb.Kind, org, id, sealed string) (string, 
 	if secrets.KeyID(sealed) == r.current {
 		return sealed, nil
 	}
-	at := place(kind, org, id)
+	at := location(kind, org, id)
 	plain, err := r.box.Open(sealed, at)
 	if err != nil {
 		return "", sealdb.ErrUnopened

@@ -256,19 +256,19 @@ func TestResealLosesNoEdit(t *testing.T) {
 			}
 		}
 	})
-	resealing := sealedtest.Open(t, dsn, both)
+	resealRun := sealedtest.Open(t, dsn, both)
 	for running := true; running; {
 		select {
 		case <-done:
 			running = false
 		default:
 		}
-		if _, unopened, err := reseal(ctx, t, resealing.Seals, both); err != nil || len(unopened) > 0 {
+		if _, unopened, err := reseal(ctx, t, resealRun.Seals, both); err != nil || len(unopened) > 0 {
 			t.Errorf("resealing: %v, %v", unopened, err)
 		}
 	}
 	wg.Wait()
-	mustReseal(t, resealing.Seals, both)
+	mustReseal(t, resealRun.Seals, both)
 	agent, err := s.Agents.Agent(ctx, org, house.Agent)
 	if err != nil || agent.Version != 2+rounds || agent.Description != fmt.Sprint(rounds-1) {
 		t.Fatalf("the agent is %+v, %v", agent, err)
@@ -278,12 +278,12 @@ func TestResealLosesNoEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]struct{ sealed, place string }{
+	for name, c := range map[string]struct{ sealed, location string }{
 		"header": {agent.Tools.MCP.Servers[0].Headers["X-Round"], secrets.AgentHeaders(org, house.Agent)},
 		"widget": {agent.Widget.IdentitySecret, secrets.WidgetIdentity(org, house.Agent)},
 		"hook":   {hook.SealedSecrets[0], secrets.Hook(org, house.HookID)},
 	} {
-		if got, err := b.Open(c.sealed, c.place); err != nil || got != want {
+		if got, err := b.Open(c.sealed, c.location); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
 		}
 	}

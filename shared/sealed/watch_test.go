@@ -77,14 +77,14 @@ func TestMissingKeysAreSaidAtTheStart(t *testing.T) {
 		t.Errorf("%v missing keys of hooks were counted", n)
 	}
 	// Another part of the process shares the metrics, and leaves the check to the first.
-	second, err := sealed.NewWatch(sealedtest.Box(t, sealedtest.KeyB), registry, zerolog.New(log))
+	duplicate, err := sealed.NewWatch(sealedtest.Box(t, sealedtest.KeyB), registry, zerolog.New(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Run(ctx, nil); err != nil {
+	if err := duplicate.Run(ctx, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := second.OpenText(sealdb.KindHook, "org_1", "hook_1", "v1."+keyA+".abc"); !errors.Is(err, sealdb.ErrUnopened) {
+	if _, err := duplicate.OpenText(sealdb.KindHook, "org_1", "hook_1", "v1."+keyA+".abc"); !errors.Is(err, sealdb.ErrUnopened) {
 		t.Errorf("opened with %v", err)
 	}
 	if n := gauge(t, registry, "parley_secrets_unopened_total", "hook"); n != 1 {

@@ -60,6 +60,7 @@ func NewBox(setting string) (*Box, error) {
 			return nil, fmt.Errorf("deriving token key %d: %w", n+1, err)
 		}
 	}
+
 	return b, nil
 }
 
@@ -111,14 +112,17 @@ func (b *Box) Open(sealed, associated string) (string, error) {
 	if !ok || !found || aead == nil {
 		return "", ErrSealed
 	}
+
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return "", ErrSealed
 	}
+
 	plain, err := aead.Open(nil, nil, raw, []byte(associated))
 	if err != nil {
 		return "", ErrSealed
 	}
+
 	return string(plain), nil
 }
 

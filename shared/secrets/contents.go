@@ -29,14 +29,17 @@ func (b *Box) OpenBytes(sealed, associated []byte) ([]byte, error) {
 	if len(sealed) < head || sealed[0] != bytesVersion {
 		return nil, ErrSealed
 	}
+
 	aead := b.keys[hex.EncodeToString(sealed[1:head])]
 	if aead == nil {
 		return nil, ErrSealed
 	}
+
 	plain, err := aead.Open(nil, nil, sealed[head:], slices.Concat(sealed[:head], associated))
 	if err != nil {
 		return nil, ErrSealed
 	}
+
 	return plain, nil
 }
 

@@ -40,6 +40,7 @@ func NewSigner(setting string) (*Signer, error) {
 		}
 		s.keys = append(s.keys, key)
 	}
+
 	return s, nil
 }
 
@@ -54,17 +55,20 @@ func (s *Signer) Verify(token string, body []byte) (claims []byte, err error) {
 	if len(token) > maxToken || strings.ContainsAny(token, "\r\n") { // the decoder would ignore line breaks
 		return nil, ErrUnsigned
 	}
+
 	first, second, found := strings.Cut(token, ".")
 	claims, claimsErr := base64.RawURLEncoding.Strict().DecodeString(first)
 	mac, macErr := base64.RawURLEncoding.Strict().DecodeString(second)
 	if !found || claimsErr != nil || macErr != nil {
 		return nil, ErrUnsigned
 	}
+
 	for _, key := range s.keys {
 		if hmac.Equal(mac, sign(key, claims, body)) {
 			return claims, nil
 		}
 	}
+
 	return nil, ErrUnsigned
 }
 

@@ -88,22 +88,27 @@ func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	if start == clientStart {
 		limit = maxSecret
 	}
+
 	if !ok || len(text) > limit || strings.ContainsAny(text, "\r\n") { // the decoder would ignore line breaks
 		return nil, ErrSealed
 	}
+
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) < keyIDSize+saltSize {
 		return nil, ErrSealed
 	}
+
 	key := b.tokens[hex.EncodeToString(raw[:keyIDSize])]
 	if key == nil {
 		return nil, ErrSealed
 	}
+
 	aead := tokenCipher(key, start, raw[keyIDSize:keyIDSize+saltSize])
 	plain, err := aead.Open(nil, make([]byte, aead.NonceSize()), raw[keyIDSize+saltSize:], []byte(start+place))
 	if err != nil {
 		return nil, ErrSealed
 	}
+
 	return plain, nil
 }
 

@@ -75,12 +75,14 @@ func build(tb testing.TB, dir, pkg, tag string, race bool, env ...string) string
 		defer cancel()
 		return compile(ctx, dir, pkg, tag, race, env)
 	})
+
 	known, _ := builds.LoadOrStore(dir+" "+pkg+" "+tag, once)
 	once, _ = known.(builder)
 	path, err := once()
 	if err != nil {
 		tb.Fatalf("testkit: building %s in %s: %v", pkg, dir, err)
 	}
+
 	return path
 }
 
@@ -91,27 +93,32 @@ func compile(ctx context.Context, dir, pkg, tag string, race bool, env []string)
 	if err != nil {
 		return "", err
 	}
+
 	key := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %tb", dir, pkg, tag, race))
 	target := filepath.Join(cache, hex.EncodeToString(key[:8]))
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return "", fmt.Errorf("making cache: %w", err)
 	}
+
 	lock, err := awaitLock(ctx, filepath.Join(target, "lock"))
 	if err != nil {
 		return "", err
 	}
+
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	path = filepath.Join(target, programName(dir, pkg))
 	args := []string{"build", "-buildvcs=false", "-ldflags=-w", "-tags=" + tag, "-o", path}
 	if race {
 		args = append(args, "-race")
 	}
+
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, output)
 	}
+
 	return path, nil
 }
 

@@ -31,7 +31,7 @@ func privateSettings() map[string]string {
 // databases. Creating it takes seconds of CPU time, so it is created once per machine, schema
 // and PostgreSQL version, and kept in the user's cache.
 func copyCluster(ctx context.Context, dir string) error {
-	made, err := madeCluster()
+	made, err := cachedCluster()
 	if err != nil {
 		return err
 	}
@@ -43,8 +43,8 @@ func copyCluster(ctx context.Context, dir string) error {
 	return nil
 }
 
-// madeCluster returns the path of the data directory to copy.
-var madeCluster = sync.OnceValues(func() (path string, err error) {
+// cachedCluster returns the path of the data directory to copy.
+var cachedCluster = sync.OnceValues(func() (path string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
 	binaries, err := pgserver.Find(ctx)
@@ -94,18 +94,22 @@ func makeCluster(ctx context.Context, dir, final string) (err error) {
 	if err != nil {
 		return fmt.Errorf("making directory: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, os.RemoveAll(draft)) }()
 	server, err := pgserver.Start(ctx, pgserver.Config{Dir: draft, Log: zerolog.Nop(), Settings: privateSettings()})
 	if err != nil {
 		return err
 	}
+
 	err = fillCluster(ctx, server)
 	if err := errors.Join(err, server.Stop(ctx)); err != nil {
 		return err
 	}
+
 	if err := os.Rename(filepath.Join(draft, "data"), final); err != nil {
 		return fmt.Errorf("keeping database cluster: %w", err)
 	}
+
 	return nil
 }
 

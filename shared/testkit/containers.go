@@ -19,9 +19,9 @@ import (
 	"github.com/testcontainers/testcontainers-go/wait"
 )
 
-// givenPostgres returns TEST_DATABASE_URL, or otherwise the URL of a container, which is
+// configuredPostgres returns TEST_DATABASE_URL, or otherwise the URL of a container, which is
 // started once per test process.
-var givenPostgres = sync.OnceValues(func() (string, error) {
+var configuredPostgres = sync.OnceValues(func() (string, error) {
 	if dsn := os.Getenv("TEST_DATABASE_URL"); dsn != "" {
 		return dsn, nil
 	}
@@ -43,9 +43,9 @@ var givenPostgres = sync.OnceValues(func() (string, error) {
 	return server.ConnectionString(ctx, "sslmode=disable")
 })
 
-// givenNATS returns TEST_NATS_URL, or otherwise the URL of a container, which is started once
+// configuredNATS returns TEST_NATS_URL, or otherwise the URL of a container, which is started once
 // per test process.
-var givenNATS = sync.OnceValues(func() (string, error) {
+var configuredNATS = sync.OnceValues(func() (string, error) {
 	if url := os.Getenv("TEST_NATS_URL"); url != "" {
 		return url, nil
 	}
@@ -73,14 +73,17 @@ func publishedAt(ctx context.Context) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("finding the container engine: %w", err)
 	}
+
 	defer func() { _ = engine.Close() }() // it was only queried
 	host, err := engine.DaemonHost(ctx)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("asking where the container engine is: %w", err)
 	}
+
 	if host == "localhost" || host == "127.0.0.1" {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
 	}
+
 	return netip.IPv4Unspecified(), nil
 }
 
@@ -107,7 +110,7 @@ func image(key, usual string) string {
 // removeAtEnd makes the reaper remove a container after this process has ended. The reaper of
 // testcontainers does so too, if its image is available.
 func removeAtEnd(c testcontainers.Container) error {
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		return err
 	}

@@ -15,19 +15,23 @@ func CutFiles(tb testing.TB, dir, name string, half bool) (files int) {
 		if matches, _ := filepath.Match(name, entry.Name()); err != nil || entry.IsDir() || !matches {
 			return err
 		}
+
 		info, err := entry.Info()
 		if err != nil || info.Size() == 0 {
 			return err
 		}
+
 		files++
 		size := int64(0)
 		if half {
 			size = info.Size() / 2
 		}
+
 		return os.Truncate(path, size)
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
+
 	return files
 }

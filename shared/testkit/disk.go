@@ -46,6 +46,7 @@ func (d *Disk) Fill() error {
 	if err != nil {
 		return err
 	}
+
 	for _, size := range []int{1 << 20, 4 << 10} { // including the last pages
 		piece := make([]byte, size)
 		for err == nil {
@@ -56,6 +57,7 @@ func (d *Disk) Fill() error {
 		}
 		err = nil
 	}
+
 	return file.Close()
 }
 

@@ -392,7 +392,7 @@ func TestVictim(t *testing.T) { //nolint:paralleltest // alone in its process
 	command := self("family")
 	command.ReadyLine = "child"
 	p := StartProcess(t, command)
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ func killRound(mark string) (killed int) {
 	if err != nil {
 		return 0 // a malformed pattern; this one is constant
 	}
+
 	for _, path := range environments {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil || pid == os.Getpid() {
@@ -36,16 +37,17 @@ func killRound(mark string) (killed int) {
 		// Read after the process was opened, so that the signal cannot reach another process
 		// with a reused id.
 		environment, err := os.ReadFile(path)
-		if err == nil && carries(environment, mark) && process.Kill() == nil {
+		if err == nil && hasPair(environment, mark) && process.Kill() == nil {
 			killed++
 		}
 		_ = process.Release()
 	}
+
 	return killed
 }
 
-// carries reports whether mark is one of the NUL-terminated pairs.
-func carries(environment []byte, mark string) bool {
+// hasPair reports whether mark is one of the NUL-terminated pairs.
+func hasPair(environment []byte, mark string) bool {
 	for pair := range bytes.SplitSeq(environment, []byte{0}) {
 		if string(pair) == mark {
 			return true

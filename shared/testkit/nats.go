@@ -29,17 +29,20 @@ const sharedWithin = 5 * time.Minute
 // private server, or exclusive use of the shared one, without Parley's streams.
 func NATS(tb testing.TB) string {
 	tb.Helper()
-	url, err := givenNATS()
+	url, err := configuredNATS()
 	if err != nil {
 		tb.Fatalf("testkit: NATS: %v", err)
 	}
+
 	if url != "" {
 		return borrow(tb, url)
 	}
+
 	server, err := embedded.Start(embedded.Config{Dir: tempDir(tb, "nats"), Port: embedded.RandomPort, Log: zerolog.Nop()})
 	if err != nil {
 		tb.Fatalf("testkit: NATS: %v", err)
 	}
+
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
@@ -66,23 +69,27 @@ func borrow(tb testing.TB, url string) string {
 	if holder == tb {
 		return url
 	}
+
 	if holder != nil && strings.HasPrefix(tb.Name(), holder.Name()+"/") {
 		// It would wait for its own parent.
 		tb.Fatalf("testkit: %s has the shared NATS server: ask for one in it or in its subtests, not in both", holder.Name())
 	}
+
 	ctx, cancel := context.WithTimeout(tb.Context(), sharedWithin)
 	defer cancel()
 	lock, err := awaitLock(ctx, borrowPath(url))
 	if err != nil {
 		tb.Fatalf("testkit: waiting for the shared NATS server: %v", err)
 	}
+
 	borrowers.Lock()
 	borrowers.byURL[url] = tb
 	borrowers.Unlock()
-	tb.Cleanup(func() { giveBack(tb, url, lock) })
+	tb.Cleanup(func() { returnServer(tb, url, lock) })
 	if err := removeStreams(ctx, url); err != nil {
 		tb.Fatalf("testkit: emptying the shared NATS server: %v", err)
 	}
+
 	return url
 }
 
@@ -92,7 +99,7 @@ func borrowPath(url string) string {
 	return filepath.Join(os.TempDir(), "parley-test-nats-"+hex.EncodeToString(key[:8]))
 }
 
-func giveBack(tb testing.TB, url string, lock *lifecycle.Lock) {
+func returnServer(tb testing.TB, url string, lock *lifecycle.Lock) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 	defer cancel()
@@ -111,13 +118,16 @@ func removeStreams(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
+
 	defer nc.Close()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("opening JetStream: %w", err)
 	}
+
 	if err := js.DeleteStream(ctx, contract.StreamJobs); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("deleting stream: %w", err)
 	}
+
 	return nil
 }

@@ -27,6 +27,7 @@ func FreePort(tb testing.TB) int {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		tb.Fatalf("testkit: making directory of ports: %v", err)
 	}
+
 	start := rand.N(portCount) //nolint:gosec // G404: no secret, only a starting point
 	for i := range portCount {
 		port := firstPort + (start+i)%portCount
@@ -43,6 +44,7 @@ func FreePort(tb testing.TB) int {
 		}
 		_ = lock.Unlock()
 	}
+
 	tb.Fatalf("testkit: no free port from %d to %d", firstPort, firstPort+portCount-1)
 	return 0
 }

@@ -30,10 +30,12 @@ func Postgres(tb testing.TB) string {
 	if err != nil {
 		tb.Fatalf("testkit: PostgreSQL: %v", err)
 	}
+
 	name := "test_" + strings.ToLower(rand.Text())
 	if err := server.clone(tb.Context(), name); err != nil {
 		tb.Fatalf("testkit: making database: %v", err)
 	}
+
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), time.Minute)
 		defer cancel()
@@ -56,7 +58,7 @@ type databases struct {
 var testDatabases = sync.OnceValues(func() (*databases, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpWithin)
 	defer cancel()
-	dsn, err := givenPostgres()
+	dsn, err := configuredPostgres()
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ var testDatabases = sync.OnceValues(func() (*databases, error) {
 // privatePostgres starts a server that runs until this process ends. It gets a signal then, and
 // the reaper makes sure that it stops.
 func privatePostgres(ctx context.Context) (*pgserver.Server, error) {
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		return nil, err
 	}

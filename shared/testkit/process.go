@@ -59,18 +59,21 @@ var processes atomic.Int64
 // process and everything it has started are killed, and its output is shown if the test failed.
 func StartProcess(tb testing.TB, command Command) *Process {
 	tb.Helper()
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
+
 	if command.Name == "" {
 		command.Name = filepath.Base(command.Path)
 	}
+
 	p := &Process{
 		tb: tb, command: command,
 		mark:    own.mark + "-" + strconv.FormatInt(processes.Add(1), 10),
 		logPath: filepath.Join(tempDir(tb, command.Name), "output"),
 	}
+
 	tb.Cleanup(p.cleanUp)
 	p.start()
 	return p
@@ -82,10 +85,12 @@ func (p *Process) start() {
 	if err != nil {
 		p.tb.Fatalf("testkit: opening output of %s: %v", p.command.Name, err)
 	}
+
 	defer log.Close()
 	if p.logFrom, err = log.Seek(0, 2); err != nil {
 		p.tb.Fatalf("testkit: measuring output of %s: %v", p.command.Name, err)
 	}
+
 	cmd := exec.CommandContext(context.WithoutCancel(p.tb.Context()), p.command.Path, p.command.Args...)
 	cmd.Env = append(append(os.Environ(), p.command.Env...), p.mark)
 	cmd.Dir = p.command.Dir
@@ -95,6 +100,7 @@ func (p *Process) start() {
 	if p.child, err = lifecycle.StartChild(cmd, syscall.SIGKILL); err != nil {
 		p.tb.Fatalf("testkit: starting %s: %v", p.command.Name, err)
 	}
+
 	p.awaitReady()
 }
 
@@ -152,6 +158,7 @@ func await(tb testing.TB, within time.Duration, done func() bool) bool {
 			return false
 		}
 	}
+
 	return true
 }
 

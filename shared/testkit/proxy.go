@@ -24,7 +24,7 @@ type FaultProxy struct {
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced whenever a field below changes
-	held     [2]bool       // by direction
+	blocked  [2]bool       // by direction
 	delay    time.Duration
 	links    map[*link]struct{}
 	finished bool
@@ -57,16 +57,16 @@ func Proxy(tb testing.TB, target string) *FaultProxy {
 func (p *FaultProxy) Addr() string { return p.listener.Addr().String() }
 
 // Cut holds back all data in both directions, also of new connections.
-func (p *FaultProxy) Cut() { p.change(func() { p.held = [2]bool{true, true} }) }
+func (p *FaultProxy) Cut() { p.change(func() { p.blocked = [2]bool{true, true} }) }
 
 // CutRequests holds back the data that clients send.
-func (p *FaultProxy) CutRequests() { p.change(func() { p.held[requests] = true }) }
+func (p *FaultProxy) CutRequests() { p.change(func() { p.blocked[requests] = true }) }
 
 // CutReplies holds back the data that the target sends.
-func (p *FaultProxy) CutReplies() { p.change(func() { p.held[replies] = true }) }
+func (p *FaultProxy) CutReplies() { p.change(func() { p.blocked[replies] = true }) }
 
 // Restore ends all cuts. The held data arrives.
-func (p *FaultProxy) Restore() { p.change(func() { p.held = [2]bool{} }) }
+func (p *FaultProxy) Restore() { p.change(func() { p.blocked = [2]bool{} }) }
 
 // Delay delays all data that is sent from now on, in each direction.
 func (p *FaultProxy) Delay(by time.Duration) { p.change(func() { p.delay = by }) }
@@ -111,15 +111,17 @@ func (p *FaultProxy) serve(ctx context.Context, client net.Conn) {
 		(&link{client: client}).reset()
 		return
 	}
+
 	served := &link{client: client, target: target}
 	defer served.reset()
 	if !p.add(served) {
 		return
 	}
+
 	defer p.remove(served)
 	var both sync.WaitGroup
-	both.Go(func() { p.carry(requests, target, client) })
-	both.Go(func() { p.carry(replies, client, target) })
+	both.Go(func() { p.copyDirection(requests, target, client) })
+	both.Go(func() { p.copyDirection(replies, client, target) })
 	both.Wait()
 }
 
@@ -156,9 +158,9 @@ type piece struct {
 	err  error
 }
 
-// carry copies one direction until it ends, and then passes the end on. It reads and writes
+// copyDirection copies one direction until it ends, and then passes the end on. It reads and writes
 // concurrently, so that a delay adds latency and does not reduce throughput.
-func (p *FaultProxy) carry(way direction, to, from net.Conn) {
+func (p *FaultProxy) copyDirection(way direction, to, from net.Conn) {
 	pieces := make(chan piece, 256)
 	go p.read(from, pieces)
 	var broken error
@@ -218,7 +220,7 @@ func (p *FaultProxy) await(way direction, due time.Time) {
 	late := timer.C
 	for {
 		p.mu.Lock()
-		changed, open, finished := p.changed, !p.held[way], p.finished
+		changed, open, finished := p.changed, !p.blocked[way], p.finished
 		p.mu.Unlock()
 		if finished || late == nil && open {
 			return

@@ -48,22 +48,22 @@ while [ -e "$1" ] && [ $tries -lt 100 ]; do
 done
 `
 
-// belongings are the resources of this test process.
-type belongings struct {
+// processResources are the resources of this test process.
+type processResources struct {
 	dir  string // all files are below it
 	mark string // "key=value" in the environment of its processes
 	pipe *os.File
 }
 
-// mine is created at the first use.
-var mine = sync.OnceValues(newBelongings)
+// ownResources is created at the first use.
+var ownResources = sync.OnceValues(newBelongings)
 
-func newBelongings() (*belongings, error) {
+func newBelongings() (*processResources, error) {
 	dir, err := os.MkdirTemp(scratch(), "parley-test-")
 	if err != nil {
 		return nil, fmt.Errorf("making temporary directory: %w", err)
 	}
-	made := &belongings{dir: dir, mark: markKey + "=" + rand.Text()}
+	made := &processResources{dir: dir, mark: markKey + "=" + rand.Text()}
 	if err := made.watch(); err != nil {
 		return nil, errors.Join(err, os.Remove(dir))
 	}
@@ -106,11 +106,12 @@ func availableMemory() uint64 {
 
 // watch starts the shell that cleans up. It is in a new session, so that a signal that ends the
 // test process does not end it too.
-func (b *belongings) watch() error {
+func (b *processResources) watch() error {
 	reads, writes, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("making pipe: %w", err)
 	}
+
 	defer reads.Close()
 	cmd := exec.CommandContext(context.Background(), "sh", "-c", reaperScript, "sh", b.dir, b.mark)
 	cmd.Stdin = reads
@@ -121,6 +122,7 @@ func (b *belongings) watch() error {
 	if err := cmd.Start(); err != nil {
 		return errors.Join(fmt.Errorf("starting reaper: %w", err), writes.Close())
 	}
+
 	b.pipe = writes // open until this process ends
 	return cmd.Process.Release()
 }
@@ -128,14 +130,16 @@ func (b *belongings) watch() error {
 // tempDir returns a directory for this test, which is removed even if the test is killed.
 func tempDir(tb testing.TB, name string) string {
 	tb.Helper()
-	own, err := mine()
+	own, err := ownResources()
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
+
 	dir, err := os.MkdirTemp(own.dir, name+"-") //nolint:usetesting // below the reaper's directory
 	if err != nil {
 		tb.Fatalf("testkit: making temporary directory: %v", err)
 	}
+
 	tb.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			tb.Errorf("testkit: removing temporary directory: %v", err)

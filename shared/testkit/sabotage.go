@@ -96,6 +96,7 @@ func SabotageFunctions(tb testing.TB, super *sql.DB) int {
 	if err != nil {
 		tb.Fatalf("testkit: reading functions: %v", err)
 	}
+
 	defer func() { _ = rows.Close() }() // rows.Err has the error
 	total := 0
 	var changed []string
@@ -109,13 +110,16 @@ func SabotageFunctions(tb testing.TB, super *sql.DB) int {
 			changed = append(changed, definition)
 		}
 	}
+
 	if err := rows.Err(); err != nil {
 		tb.Fatalf("testkit: reading functions: %v", err)
 	}
+
 	for _, definition := range changed {
 		if _, err := super.ExecContext(tb.Context(), definition); err != nil {
 			tb.Fatalf("testkit: changing function: %v\n%s", err, definition)
 		}
 	}
+
 	return total
 }

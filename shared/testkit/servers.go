@@ -104,6 +104,7 @@ func children(parent int) (pids []int) {
 			pids = append(pids, pid)
 		}
 	}
+
 	return pids
 }
 

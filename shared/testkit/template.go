@@ -22,15 +22,18 @@ func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	d.template = "parley_template_" + version
 	conn, err := d.admin.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	if _, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", templateLock); err != nil {
 		return fmt.Errorf("locking template: %w", err)
 	}
+
 	defer func() {
 		_, unlockErr := conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", templateLock)
 		err = errors.Join(err, unlockErr)
@@ -39,9 +42,11 @@ func (d *databases) makeTemplate(ctx context.Context) (err error) {
 	if err := conn.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", d.template).Scan(&exists); err != nil {
 		return fmt.Errorf("looking for template: %w", err)
 	}
+
 	if exists {
 		return nil
 	}
+
 	return d.migrate(ctx, conn)
 }
 
@@ -57,13 +62,16 @@ func (d *databases) migrate(ctx context.Context, conn *sql.Conn) error {
 			return fmt.Errorf("preparing template: %w", err)
 		}
 	}
+
 	if err := migrateDatabase(ctx, d.dsn(draft)); err != nil {
 		return err
 	}
+
 	rename := fmt.Sprintf("ALTER DATABASE %s RENAME TO %s", pq.QuoteIdentifier(draft), pq.QuoteIdentifier(d.template))
 	if _, err := conn.ExecContext(ctx, rename); err != nil {
 		return fmt.Errorf("naming template: %w", err)
 	}
+
 	return nil
 }
 

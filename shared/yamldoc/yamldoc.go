@@ -27,14 +27,17 @@ func Parse(raw []byte) (Object, error) {
 	if err := yaml.Unmarshal(raw, &root); err != nil {
 		return nil, fmt.Errorf("reading YAML: %w", err)
 	}
+
 	value, err := valueFor(&root)
 	if err != nil {
 		return nil, err
 	}
+
 	object, ok := value.(Object)
 	if !ok {
 		return nil, errors.New("the document is not a mapping")
 	}
+
 	return object, nil
 }
 
@@ -70,13 +73,16 @@ func valueFor(node *yaml.Node) (any, error) {
 		}
 		return object, nil
 	}
+
 	if node.Tag == "!!timestamp" { // JSON has none
 		return node.Value, nil
 	}
+
 	var value any
 	if err := node.Decode(&value); err != nil {
 		return nil, fmt.Errorf("reading line %d: %w", node.Line, err)
 	}
+
 	return value, nil
 }
 
@@ -168,6 +174,7 @@ func (o Object) Resolve(from Object) (Object, error) {
 			return nil, fmt.Errorf("there is no %s", ref)
 		}
 	}
+
 	return nil, fmt.Errorf("%s refers to itself", from.Text("$ref"))
 }
 
@@ -191,11 +198,13 @@ func write(out *bytes.Buffer, value any) error {
 	case []any:
 		return writeAll(out, '[', ']', len(v), func(i int) error { return write(out, v[i]) })
 	}
+
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("writing JSON: %w", err)
 	}
+
 	out.Truncate(out.Len() - 1) // the encoder's line feed
 	return nil
 }

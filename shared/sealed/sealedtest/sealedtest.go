@@ -112,6 +112,7 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 		Tools:  Tools(box, org, h.Agent),
 		Widget: domain.Widget{Enabled: true, IdentitySecret: box.Seal(Identity, secrets.WidgetIdentity(org, h.Agent))},
 	})
+
 	must(tb, err)
 	_, err = s.Agents.UpdateAgent(ctx, org, h.Agent, 0, func(a *domain.Agent) error {
 		a.Name = "b"
@@ -130,6 +131,7 @@ func New(tb testing.TB, dsn, setting, email string) *House {
 		},
 		OrganizationID: org, SealedSecret: box.Seal(Hook, secrets.Hook(org, h.HookID)),
 	})
+
 	must(tb, err)
 	_, err = s.Notifications.CreateEndpoint(ctx, notificationdb.NewEndpoint{
 		OrganizationID: org, ID: h.EndpointID, URL: "https://example.com", Events: domain.NotificationEvents, Enabled: true,
@@ -178,6 +180,7 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 			failed[kind] = errors.Join(failed[kind], err)
 		}
 	}
+
 	text := func(kind sealdb.Kind, sealed, place, want string) {
 		got, err := box.Open(sealed, place)
 		if err == nil && got != want {
@@ -185,12 +188,14 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 		}
 		note(kind, err)
 	}
+
 	tools := func(kind sealdb.Kind, t domain.Tools) {
 		place := secrets.AgentHeaders(org, h.Agent)
 		text(kind, t.HTTPRequest.Endpoints[0].Headers["Authorization"], place, Header)
 		text(kind, t.HTTPRequest.Endpoints[0].SigningSecret, place, Signing)
 		text(kind, t.MCP.Servers[0].Headers["Authorization"], place, Server)
 	}
+
 	agent, err := s.Agents.Agent(ctx, org, h.Agent)
 	must(tb, err)
 	tools(sealdb.KindTool, agent.Tools)
@@ -200,6 +205,7 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 		must(tb, err)
 		tools(sealdb.KindToolVersion, config.Tools)
 	}
+
 	hook, err := s.Hooks.ReceivingHook(ctx, h.HookID)
 	must(tb, err)
 	text(sealdb.KindHook, hook.SealedSecrets[0], secrets.Hook(org, h.HookID), Hook)
@@ -208,6 +214,7 @@ func (h *House) Unopened(tb testing.TB, setting string) map[sealdb.Kind]error {
 	if err == nil && string(body) != Body {
 		err = fmt.Errorf("opened %q", body)
 	}
+
 	note(sealdb.KindDelivery, err)
 	note(sealdb.KindContent, h.read(ctx, s))
 	return failed

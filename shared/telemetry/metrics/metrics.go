@@ -18,7 +18,7 @@ type Checks map[string]func(context.Context) error
 
 const (
 	checkTime = 2 * time.Second
-	checkHold = 5 * time.Second // how long a result is reused
+	checkTTL  = 5 * time.Second // how long a result is reused
 )
 
 // New returns a registry.
@@ -65,9 +65,9 @@ func (p *pool) Collect(to chan<- prometheus.Metric) {
 type dependencies struct {
 	checks Checks
 
-	mu    sync.Mutex
-	asked time.Time
-	up    map[string]float64
+	mu        sync.Mutex
+	checkedAt time.Time
+	up        map[string]float64
 }
 
 // Describe implements prometheus.Collector.
@@ -77,21 +77,21 @@ func (d *dependencies) Describe(to chan<- *prometheus.Desc) { to <- dependencyUp
 func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.asked) > checkHold {
-		d.ask()
+	if time.Since(d.checkedAt) > checkTTL {
+		d.runChecks()
 	}
 	for name, up := range d.up {
 		to <- prometheus.MustNewConstMetric(dependencyUp, prometheus.GaugeValue, up, name)
 	}
 }
 
-func (d *dependencies) ask() {
+func (d *dependencies) runChecks() {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()
 	var mu sync.Mutex
-	var asking sync.WaitGroup
+	var checking sync.WaitGroup
 	for name, check := range d.checks {
-		asking.Go(func() {
+		checking.Go(func() {
 			up := 1.0
 			if check(ctx) != nil {
 				up = 0
@@ -101,6 +101,7 @@ func (d *dependencies) ask() {
 			d.up[name] = up
 		})
 	}
-	asking.Wait()
-	d.asked = time.Now()
+
+	checking.Wait()
+	d.checkedAt = time.Now()
 }

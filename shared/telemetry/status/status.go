@@ -76,11 +76,13 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serving metrics: %w", err)
 	case <-ctx.Done():
 	}
+
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil {
 		return errors.Join(fmt.Errorf("ending metrics: %w", err), server.Close())
 	}
+
 	return nil
 }
 
@@ -98,11 +100,13 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 			r.Status, status = "not ready", http.StatusServiceUnavailable
 		}
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
 		r.Status, status = "draining", http.StatusServiceUnavailable
 	}
+
 	answer(w, status, r)
 }
 
@@ -111,11 +115,11 @@ func (s *Server) check(ctx context.Context) map[string]string {
 	defer cancel()
 	results := map[string]string{}
 	var mu sync.Mutex
-	var asking sync.WaitGroup
-	for name, ask := range s.cfg.Ready {
-		asking.Go(func() {
+	var checking sync.WaitGroup
+	for name, runChecks := range s.cfg.Ready {
+		checking.Go(func() {
 			result := "ok"
-			if err := ask(ctx); err != nil {
+			if err := runChecks(ctx); err != nil {
 				result = "failing"
 				s.cfg.Log.Warn().Err(err).Str("check", name).Msg("readiness check failed")
 			}
@@ -124,7 +128,8 @@ func (s *Server) check(ctx context.Context) map[string]string {
 			results[name] = result
 		})
 	}
-	asking.Wait()
+
+	checking.Wait()
 	return results
 }
 

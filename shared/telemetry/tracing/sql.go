@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// errOther means that a second connector was requested from the driver.
-var errOther = errors.New("this driver has one connector")
+// errSecondConnector means that a second connector was requested from the driver.
+var errSecondConnector = errors.New("this driver has one connector")
 
 // Connector wraps a connector, so that statements whose context has a span are traced: the
 // operation and the table, without text and arguments. A tracer without a collector returns the
@@ -23,7 +23,8 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 	if !t.On() {
 		return connector, nil
 	}
-	wrapped := otelsql.WrapDriver(only{connector},
+
+	wrapped := otelsql.WrapDriver(singleDriver{connector},
 		otelsql.WithTracerProvider(t.provider),
 		otelsql.WithMeterProvider(metricnoop.NewMeterProvider()),
 		otelsql.WithAttributes(attribute.String("db.system.name", "postgresql")),
@@ -35,14 +36,17 @@ func (t *Tracer) Connector(connector driver.Connector) (driver.Connector, error)
 			OmitConnResetSession: true, OmitConnPrepare: true, OmitRows: true, OmitConnectorConnect: true,
 			SpanFilter: wanted,
 		}))
+
 	opener, ok := wrapped.(driver.DriverContext)
 	if !ok {
-		return nil, errOther // unreachable: type only has the method
+		return nil, errSecondConnector // unreachable: type only has the method
 	}
+
 	traced, err := opener.OpenConnector("")
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces of statements: %w", err)
 	}
+
 	return traced, nil
 }
 
@@ -52,11 +56,11 @@ func wanted(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedVal
 	return trace.SpanFromContext(ctx).IsRecording()
 }
 
-// only is a driver with one connector, for a library that wraps drivers.
-type only struct{ driver.Connector }
+// singleDriver is a driver with one connector, for a library that wraps drivers.
+type singleDriver struct{ driver.Connector }
 
-func (o only) Open(string) (driver.Conn, error)               { return nil, errOther }
-func (o only) OpenConnector(string) (driver.Connector, error) { return o.Connector, nil }
+func (o singleDriver) Open(string) (driver.Conn, error)               { return nil, errSecondConnector }
+func (o singleDriver) OpenConnector(string) (driver.Connector, error) { return o.Connector, nil }
 
 // nameMax is the maximum length of a name in a span.
 const nameMax = 64
@@ -69,6 +73,7 @@ func statement(method, query string) string {
 	if len(words) == 0 {
 		return strings.TrimPrefix(method, "sql.")
 	}
+
 	verb := strings.ToUpper(words[0])
 	var before string
 	switch verb {
@@ -81,6 +86,7 @@ func statement(method, query string) string {
 	default: // SET LOCAL and similar: the next word may be a value
 		return verb
 	}
+
 	for i, word := range words[:len(words)-1] {
 		if strings.EqualFold(word, before) {
 			if name := identifier(words[i+1]); name != "" {
@@ -88,11 +94,13 @@ func statement(method, query string) string {
 			}
 		}
 	}
+
 	if verb == "SELECT" && len(words) > 1 {
 		if name := identifier(words[1]); name != "" && strings.Contains(words[1], "(") { // a function call without FROM
 			return verb + " " + name
 		}
 	}
+
 	return verb
 }
 

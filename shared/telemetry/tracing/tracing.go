@@ -47,23 +47,27 @@ func Open(ctx context.Context, cfg config.Telemetry, service string, log zerolog
 	if cfg.OTLPEndpoint == "" {
 		return &Tracer{}, nil
 	}
+
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn().Err(err).Msg("traces are not sent") }))
 	exporter, err := newExporter(ctx, cfg.OTLPEndpoint)
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
-	about, err := resource.New(ctx,
+
+	serviceResource, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.instance.id", rand.Text())),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
+
 	limits := sdk.NewSpanLimits()
 	limits.EventCountLimit = 0 // libraries put error texts there, which may quote anything
-	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about), sdk.WithRawSpanLimits(limits))
+	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(serviceResource), sdk.WithRawSpanLimits(limits))
 	return &Tracer{provider: provider, tracer: provider.Tracer(scope), callersDecide: cfg.CallersDecide}, nil
 }
 
@@ -118,6 +122,7 @@ func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) 
 	if !t.On() {
 		return ctx, Span{}
 	}
+
 	var parent trace.SpanContext
 	var links []trace.Link
 	for _, traceparent := range traceparents {
@@ -130,9 +135,11 @@ func (t *Tracer) Batch(ctx context.Context, name string, traceparents []string) 
 			links = append(links, trace.Link{SpanContext: member})
 		}
 	}
+
 	if !parent.IsValid() {
 		return ctx, Span{}
 	}
+
 	return t.begin(ctx, Internal, name, parent, links)
 }
 

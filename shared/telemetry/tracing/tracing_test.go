@@ -253,16 +253,16 @@ func TestStatementsAreNamed(t *testing.T) {
 func TestRequestsAreTracedWithoutTheirSecrets(t *testing.T) {
 	t.Parallel()
 	var headers http.Header
-	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	callerPropagator := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		headers = req.Header.Clone()
 		w.WriteHeader(http.StatusTeapot)
 	}))
-	defer outside.Close()
+	defer callerPropagator.Close()
 	tracer, closed := open(t)
-	client := &http.Client{Transport: Transport(outside.Client().Transport)}
+	client := &http.Client{Transport: Transport(callerPropagator.Client().Transport)}
 	defer client.CloseIdleConnections()
 	ctx, root := tracer.Root(t.Context(), Server, "root", "")
-	for _, address := range []string{outside.URL + "/secret?key=secret", "http://127.0.0.1:1/secret"} {
+	for _, address := range []string{callerPropagator.URL + "/secret?key=secret", "http://127.0.0.1:1/secret"} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !span.On() {
 		return t.next.RoundTrip(req)
 	}
+
 	defer span.End()
 	span.Str("http.request.method", req.Method)
 	span.Str("server.address", req.URL.Hostname())
@@ -27,10 +28,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		span.Fail("not answered")
 		return nil, err
 	}
+
 	span.Int("http.response.status_code", int64(resp.StatusCode))
 	if resp.StatusCode >= http.StatusBadRequest {
 		span.Fail(strconv.Itoa(resp.StatusCode))
 	}
+
 	return resp, nil
 }
 

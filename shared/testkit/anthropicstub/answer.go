@@ -23,12 +23,14 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	case "quota":
 		return http.StatusPaymentRequired, failure("billing_error", "Your credit balance is too low.")
 	}
+
 	kind := map[int]string{
 		http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error",
 		http.StatusForbidden: "permission_error", http.StatusNotFound: "not_found_error",
 		http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
 		http.StatusGatewayTimeout: "timeout_error", 529: "overloaded_error",
 	}[status]
+
 	switch {
 	case kind != "":
 	case status >= http.StatusInternalServerError:
@@ -36,6 +38,7 @@ func (wire) Failure(status int, fault string) (int, []byte) {
 	default:
 		kind = "invalid_request_error"
 	}
+
 	return status, failure(kind, "The stub was told to answer "+strconv.Itoa(status)+".")
 }
 

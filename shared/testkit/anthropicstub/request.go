@@ -47,9 +47,11 @@ func readRequest(body []byte) (req Request, problem string) {
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return req, "The request body is not valid JSON: " + err.Error()
 	}
+
 	if wire.MaxTokens < 1 {
 		return req, "max_tokens: Field required"
 	}
+
 	req = Request{Model: wire.Model, Stream: wire.Stream, Body: body, System: contentText(wire.System)}
 	for i, t := range wire.Tools {
 		if !identifier.MatchString(t.Name) || t.InputSchema.Type != "object" {
@@ -57,9 +59,11 @@ func readRequest(body []byte) (req Request, problem string) {
 		}
 		req.Tools = append(req.Tools, t.Name)
 	}
+
 	if problem := addMessages(&req, wire.Messages); problem != "" {
 		return req, problem
 	}
+
 	return req, ""
 }
 
@@ -88,9 +92,11 @@ func addMessages(req *Request, messages []wireMessage) (problem string) {
 			}
 		}
 	}
+
 	if len(messages)%2 == 0 {
 		return "messages: the last message must be the user's"
 	}
+
 	return ""
 }
 
@@ -121,9 +127,11 @@ func addBlocks(req *Request, role string, blocks []wireBlock) (answered []string
 			return nil, "content block of unknown type " + b.Type
 		}
 	}
+
 	if said.Content != "" || len(said.ToolCalls) > 0 {
 		req.Messages = append(req.Messages, said)
 	}
+
 	return answered, ""
 }
 

@@ -49,14 +49,17 @@ func (s *Server) message(w http.ResponseWriter, r *http.Request) {
 		modelstub.WriteJSON(w, http.StatusRequestEntityTooLarge, failure("request_too_large", "Request exceeds the maximum size"))
 		return
 	}
+
 	req, problem := readRequest(body)
 	if problem != "" {
 		modelstub.WriteJSON(w, http.StatusBadRequest, failure("invalid_request_error", problem))
 		return
 	}
+
 	req.Header = make(map[string]string, len(r.Header))
 	for name := range r.Header {
 		req.Header[name] = r.Header.Get(name)
 	}
+
 	s.Serve(w, r, req, wire{})
 }

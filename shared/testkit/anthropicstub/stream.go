@@ -64,6 +64,7 @@ func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 		s.call(ToolCall{ID: "call_cut", Name: "webSearch", Arguments: `{"query":"whole"}`}, 9)
 		panic(http.ErrAbortHandler) // net/http's way to drop a connection
 	}
+
 	if pieces := reply.Pieces(); len(pieces) > 0 {
 		s.block(map[string]any{"type": "text", "text": ""})
 		for i, piece := range pieces {
@@ -74,9 +75,11 @@ func (s *stream) answer(r *http.Request, req Request, reply Reply) {
 		}
 		s.blockStop()
 	}
+
 	for _, call := range reply.ToolCalls {
 		s.call(call, 0)
 	}
+
 	s.finish(stopReason(reply), req, reply)
 }
 

@@ -116,6 +116,7 @@ func (c *Core) reply(req Request, nth int) Reply {
 			return reply
 		}
 	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.script) > 0 {
@@ -123,6 +124,7 @@ func (c *Core) reply(req Request, nth int) Reply {
 		c.script = c.script[1:]
 		return reply
 	}
+
 	return byRule(req, nth)
 }
 
@@ -170,6 +172,7 @@ func before(w http.ResponseWriter, r *http.Request, reply Reply, wire Wire) bool
 	default:
 		return false
 	}
+
 	return true
 }
 

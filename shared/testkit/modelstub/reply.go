@@ -76,6 +76,7 @@ func (r Reply) Pieces() []string {
 	if len(r.Deltas) > 0 {
 		return r.Deltas
 	}
+
 	var out []string
 	text := r.Text
 	for text != "" {
@@ -86,6 +87,7 @@ func (r Reply) Pieces() []string {
 		out = append(out, text[:n+1])
 		text = text[n+1:]
 	}
+
 	return out
 }
 
@@ -95,6 +97,7 @@ func ArgumentPieces(arguments string, cut int) []string {
 	if cut > 0 {
 		arguments = arguments[:min(cut, len(arguments))]
 	}
+
 	var out []string
 	for len(arguments) > 0 {
 		n := min(6, len(arguments))
@@ -104,6 +107,7 @@ func ArgumentPieces(arguments string, cut int) []string {
 		out = append(out, arguments[:n])
 		arguments = arguments[n:]
 	}
+
 	return out
 }
 

@@ -18,6 +18,7 @@ func Vector(text string) []float32 {
 	if len(words) == 0 {
 		words = []string{text}
 	}
+
 	for _, word := range words {
 		addFeature(sums, word, 1)
 		runes := []rune(" " + word + " ")
@@ -25,10 +26,12 @@ func Vector(text string) []float32 {
 			addFeature(sums, "3"+string(runes[n:n+3]), 0.5)
 		}
 	}
+
 	length := 0.0
 	for _, x := range sums {
 		length += x * x
 	}
+
 	length = math.Sqrt(length)
 	vector := make([]float32, VectorSize)
 	for n, x := range sums {
@@ -36,9 +39,11 @@ func Vector(text string) []float32 {
 			vector[n] = float32(x / length)
 		}
 	}
+
 	if length == 0 { // all features cancelled out
 		vector[0] = 1
 	}
+
 	return vector
 }
 

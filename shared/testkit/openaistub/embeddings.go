@@ -37,20 +37,24 @@ func readInput(body []byte) (model string, texts []string, err error) {
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return "", nil, fmt.Errorf("reading request: %w", err)
 	}
+
 	var one string
 	if json.Unmarshal(wire.Input, &one) == nil {
 		texts = []string{one}
 	} else if err := json.Unmarshal(wire.Input, &texts); err != nil {
 		return "", nil, fmt.Errorf("reading input: %w", err)
 	}
+
 	if len(texts) == 0 || len(texts) > 2048 {
 		return "", nil, fmt.Errorf("input of %d texts", len(texts))
 	}
+
 	for _, text := range texts {
 		if strings.TrimSpace(text) == "" {
 			return "", nil, errors.New("an empty input")
 		}
 	}
+
 	return wire.Model, texts, nil
 }
 

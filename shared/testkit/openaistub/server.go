@@ -88,17 +88,21 @@ func readRequest(r *http.Request) (Request, error) {
 	if err != nil {
 		return Request{}, fmt.Errorf("reading body: %w", err)
 	}
+
 	var wire wireRequest
 	if err := json.Unmarshal(body, &wire); err != nil {
 		return Request{}, fmt.Errorf("reading request: %w", err)
 	}
+
 	req := Request{Model: wire.Model, Stream: wire.Stream, Body: body, Header: make(map[string]string, len(r.Header))}
 	for name := range r.Header {
 		req.Header[name] = r.Header.Get(name)
 	}
+
 	for _, t := range wire.Tools {
 		req.Tools = append(req.Tools, t.Function.Name)
 	}
+
 	for _, m := range wire.Messages {
 		message := Message{Role: m.Role, Content: contentText(m.Content), ToolCallID: m.ToolCallID}
 		for _, c := range m.ToolCalls {
@@ -106,6 +110,7 @@ func readRequest(r *http.Request) (Request, error) {
 		}
 		req.Messages = append(req.Messages, message)
 	}
+
 	return req, nil
 }
 
@@ -115,15 +120,18 @@ func contentText(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &text) == nil {
 		return text
 	}
+
 	var parts []struct {
 		Text string `json:"text"`
 	}
 	if json.Unmarshal(raw, &parts) != nil {
 		return ""
 	}
+
 	var b strings.Builder
 	for _, p := range parts {
 		b.WriteString(p.Text)
 	}
+
 	return b.String()
 }

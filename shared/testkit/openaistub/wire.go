@@ -126,6 +126,7 @@ func writeWhole(w http.ResponseWriter, req Request, reply Reply) {
 			ID: c.ID, Type: "function", Function: wireFunction{Name: c.Name, Arguments: c.Arguments},
 		})
 	}
+
 	modelstub.WriteJSON(w, http.StatusOK, encode(chunk{
 		ID: completionID, Object: "chat.completion", Created: created, Model: req.Model,
 		Choices: []choice{{Message: message, FinishReason: &reason}}, Usage: countUsage(req, reply),

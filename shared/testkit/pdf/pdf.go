@@ -29,6 +29,7 @@ func Write(pages ...Page) []byte {
 	for i := range pages {
 		kids[i] = fmt.Sprintf("%d 0 R", firstPage+2*i)
 	}
+
 	w.object("<< /Type /Catalog /Pages 2 0 R >>")
 	w.object(fmt.Sprintf("<< /Type /Pages /Kids [%s] /Count %d >>", strings.Join(kids, " "), len(pages)))
 	w.object("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
@@ -38,6 +39,7 @@ func Write(pages ...Page) []byte {
 		content := p.content()
 		w.object(fmt.Sprintf("<< /Length %d >>\nstream\n%s\nendstream", len(content), content))
 	}
+
 	return w.end()
 }
 
@@ -50,6 +52,7 @@ func (p Page) content() string {
 		fmt.Fprintf(&b, "/F1 18 Tf 1 0 0 1 %d %d Tm (%s) Tj\n", margin, y, escaped(p.Heading))
 		y -= 2 * leading
 	}
+
 	b.WriteString("/F1 10 Tf\n")
 	for _, paragraph := range p.Paragraphs {
 		for _, line := range lines(paragraph) {
@@ -58,9 +61,11 @@ func (p Page) content() string {
 		}
 		y -= leading / 2
 	}
+
 	if y < margin/2 {
 		panic(fmt.Sprintf("pdf: the page %q has too many lines", p.Heading))
 	}
+
 	b.WriteString("ET")
 	return b.String()
 }

@@ -14,23 +14,23 @@ func (t *Tracer) Outside() propagation.TextMapPropagator {
 	if !t.On() || t.callersDecide {
 		return Propagator
 	}
-	return outside{Propagator, t}
+	return callerPropagator{Propagator, t}
 }
 
-type outside struct {
+type callerPropagator struct {
 	propagation.TraceContext
 
 	tracer *Tracer
 }
 
 // Extract reads a traceparent. It samples it with the same probability as a new trace.
-func (o outside) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
+func (o callerPropagator) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
 	ctx = o.TraceContext.Extract(ctx, carrier)
 	named := trace.SpanContextFromContext(ctx)
 	if !named.IsValid() {
 		return ctx
 	}
-	drawn, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // it never ends, so it is not sent
-	wanted := trace.SpanContextFromContext(drawn).IsSampled()
+	sampledCtx, _ := o.tracer.begin(ctx, Internal, "", trace.SpanContext{}, nil) // it never ends, so it is not sent
+	wanted := trace.SpanContextFromContext(sampledCtx).IsSampled()
 	return trace.ContextWithRemoteSpanContext(ctx, named.WithTraceFlags(named.TraceFlags().WithSampled(wanted)))
 }

@@ -16,13 +16,13 @@ func WithSending(ctx context.Context, hook func(ctx context.Context) error) cont
 	return context.WithValue(ctx, sendingKey{}, hook)
 }
 
-func sending(ctx context.Context) func(context.Context) error {
+func sendingHook(ctx context.Context) func(context.Context) error {
 	hook, _ := ctx.Value(sendingKey{}).(func(context.Context) error)
 	return hook
 }
 
-// writing records whether sending a request has begun. After abandon, it never begins.
-type writing struct {
+// sendState records whether sending a request has begun. After abandon, it never begins.
+type sendState struct {
 	ctx  context.Context //nolint:containedctx // of the request; a write has no context
 	hook func(context.Context) error
 
@@ -33,10 +33,10 @@ type writing struct {
 }
 
 // trace passes w to the connection that the request will use.
-func (w *writing) trace() *httptrace.ClientTrace {
+func (w *sendState) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
 		if c, ok := info.Conn.(*conn); ok {
-			c.writing.Store(w)
+			c.sendState.Store(w)
 			return
 		}
 		w.mu.Lock() // an unknown kind of connection: assume that it has sent something
@@ -46,24 +46,26 @@ func (w *writing) trace() *httptrace.ClientTrace {
 }
 
 // begin is called before each write.
-func (w *writing) begin() error {
+func (w *sendState) begin() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.begun || w.refused != nil {
 		return w.refused
 	}
+
 	if w.hook != nil {
 		if err := w.hook(w.ctx); err != nil {
 			w.refused, w.hookErr = err, err
 			return err
 		}
 	}
+
 	w.begun = true
 	return nil
 }
 
 // abandon ends a request without a response, and reports whether nothing of it was sent or will be.
-func (w *writing) abandon() (notSent bool, hookErr error) {
+func (w *sendState) abandon() (notSent bool, hookErr error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.begun && w.refused == nil {
