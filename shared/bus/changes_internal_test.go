@@ -16,13 +16,13 @@ import (
 	"parley/shared/domain"
 )
 
-// wire notes what is published, and when, in milliseconds.
+// wire records the published messages with their times in milliseconds.
 type wire struct {
 	began time.Time
 	mu    sync.Mutex
 	sent  []string
 	fails bool
-	stuck chan struct{} // publishing waits for it, unless it is nil
+	stuck chan struct{} // if not nil, publishing waits for it
 }
 
 func (w *wire) publish(subject string) error {
@@ -49,7 +49,7 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	slices.Sort(w.sent) // of one moment in any order
+	slices.Sort(w.sent) // messages of the same moment have no order
 	slices.Sort(want)
 	if got := strings.Join(w.sent, ", "); got != strings.Join(want, ", ") {
 		t.Errorf("%s: told %s\nwant %s", what, got, strings.Join(want, ", "))
@@ -57,7 +57,7 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	w.sent = nil
 }
 
-// telling runs changes in a bubble.
+// telling runs changes in a synctest bubble.
 func telling(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,8 @@ func TestChangesWithoutEndAreToldFourTimesASecond(t *testing.T) {
 	})
 }
 
-// What rings while its predecessor is being told is told, too: after the pace.
+// A change that is marked while the previous one is being published is published too,
+// after the interval.
 func TestNoChangeIsLostBehindAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,9 +128,9 @@ func TestNoChangeIsLostBehindAnother(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { c.run(ctx.Done(), nil); close(ended) }()
 		c.markDue(change{domain.ChangedRuns, "org_a"})
-		synctest.Wait() // it is being published, and that takes its time
+		synctest.Wait() // publishing it takes time
 		for n := range 1000 {
-			c.markDue(change{domain.ChangedRuns, "org_a"}) // nobody who rings waits for that
+			c.markDue(change{domain.ChangedRuns, "org_a"}) // does not wait
 			c.markDue(change{domain.ChangedRuns, fmt.Sprint("org_", n%3)})
 		}
 		close(w.stuck)
@@ -163,7 +164,7 @@ func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
 	})
 }
 
-// sizes are how many pairs are known, and how many of them are due at once.
+// sizes returns how many changes are tracked, and how many of them are due immediately.
 func (c *changes) sizes() (tracked, dueNow int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +190,7 @@ func TestTheLastChangesAreToldAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now()}
 		c := newChanges(w.publish)
-		c.markDue(change{domain.ChangedRuns, "org_a"}) // nobody has begun to tell
+		c.markDue(change{domain.ChangedRuns, "org_a"}) // publishing has not started
 		c.markDue(change{domain.ChangedRuns, "org_b"})
 		c.tell(c.due(time.Now()))
 		c.markDue(change{domain.ChangedRuns, "org_b"})
@@ -200,7 +201,7 @@ func TestTheLastChangesAreToldAtTheEnd(t *testing.T) {
 	})
 }
 
-// What a run pays for each of its changes, while its organization has many.
+// The cost of a change for a run whose organization has many.
 func BenchmarkChanged(b *testing.B) {
 	c := newChanges(func(string) error { return nil })
 	go c.run(b.Context().Done(), nil)

@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// listen runs a watch until the test ends, and gives what it hears.
+// listen runs a watch until the test ends, and returns the channel of received messages.
 func listen(t *testing.T, b *bus.Bus) (*bus.Watch, chan bus.Heard) {
 	t.Helper()
 	watch, heard := b.NewWatch(), make(chan bus.Heard, 1<<17)
@@ -94,17 +94,18 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	}
 }
 
-// A watch that is kept from hearing is told what it missed: messages that did not fit, and those of an outage.
+// A watch that does not keep up reports missed messages: those that did not fit, and
+// those of an outage.
 func TestAWatchMissesNothingInSilence(t *testing.T) {
 	t.Parallel()
 	b := dial(t, testkit.NATS(t))
 	watch := b.NewWatch()
 	follow(t, watch, "run_1")
-	const sent = 20_000 // more than the channel holds, and nobody takes them
+	const sent = 20_000 // more than the channel's capacity, without a receiver
 	for n := range sent {
 		b.Events("run_1", chunk(n+2, fmt.Sprint(n)))
 	}
-	if err := b.Ping(t.Context()); err != nil { // answered behind all of them
+	if err := b.Ping(t.Context()); err != nil { // answered after all of them
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

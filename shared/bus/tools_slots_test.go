@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// pool are shared among owners.
+// pool returns the configuration of slots that are shared among owners.
 func pool(slots, queue int) ToolServing {
 	return ToolServing{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
 }
@@ -15,7 +15,8 @@ func pool(slots, queue int) ToolServing {
 //nolint:dupword // a step that comes twice is meant twice
 func TestPlacesAreShared(t *testing.T) {
 	t.Parallel()
-	// Each step is an owner's call that asks, or "-owner" for its oldest one that leaves. Behind it stands who begins.
+	// The step "a" is a call of the owner a, and "-a" ends its oldest call. After "=" come the
+	// owners whose calls start.
 	for name, c := range map[string]struct {
 		slots, queue int
 		steps        string
@@ -93,9 +94,9 @@ func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 	<-newSlotPool(pool(1, 1)).close()
 }
 
-// TestNobodyHoldsMoreThanAShare has owners who always want more than there is, whose calls all take as long: whatever the
-// number of slots, a newcomer begins by the end of the calls that were begun before it came, and from then on nobody has
-// more than an equal share.
+// TestNobodyHoldsMoreThanAShare has owners that always want more calls than there are slots, with
+// calls of equal duration. For every number of slots, a new owner's call starts by the end of the
+// calls that were running when it came. From then on no owner has more than an equal share.
 func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{1, 2, 3, 4, 5, 8, 16} {
@@ -103,7 +104,7 @@ func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 			p := newSlotPool(pool(slots, 24))
 			var all []*toolTurn
 			acquire := func(owner string) {
-				for range 2 * slots { // more than it gets, and than fits its part of the queue
+				for range 2 * slots { // more than it gets, and more than its part of the queue
 					if turn := p.acquire(owner); turn != nil {
 						all = append(all, turn)
 					}
@@ -113,7 +114,7 @@ func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 			for n := 1; n < owners; n++ {
 				acquire(string(rune('a' + n)))
 			}
-			for round := range 20 { // 30 s each: all calls that have begun end
+			for round := range 20 { // 30 s each: all running calls end
 				began := slices.DeleteFunc(slices.Clone(all), func(turn *toolTurn) bool { return !turn.begun })
 				for _, turn := range began {
 					p.release(turn)

@@ -51,12 +51,13 @@ func TestLinesLeaveNothingBehind(t *testing.T) {
 	goroutines, bytes := settled(t, 0)
 	use(1000)
 	afterwards, more := settled(t, goroutines)
-	if afterwards > goroutines || more > bytes+2<<20 { // a line that stayed would be 16 KiB and more
+	if afterwards > goroutines || more > bytes+2<<20 { // a remaining session would take 16 KiB or more
 		t.Errorf("%d goroutines and %d KiB became %d and %d KiB", goroutines, bytes>>10, afterwards, more>>10)
 	}
 }
 
-// settled is how many goroutines there are and how many bytes they hold, once there are as few as wanted or no fewer any more.
+// settled returns the numbers of goroutines and heap bytes once they are as low as wanted or no
+// longer decrease.
 func settled(t *testing.T, want int) (goroutines int, bytes uint64) {
 	t.Helper()
 	check := time.NewTicker(10 * time.Millisecond)
@@ -74,7 +75,8 @@ func settled(t *testing.T, want int) (goroutines int, bytes uint64) {
 	return goroutines, stats.HeapAlloc
 }
 
-// BenchmarkVoiceFrames has 100 lines bring a frame of 20 ms every 20 ms each way, and says what a frame takes one way.
+// BenchmarkVoiceFrames sends a frame of 20 ms every 20 ms in both directions of 100 sessions,
+// and reports the time per frame and direction.
 func BenchmarkVoiceFrames(b *testing.B) {
 	url := testkit.NATS(b)
 	const lines, pace = 100, 20 * time.Millisecond
@@ -125,7 +127,7 @@ func benchmarkBus(b *testing.B, url string) *bus.Bus {
 	return made
 }
 
-// converse sends b.N frames at their pace and takes the answers.
+// converse sends b.N frames at the pace and receives the answers.
 func converse(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
 	b.Helper()
 	defer line.Close()
@@ -153,7 +155,7 @@ func converse(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latenc
 	<-heard
 }
 
-// latencies gathers how long frames were on their way; a frame carries when it was sent.
+// latencies collects the latencies of frames, which contain their send time.
 type latencies struct {
 	mu  sync.Mutex
 	all []time.Duration

@@ -9,7 +9,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestALineOfAFormerConnectionIsLost has the connection break and come back between two looks.
+// TestALineOfAFormerConnectionIsLost interrupts and restores the connection between two checks.
 func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 	t.Parallel()
 	b, err := Dial(testkit.NATS(t), "test", zerolog.Nop())
@@ -30,7 +30,7 @@ func TestALineOfAFormerConnectionIsLost(t *testing.T) {
 	default:
 		t.Error("the line of the former connection goes on")
 	}
-	for n := range v.patience + 1 { // now it was heard of once, when it was made
+	for n := range v.patience + 1 { // its creation counted as one frame
 		if _, kept := v.wires[now.token]; !kept {
 			t.Errorf("lost at look %d", n)
 		}

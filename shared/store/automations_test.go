@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// triggered is a run of an automation.
+// triggered accepts a run of an automation.
 func (b *testEnv) triggered(automation, trigger, session string) string {
 	b.Helper()
 	r := b.run("", session)
@@ -55,7 +55,7 @@ func TestAutomationsByName(t *testing.T) {
 	expired := b.triggered("expired", "schedule", "")
 	b.finish(b.mustClaim(expired), "answer")
 	b.exec(`UPDATE runs SET expires_at = clock_timestamp() WHERE id = $1`, expired)
-	b.accept(wideWindow, b.run("", "")) // of no automation
+	b.accept(wideWindow, b.run("", "")) // without an automation
 	other.triggered("another's", "schedule", "")
 	name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")}
 	if _, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil {
@@ -92,7 +92,7 @@ func TestAutomationsByName(t *testing.T) {
 	}
 }
 
-// However many runs there are, a page of automations and the newest runs of one read few of them.
+// A page of automations and the newest runs of one read few rows, however many runs there are.
 func TestAutomationsAreFoundByTheirIndex(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)

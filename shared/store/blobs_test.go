@@ -21,7 +21,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// newStoredEnv is a room whose bench can look past row-level security, too.
+// newStoredEnv returns a test environment with a connection that bypasses row-level security.
 func newStoredEnv(t *testing.T) *storedEnv {
 	t.Helper()
 	r := newStoredEnvFor(t)
@@ -29,7 +29,7 @@ func newStoredEnv(t *testing.T) *storedEnv {
 	return r
 }
 
-// A content goes with the last file that has it, by erasing or by retention, and no earlier.
+// A content is removed with its last file, by erasure or by retention, and not earlier.
 func TestAContentGoesWithItsLastFile(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -65,7 +65,7 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	}
 	r.wantStored("after pruning what is linked", "1 contents 1 chunks 2 files")
 
-	// What the release before sends when it erases; it knows of steps.
+	// The statement with which the previous release erases. It deletes steps.
 	open := r.mustClaim(r.accept(wideWindow, r.auto("open"))[0].Run.Run.ID)
 	r.make(open.Held(), "c", made("x", "two"), made("y", "three"))
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM (SELECT DISTINCT run_id, org_id FROM files) f`)
@@ -75,7 +75,7 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	r.wantStored("and the other", "0 contents 0 chunks 0 files")
 }
 
-// Of contents that are too much for one statement the rest is swept.
+// If there are too many contents for one statement, the rest is swept.
 func TestVeryMuchGoesInParts(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -83,7 +83,7 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 	for n := range 5 {
 		r.make(c.Held(), fmt.Sprint(n), made("x", fmt.Sprint(n)))
 	}
-	r.raw(`UPDATE blobs SET bytes = 134217728`) // as if they were, so that two and a bit are the most
+	r.raw(`UPDATE blobs SET bytes = 134217728`) // a fake size, with which little more than two fit into a statement
 	r.erase(r.named(domain.SystemPrincipal, "s"))
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
@@ -94,8 +94,9 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 	}
 }
 
-// blocked begins to keep a content whose second chunk somebody else is writing, and calls f when it has come to that; then
-// the other's chunk is not there after all. It gives what became of keeping, of which f may be the end.
+// blocked stores a content whose second chunk another transaction is writing, and calls f once
+// it waits for that. Then the other transaction rolls back. It returns the result of storing,
+// which f may interrupt.
 func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
@@ -121,7 +122,7 @@ func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.Ca
 	}
 	f(die)
 	if ctx.Err() != nil {
-		<-done // else the chunk might be written just before it hears of its end
+		<-done // otherwise the chunk might be written just before the interruption
 	}
 	if err := tx.Rollback(); err != nil {
 		b.Fatal(err)
@@ -130,7 +131,7 @@ func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.Ca
 	return kept, err
 }
 
-// While a content is written, the lease of its run is renewed, and the run may even end.
+// While a content is written, the lease of its run can be renewed, and the run may even end.
 func TestWritingHoldsNoRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -169,7 +170,8 @@ func TestWritingHoldsNoRun(t *testing.T) {
 	}
 }
 
-// A worker that dies while it writes leaves chunks: whoever keeps the same goes on from there, or they are swept.
+// A worker that dies while it writes leaves chunks. The next writer of the same content uses
+// them, or they are swept.
 func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -202,15 +204,15 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 	}
 }
 
-// A content that is swept, or goes with another's last file, before it is linked to is written again. Its time to be linked
-// to begins anew when it is kept again.
+// A content that is swept, or removed with another file, before it is linked is written again.
+// Storing it again restarts the hour in which it must be linked.
 func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	content := noise(3*mib, 1)
 	kept, err := b.blocked(b.begun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
-		// The row is held by the chunk that is being written: it goes right behind that.
+		// The row is locked by the chunk that is being written, and is deleted right after that.
 		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
 		b.waiters(2)
 	})
@@ -233,7 +235,8 @@ func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
-// linking begins to keep a content and calls f when all of it is written, and no link to it is made yet; f lets go of it.
+// linking stores a content and calls f when it is completely written and not linked yet. letGo
+// lets it continue.
 func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
@@ -260,7 +263,7 @@ func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func()))
 	}
 }
 
-// waiters waits until so many wait for locks.
+// waiters waits until n transactions wait for locks.
 func (b *testEnv) waiters(n int) {
 	b.Helper()
 	for b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != fmt.Sprint(n) {
@@ -270,8 +273,8 @@ func (b *testEnv) waiters(n int) {
 	}
 }
 
-// A content that was whole, but is removed just before it is linked to, or just then, or begun anew by somebody else, is
-// not linked to as it is.
+// An incomplete content is not linked: one that was complete and is removed just before or
+// during linking, or is being written again.
 func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -314,7 +317,7 @@ func (b *testEnv) must(err error) {
 	}
 }
 
-// A content whose time has come just when it is linked to is left to whoever links.
+// A due content that is being linked is not removed.
 func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -353,7 +356,8 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// The same contents are made again and again while their last files go: no file is without its content, and none stays.
+// The same contents are stored repeatedly while their last files are removed: no file loses its
+// content, and no content remains at the end.
 func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -372,7 +376,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 				if n%5 == 0 {
 					r.make(c.Held(), "1", blobdb.NewFile{Name: "a", Content: contents[1-n%2]})
 				}
-				if n%5 == w { // as if an hour had passed, also for those whom it takes only milliseconds
+				if n%5 == w { // as if an hour had passed, even if it took only milliseconds
 					r.exec(`UPDATE blobs SET sweep_after = clock_timestamp() WHERE (org_id, hash) IN (SELECT org_id, hash FROM blobs FOR UPDATE SKIP LOCKED)`)
 					if _, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil {
 						t.Errorf("pruning: %v", err)
@@ -386,7 +390,7 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 	r.wantStored("in the end", "0 contents 0 chunks 0 files")
 }
 
-// What is kept twice at once is kept once.
+// The same content stored twice concurrently is stored once.
 func TestTheSameContentTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -409,7 +413,8 @@ func TestTheSameContentTwiceAtOnce(t *testing.T) {
 	b.wantStored("in the end", "2 contents 6 chunks 12 files")
 }
 
-// A large file is read without being in memory as a whole. Not parallel: what others allocate would count.
+// A large file is read without being completely in memory. Not parallel, because allocations of
+// other tests would count.
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	file := func() domain.File {
@@ -430,7 +435,7 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 	for {
 		n, err := r.Read(buf)
 		total += n
-		if err == io.EOF { //nolint:errorlint // readers give this very value
+		if err == io.EOF { //nolint:errorlint // readers return exactly this value
 			break
 		}
 		if err != nil {
@@ -446,7 +451,8 @@ func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see ab
 	}
 }
 
-// What files cost does not grow with those of other sessions, nor with what calls before have written under the same names.
+// The cost of reading files does not grow with the files of other sessions, nor with earlier
+// calls that wrote the same names.
 func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -493,7 +499,7 @@ func TestFilesAreFoundByTheirIndexes(t *testing.T) {
 		}
 		r.raw(`ANALYZE blobs, blob_chunks, files`)
 	}
-	// What an organization has, which is asked for when something is kept, reads nothing but indexes.
+	// Counting an organization's usage, which storing a file requires, uses only indexes.
 	r.raw(`VACUUM blobs`)
 	r.raw(`VACUUM files`)
 	for _, query := range []string{`SELECT sum(bytes) FROM blobs WHERE org_id = 'org_x'`, `SELECT count(*) FROM files WHERE org_id = 'org_x'`} {

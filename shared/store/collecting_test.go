@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// due makes what is collected to be released now.
+// due makes the collected deliveries due for release.
 func (m *mailbox) due() {
 	m.Helper()
 	m.exec(`UPDATE collecting SET closes_at = now() - interval '1 second'`)
@@ -29,7 +29,8 @@ func (m *mailbox) release() []string {
 	return orgs
 }
 
-// told is what a run's input says of the deliveries that it stands for, and of which its payload is.
+// told returns the delivery ids in a run's input, and the id of the delivery that its
+// payload is from.
 func (m *mailbox) told(runID string) (ids []string, newest string) {
 	m.Helper()
 	var raw []byte
@@ -180,7 +181,7 @@ func TestAWindowEndsAfterTheNewestAndAtLastAfterTheFirst(t *testing.T) {
 	}
 }
 
-// Bursts from two ingresses, while two sweepers release: every delivery is in one run, and in no other.
+// Bursts from two ingresses while two sweepers release: every delivery is in exactly one run.
 func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -196,7 +197,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 				t.Errorf("delivering: %v", err)
 			}
 		})
-		if burst == bursts/2 { // in the midst of them
+		if burst == bursts/2 { // in the middle of them
 			m.due()
 			for range 2 {
 				all.Go(func() { m.release() })
@@ -241,7 +242,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 }
 
-// However a run that collects ends, the next delivery begins another.
+// However a collecting run ends, the next delivery begins another one.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*mailbox, queuedb.NewRun) error{
@@ -306,7 +307,8 @@ func TestWhatCannotBeCollectedIsRefused(t *testing.T) {
 	}
 }
 
-// A try whose answer was lost may land between the look for it and the next try, which then leaves alone what it finds of itself.
+// A try without an answer may commit between the lookup and the next try, which then
+// leaves its rows alone.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -338,7 +340,8 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	}
 }
 
-// dies ends, once, the connection of whoever does something to a table; at its commit when that is meant.
+// dies breaks, once, the connection of the first transaction that changes a table, immediately
+// or at its commit.
 func (m *mailbox) dies(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)
@@ -356,7 +359,8 @@ func (m *mailbox) dies(what, table string) (died func() bool) {
 	}
 }
 
-// Whoever releases may die at any point: the run is either held still, with all that it has collected, or released.
+// The releasing process may die at any point: the run either keeps collecting with all its
+// deliveries, or is released.
 func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -389,7 +393,7 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Whoever accepts deliveries may die at any point: either all of it is there, or nothing.
+// The accepting process may die at any point: either everything is stored, or nothing.
 func TestDeliveriesWhoseTransactionDiesAreThereOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -70,7 +70,7 @@ func TestDeliveriesAreListed(t *testing.T) {
 	ctx := t.Context()
 	var rows []queuedb.NewDelivery
 	for n := range 5 {
-		rows = append(rows, m.delivery(fmt.Sprint(9-n))) // ids in another order than they come in
+		rows = append(rows, m.delivery(fmt.Sprint(9-n))) // the ids are not in the order of arrival
 	}
 	rows[1].Status, rows[1].Run = domain.DeliveryAnswered, nil
 	m.deliver(rows...)
@@ -123,7 +123,8 @@ func TestDeliveriesAreListed(t *testing.T) {
 	wantCode(t, out[0].Err, apierr.NotFound)
 }
 
-// Whatever has no run may have one when it comes again: the agent, or the hook's filter, may have been mended.
+// A rejected delivery may get a run when it is sent again: the agent or the hook's filter may
+// have been fixed.
 func TestARefusedDeliveryIsTakenWhenItComesAgain(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -290,7 +291,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
-	for _, want := range []int{2, 1} { // the second time to the end, and then the hook goes
+	for _, want := range []int{2, 1} { // the second time to the end; then the hook is removed
 		if n, err := m.s.Sessions.PruneDeliveries(ctx, 2); err != nil || n != want {
 			t.Errorf("looked at %d, %v; want %d", n, err, want)
 		}
@@ -300,7 +301,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	}
 }
 
-// Once a run was removed its deliveries are lines and nothing more.
+// After a run was removed, only the log entries of its deliveries remain.
 func TestBodiesGoWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -325,7 +326,7 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	}
 }
 
-// deaf makes connections that, once, hear nothing of a commit that has happened.
+// deaf makes connections that, once, lose the answer to a successful commit.
 type deaf struct {
 	driver.Connector
 	armed atomic.Bool

@@ -15,14 +15,14 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// process makes a document one that was read: with two chunks, under a new fence.
+// process makes a document ready, with two chunks and under a new fence.
 func (b *testEnv) process(documentID string) {
 	b.Helper()
 	b.exec(`UPDATE documents SET status = 'processing', fence = fence + 1, lease_until = clock_timestamp() + interval '1 minute' WHERE id = $1`, documentID)
 	b.index(b.held(documentID))
 }
 
-// held names a document under the fence that it has.
+// held returns a document with its current fence.
 func (b *testEnv) held(documentID string) knowledgedb.HeldDocument {
 	b.Helper()
 	held := knowledgedb.HeldDocument{OrganizationID: b.org, ID: documentID}
@@ -32,7 +32,7 @@ func (b *testEnv) held(documentID string) knowledgedb.HeldDocument {
 	return held
 }
 
-// index writes what a worker does that has a document in hand.
+// index writes what a worker writes that is reading a document.
 func (b *testEnv) index(held knowledgedb.HeldDocument) {
 	b.Helper()
 	var chunks []knowledgedb.NewChunk
@@ -142,7 +142,7 @@ func TestTheSameSentAgain(t *testing.T) {
 	}
 	b.wantIndexed("failed", "0 chunks 0 vectors 0 terms")
 
-	// Twice among several, and beside others.
+	// twice in one call, together with others
 	other := b.upload([]byte("other"))
 	b.fail(first.ID)
 	out := b.add(knowledgedb.NewDocument{Name: "a", Content: &other}, knowledgedb.NewDocument{Name: "b", Content: &content},
@@ -154,7 +154,7 @@ func TestTheSameSentAgain(t *testing.T) {
 	b.wantStored("in the end", "2 contents 2 chunks 0 files")
 }
 
-// What a URL gave is fetched anew when it is sent again, unless it is about to be.
+// The content of a URL is fetched again when the URL is sent again, unless it is already queued.
 func TestTheSameURLAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -236,7 +236,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and what there was no room for is gone
+	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and the contents without room are removed
 	same, seedOf := b.upload(noise(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
 	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
@@ -263,7 +263,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 	b.must(add(knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}, 1))
 }
 
-// Limits hold for those who add at once, and documents do not count for the files of runs.
+// Quotas are exact under concurrent additions, and documents do not count as files of runs.
 func TestLimitsAreCountedApart(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -389,7 +389,7 @@ func TestEditingAndRetryingADocument(t *testing.T) {
 	}
 }
 
-// A document's name is indexed: what has another one is read anew, also by who has it in hand.
+// A document's name is indexed: a renamed one is read again, even while a worker is reading it.
 func TestAnotherNameIsReadAnew(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

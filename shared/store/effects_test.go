@@ -31,7 +31,7 @@ func (b *testEnv) prepare(held lease.Held, e domain.Effect, ask bool) domain.Eff
 	return out
 }
 
-// inState enters the call "c" and brings it to a state by what happens to calls.
+// inState inserts the call "c" and brings it to a state.
 func (b *testEnv) inState(held lease.Held, state string, side domain.SideEffect) {
 	b.Helper()
 	b.prepare(held, effect("c", side), state == "awaiting" || state == "denied")
@@ -122,7 +122,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 		side domain.SideEffect
 		want domain.EffectState
 		sent bool
-		void bool // the next attempt may say that nobody takes it
+		void bool // the next attempt may report that no worker took it
 	}{
 		{"ready", unsafe, domain.EffectReady, false, true},
 		{"ready", idempotent, domain.EffectReady, false, true},
@@ -152,14 +152,14 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 			if after := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID); after != before {
 				t.Errorf("a lost worker made %s of %s", after, before)
 			}
-			b.does("end", first, tc.left == "sending") // the truth, and nobody has decided otherwise
+			b.does("end", first, tc.left == "sending") // the true outcome, and nobody has decided otherwise
 			if tc.left == "sending" {
 				b.exec(`UPDATE effects SET state = 'sending', outcome = NULL WHERE run_id = $1`, first.RunID)
 			}
-			for _, what := range []string{"begin", "end", "void"} { // not before it has looked
+			for _, what := range []string{"begin", "end", "void"} { // not before it has taken the effect over
 				b.does(what, next, false)
 			}
-			other := effect("c", none) // what the ledger has counts
+			other := effect("c", none) // the ledger's entry counts
 			other.Key, other.Name = "another", "another"
 			got := b.prepare(next, other, true)
 			if got.State != tc.want || got.Sent != tc.sent || got.SideEffect != tc.side || got.Key != "key of c" || got.Name != "pay" ||
@@ -206,7 +206,7 @@ func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	}
 }
 
-// The lease counts at the moment of the check, whoever has noticed that it is over.
+// The lease is checked at the moment of sending, even if no process has noticed its end.
 func TestNothingIsSentPastTheLease(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -220,7 +220,7 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 	}
 	b.does("begin", held, true)
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
-	b.does("end", held, true) // the outcome is as true as ever
+	b.does("end", held, true) // the outcome is still true
 }
 
 func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
@@ -237,7 +237,7 @@ func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	b.wantEffect(held.RunID, "sending sent")
 }
 
-// race runs things at the same time and tells how many of them were done.
+// race runs functions concurrently and returns which of them succeeded.
 func race(t *testing.T, things ...func() (bool, error)) (done []bool) {
 	t.Helper()
 	done = make([]bool, len(things))
@@ -279,7 +279,8 @@ func TestOfManyWhoWouldSendOneMay(t *testing.T) {
 	}
 }
 
-// A worker that was thought lost sends or ends sending while another goes on with its run.
+// A worker that was wrongly considered lost sends, or ends sending, while another attempt
+// continues its run.
 func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -307,7 +308,7 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	}
 }
 
-// Whoever would write while the run is being taken from its worker waits, and then writes nothing.
+// Writes that come while the run is taken from its worker wait, and then write nothing.
 func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -324,7 +325,7 @@ func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 	}
 }
 
-// during runs f while a transaction has made a change, which commits once f waits for it.
+// during runs f while a transaction has made a change, and commits once f waits for it.
 func (b *testEnv) during(what, change, runID string, f func()) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)

@@ -26,7 +26,7 @@ func made(name, content string) blobdb.NewFile {
 	return blobdb.NewFile{Name: name, MIMEType: "text/plain", Content: []byte(content)}
 }
 
-// noise is so many bytes, others for each seed.
+// noise returns random bytes, different for each seed.
 func noise(size int, seed byte) []byte {
 	sum, out := sha256.Sum256([]byte{seed}), make([]byte, 0, size+sha256.Size)
 	for len(out) < size {
@@ -52,7 +52,7 @@ func (b *testEnv) remove(held lease.Held, call string, names ...string) {
 	}
 }
 
-// content reads a file as a whole.
+// content reads a whole file.
 func (b *testEnv) content(id string) string {
 	b.Helper()
 	_, r, err := b.s.Blobs.OpenFile(b.Context(), b.org, id)
@@ -67,7 +67,7 @@ func (b *testEnv) content(id string) string {
 	return string(content)
 }
 
-// folder shows what a call finds: names, and the contents of those that are short.
+// folder shows the files that a call finds: names, and the contents of short ones.
 func (b *testEnv) folder(held lease.Held, call string) string {
 	b.Helper()
 	files, kept, err := b.s.Blobs.SessionFiles(b.Context(), held, call)
@@ -88,7 +88,7 @@ func (b *testEnv) wantFolder(what string, held lease.Held, call, want string) {
 	}
 }
 
-// inSession begins a run of a session.
+// inSession claims a run of a session.
 func (b *testEnv) inSession(session string) *executiondb.Claimed {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", session))[0].Run.Run.ID)
@@ -196,7 +196,8 @@ func TestASessionsFolder(t *testing.T) {
 	}
 }
 
-// An attempt that takes a run over makes the call again; what the one before it kept goes, and it keeps nothing any more.
+// An attempt that takes a run over repeats the call. The files of the earlier attempt are
+// removed, and it can store no more.
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -231,7 +232,7 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	}
 }
 
-// The same call made twice at once leaves the files of one of them, whole.
+// If the same call runs twice concurrently, the files of one of them remain, completely.
 func TestTheSameCallTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -254,7 +255,7 @@ func TestTheSameCallTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// The same content in two organizations is two contents.
+// The same content in two organizations is stored twice.
 func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
@@ -280,8 +281,8 @@ func TestFilesOfOrganizationsNeverMeet(t *testing.T) {
 	}
 }
 
-// What an organization may keep is counted in bytes of contents, the same twice is once, and 4 KiB for each file, whatever is
-// in it and whatever is kept at the same time.
+// An organization's files are counted in bytes of contents, equal ones once, plus 4 KiB for
+// each file, also under concurrency.
 func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	const row = 4096
@@ -318,7 +319,7 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 	var tries []func() (bool, error)
 	refused := 0
-	for n := range 12 { // of bytes that others are about to keep each knows; of rows only when they are there
+	for n := range 12 { // concurrent calls see each other's bytes, but each other's rows only after the commit
 		tries = append(tries, func() (bool, error) {
 			content := strings.Repeat(fmt.Sprintf("%05d", n), 40_000)
 			kept, err := keep(13+4*200_000+(9+2*12)*row, fmt.Sprint("r", n), made("n", content))()
@@ -338,7 +339,8 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	}
 }
 
-// A session has at most a thousand names. More are not added, until some are removed; what there is may change.
+// A session has at most a thousand names. Further ones are rejected until some are removed;
+// existing files may change.
 func TestASessionsNamesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -373,7 +375,8 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c6", []string{"003", "004"}))
 	b.must(keep("c7", nil, made("c", "")))
 
-	// Names that were removed are there again when the runs that have removed them go: the newest are given.
+	// Removed names appear again when the runs that removed them are gone; the newest
+	// ones are returned.
 	b.exec(`DELETE FROM files WHERE hash IS NULL`)
 	found, _, err := b.s.Blobs.SessionFiles(t.Context(), c.Held(), "c8")
 	if err != nil || len(found) != 1000 || found[0].Name != "000" || found[1].Name != "001" || found[2].Name != "004" || found[999].Name != "c" {
@@ -382,7 +385,7 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 	b.must(keep("c8", nil, made("b", "")))
 }
 
-// What is small is read in one statement, in any order, and the same twice.
+// Small files are read in one statement, in any order, and also repeatedly.
 func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -408,7 +411,7 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 	wantCode(t, err, apierr.NotFound)
 }
 
-// A hundred small files take no more transactions than one, a large one takes one for each chunk.
+// A hundred small files take as many transactions as one; a large one takes one per chunk.
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -436,7 +439,8 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// Whoever adds to an organization's contents waits for who was before, and counts what that has added.
+// Concurrent additions to an organization's contents wait for each other and count
+// each other's bytes.
 func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -452,7 +456,7 @@ func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	b.wantStored("then", "1 contents 0 chunks 0 files")
 }
 
-// Contents are read from anywhere, and only what is read is asked for.
+// Contents are read at any position, and only the needed pieces are loaded.
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -489,7 +493,7 @@ func TestReadingParts(t *testing.T) {
 		}
 		got, err := io.ReadFull(r, buf)
 		wantGot, wantErr := io.ReadFull(want, wantBuf)
-		if got != wantGot || err != wantErr || !bytes.Equal(buf[:got], wantBuf[:wantGot]) { //nolint:errorlint // readers give these very values
+		if got != wantGot || err != wantErr || !bytes.Equal(buf[:got], wantBuf[:wantGot]) { //nolint:errorlint // readers return exactly these values
 			t.Errorf("%d: %d bytes, %v; want %d, %v", n, got, err, wantGot, wantErr)
 		}
 	}

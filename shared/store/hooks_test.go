@@ -19,7 +19,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// mailbox is an organization with a hook, and short ways to deliver to it.
+// mailbox is an organization with a hook, and helpers to deliver to it.
 type mailbox struct {
 	*testEnv
 	key  string
@@ -53,7 +53,7 @@ func (m *mailbox) newHook() hookdb.NewHook {
 	}
 }
 
-// delivery brings a run of its own.
+// delivery starts a separate run.
 func (m *mailbox) delivery(deliveryID string) queuedb.NewDelivery {
 	run := m.run(deliveryID, "")
 	run.KeyHash = contract.Hash(m.org, string(contract.EndpointAutomation), "hook:"+m.hook.ID, deliveryID)
@@ -65,7 +65,7 @@ func (m *mailbox) delivery(deliveryID string) queuedb.NewDelivery {
 	}
 }
 
-// collected is to become a run with the others of the key that come within the window.
+// collected is coalesced with the others of the key within the window.
 func (m *mailbox) collected(deliveryID, key string, window, maxWait time.Duration) queuedb.NewDelivery {
 	d := m.delivery(deliveryID)
 	d.Collect = &queuedb.Collect{KeyHash: contract.Hash(key), Window: window, MaxWait: maxWait}
@@ -236,7 +236,8 @@ func TestHooksAreBounded(t *testing.T) {
 	wantCode(t, err, apierr.Conflict)
 }
 
-// A hook goes on with the key that takes its key's place, and no other key's hooks do.
+// When a key is rotated, its hooks continue with the new key, and hooks of other
+// keys are unchanged.
 func TestHooksOutliveTheRotationOfTheirKey(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)

@@ -9,7 +9,7 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// saying makes a run of a session whose message has so many bytes.
+// saying returns a run of a session with a message of so many bytes.
 func (b *testEnv) saying(session string, bytes int) queuedb.NewRun {
 	r := b.run("", session)
 	input, err := json.Marshal(domain.Input{Message: strings.Repeat("m", bytes)})
@@ -20,7 +20,7 @@ func (b *testEnv) saying(session string, bytes int) queuedb.NewRun {
 	return r
 }
 
-// A batch of claims leaves large inputs in the database; their workers read them one by one.
+// A batch of claims leaves large inputs in the database. Their workers read them one by one.
 func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	b, other := newTestEnv(t), "org_other"
@@ -41,7 +41,7 @@ func TestLargeInputsAreNotClaimedWithTheirRuns(t *testing.T) {
 	}
 }
 
-// A history has the newest turns that 8 MiB hold.
+// A history has the newest turns that fit into 8 MiB.
 func TestHistoriesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -21,7 +21,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// twoOrganizations share a database, and the batches of a store.
+// twoOrganizations share a database and the batches of a store.
 func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	t.Helper()
 	s, raw := openRaw(t)
@@ -34,7 +34,7 @@ func twoMailboxes(t *testing.T) (one, other *mailbox) {
 	return mailboxOn(a), mailboxOn(b)
 }
 
-// promptly fails the test if f takes as long as a lock is waited for elsewhere.
+// promptly fails the test if f takes as long as the usual lock timeout.
 func (b *testEnv) promptly(what string, f func()) {
 	b.Helper()
 	began := time.Now()
@@ -49,7 +49,7 @@ func (b *testEnv) lockedRun(runID string) (end func()) {
 	return b.locked(`SELECT FROM open_runs WHERE run_id = $1 FOR UPDATE`, runID)
 }
 
-// running accepts and claims n runs of sessions of their own.
+// running accepts and claims n runs of separate sessions.
 func (b *testEnv) running(n int) []*executiondb.Claimed {
 	b.Helper()
 	rows := make([]queuedb.NewRun, n)
@@ -73,14 +73,15 @@ func (b *testEnv) ending(c *executiondb.Claimed, answer string) executiondb.Endi
 	return ending
 }
 
-// on is the bench in another process.
+// on is the test environment in another process.
 func (b *testEnv) on(s *store.Store) *testEnv {
 	other := *b
 	other.s = s
 	return &other
 }
 
-// acceptUnlocked accepts a run, once no other transaction has locked what it needs.
+// acceptUnlocked accepts a run, and retries while another transaction has locked a
+// row that it needs.
 func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	for {
 		out, err := b.s.Queue.Accept(b.Context(), []queuedb.NewRun{row}, wideWindow)
@@ -93,7 +94,8 @@ func (b *testEnv) acceptUnlocked(row queuedb.NewRun) (queuedb.Accepted, error) {
 	}
 }
 
-// deliverUnlocked accepts deliveries, each once no other transaction has locked what it needs.
+// deliverUnlocked accepts deliveries, and retries each while another transaction has locked a
+// row that it needs.
 func (b *testEnv) deliverUnlocked(ctx context.Context, rows []queuedb.NewDelivery) ([]queuedb.AcceptedDelivery, error) {
 	out, err := b.s.Queue.AcceptDeliveries(ctx, rows, wideWindow)
 	if err != nil {
@@ -145,7 +147,8 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 	}
 }
 
-// A run of its own session waits for its key if another transaction has it: here of a run that is being removed.
+// A run in a new session waits if another transaction has locked its key, here because the
+// earlier run is being removed.
 func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -188,7 +191,8 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	}
 }
 
-// A run that cannot be claimed is looked at again once the claim has failed. That waits for no lock either.
+// A run that cannot be claimed is looked up after the claim has failed. That waits
+// for no lock either.
 func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -310,7 +314,7 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 	}
 }
 
-// Erasing a session that messages come to delays nobody else.
+// Erasing a session to which messages are sent delays no other session.
 func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
@@ -334,7 +338,8 @@ func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 	}
 }
 
-// Two processes race to replace a key whose run has expired, while the sweeper removes such runs. Each caller gets the one new run.
+// Two processes race to replace a key whose run has expired, while the sweeper removes such
+// runs. Each caller gets the single new run.
 func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -374,7 +379,7 @@ func TestAnExpiredKeyIsReplacedWhoeverFreesIt(t *testing.T) {
 	}
 }
 
-// A run of a template or an agent that does not exist is not looked for again and again.
+// A run of a template or an agent that does not exist is not tried repeatedly.
 func TestAKeyOfNothingIsNotFound(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -392,14 +397,15 @@ func TestAStatementIsBoundedInBytes(t *testing.T) {
 	newTestEnv(t).savesLarge(5, 3*mib)
 }
 
-// As many results of this size as broke the connection when they were one statement.
+// The number of results of this size with which a single statement broke the connection.
 func TestLargeResultsAreSaved(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
 	newTestEnv(t).savesLarge(127, 8*mib)
 }
 
-// savesLarge saves n results and as many events, of size bytes each, of which no two fit into a statement.
+// savesLarge saves n results and as many events, of size bytes each. No two of them fit
+// into a statement.
 func (b *testEnv) savesLarge(n, size int) {
 	b.Helper()
 	large := strings.Repeat("x", size)

@@ -17,7 +17,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// told makes an endpoint that is told of events, of all when none are named.
+// told creates an endpoint for events, or for all if none are given.
 func (b *testEnv) told(events ...string) domain.NotificationEndpoint {
 	b.Helper()
 	if len(events) == 0 {
@@ -33,7 +33,7 @@ func (b *testEnv) told(events ...string) domain.NotificationEndpoint {
 	return e
 }
 
-// claims takes what is due, rendered.
+// claims claims due notifications and renders them.
 func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	b.Helper()
 	claimed, err := b.s.Notifications.ClaimNotifications(b.Context(), maximum, 4, time.Minute)
@@ -48,7 +48,7 @@ func (b *testEnv) claims(maximum int) []notificationdb.ClaimedNotification {
 	return claimed
 }
 
-// settle ends an attempt; "" delivers it.
+// settle records the result of an attempt; "" means delivered.
 func (b *testEnv) settle(n notificationdb.ClaimedNotification, a notificationdb.Attempt) (disabled bool) {
 	b.Helper()
 	disabled, err := b.s.Notifications.SettleNotification(b.Context(), n.HeldNotification, a)
@@ -72,7 +72,7 @@ func eventsFor(claimed []notificationdb.ClaimedNotification) string {
 	return strings.Join(names, " ")
 }
 
-// body is a payload, read.
+// body parses a payload.
 func (b *testEnv) body(n notificationdb.ClaimedNotification) (event string, data json.RawMessage) {
 	b.Helper()
 	var p struct {
@@ -86,7 +86,7 @@ func (b *testEnv) body(n notificationdb.ClaimedNotification) (event string, data
 	return p.Type, p.Data
 }
 
-// endAs ends a run that is in hand.
+// endAs ends a claimed run.
 func (b *testEnv) endAs(c *executiondb.Claimed, status domain.RunStatus) {
 	b.Helper()
 	run := c.Run()
@@ -102,7 +102,8 @@ func (b *testEnv) taken() *executiondb.Claimed {
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID)
 }
 
-// Whoever ends a run, it is told of once, in the words that callers see; of what is nobody's business nothing is noted.
+// However a run ends, one notification is sent, with the run object that callers see. Events
+// that no endpoint wants are not recorded.
 func TestEndsOfRunsAreTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -165,7 +166,8 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	}
 }
 
-// A run that waits for a person is told as it waits, even when it has gone on by the time that anybody sends that.
+// The notification about a waiting run describes it as it waits, even if it has continued by
+// the time it is sent.
 func TestWaitingRunsAreTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -194,7 +196,7 @@ func TestWaitingRunsAreTold(t *testing.T) {
 	}
 }
 
-// A run that has ended by then is told of with what it has used and done, and without its end.
+// If the run has ended by then, the notification has its usage and tool calls, but not its result.
 func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -256,7 +258,8 @@ func TestDocumentsAreTold(t *testing.T) {
 	}
 }
 
-// Of one endpoint few notifications are under way at a time, and one of an endpoint that fails; those of others wait for nothing.
+// An endpoint has few notifications in progress at a time, and a failing one has one. Other
+// endpoints are not delayed.
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -286,7 +289,7 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 	}
 }
 
-// Whoever claims, no notification is in two hands, and one whose worker died is sent again under its id.
+// No notification is claimed twice, and one whose worker died is sent again under its id.
 func TestNotificationsAreInOneHand(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -331,7 +334,8 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	}
 }
 
-// An endpoint is disabled when it wants nothing any more, or has failed for a day; what waits for it goes on when it is enabled again.
+// An endpoint is disabled if it wants no more notifications, or has failed for a day. Its
+// pending notifications continue when it is enabled.
 func TestEndpointsAreDisabled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -388,8 +392,8 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	}
 }
 
-// What is erased is told of no more. What was removed because its retention is over is forgotten: one that was not told until then has
-// failed, and says so.
+// Nothing is sent about erased subjects. A notification about a run that was removed after its
+// retention fails with that reason if it was not sent before.
 func TestWhatIsGoneIsNotTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -425,8 +429,9 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	}
 }
 
-// A run that is over by its retention and not removed yet is told of no more, neither to its endpoint nor to those who look; that is no
-// fault of the endpoint's. One that is in hand meanwhile ends as its attempt does.
+// Nothing is sent or shown about a run whose retention is over, even before it is removed; that
+// does not count as a failure of the endpoint. A notification that is being sent meanwhile ends
+// as its attempt does.
 func TestNothingIsToldPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -470,7 +475,8 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	}
 }
 
-// Endpoints that were disabled with something on its way cost those that claim nothing; what is to be tested is found among them.
+// Disabled endpoints with pending notifications do not slow claims down. A test notification to
+// one of them is found.
 func TestDisabledEndpointsArePassedOver(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -528,7 +534,7 @@ func TestListsOfNotifications(t *testing.T) {
 			t.Errorf("%s: %+v", status, got)
 		}
 	}
-	b.settle(claimed[2], postponed) // of an endpoint that fails one is under way at a time
+	b.settle(claimed[2], postponed) // a failing endpoint has one in progress
 	again, err := b.s.Notifications.ResendNotification(t.Context(), b.org, claimed[1].ID)
 	if err != nil || again.Status != domain.NotificationPending || again.Attempts != 0 || again.Payload == nil {
 		t.Errorf("sent again: %+v, %v", again, err)
@@ -550,7 +556,7 @@ func TestListsOfNotifications(t *testing.T) {
 	b.endAs(b.taken(), domain.RunFailed)
 	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
 	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
-	for _, want := range []int{2, 1, 0} { // two at a time of three that went with their endpoint, and one that is too old
+	for _, want := range []int{2, 1, 0} { // two at a time: three of a deleted endpoint, and one that is too old
 		if n, err := b.s.Notifications.PruneNotifications(t.Context(), 2); err != nil || n != want {
 			t.Errorf("pruned %d, %v; want %d", n, err, want)
 		}

@@ -25,7 +25,7 @@ func (b *testEnv) park(held lease.Held, kind domain.ActionKind, events execution
 	return out
 }
 
-// parked makes a run that waits for what it is asked about the call "c".
+// parked returns a run that waits for a decision about the call "c".
 func (b *testEnv) parked(kind domain.ActionKind) lease.Held {
 	b.Helper()
 	held := b.begun()
@@ -100,7 +100,7 @@ func TestAParkedRunKeepsItsSessionAndNothingElse(t *testing.T) {
 	}
 	b.wantChunks("log", b.log(runID, 0, 0), held.Fence, chunk(2, 3), told)
 
-	// Whoever had it writes nothing more, and the sweeper leaves it alone.
+	// Its former worker can write nothing more, and the sweeper leaves it alone.
 	for _, what := range []string{"prepare", "begin", "end", "void", "park", "keep", "tools"} {
 		b.does(what, held, false)
 	}
@@ -128,7 +128,7 @@ func one[T any](found []T, err error) (only T, _ error) {
 	return only, err
 }
 
-// What there is to wait for is the ledger's to say.
+// The ledger decides whether there is anything to wait for.
 func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -223,13 +223,13 @@ func TestUnansweredRunsFail(t *testing.T) {
 	b.wantEffect(late.RunID, "awaiting")
 }
 
-// An organization's runs that wait for a person are bounded; those of others do not count.
+// The number of an organization's parked runs is limited; those of others do not count.
 func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	other.queue(1, 5, 1, "parked")
-	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than may
+	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than the limit
 	first, second := b.begun(), b.begun()
 	settled, foreign := b.begun(), other.begun()
 	for _, testEnv := range []struct {
@@ -263,7 +263,7 @@ func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	b.park(second, domain.ActionApproval, executiondb.Chunk{})
 }
 
-// Of two runs that are parked at the same time, one waits for the other and counts it.
+// Of two runs that are parked concurrently, one waits for the other and counts it.
 func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -21,10 +21,11 @@ import (
 const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
 	automation_id, input, retention, created_at, status, finished_at, result, input_tokens, output_tokens, cost_micros, expires_at, sweep_after) `
 
-// overs numbers the calls of over: each has sessions and ids of its own.
+// overs numbers the calls of over, so that each has separate sessions and ids.
 var overs atomic.Int64
 
-// over puts n runs into the table, evenly over the hours before now, that may be removed; took are their times in milliseconds.
+// over inserts n runs whose retention is over, spread over the hours before now; took are their
+// durations in milliseconds.
 func (b *testEnv) over(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
@@ -43,7 +44,7 @@ func joined(n []int64) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(n), " ", ","), "[]")
 }
 
-// sweep removes all that has expired, by so many sweepers at once.
+// sweep removes everything that has expired, with concurrent sweepers.
 func (b *testEnv) sweep(sweepers, limit int) {
 	b.Helper()
 	var all sync.WaitGroup
@@ -63,7 +64,7 @@ func (b *testEnv) sweep(sweepers, limit int) {
 	all.Wait()
 }
 
-// latencies are of runs whose times spread over decades, as answers' do.
+// latencies returns durations that spread over decades, like those of answers.
 func latencies(n int, seed uint64) []int64 {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]int64, n)
@@ -73,7 +74,8 @@ func latencies(n int, seed uint64) []int64 {
 	return out
 }
 
-// alike compares what was counted before and after runs were removed: all of it is the same, but for times, which are estimates then.
+// alike compares usage before and after runs were removed: all of it is equal, except
+// durations, which are estimates.
 func alike(t *testing.T, what string, before, after domain.UsageReport) {
 	t.Helper()
 	near := func(a, b *int64) bool {
@@ -97,13 +99,14 @@ func alike(t *testing.T, what string, before, after domain.UsageReport) {
 	}
 }
 
-// exactly is a percentile as it is defined.
+// exactly returns a percentile by its definition.
 func exactly(percent int, took []int64) int64 {
 	sorted := slices.Sorted(slices.Values(took))
 	return sorted[(len(sorted)*percent+99)/100-1]
 }
 
-// What runs came to stays counted when they are removed, by several sweepers at once; of each organization and agent its own.
+// The usage of removed runs stays counted, per organization and agent, even with
+// concurrent sweepers.
 func TestRemovedRunsStayCounted(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -116,7 +119,7 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	kept := latencies(500, 4)
 	b.over("ag_k", now, 30, kept)
 	b.exec(`UPDATE runs SET expires_at = now() + interval '1 hour', sweep_after = now() + interval '1 hour' WHERE agent_id = 'ag_k'`)
-	b.ended("ag_a", now.Add(-time.Hour), "", 0) // goes on
+	b.ended("ag_a", now.Add(-time.Hour), "", 0) // still running
 	filters := map[string]usagedb.UsageFilter{"a week": {Days: 7}, "two days": {Days: 2}, "an agent": {Days: 2, AgentID: "ag_a"}, "another": {Days: 3, AgentID: "ag_b"}}
 	before, theirsBefore := map[string]domain.UsageReport{}, other.usage(usagedb.UsageFilter{Days: 2}, now)
 	for what, f := range filters {
@@ -146,7 +149,8 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	alike(t, "the rest", before["a week"], b.usage(filters["a week"], now))
 }
 
-// A run that was erased counts once: as a husk, and when that goes. So does one that somebody removes who knows of no counts.
+// An erased run counts once: as a tombstone, and after that is removed. So does one that an
+// older binary removes.
 func TestHusksAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -178,7 +182,8 @@ func TestHusksAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Whoever removes runs of the same hours and automations at once waits at most: nothing is lost, and nothing fails.
+// Concurrent removals of runs of the same hours and automations wait for each other: nothing is
+// lost, and nothing fails.
 func TestRemovingAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -189,7 +194,7 @@ func TestRemovingAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
-			for part := range 5 { // each statement has rows of all hours, agents and automations, in an order of its own
+			for part := range 5 { // each statement has rows of all hours, agents and automations, in a different order
 				_, err := b.raw.ExecContext(t.Context(), `DELETE FROM runs WHERE id = ANY (ARRAY(
 					SELECT id FROM runs WHERE (hashtext(id) & 65535) % 40 = $1 ORDER BY hashtext(id || $1)))`, n*5+part)
 				if err != nil {
@@ -208,7 +213,7 @@ func TestRemovingAtOnce(t *testing.T) {
 	}
 }
 
-// A run's automation stays listed when the run is removed, with its newest run, for 90 days.
+// A removed run's automation stays listed for 90 days with its newest run.
 func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
@@ -227,7 +232,8 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now()`)
-	// One at a time, the newest first: what is kept of an automation is of its newest run, whichever goes last.
+	// One at a time, newest first: the stored record is of the newest run, whichever
+	// is removed last.
 	b.exec(`DELETE FROM runs WHERE id = $1`, newest)
 	b.sweep(1, 1)
 	lives := b.triggered("lives", "api", "")
@@ -275,7 +281,7 @@ func TestWhatIsKnownOfRemovedRunsGoes(t *testing.T) {
 	}
 }
 
-// What leaving the numbers costs whoever removes runs.
+// The cost of recording the usage of removed runs.
 func TestCostOfLeavingNumbers(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -304,7 +310,7 @@ func TestCostOfLeavingNumbers(t *testing.T) {
 	}
 }
 
-// Counting what removed runs came to is cheap, for however many they were.
+// Counting the usage of removed runs is cheap, however many there were.
 func TestUsageOfManyRemovedRuns(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -319,7 +325,8 @@ func TestUsageOfManyRemovedRuns(t *testing.T) {
 	}
 }
 
-// An organization whose runs were all removed holds something still: who gets into its only member's account would see it.
+// An organization whose runs were all removed still has data, which a person who opens its only
+// member's account would see.
 func TestWhatRemovedRunsLeaveIsHeld(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)

@@ -19,7 +19,8 @@ func (b *testEnv) heard(runID string, heard domain.Heard) {
 	}
 }
 
-// cutShort accepts a message whose run is cancelled before it has a step, as a person who falls into its word does.
+// cutShort accepts a message whose run is cancelled before it has a step, as by an
+// interrupting user.
 func (r *storedEnv) cutShort(run queuedb.NewRun) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
@@ -37,10 +38,10 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	r.said(r.chat("usr_1", "s", "q1"), "whole")
 	half := r.said(r.chat("usr_1", "s", "q2"), "this is a long answer")
 	r.heard(half, domain.Heard{Text: "this is", AudioMS: 700})
-	r.heard(half, domain.Heard{Text: "this is a long", AudioMS: 900}) // the client knows better
+	r.heard(half, domain.Heard{Text: "this is a long", AudioMS: 900}) // the client has more exact data
 	cut := r.cutShort(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Heard{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.cutShort(r.chat("usr_1", "s", "q4")) // in writing: nothing of it is in the history
+	r.cutShort(r.chat("usr_1", "s", "q4")) // a text message: nothing of it is in the history
 	silent := r.cutShort(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Heard{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
@@ -85,7 +86,8 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	}
 }
 
-// What was noted first is taken back when the client says that it has heard all: the answer was not interrupted.
+// The first record is removed when the client reports that the whole answer was played: it was
+// not interrupted.
 func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -132,7 +134,8 @@ func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
 	}
 }
 
-// Whatever removes what a run said removes what was heard of it, whichever release does so, and whether or not it has steps.
+// The playback record is removed with the run's answer, by any release, and whether or not
+// the run has steps.
 func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -180,13 +183,13 @@ func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
 	r.heard(kept, domain.Heard{Text: "stays"})
-	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // whatever else changes a run erases nothing
+	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes of a run erase nothing
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
 	}
 }
 
-// What is noted while a session is erased goes with it, or finds nothing any more.
+// A record that is made while a session is erased is erased with it, or is not made.
 func TestErasingWhileSomebodyListens(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

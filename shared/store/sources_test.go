@@ -72,7 +72,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	}
 }
 
-// The same text in two organizations is two texts.
+// The same text in two organizations is stored twice.
 func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
@@ -92,7 +92,7 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	b.does("keep", foreign, false)
 }
 
-// A text goes with the last run that has read it, by erasing or by retention.
+// A text is removed with the last run that has read it, by erasure or by retention.
 func TestATextGoesWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -134,7 +134,7 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	}
 	left("after pruning what is linked", 1, 1, 1)
 
-	// What the release before sends when it erases; it knows of steps.
+	// The statement with which the previous release erases. It deletes steps.
 	r.raw(`INSERT INTO steps (run_id, org_id, n, fence, step) SELECT run_id, org_id, 1, 1, '{}' FROM effects`)
 	r.raw(`DELETE FROM steps`)
 	left("after the release before", 1, 0, 0)
@@ -145,7 +145,8 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	left("in the end", 0, 0, 0)
 }
 
-// Texts are read again and again while their last readers go: no link leads nowhere, and no text stays.
+// Texts are read repeatedly while their last readers are removed: there is no dangling link,
+// and no text remains.
 func TestReadingWhileReadersGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -186,7 +187,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	}
 }
 
-// A text whose time has come just when it is read again is left to whoever reads it.
+// A due text that is being read again is not removed.
 func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

@@ -15,7 +15,7 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// timeline writes the spans of a run, kind, attempt, status and message, and checks their times.
+// timeline writes the spans of a run - kind, attempt, status and message - and checks their times.
 func (b *testEnv) timeline(runID string) string {
 	b.Helper()
 	of, erased, err := b.s.Runs.Timeline(b.Context(), b.org, "", runID)
@@ -46,7 +46,7 @@ func (b *testEnv) wantTimeline(what, runID string, want ...string) {
 	}
 }
 
-// noted counts the rows that timelines need beside those that every run has.
+// noted counts the rows that timelines need in addition to those that every run has.
 func (b *testEnv) noted() (n int) {
 	b.Helper()
 	if err := b.raw.QueryRowContext(b.Context(), `SELECT count(*) FROM run_attempts`).Scan(&n); err != nil {
@@ -66,7 +66,7 @@ func (b *testEnv) journal(held lease.Held, first int, steps ...string) {
 	}
 }
 
-// again claims a run for another attempt, as a worker does.
+// again claims a run for another attempt, like a worker.
 func (b *testEnv) again(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET not_before = NULL WHERE run_id = $1`, runID)
@@ -116,7 +116,7 @@ func TestATimelineOfOneAttempt(t *testing.T) {
 	}
 }
 
-// timeless has the functions that look for lost workers do so however short the server is up.
+// timeless makes the functions that look for lost workers ignore the uptime of the server.
 func (b *testEnv) timeless() {
 	b.Helper()
 	for _, name := range []string{"lost_runs(bigint, interval)", "claim_runs(text[], interval)"} {
@@ -156,12 +156,12 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	second := b.again(runID)
 	back(second, &domain.RunError{Code: "unavailable", Message: "not\x00 now"})
 	third := b.again(runID)
-	lose() // and taken over at once
+	lose() // and taken over immediately
 	fourth := b.again(runID)
 	back(fourth, nil)
 	fifth := b.again(runID)
 	b.note(fifth) // an answer was lost
-	b.note(third) // it has slept
+	b.note(third) // it was frozen
 	b.finish(fifth, "answer")
 	got := b.timeline(runID)
 	for _, want := range []string{
@@ -177,7 +177,7 @@ func TestATimelineOfManyAttempts(t *testing.T) {
 	}
 }
 
-// A first attempt of which binaries of the release before, or nobody, have noted the end.
+// A first attempt whose end was recorded by the previous release, or not at all.
 func TestAttemptsThatNobodyNoted(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -245,7 +245,7 @@ func TestATimelineOfRunsThatWait(t *testing.T) {
 	b.wantTimeline("expired", expired.RunID, queued, parked, "wait 1 failed (action_expired)")
 }
 
-// takenAway puts a run back as the sweeper does, by the hand of a binary of the release before.
+// takenAway requeues a run as the sweeper of the previous release does.
 func (b *testEnv) takenAway(runID string) string {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET status = 'queued', fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
@@ -273,7 +273,7 @@ func TestWhoseTimelines(t *testing.T) {
 	}
 }
 
-// However a run goes, what was noted of it goes with it.
+// However a run ends, its records are removed with it.
 func TestWhatIsNotedGoesWithTheRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)

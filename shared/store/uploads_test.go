@@ -35,10 +35,10 @@ var (
 	anotherKey = strings.Repeat("0b", 32)
 )
 
-// slowly gives few bytes at a time, and its error after the last one.
+// slowly returns few bytes at a time, and its error after the last one.
 type slowly struct {
 	from  io.Reader
-	at    int // bytes are read whose last one is the end
+	at    int // number of bytes read so far
 	err   error
 	after func(read int)
 }
@@ -66,7 +66,7 @@ func (b *testEnv) upload(content []byte) blobdb.Upload {
 	return up
 }
 
-// document enters one with a content, named by its first bytes.
+// document adds a document with a content, named by its first bytes.
 func (b *testEnv) document(content []byte) domain.Document {
 	b.Helper()
 	up := b.upload(content)
@@ -85,7 +85,7 @@ func (b *testEnv) add(docs ...knowledgedb.NewDocument) []knowledgedb.QueuedDocum
 	return out
 }
 
-// original reads what a store gives of a document.
+// original reads the original of a document.
 func original(ctx context.Context, s *store.Store, org, id string) ([]byte, error) {
 	_, r, err := s.Knowledge.OpenDocument(ctx, org, id)
 	if err != nil {
@@ -173,7 +173,7 @@ func TestUploadsThatFailLeaveNothing(t *testing.T) {
 			"too large":           {size: 2*mib + 1, maximum: 2 * mib, want: blobdb.ErrTooLarge},
 		} {
 			_, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(noise(c.size, 1)), err: c.end}, c.maximum)
-			if err != c.want && c.want != blobdb.ErrTooLarge || !errors.Is(err, c.want) { //nolint:errorlint // as it is
+			if err != c.want && c.want != blobdb.ErrTooLarge || !errors.Is(err, c.want) { //nolint:errorlint // not wrapped
 				t.Errorf("%s: %v", what, err)
 			}
 			b.wantStored(what, "0 contents 0 chunks 0 files")
@@ -198,7 +198,7 @@ type iotestNothing struct{}
 
 func (iotestNothing) Read([]byte) (int, error) { return 0, nil }
 
-// An upload that nothing links to goes when its hour is over.
+// An upload without a link is removed after an hour.
 func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
@@ -225,7 +225,7 @@ func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range ids {
 			all.Go(func() {
-				if i%3 == 2 { // and as a run's file
+				if i%3 == 2 { // and as a file of a run
 					b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: content})
 					return
 				}
@@ -243,7 +243,8 @@ func TestTheSameUploadedAtOnceIsStoredOnce(t *testing.T) {
 	}
 }
 
-// Nothing of a content is stored as it was; who has the keys reads it, and who has none says so.
+// No content is stored in plain text. A process with the keys can read it, and one without
+// them gets an error.
 func TestSealedContents(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -284,14 +285,14 @@ func TestSealedContents(t *testing.T) {
 	wrong.Seals.SealContents(newSealer(t, anotherKey))
 	read("another key", wrong, secrets.ErrSealed)
 
-	// What is taken from one place is not opened in another.
+	// Data that was moved to another location is not opened.
 	b.exec(`UPDATE blob_chunks c SET data = o.data FROM blob_chunks o WHERE c.hash = o.hash AND c.n = 1 AND o.n = 0`)
 	if _, err := original(t.Context(), s, b.org, doc.ID); !errors.Is(err, secrets.ErrSealed) {
 		t.Errorf("one chunk in place of another: %v", err)
 	}
 }
 
-// Of one content some chunks may be sealed and some not, when processes are set otherwise.
+// A content may be partly sealed if processes have different settings.
 func TestContentsSealedInPart(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -310,7 +311,7 @@ func TestContentsSealedInPart(t *testing.T) {
 	b.wantOriginal(doc.ID, content)
 }
 
-// Not parallel: what others allocate would count.
+// Not parallel, because allocations of other tests would count.
 func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	b.s.Seals.SealContents(newSealer(t, oneKey))
@@ -323,7 +324,7 @@ func TestALargeUploadIsNotInMemory(t *testing.T) { //nolint:paralleltest // see 
 	}
 	before, maximum := live(), uint64(0)
 	up, err := b.s.Blobs.Upload(t.Context(), b.org, &slowly{from: bytes.NewReader(content), after: func(read int) {
-		if read%mib < 100_001 { // now and then
+		if read%mib < 100_001 { // from time to time
 			maximum = max(maximum, live())
 		}
 	}}, 1<<30)

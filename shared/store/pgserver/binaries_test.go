@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// install puts programs that say they are the given version into a directory.
+// install puts programs that report the given version into a directory.
 func install(t *testing.T, dir, version string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

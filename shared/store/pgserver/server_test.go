@@ -274,7 +274,7 @@ func TestRecordedIdOfAnotherProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Under the server's own user: PostgreSQL by itself would not start beside it.
+	// The same user: PostgreSQL alone would refuse to start.
 	other := exec.CommandContext(t.Context(), "sleep", "600")
 	other.SysProcAttr = owner.processAttributes()
 	other.Dir = "/"
@@ -346,7 +346,7 @@ func TestStartInterrupted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pg")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // interrupts it as soon as initdb is at work
+	go func() { // interrupts it as soon as initdb is running
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
@@ -398,7 +398,7 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer binary.Close()
-	// By its descriptor, for the path leads through directories that are root's.
+	// By its descriptor, because the path leads through directories of root.
 	tests := exec.CommandContext(t.Context(), inheritedData, "-test.v", "-test.parallel=2",
 		"-test.run=^(TestFirstStartAndRestart|TestNothingAboveTheDataIsOpened|TestPortWithPassword|TestLongPath|TestOrphanThatNobodyTold|TestRecordedIdOfAnotherProgram|TestPostmasterKilled)$")
 	tests.ExtraFiles = []*os.File{binary}

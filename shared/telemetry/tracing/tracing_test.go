@@ -38,7 +38,7 @@ type receiver struct {
 	spans []*pb.Span
 }
 
-// ServeHTTP takes spans over HTTP.
+// ServeHTTP receives spans over HTTP.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	raw, err := io.ReadAll(req.Body)
 	var got collector.ExportTraceServiceRequest
@@ -53,7 +53,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// Export takes spans over gRPC.
+// Export receives spans over gRPC.
 func (r *receiver) Export(_ context.Context, got *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
 	r.take(got)
 	return &collector.ExportTraceServiceResponse{}, nil
@@ -69,7 +69,7 @@ func (r *receiver) take(got *collector.ExportTraceServiceRequest) {
 	}
 }
 
-// open makes a tracer, and what gives its spans by name once it was closed.
+// open returns a tracer, and a function that closes it and returns its spans by name.
 func open(t *testing.T) (*Tracer, func() map[string]*pb.Span) {
 	t.Helper()
 	r := &receiver{}
@@ -91,7 +91,7 @@ func open(t *testing.T) (*Tracer, func() map[string]*pb.Span) {
 	}
 }
 
-// TestGRPCCollectors sends a span to a collector that speaks gRPC alone.
+// TestGRPCCollectors sends a span to a collector that supports only gRPC.
 func TestGRPCCollectors(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -121,7 +121,8 @@ func TestGRPCCollectors(t *testing.T) {
 	}
 }
 
-// TestSpansAreConnected goes from a traceparent through a root to a child, out to another process and into a batch.
+// TestSpansAreConnected goes from a traceparent through a root to a child, to another process
+// and into a batch.
 func TestSpansAreConnected(t *testing.T) {
 	t.Parallel()
 	tracer, closed := open(t)
@@ -163,7 +164,8 @@ func TestSpansAreConnected(t *testing.T) {
 	}
 }
 
-// TestCallersNameTheirTrace shows that a caller's traceparent names the trace, and decides whether it is wanted only where it is let.
+// TestCallersNameTheirTrace shows that a caller's traceparent determines the trace, and the
+// sampling only if the operator allows it.
 func TestCallersNameTheirTrace(t *testing.T) {
 	t.Parallel()
 	all, none := sdk.ParentBased(sdk.AlwaysSample()), sdk.ParentBased(sdk.NeverSample())
@@ -249,7 +251,8 @@ func TestStatementsAreNamed(t *testing.T) {
 	}
 }
 
-// TestRequestsAreTracedWithoutTheirSecrets looks at what a request to the outside leaves in a trace, and what of the trace leaves with it.
+// TestRequestsAreTracedWithoutTheirSecrets checks what an outbound request leaves in a trace,
+// and that no trace context is sent with it.
 func TestRequestsAreTracedWithoutTheirSecrets(t *testing.T) {
 	t.Parallel()
 	var headers http.Header
