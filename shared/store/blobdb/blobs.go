@@ -16,18 +16,19 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// ErrBlobGone means that a content was removed or replaced before a row referred to it. The
+// ErrBlobGone means that a blob was removed or replaced before a row referred to it. The
 // caller must upload it again.
 var ErrBlobGone = errors.New("the content was removed before it was linked")
 
-// Blob is a content to be stored.
+// Blob is the content of a file or document. It is stored in chunks, once per organization and
+// hash.
 type Blob struct {
 	Hash    []byte
 	Bytes   int64
-	content []byte // nil if the whole content is not in memory
+	content []byte // nil if the whole blob is not in memory
 }
 
-// chunks is the number of chunks of a content of size bytes.
+// chunks is the number of chunks of a blob of size bytes.
 func chunks(size int64) int { return int((size + sealdb.ChunkSize - 1) / sealdb.ChunkSize) }
 
 func newBlob(content []byte) Blob {
@@ -35,8 +36,8 @@ func newBlob(content []byte) Blob {
 	return Blob{Hash: hash[:], Bytes: int64(len(content)), content: content}
 }
 
-// Distinct returns each content once, ordered by hash. All transactions lock rows of
-// contents in this order.
+// Distinct returns each blob once, ordered by hash. All transactions lock rows of
+// blobs in this order.
 func Distinct(blobs []Blob) []Blob {
 	out := slices.Clone(blobs)
 	slices.SortFunc(out, func(a, b Blob) int { return slices.Compare(a.Hash, b.Hash) })
@@ -47,13 +48,13 @@ func containsHash(blobs []Blob, hash []byte) bool {
 	return slices.ContainsFunc(blobs, func(b Blob) bool { return slices.Equal(b.Hash, hash) })
 }
 
-// Hashes is the SQL array of the contents' hashes.
+// Hashes returns the blobs' hashes as an SQL array.
 func Hashes(blobs []Blob) any {
 	return pq.ByteaArray(pg.Column(blobs, func(b *Blob) []byte { return b.Hash }))
 }
 
-// batches returns the chunks of contents in order, grouped into batches of at most one full
-// chunk's bytes. Each batch is one transaction: a small content is not worth a transaction, and
+// batches returns the chunks of blobs in order, grouped into batches of at most one full
+// chunk's bytes. Each batch is one transaction: a small blob is not worth a transaction, and
 // several large ones are too much for one.
 func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	room := 0
@@ -70,8 +71,8 @@ func batches(blobs []Blob) (out [][]sealdb.Chunk) {
 	return out
 }
 
-// reserveBlobs inserts rows for contents. A reserved content must be written and linked within
-// an hour. It reports whether any of the contents was new.
+// reserveBlobs inserts rows for blobs. A reserved blob must be written and linked within
+// an hour. It reports whether any of the blobs was new.
 func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob) (added bool, err error) {
 	var news []bool
 	err = tx.SelectContext(ctx, &news, `INSERT INTO blobs AS b (org_id, hash, bytes)
@@ -81,8 +82,8 @@ func reserveBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob) (a
 	return slices.Contains(news, true), err
 }
 
-// fillBlobs writes the missing chunks of reserved contents, one batch per transaction.
-// Concurrent writers of the same content write identical chunks. It returns ErrBlobGone if a
+// fillBlobs writes the missing chunks of reserved blobs, one batch per transaction.
+// Concurrent writers of the same blob write identical chunks. It returns ErrBlobGone if a
 // reservation has been removed.
 func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chunk) error {
 	for _, part := range parts {
@@ -114,14 +115,14 @@ func (s *Store) fillBlobs(ctx context.Context, org string, parts [][]sealdb.Chun
 	return nil
 }
 
-// addChunks locks the contents' rows while it writes, so that no chunk outlives its content.
+// addChunks locks the blobs' rows while it writes, so that no chunk outlives its blob.
 func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []sealdb.Chunk) error {
 	if len(part) == 0 {
 		return nil
 	}
 
 	hashes := pg.Column(part, func(c *sealdb.Chunk) []byte { return c.Hash })
-	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // chunks of the same content are adjacent
+	wanted := slices.CompactFunc(slices.Clone(hashes), slices.Equal) // chunks of the same blob are adjacent
 	var held []int
 	err := tx.SelectContext(ctx, &held, `SELECT 1 FROM blobs WHERE org_id = $1 AND hash = ANY ($2) ORDER BY hash FOR KEY SHARE`, org, pq.ByteaArray(wanted))
 	if err != nil {
@@ -139,8 +140,8 @@ func (s *Store) addChunks(ctx context.Context, tx *sqlx.Tx, org string, part []s
 	return err
 }
 
-// HoldBlobs locks contents against removal until the transaction ends, so that it can link to
-// them. It returns ErrBlobGone unless all are stored completely. others are the contents that
+// HoldBlobs locks blobs against removal until the transaction ends, so that it can link to
+// them. It returns ErrBlobGone unless all are stored completely. others are the blobs that
 // lose links in this transaction; they are locked in the same order, for a possible removal.
 func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, others [][]byte) error {
 	mode := "FOR KEY SHARE"
@@ -179,7 +180,7 @@ func HoldBlobs(ctx context.Context, tx *sqlx.Tx, org string, blobs []Blob, other
 	return nil
 }
 
-// RemoveUnlinkedBlobs removes those of the contents that have no link left.
+// RemoveUnlinkedBlobs removes those of the blobs that have no link left.
 func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) error {
 	if len(contents) == 0 {
 		return nil
@@ -189,15 +190,15 @@ func RemoveUnlinkedBlobs(ctx context.Context, tx *sqlx.Tx, contents []Content) e
 	return err
 }
 
-// PruneBlobs checks up to limit contents that are due and returns how many it checked. It
-// removes the contents without a link and schedules the others for another check in a day.
-// Usually a content is removed with its last link; PruneBlobs finds those that were never
+// PruneBlobs checks up to limit blobs that are due and returns how many it checked. It
+// removes the blobs without a link and schedules the others for another check in a day.
+// Usually a blob is removed with its last link; PruneBlobs finds those that were never
 // linked because a process died while storing them.
 func (s *Store) PruneBlobs(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "blobs", limit, RemoveUnlinkedBlobs)
 }
 
-// Reader reads a content piece by piece, one statement per piece. It keeps one piece in memory.
+// Reader reads a blob piece by piece, one statement per piece. It keeps one piece in memory.
 type Reader struct {
 	load   func(n int) ([]byte, error)
 	size   int64
@@ -206,12 +207,12 @@ type Reader struct {
 	n      int    // the number of that piece; -1: none
 }
 
-// OpenBlob returns a reader of a stored content. ctx applies to all reads.
+// OpenBlob returns a reader of a stored blob. ctx applies to all reads.
 func (s *Store) OpenBlob(ctx context.Context, org string, hash []byte, size int64) *Reader {
 	return &Reader{size: size, n: -1, load: func(n int) ([]byte, error) { return s.pieceFor(ctx, org, hash, n) }}
 }
 
-// pieceFor returns not_found if the piece does not exist. The content may have been removed
+// pieceFor returns not_found if the piece does not exist. The blob may have been removed
 // since it was opened.
 func (s *Store) pieceFor(ctx context.Context, org string, hash []byte, n int) ([]byte, error) {
 	const each = sealdb.ChunkSize / sealdb.PieceSize

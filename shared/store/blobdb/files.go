@@ -26,7 +26,7 @@ var ErrFilesFull = errors.New("as many files are kept as may be")
 const (
 	// fileCost is added to the content's size when a file is counted against the quota. It is
 	// roughly the size of the file's database rows, and applies also to an empty file, to a
-	// shared content, and to a removed name.
+	// shared blob, and to a removed name.
 	fileCost = 4096
 	// maxNames is the maximum number of names in a session's folder.
 	maxNames = 1000
@@ -39,8 +39,8 @@ type NewFile struct {
 	Content  []byte
 }
 
-// maxKeepTries is the maximum number of attempts to store contents that are removed again before
-// they are linked. An attempt fails if the last other link to a content is removed in the
+// maxKeepTries is the maximum number of attempts to store blobs that are removed again before
+// they are linked. An attempt fails if the last other link to a blob is removed in the
 // milliseconds before the link, or if writing takes more than the reserved hour.
 const maxKeepTries = 32
 
@@ -52,8 +52,8 @@ const maxKeepTries = 32
 // or if the session would have too many names. kept is false, and nothing is written, if the
 // worker no longer holds the run.
 //
-// Large contents are written while the run's row is not locked, so that renewing its lease
-// does not wait for them. Contents written in vain are removed immediately, or by the sweeper
+// Large blobs are written while the run's row is not locked, so that renewing its lease
+// does not wait for them. Blobs written in vain are removed immediately, or by the sweeper
 // if the worker dies.
 func (s *Store) KeepFiles(ctx context.Context, held lease.Held, callID string, made []NewFile, removed []string, maximum int64) (
 	files []domain.File, kept bool, err error,
@@ -168,15 +168,15 @@ func (s *Store) writeAndLink(ctx context.Context, held lease.Held, callID string
 	})
 }
 
-// Contents returns references to an organization's contents with these hashes.
+// Contents returns references to an organization's blobs with these hashes.
 func Contents(org string, hashes [][]byte) []Content {
 	return pg.Column(hashes, func(h *[]byte) Content { return Content{OrganizationID: org, Hash: *h} })
 }
 
 // reserveFiles reserves the contents of a call's files. It returns ErrFilesFull if the quota is
-// exceeded. It takes a lock per organization, so that additions to its contents are counted one
+// exceeded. It takes a lock per organization, so that additions to its blobs are counted one
 // after the other. A file counts only once it is linked, so concurrent calls may exceed the
-// quota a little. A content that a document also uses counts as the document's.
+// quota a little. A blob that a document also uses counts as the document's.
 func reserveFiles(ctx context.Context, tx *sqlx.Tx, held lease.Held, callID string, blobs []Blob, rows []fileRow, maximum int64) error {
 	if maximum > 0 {
 		if err := pg.AdvisoryLock(ctx, tx, "blobs "+held.OrganizationID); err != nil {
@@ -409,7 +409,7 @@ func (s *Store) FileContents(ctx context.Context, org string, ids []string) ([][
 	return out, nil
 }
 
-// forgetFiles removes the files of runs. A content is removed with the last link to it.
+// forgetFiles removes the files of runs. A blob is removed with the last link to it.
 func forgetFiles(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	var gone, contents []Content
 	if err := tx.SelectContext(ctx, &gone, `DELETE FROM files WHERE run_id = ANY ($1) RETURNING org_id, hash`, pq.Array(runs)); err != nil {

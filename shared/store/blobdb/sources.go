@@ -110,7 +110,7 @@ func (s *Store) SourceByID(ctx context.Context, org, id string) (domain.Source, 
 	}, nil
 }
 
-// Content refers to a content of an organization by its hash: a text or a blob.
+// Content refers to a source text or a blob of an organization by its hash.
 type Content struct {
 	OrganizationID string `db:"org_id"`
 	Hash           []byte `db:"hash"`
@@ -129,8 +129,8 @@ func (s *Store) PruneSources(ctx context.Context, limit int) (int, error) {
 	return s.prune(ctx, "sources", limit, removeUnlinkedSources)
 }
 
-// prune checks up to limit due contents of a table, calls remove with those it could lock, and
-// schedules the remaining ones for another check in a day. It skips locked contents, which
+// prune checks up to limit due rows of a table, calls remove with those it could lock, and
+// schedules the remaining ones for another check in a day. It skips locked rows, which
 // another process is checking or linking. It returns how many it checked.
 func (s *Store) prune(
 	ctx context.Context, table string, limit int, remove func(ctx context.Context, tx *sqlx.Tx, contents []Content) error,
@@ -182,7 +182,7 @@ func removeUnlinkedSources(ctx context.Context, tx *sqlx.Tx, texts []Content) er
 }
 
 // ForgetCalls removes the effects, sources, documents and files of runs. A text is removed with
-// the last run that read it, and a content with the last link to it.
+// the last run that read it, and a blob with the last link to it.
 func ForgetCalls(ctx context.Context, tx *sqlx.Tx, runs []string) error {
 	if _, err := tx.ExecContext(ctx, `DELETE FROM effects WHERE run_id = ANY ($1)`, pq.Array(runs)); err != nil {
 		return err

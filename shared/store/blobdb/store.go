@@ -1,5 +1,5 @@
-// Package blobdb stores contents: uploads, the files and sources of runs, and the
-// chunks of their bytes.
+// Package blobdb stores blobs, which are the contents of uploads, documents and runs' files in
+// chunks, and the source texts that runs have read.
 package blobdb
 
 import (
@@ -7,7 +7,7 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// Store reads and writes contents. It is safe for concurrent use.
+// Store reads and writes blobs. It is safe for concurrent use.
 type Store struct {
 	db *pg.DB
 

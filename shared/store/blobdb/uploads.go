@@ -18,30 +18,30 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// ErrTooLarge means that a content has more bytes than the caller allowed.
+// ErrTooLarge means that a blob has more bytes than the caller allowed.
 var ErrTooLarge = errors.New("the content is too large")
 
-// Upload is a completely stored content without a link. It is removed if nothing links to
+// Upload is a completely stored blob without a link. It is removed if nothing links to
 // it within an hour.
 type Upload struct {
 	Hash  []byte // SHA-256
 	Bytes int64
 }
 
-// Blob is the uploaded content, without its bytes.
+// Blob returns the uploaded blob without its bytes.
 func (u Upload) Blob() Blob { return Blob{Hash: u.Hash, Bytes: u.Bytes} }
 
-// initialBuffer is the initial size of the buffer for a content. The buffer grows up to one chunk.
+// initialBuffer is the initial size of the buffer for a blob. The buffer grows up to one chunk.
 const initialBuffer = 64 << 10
 
 // cleanUpTimeout bounds the removal of a failed upload, whose own context may have ended.
 const cleanUpTimeout = 5 * time.Second
 
-// Upload stores a content of up to maximum bytes for an organization. It keeps at most one
+// Upload stores a blob of up to maximum bytes for an organization. It keeps at most one
 // chunk of it in memory, plus the driver's copy. It returns ErrTooLarge if there are more
 // bytes, and an error of the reader unchanged. After an error nothing stays stored.
 //
-// The hash of a content is known only at its end. A content of several chunks is therefore
+// The hash of a blob is known only at its end. A blob of several chunks is therefore
 // stored under a random name first. If the process dies meanwhile, the sweeper removes it.
 func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maximum int64) (Upload, error) {
 	in := &chunkReader{from: content, maximum: maximum, sum: sha256.New(), buffer: make([]byte, initialBuffer)}
@@ -74,7 +74,7 @@ func (s *Store) Upload(ctx context.Context, org string, content io.Reader, maxim
 	return Upload{}, err
 }
 
-// chunkReader reads a content chunk by chunk into one buffer.
+// chunkReader reads a blob chunk by chunk into one buffer.
 type chunkReader struct {
 	from    io.Reader
 	maximum int64
@@ -114,7 +114,7 @@ func (in *chunkReader) next() (data []byte, last bool, err error) {
 	return in.buffer[:n], last, nil
 }
 
-// uploadAs stores a content of several chunks under a temporary name and then renames it to its
+// uploadAs stores a blob of several chunks under a temporary name and then renames it to its
 // hash. data is the first chunk.
 func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in *chunkReader) (Upload, error) {
 	if err := s.storeBlob(ctx, org, Blob{Hash: name}); err != nil {
@@ -156,7 +156,7 @@ func (s *Store) uploadAs(ctx context.Context, org string, name, data []byte, in 
 	return out, nil
 }
 
-// storeBlob stores a content of at most one chunk.
+// storeBlob stores a blob of at most one chunk.
 func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		if _, err := reserveBlobs(ctx, tx, org, []Blob{b}); err != nil || len(b.content) == 0 {
@@ -166,12 +166,12 @@ func (s *Store) storeBlob(ctx context.Context, org string, b Blob) error {
 	})
 }
 
-// DropUnlinked removes those of the contents that nothing links to.
+// DropUnlinked removes those of the blobs that nothing links to.
 func (s *Store) DropUnlinked(ctx context.Context, org string, hashes ...[]byte) error {
 	return s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error { return RemoveUnlinkedBlobs(ctx, tx, Contents(org, hashes)) })
 }
 
-// rename renames a stored content to its hash without copying its chunks. It locks the row, so
+// rename renames a stored blob to its hash without copying its chunks. It locks the row, so
 // that no chunk is added meanwhile. Chunks that already exist under the hash are kept, and
 // their duplicates are deleted.
 func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) error {
@@ -206,7 +206,7 @@ func (s *Store) rename(ctx context.Context, org string, name []byte, to Upload) 
 	})
 }
 
-// renameSealed is rename for sealed contents. A sealed chunk can be opened only under the name it
+// renameSealed is rename for sealed blobs. A sealed chunk can be opened only under the name it
 // was sealed with, so each chunk is sealed again for the new name.
 func (s *Store) renameSealed(ctx context.Context, org string, name []byte, to Upload) error {
 	var there []int

@@ -59,10 +59,10 @@ type DocumentClaim struct {
 	Max   int              // maximum number of documents
 	Not   []string         // organizations to skip
 	Debts map[string]int64 // debt per organization, 0 if missing; the smallest debt comes first
-	Short bool             // only contents of at most ShortDocument bytes
+	Short bool             // only documents of at most ShortDocument bytes
 }
 
-// ShortDocument is the maximum size of a short content, in bytes. A document that is not
+// ShortDocument is the maximum size of a short document, in bytes. A document that is not
 // fetched yet is not short.
 const ShortDocument = 64 << 10
 
@@ -73,7 +73,7 @@ const ShortDocument = 64 << 10
 func (s *Store) ClaimDocuments(ctx context.Context, claim DocumentClaim) ([]ClaimedDocument, error) {
 	heaviest := int64(math.MaxInt64)
 	if claim.Short {
-		heaviest = ShortDocument // the weight of every content of at most this size
+		heaviest = ShortDocument // the weight of every document of at most this size
 	}
 
 	debtors := slices.Sorted(maps.Keys(claim.Debts))

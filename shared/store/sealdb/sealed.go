@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// Sealer seals contents before they are stored, and opens them. associated identifies the
-// location of a content; a sealed content can be opened with the same associated data only.
+// Sealer seals blobs before they are stored, and opens them. associated identifies the
+// location of a blob; a sealed blob can be opened with the same associated data only.
 // Sealing adds a constant number of bytes.
 type Sealer interface {
 	SealBytes(plain, associated []byte) []byte
 	OpenBytes(sealed, associated []byte) ([]byte, error)
 }
 
-// ErrContentSealed means that a content cannot be read, because there is no key to open it.
+// ErrContentSealed means that a blob cannot be read, because there is no key to open it.
 var ErrContentSealed = errors.New("the content is sealed, and there is no key to open it")
 
 // SealContents makes the store seal the contents of files, documents and deliveries that it
@@ -27,16 +27,16 @@ func (s *Store) SealContents(box Sealer) {
 	s.sealing = len(box.SealBytes(nil, nil))
 }
 
-// OpenContents makes the store open sealed contents, as SealContents does, without sealing new
+// OpenContents makes the store open sealed blobs, as SealContents does, without sealing new
 // ones. Call it before the store is used.
 func (s *Store) OpenContents(box Sealer) { s.sealer = box }
 
-// ReportUnopened sets a function that is called with each content or delivery body that is read
+// ReportUnopened sets a function that is called with each blob or delivery body that is read
 // and that no key opens, and with its sealed bytes. Call it before the store is used.
 func (s *Store) ReportUnopened(report func(v Value, sealed []byte)) { s.unopened = report }
 
-// PieceName is the associated data of a piece of a content. It is unique per organization,
-// content and number.
+// PieceName is the associated data of a piece of a blob. It is unique per organization,
+// blob and number.
 func PieceName(org string, hash []byte, n int) []byte {
 	out := append([]byte("parley content|"), hash...)
 	return append(binary.BigEndian.AppendUint64(out, uint64(n)), org...)
@@ -75,7 +75,7 @@ func (s *Store) Unseal(org string, c Chunk, sealing int) ([]byte, error) {
 	return out, nil
 }
 
-// ContentValue identifies a chunk of a content for an operator.
+// ContentValue identifies a chunk of a blob for an operator.
 func ContentValue(org string, hash []byte, n int) Value {
 	return Value{Kind: KindContent, OrganizationID: org, ID: hex.EncodeToString(hash), Part: strconv.Itoa(n)}
 }
@@ -109,17 +109,17 @@ func (s *Store) SealDelivery(org, hookID, id string, body []byte) []byte {
 	return s.sealer.SealBytes(body, DeliveryName(org, hookID, id))
 }
 
-// ChunkSize is the size in bytes of the chunks in which a content is written. The schema and
+// ChunkSize is the size in bytes of the chunks in which a blob is written. The schema and
 // stored data depend on it.
 const ChunkSize = 1 << 20
 
-// Chunk is a part of a content.
+// Chunk is a part of a blob.
 type Chunk struct {
 	Hash []byte
 	N    int
 	Data []byte
 }
 
-// PieceSize is the size in bytes of the pieces in which a content is read; it divides
+// PieceSize is the size in bytes of the pieces in which a blob is read; it divides
 // ChunkSize. A reader has one piece in memory, so many slow readers need little.
 const PieceSize = 128 << 10

@@ -25,7 +25,7 @@ var Kinds = []Kind{
 }
 
 // Value identifies a row that contains sealed values. ID is that of an agent, a hook or an
-// endpoint, or the hash of a content. Part is the version of an agent, the id of a delivery, or
+// endpoint, or the hash of a blob. Part is the version of an agent, the id of a delivery, or
 // the number of a chunk.
 type Value struct {
 	Kind           Kind   `db:"-"`
