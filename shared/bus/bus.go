@@ -252,6 +252,7 @@ func (b *Bus) UpdateStream(ctx context.Context) error {
 	return nil
 }
 
+// ensureConsumer opens a durable consumer, or creates it if it is missing.
 func ensureConsumer(ctx context.Context, stream jetstream.Stream, name, subject string) (jetstream.Consumer, error) {
 	consumer, err := stream.Consumer(ctx, name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -283,6 +284,7 @@ const (
 	codeConsumerStore  jetstream.ErrorCode = 10104
 )
 
+// damaged reports whether the server cannot read or create the files of a consumer.
 func damaged(err error) bool {
 	apiErr, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && apiErr.Code >= 500 && (apiErr.ErrorCode == codeConsumerCreate || apiErr.ErrorCode == codeConsumerStore)
@@ -329,6 +331,8 @@ func (b *Bus) Done(runID, replyTo string, result []byte) {
 // Cancelled notifies the worker that executes a run to stop.
 func (b *Bus) Cancelled(runID string) { b.publish(contract.SubjectCancel+runID, nil) }
 
+// publish publishes a message of core NATS. It only logs an error, because a lost message is
+// polled for.
 func (b *Bus) publish(subject string, body []byte) {
 	if err := b.nc.Publish(subject, body); err != nil {
 		b.log.Debug().Err(err).Str("run_id", contract.RunIDFor(subject)).Msg("notice not sent; it will be polled for")
@@ -363,6 +367,7 @@ func (b *Bus) OnCancelled(f func(runID string)) (stop func(), err error) {
 	return b.subscribe(contract.SubjectCancel+"*", func(m *nats.Msg) { f(contract.RunIDFor(m.Subject)) })
 }
 
+// subscribe calls f with each message on a subject. stop ends the subscription.
 func (b *Bus) subscribe(subject string, f nats.MsgHandler) (func(), error) {
 	sub, err := b.nc.Subscribe(subject, f)
 	if err != nil {

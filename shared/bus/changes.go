@@ -57,6 +57,8 @@ func newChanges(publish func(subject string) error) *changes {
 // It does not wait.
 func (b *Bus) Changed(kind domain.ChangeKind, org string) { b.changes.markDue(change{kind, org}) }
 
+// markDue marks a change as due and wakes run. It does not wait. If too many changes are
+// tracked, it marks the change for all organizations instead.
 func (c *changes) markDue(of change) {
 	c.mu.Lock()
 	due, known := c.tracked[of]
@@ -204,6 +206,7 @@ func (w *ChangeWatch) Run(ctx context.Context, f func(Change)) {
 	w.listen(ctx, func(m *nats.Msg) { handleChange(m, f) }, func(org string) { f(Change{OrganizationID: named(org)}) })
 }
 
+// handleChange calls f with the change in a message. It ignores messages with other subjects.
 func handleChange(m *nats.Msg, f func(Change)) {
 	if kind, org, ok := contract.ParseChange(m.Subject); ok {
 		f(Change{OrganizationID: named(org), Kind: kind})

@@ -52,6 +52,7 @@ func (w *Watch) Run(ctx context.Context, f func(Heard)) {
 	w.listen(ctx, func(m *nats.Msg) { handleMessage(m, f) }, func(runID string) { f(Heard{RunID: runID}) })
 }
 
+// handleMessage calls f with the events, the end or the cancellation in a message.
 func handleMessage(m *nats.Msg, f func(Heard)) {
 	switch runID := contract.RunIDFor(m.Subject); {
 	case strings.HasPrefix(m.Subject, contract.SubjectEvents):

@@ -27,6 +27,8 @@ type followed struct {
 	dropped int
 }
 
+// newFollower returns a follower with room for buffer messages. subject returns the subject
+// filter of an id.
 func (b *Bus) newFollower(buffer int, subject func(id string) string) *follower {
 	return &follower{
 		bus: b, subject: subject, messages: make(chan *nats.Msg, buffer), subscribe: b.nc.ChanSubscribe, followed: map[string]*followed{},

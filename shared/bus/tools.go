@@ -256,10 +256,12 @@ func awaitAnswer(ctx context.Context, call *toolCall) ([]byte, error) {
 	}
 }
 
+// stageFor returns the stage in a message's header, or "" for a frame or for "no responders".
 func stageFor(m *nats.Msg) contract.ToolStage {
 	return contract.ToolStage(m.Header.Get(contract.HeaderStage))
 }
 
+// ended returns the answer in a call's final message, or the error that it stands for.
 func ended(m *nats.Msg) ([]byte, error) {
 	switch stageFor(m) {
 	case contract.StageAnswer:

@@ -147,6 +147,7 @@ func (s *toolServer) serve(ctx context.Context, call ToolMessage, reply string, 
 	}
 }
 
+// sendStage sends a message about a call to its caller. It only logs an error.
 func (s *toolServer) sendStage(reply string, stage contract.ToolStage, body []byte) {
 	if reply == "" {
 		return

@@ -39,6 +39,7 @@ type toolTurn struct {
 	begun bool // guarded by slotPool.mu
 }
 
+// newSlotPool returns a pool of at least one slot. An owner may take all but an eighth of them.
 func newSlotPool(cfg ToolServing) *slotPool {
 	slots := max(cfg.Slots, 1)
 	p := &slotPool{
@@ -135,6 +136,7 @@ func (p *slotPool) closeIfIdle() {
 	}
 }
 
+// begin gives a slot to a turn.
 func (p *slotPool) begin(turn *toolTurn) {
 	p.running++
 	p.inUse[turn.owner]++

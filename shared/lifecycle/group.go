@@ -74,6 +74,7 @@ func (g *Group) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// start runs the component in a goroutine, and sends it to ended when it returns.
 func (m *member) start(ctx context.Context, ended chan<- *member) {
 	ctx, m.cancel = context.WithCancel(ctx)
 	go func() {

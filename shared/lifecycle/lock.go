@@ -50,6 +50,7 @@ func flock(file *os.File, how int) error {
 	}
 }
 
+// describe adds the path and, if known, the process that holds the lock to an error.
 func describe(file *os.File, path string, err error) error {
 	if !errors.Is(err, syscall.EWOULDBLOCK) {
 		return fmt.Errorf("locking %s: %w", path, err)

@@ -71,6 +71,8 @@ func (b *body) Close() error {
 
 func tooLarge() error { return &Error{Message: "The answer is too large.", Err: ErrTooLarge} }
 
+// explain converts an error of reading or decoding the body to an *Error. It returns nil and
+// io.EOF unchanged.
 func (b *body) explain(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err

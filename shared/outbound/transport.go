@@ -22,6 +22,8 @@ type transport struct {
 	optionsErr error // the options are invalid; nothing is sent
 }
 
+// newTransport applies the defaults of Options. It records invalid options, for admit to
+// return.
 func newTransport(c *Client, o Options) *transport {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
@@ -186,6 +188,8 @@ func (t *transport) dial(ctx context.Context, network, address string) (net.Conn
 	return &conn{Conn: c}, nil
 }
 
+// connect resolves a host and connects to it. The guard checks every address before the
+// connection is made.
 func (t *transport) connect(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -26,6 +26,8 @@ func (s *Schema) countEffort() error {
 	return nil
 }
 
+// count makes a part count each of its checks, and stop with errEffort when the effort is used
+// up.
 func (s *Schema) count(part *jsonschema.Schema) {
 	parts := sameValueParts(part)
 	once := 1 + len(parts) + len(part.Required)
@@ -94,6 +96,8 @@ type walk struct {
 	negative bool // in some places an overly permissive match would reject valid arguments
 }
 
+// visit adds a part and everything that it refers to. It returns an error for references that
+// cannot be followed.
 func (w *walk) visit(part *jsonschema.Schema) error {
 	if part == nil || w.seen[part] {
 		return nil

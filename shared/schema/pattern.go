@@ -43,6 +43,8 @@ type patterns struct {
 // unicodeEscape matches an escape that JSON Schema's patterns have and Go's do not.
 var unicodeEscape = regexp.MustCompile(`\\u([0-9a-fA-F]{4})`)
 
+// compile returns the compiled pattern. It returns errPattern if the pattern, or all patterns
+// of the schema together, are too large.
 func (p *patterns) compile(text string) (jsonschema.Regexp, error) {
 	if known, ok := p.known[text]; ok {
 		return known, nil

@@ -59,6 +59,8 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
+// compile compiles a schema without loading anything. It converts a panic of the library to
+// errBroken.
 func compile(doc any) (compiled *jsonschema.Schema, err error) {
 	defer func() {
 		if recover() != nil { // the library panics on some documents

@@ -124,6 +124,8 @@ func batches(page []sealdb.Value) func(yield func([]sealdb.Value) bool) {
 	}
 }
 
+// batch reseals the values of a batch, and returns how many were locked. If one is locked it
+// tries each separately.
 func (r *resealRun) batch(ctx context.Context, batch []sealdb.Value) (busy int, err error) {
 	done, err := r.values.Reseal(ctx, batch[0].OrganizationID, batch, r.by)
 	if pg.IsLocked(err) {

@@ -141,6 +141,7 @@ func (w *Watch) Run(ctx context.Context, values Values) error {
 	}
 }
 
+// check reads which keys the values of each kind need, and logs and counts the missing ones.
 func (w *Watch) check(ctx context.Context, values Values) error {
 	known := w.box.KeyIDs()
 	for _, kind := range sealdb.Kinds {

@@ -64,6 +64,7 @@ func NewBox(setting string) (*Box, error) {
 	return b, nil
 }
 
+// readKey parses a key of 32 bytes in base64 or hex.
 func readKey(text string) ([]byte, error) {
 	if len(text) == hex.EncodedLen(keySize) {
 		if key, err := hex.DecodeString(text); err == nil {

@@ -82,6 +82,7 @@ func (b *Box) sealToken(start string, plain []byte, place string) string {
 	return start + base64.RawURLEncoding.EncodeToString(sealed)
 }
 
+// openToken is the inverse of sealToken. It returns ErrSealed for an invalid token.
 func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	text, ok := strings.CutPrefix(token, start)
 	limit := maxSealed
@@ -112,6 +113,7 @@ func (b *Box) openToken(start, token, place string) ([]byte, error) {
 	return plain, nil
 }
 
+// tokenCipher derives the cipher of a single token from its prefix and salt.
 func tokenCipher(key []byte, start string, salt []byte) cipher.AEAD {
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write([]byte(start)) // a hash never fails, and all starts have the same length

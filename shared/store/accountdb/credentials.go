@@ -91,6 +91,7 @@ func (s *Store) LoginCredentials(ctx context.Context, hashes [][]byte) (map[stri
 	return out, nil
 }
 
+// readCredentials runs one of the functions that find credentials by ids or token hashes.
 func readCredentials(ctx context.Context, db *pg.DB, query string, list any) ([]credentialRow, error) {
 	stmt, err := db.Prepared(ctx, query)
 	if err != nil {
@@ -123,6 +124,8 @@ func holdLogin(ctx context.Context, tx *sqlx.Tx, userID, loginID string) error {
 		FOR KEY SHARE`, loginID, userID)
 }
 
+// lockCredentialRow runs a query that locks a credential's row. It returns unauthenticated if
+// there is no row.
 func lockCredentialRow(ctx context.Context, tx *sqlx.Tx, query string, args ...any) error {
 	var found string
 	err := tx.GetContext(ctx, &found, query, args...)

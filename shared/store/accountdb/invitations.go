@@ -20,6 +20,7 @@ func (s *Organizations) Invitation(ctx context.Context, tokenHash []byte) (domai
 	return invitation(ctx, s.db, tokenHash)
 }
 
+// invitation reads the open invitation of a token. It returns not_found if there is none.
 func invitation(ctx context.Context, q sqlx.QueryerContext, tokenHash []byte) (domain.Invitation, error) {
 	var row struct {
 		ID           string `db:"id"`

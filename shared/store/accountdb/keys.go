@@ -77,6 +77,8 @@ func (s *Organizations) CreateKey(ctx context.Context, actor Actor, k NewKey) (d
 	return key, err
 }
 
+// mayCreateKey checks that the actor may create a key of this scope, and locks the actor's
+// credential until the transaction ends.
 func mayCreateKey(ctx context.Context, tx *sqlx.Tx, actor Actor, scope domain.KeyScope) error {
 	if scope != domain.KeyScopeOrganization {
 		return holdCredential(ctx, tx, actor)
@@ -88,6 +90,7 @@ func mayCreateKey(ctx context.Context, tx *sqlx.Tx, actor Actor, scope domain.Ke
 	return err
 }
 
+// createKey inserts a key. The caller has checked permission and quota.
 func createKey(ctx context.Context, tx *sqlx.Tx, k NewKey) (domain.APIKey, error) {
 	var row keyRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO api_keys (id, scope, org_id, user_id, name, secret_hash, last_four, expires_at, lineage)

@@ -131,6 +131,7 @@ type reset struct {
 	With         *string `db:"made_with"`
 }
 
+// createReset inserts a password reset link with its restrictions.
 func createReset(ctx context.Context, tx *sqlx.Tx, r reset, tokenHash []byte, expires time.Time) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO login_links (kind, token_hash, user_id, org_id, role, made_by, made_with, expires_at)
 		VALUES ('reset', $1, $2, $3, $4, $5, $6, $7)`, tokenHash, r.UserID, r.Organization, r.Role, r.By, r.With, expires)

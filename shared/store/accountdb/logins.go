@@ -65,6 +65,8 @@ func (s *Store) LogIn(ctx context.Context, userID string, login NewLogin) (Accou
 	return account, err
 }
 
+// logIn creates a login session under the user's lock, after it has checked that the proof in
+// login is still valid.
 func logIn(ctx context.Context, tx *sqlx.Tx, userID string, login NewLogin) (Account, error) {
 	account, err := lockAccount(ctx, tx, userID)
 	if err != nil {

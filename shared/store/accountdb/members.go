@@ -154,6 +154,7 @@ func (s *Organizations) AddMember(ctx context.Context, actor Actor, email string
 	return added, err
 }
 
+// invite inserts an invitation, or replaces the one for the same address.
 func invite(ctx context.Context, tx *sqlx.Tx, actor Actor, email string, role domain.Role, link NewInvitation) (Member, error) {
 	var row memberRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO invitations (id, org_id, email, role, token_hash, expires_at, made_by, made_with)
@@ -243,6 +244,8 @@ func (s *Organizations) RemoveMember(ctx context.Context, actor Actor, entry str
 	})
 }
 
+// removeMembership removes a member and voids the links that the member created. It returns
+// last_owner or last_organization if that is not allowed.
 func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role domain.Role) error {
 	if role == domain.RoleOwner {
 		if err := otherOwner(ctx, tx, org, userID); err != nil {
@@ -274,6 +277,7 @@ func removeMembership(ctx context.Context, tx *sqlx.Tx, org, userID string, role
 	return nil
 }
 
+// removeInvitation deletes an invitation. own is the role of the actor, who must be an owner.
 func removeInvitation(ctx context.Context, tx *sqlx.Tx, own domain.Role, org, entry string) error {
 	var known bool
 	err := tx.GetContext(ctx, &known, `SELECT EXISTS (SELECT FROM invitations WHERE org_id = $1 AND id = $2)`, org, entry)

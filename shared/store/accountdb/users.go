@@ -51,6 +51,7 @@ func (s *Store) CreateUser(ctx context.Context, u NewUser) (domain.User, error) 
 	return user, err
 }
 
+// createUser inserts a user. It returns email_taken if the address has an account.
 func createUser(ctx context.Context, tx *sqlx.Tx, u NewUser) (domain.User, error) {
 	var row userRow
 	err := tx.GetContext(ctx, &row, `INSERT INTO users (id, email, name, password_hash, invited_to, email_proven_at)

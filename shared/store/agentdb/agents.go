@@ -64,6 +64,7 @@ type agentWrite struct {
 	callers, fallbacks pq.StringArray
 }
 
+// newAgentWrite encodes the changeable fields of an agent.
 func newAgentWrite(a domain.Agent) (agentWrite, error) {
 	tools, err := json.Marshal(a.Tools)
 	if err != nil {
@@ -219,6 +220,8 @@ func (s *Store) UpdateAgent(ctx context.Context, org, agentID string, version in
 	return stored, err
 }
 
+// writeAgent stores an agent as its next version, together with the configuration of that
+// version.
 func writeAgent(ctx context.Context, tx *sqlx.Tx, org string, a domain.Agent) (domain.Agent, error) {
 	w, err := newAgentWrite(a)
 	if err != nil {

@@ -98,6 +98,8 @@ ON CONFLICT (id) DO UPDATE SET position = EXCLUDED.position, name = EXCLUDED.nam
     THEN 1 ELSE 0 END
 RETURNING version`
 
+// syncTemplate stores a template at its position in the list, and the configuration of its
+// version.
 func syncTemplate(ctx context.Context, tx *sqlx.Tx, position int, t domain.Template) error {
 	tools, err := json.Marshal(t.Tools)
 	if err != nil {

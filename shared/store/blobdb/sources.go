@@ -116,6 +116,7 @@ type Content struct {
 	Hash           []byte `db:"hash"`
 }
 
+// columns returns the contents' organizations and hashes as two SQL arrays.
 func columns(contents []Content) (orgs, hashes any) {
 	orgs = pq.Array(pg.Column(contents, func(c *Content) string { return c.OrganizationID }))
 	return orgs, pq.ByteaArray(pg.Column(contents, func(c *Content) []byte { return c.Hash }))

@@ -91,6 +91,7 @@ func (a Amounts) columns(withZero bool) (metrics []string, amounts []int64) {
 	return metrics, amounts
 }
 
+// of returns the amount of a metric in the units of the database.
 func (a Amounts) of(metric domain.BudgetMetric) int64 {
 	metrics, amounts := a.columns(true)
 	for i := range metrics {

@@ -130,6 +130,7 @@ func decided(decision domain.Decision) domain.EffectState {
 	}
 }
 
+// resume requeues a parked run, records how long it waited, and adds that time to its deadline.
 func resume(ctx context.Context, tx *sqlx.Tx, row openRow, decision domain.Decision) error {
 	if err := noteWaits(ctx, tx, []endedWait{newEndedWait(row, domain.SpanCompleted, string(decision))}); err != nil {
 		return err

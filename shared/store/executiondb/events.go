@@ -71,6 +71,8 @@ func (s *Store) saveEvents(ctx context.Context, c []Checkpoint, out *SavedEvents
 // Size is the approximate number of bytes that the chunk adds to a statement.
 func (c Checkpoint) Size() int { return len(c.Events) + 128 }
 
+// saveChunks saves the chunks with one statement. Runs that are no longer held are in neither
+// set of out.
 func (s *Store) saveChunks(ctx context.Context, c []Checkpoint, out *SavedEvents) error {
 	stmt, err := s.db.Prepared(ctx, `SELECT run_id, locked FROM save_run_events($1, $2, $3, $4, $5, $6)`)
 	if err != nil {

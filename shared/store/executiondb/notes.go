@@ -98,6 +98,8 @@ type endedWait struct {
 	code                          string // the decision, or the reason why the run ended
 }
 
+// newEndedWait returns the end of a parked run's wait. code is the decision, or the reason why
+// the run ended.
 func newEndedWait(row openRow, status domain.SpanStatus, code string) endedWait {
 	over := endedWait{runID: row.ID, organizationID: row.OrganizationID, status: status, code: code}
 	if action := row.Stored().Run.RequiredAction; action != nil {

@@ -49,6 +49,8 @@ func (s *Store) Park(ctx context.Context, held lease.Held, action domain.Require
 	return out, nil
 }
 
+// park implements Park in one transaction. The ledger decides whether the run has to wait, and
+// for what.
 func (s *Store) park(ctx context.Context, held lease.Held, action domain.RequiredAction, events Chunk) (Parked, error) {
 	var out Parked
 	err := s.db.Within(ctx, []string{held.OrganizationID}, func(tx *sqlx.Tx) error {
@@ -110,6 +112,8 @@ func parkingFull(ctx context.Context, tx *sqlx.Tx, org string) (bool, error) {
 	return n >= MaxParked, nil
 }
 
+// parkRun saves the attempt's last events, makes the effect wait and releases the run from its
+// worker by raising the fence.
 func parkRun(ctx context.Context, tx *sqlx.Tx, held lease.Held, action domain.RequiredAction, events Chunk) error {
 	raw, err := json.Marshal(action)
 	if err != nil {

@@ -42,6 +42,7 @@ const openSelect = `SELECT ` + rundb.RunColumns + `, o.lane, o.dispatched, o.rep
 // verdict decides how an open run ends.
 type verdict func(openRow) (domain.RunStatus, *domain.RunError)
 
+// endAs returns a verdict that ends every run with the same status and cause.
 func endAs(status domain.RunStatus, cause *domain.RunError) verdict {
 	return func(openRow) (domain.RunStatus, *domain.RunError) { return status, cause }
 }
@@ -156,6 +157,7 @@ func (s *Store) EndOverdue(ctx context.Context, limit int) ([]Ended, error) {
 		AND o.status <> 'requires_action' ORDER BY o.run_id FOR UPDATE OF o SKIP LOCKED`)
 }
 
+// overdue is the verdict for runs whose deadline has passed.
 func overdue(row openRow) (domain.RunStatus, *domain.RunError) {
 	var retry domain.RunError
 	if row.Status == string(domain.RunQueued) && json.Unmarshal(row.LastError, &retry) == nil && retry.Code != "" {

@@ -129,6 +129,8 @@ func (s *Store) CreateHook(ctx context.Context, h NewHook) (domain.Hook, error) 
 	return row.hook()
 }
 
+// checkHookQuota returns a conflict error if the organization has maximum hooks. It locks the
+// organization's hooks against concurrent creation.
 func checkHookQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "hooks "+org); err != nil {
 		return err

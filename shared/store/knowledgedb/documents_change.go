@@ -40,6 +40,8 @@ func (s *Store) ReplaceDocument(ctx context.Context, org, id string, with NewDoc
 	return out, storeError(ctx, s.blobs, "replacing document", org, contentsToKeep([]NewDocument{with}), err)
 }
 
+// replaceDocument implements ReplaceDocument in one transaction. It locks the organization's
+// documents, then the documents with the same content, then this one.
 func replaceDocument(ctx context.Context, tx *sqlx.Tx, org, id string, with *NewDocument, limits DocumentLimits) (QueuedDocument, error) {
 	none := QueuedDocument{}
 	if err := pg.AdvisoryLock(ctx, tx, "documents "+org); err != nil {
@@ -112,6 +114,8 @@ func (s *Store) EditDocument(ctx context.Context, org, id string, name *string, 
 	return out, nil
 }
 
+// editDocument implements EditDocument in one transaction. A new name queues the document
+// again.
 func editDocument(ctx context.Context, tx *sqlx.Tx, org, id string, name *string, metadata *map[string]string) (QueuedDocument, error) {
 	none := QueuedDocument{}
 	row, err := lockDocument(ctx, tx, org, id)

@@ -168,6 +168,7 @@ func (s *Store) eraseReaders(ctx context.Context, org, id string) (ended []execu
 
 func (r readerSession) runs() int { return r.Last - r.First + 1 }
 
+// closeParts calls sessiondb.CloseSessions in a transaction.
 func closeParts(ctx context.Context, db *pg.DB, org string, parts []sessiondb.Span) (ended []executiondb.Ended, err error) {
 	err = db.Within(ctx, []string{org}, func(tx *sqlx.Tx) (err error) {
 		ended, _, err = sessiondb.CloseSessions(ctx, tx, parts)

@@ -265,6 +265,9 @@ func countDocuments(ctx context.Context, tx *sqlx.Tx, org string) (now DocumentU
 	return now, err
 }
 
+// insertDocuments inserts new documents. It returns ErrDocumentsFull if a quota is exceeded,
+// and blobdb.ErrBlobGone if a content has been removed. The caller must hold the lock of the
+// organization's documents.
 func insertDocuments(ctx context.Context, tx *sqlx.Tx, org string, docs []NewDocument, limits DocumentLimits) error {
 	if len(docs) == 0 {
 		return nil

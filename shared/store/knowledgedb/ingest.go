@@ -162,6 +162,7 @@ func missing(all, some []HeldDocument) (out []HeldDocument) {
 // whereHeld restricts a statement on documents to a held one. heldArgs are its first parameters.
 const whereHeld = ` WHERE id = $1 AND org_id = $2 AND fence = $3 AND status = 'processing'`
 
+// heldArgs returns the parameters of whereHeld, followed by more.
 func heldArgs(held HeldDocument, more ...any) []any {
 	return append([]any{held.ID, held.OrganizationID, held.Fence}, more...)
 }
@@ -179,6 +180,7 @@ func (s *Store) withDocument(
 	return kept && err == nil, err
 }
 
+// changeHeld is withDocument within a transaction.
 func changeHeld(ctx context.Context, tx *sqlx.Tx, held HeldDocument, f func(*sqlx.Tx) error, set string, args ...any) (bool, error) {
 	kept, err := pg.AnyRow(tx.ExecContext(ctx, `UPDATE documents SET `+set+whereHeld, heldArgs(held, args...)...))
 	if err != nil || !kept || f == nil {
@@ -297,6 +299,8 @@ func (s *Store) EndDocuments(ctx context.Context, limit int) (orgs []string, err
 	return orgs, nil
 }
 
+// endDocument fails a document if it would never become ready, and removes its index entries.
+// It returns false if that has changed since the document was found.
 func (s *Store) endDocument(ctx context.Context, org, id string) (ended bool, err error) {
 	err = s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
 		var err error

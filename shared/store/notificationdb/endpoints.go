@@ -94,6 +94,8 @@ func (s *Store) CreateEndpoint(ctx context.Context, e NewEndpoint, maximum int) 
 	return row.endpoint(), nil
 }
 
+// checkEndpointQuota returns a conflict error if the organization has maximum endpoints. It
+// locks the organization's endpoints against concurrent creation.
 func checkEndpointQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum int) error {
 	if err := pg.AdvisoryLock(ctx, tx, "notification endpoints "+org); err != nil {
 		return err
@@ -108,6 +110,8 @@ func checkEndpointQuota(ctx context.Context, tx *sqlx.Tx, org string, maximum in
 	return nil
 }
 
+// checkEndpointAgent returns an invalid agentId if the organization has no such agent. A nil
+// agentID is valid.
 func checkEndpointAgent(ctx context.Context, tx *sqlx.Tx, org string, agentID *string) error {
 	if agentID == nil {
 		return nil

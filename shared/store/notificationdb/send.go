@@ -257,6 +257,8 @@ func noteSuccess(ctx context.Context, tx *sqlx.Tx, held HeldNotification) error 
 	return err
 }
 
+// noteFailure counts a failed attempt of an endpoint. It disables the endpoint, and returns
+// true, if it has failed for too long or is gone.
 func noteFailure(ctx context.Context, tx *sqlx.Tx, held HeldNotification, a Attempt) (disabled bool, err error) {
 	reason := "Every attempt of the last 24 hours failed. The last one: " + a.Error
 	if a.Gone {

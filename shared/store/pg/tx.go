@@ -23,6 +23,7 @@ func (db *DB) Tx(ctx context.Context, f func(*sqlx.Tx) error) error {
 	}
 }
 
+// txOnce runs f in a transaction, once.
 func (db *DB) txOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	tx, err := db.BeginTxx(ctx, nil)
 	if err != nil {

@@ -108,6 +108,7 @@ func makeCluster(ctx context.Context, dir string, durable bool, lock *lifecycle.
 	return made, nil
 }
 
+// initialize runs initdb in the cluster's directory and waits for it.
 func (c cluster) initialize(ctx context.Context, durable bool, lock *lifecycle.Lock) error {
 	args := []string{
 		"--username=" + User, "--encoding=UTF8", "--locale=" + locale, "--data-checksums",

@@ -171,6 +171,8 @@ type postmaster struct {
 	status string // "ready" once connections are accepted
 }
 
+// recordedPostmaster parses postmaster.pid. It returns the zero value if there is none or it is
+// invalid.
 func recordedPostmaster(data string) postmaster {
 	content, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {

@@ -94,6 +94,7 @@ func startAt(ctx context.Context, config Config, socket string) (*Server, error)
 	return server, nil
 }
 
+// start takes over the directory, opens the cluster and launches the server.
 func (s *Server) start(ctx context.Context) (err error) {
 	lock, err := takeOver(ctx, s.config.Dir, stopSignals, func(pids []int, signal syscall.Signal) {
 		s.config.Log.Warn().Ints("pids", pids).Str("signal", signal.String()).Msg("ending the PostgreSQL of a run that was killed")

@@ -78,6 +78,8 @@ type acceptCall struct {
 	tries      int // how often rows were tried whose key belonged to a run that was gone when it was looked up
 }
 
+// accept calls acceptOnce. If the answer is lost it looks the runs up, and if a row is rejected
+// or locked it bisects.
 func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	out, err := s.acceptOnce(ctx, rows, call)
 	failed := func(err error) Accepted { return Accepted{Err: err} }
@@ -99,6 +101,8 @@ func (s *Store) accept(ctx context.Context, rows []NewRun, call acceptCall) ([]A
 	return nil, err
 }
 
+// acceptOnce inserts the rows with one statement, and then finds out why rows were not
+// inserted.
 func (s *Store) acceptOnce(ctx context.Context, rows []NewRun, call acceptCall) ([]Accepted, error) {
 	created, err := s.insertRuns(ctx, onePerKey(rows), call.window)
 	if err != nil {
@@ -211,6 +215,8 @@ type createdRow struct {
 	locked bool // not created, because another transaction has locked its session
 }
 
+// insertRuns takes slots for the runs, inserts them, and returns the slots that no run was
+// dispatched for.
 func (s *Store) insertRuns(ctx context.Context, rows []NewRun, window int) (map[string]createdRow, error) {
 	taken := s.slots.takeFor(ctx, rows, window)
 	created, err := s.insertTaken(ctx, rows, taken)

@@ -100,6 +100,8 @@ func (s *Store) callable(ctx context.Context, rows []NewRun) (callers map[agentR
 	return callers, templates, err
 }
 
+// allowedCallersIn reads the allowedCallers of the runs' agents. Agents that do not exist are
+// missing in the result.
 func allowedCallersIn(ctx context.Context, tx *sqlx.Tx, rows []NewRun) (map[agentRef][]string, error) {
 	var present []struct {
 		ID             string         `db:"id"`

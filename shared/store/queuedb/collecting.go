@@ -67,6 +67,8 @@ func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedR
 	return released, err
 }
 
+// release sets the final input of locked runs, lets them start, and removes their coalescing
+// keys.
 func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	if len(released) == 0 {
 		return nil

@@ -38,6 +38,8 @@ type deliverCall struct {
 	splitUntil  time.Time
 }
 
+// acceptDeliveries calls deliver. Like accept, it looks deliveries up if the answer is lost,
+// and bisects if a row is rejected or locked.
 func (s *Store) acceptDeliveries(ctx context.Context, rows []NewDelivery, call deliverCall) ([]AcceptedDelivery, error) {
 	part := func(part []NewDelivery) ([]AcceptedDelivery, error) { return s.acceptDeliveries(ctx, part, call) }
 	failed := func(err error) AcceptedDelivery { return AcceptedDelivery{Err: err} }

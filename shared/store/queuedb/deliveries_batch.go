@@ -119,6 +119,7 @@ func (b *deliveryBatch) skipLanded(rows []*loggedRow) error {
 	return nil
 }
 
+// derefError returns the zero RunError for nil.
 func derefError(e *domain.RunError) domain.RunError {
 	if e == nil {
 		return domain.RunError{}
@@ -311,6 +312,7 @@ func (b *deliveryBatch) refuse(ctx context.Context, tx *sqlx.Tx, refused []NewRu
 	return nil
 }
 
+// keyName identifies an idempotency key in a map.
 func keyName(org string, hash []byte) string { return org + "," + string(hash) }
 
 // holdersIn returns the ids of the runs that have the runs' idempotency keys,

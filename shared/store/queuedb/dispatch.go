@@ -89,6 +89,7 @@ func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domai
 	return next, nil
 }
 
+// redispatch is Redispatch in one transaction.
 func (s *Store) redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	runID := func(o *Overdue) string { return o.Job.RunID }
 	orgs := pg.Column(slices.Concat(again, later), func(o *Overdue) string { return o.Job.OrganizationID })

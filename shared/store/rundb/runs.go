@@ -172,6 +172,8 @@ func (s *Store) ShortRun(ctx context.Context, org, principal, runID string) (Sto
 	return s.runUpTo(ctx, org, principal, runID, ShortBytes)
 }
 
+// runUpTo reads a run. It leaves a result or progress of more than maximum bytes in the
+// database.
 func (s *Store) runUpTo(ctx context.Context, org, principal, runID string, maximum int) (StoredRun, error) {
 	var row RunRow
 	var done map[string]*Progress

@@ -165,6 +165,7 @@ func (d *spanBuilder) ended() (code, message string) {
 	return d.run.Status, "the run was cancelled"
 }
 
+// add appends a span. A running or waiting span has no end.
 func (d *spanBuilder) add(span domain.Span, from, to time.Time) {
 	span.StartedAt = domain.At(from)
 	if span.Status != domain.SpanRunning && span.Status != domain.SpanWaiting {
@@ -206,6 +207,7 @@ func (d *spanBuilder) attempt(a tracedAttempt, steps []tracedStep) {
 	d.addUnrecorded(a, free)
 }
 
+// turn adds the span of a model call.
 func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	d.turns++
 	d.used.InputTokens += t.Usage.InputTokens
@@ -218,6 +220,7 @@ func (d *spanBuilder) turn(a tracedAttempt, t *tracedTurn, from, to time.Time) {
 	}, from, to)
 }
 
+// tool adds the span of a tool call.
 func (d *spanBuilder) tool(a tracedAttempt, call domain.ToolCall, from, to time.Time) {
 	if i := slices.IndexFunc(d.pending, func(p tracedCall) bool { return p.ID == call.ID }); i >= 0 {
 		d.pending = d.pending[i+1:]

@@ -54,6 +54,7 @@ func (s *Store) Reseal(ctx context.Context, org string, values []Value, by Resea
 	return out, err
 }
 
+// reseal seals one value with the current key. A value that is gone is no error.
 func reseal(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	// The previous secret is dropped once it is no longer valid.
 	const pair = `SELECT secret, CASE WHEN previous_until > clock_timestamp() THEN coalesce(previous_secret, '') ELSE '' END AS previous FROM `
@@ -253,6 +254,7 @@ func resealConfig(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error 
 	return unopened
 }
 
+// resealDelivery reseals the body of a delivery.
 func resealDelivery(ctx context.Context, tx *sqlx.Tx, v Value, by Resealer) error {
 	var body []byte
 	err := tx.GetContext(ctx, &body, `SELECT body FROM deliveries WHERE hook_id = $1 AND delivery_id = $2 AND org_id = $3

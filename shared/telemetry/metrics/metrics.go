@@ -85,6 +85,7 @@ func (d *dependencies) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// runChecks runs the checks concurrently and stores 1 for success and 0 for failure.
 func (d *dependencies) runChecks() {
 	ctx, cancel := context.WithTimeout(context.Background(), checkTime)
 	defer cancel()

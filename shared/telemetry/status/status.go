@@ -110,16 +110,17 @@ func (s *Server) readyz(w http.ResponseWriter, req *http.Request) {
 	answer(w, status, r)
 }
 
+// check runs the checks concurrently and returns "ok" or "failing" for each. It logs errors.
 func (s *Server) check(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	results := map[string]string{}
 	var mu sync.Mutex
 	var checking sync.WaitGroup
-	for name, runChecks := range s.cfg.Ready {
+	for name, probe := range s.cfg.Ready {
 		checking.Go(func() {
 			result := "ok"
-			if err := runChecks(ctx); err != nil {
+			if err := probe(ctx); err != nil {
 				result = "failing"
 				s.cfg.Log.Warn().Err(err).Str("check", name).Msg("readiness check failed")
 			}
