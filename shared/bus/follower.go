@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// follower receives the messages about the ids that a process follows. All ids share one channel and
-// one goroutine. It reports an id as missed if a message did not fit the channel, or if the
-// connection was lost.
+// follower receives the messages about the ids that a process follows. All ids share one
+// channel and one goroutine. It reports an id as missed if a message did not fit the channel,
+// or if the connection was lost.
 type follower struct {
 	bus       *Bus
 	subject   func(id string) string

@@ -81,7 +81,8 @@ func (b *Bus) NewToolCaller() (*ToolCaller, error) {
 // Close ends the subscription. Pending calls end as if the workers were lost.
 func (c *ToolCaller) Close() { _ = c.sub.Unsubscribe() } // fails only if the connection is closed
 
-// handleMessage passes a message from a tool worker, or the server's "no responders", to the pending call.
+// handleMessage passes a message from a tool worker, or the server's "no responders", to the
+// pending call.
 func (c *ToolCaller) handleMessage(m *nats.Msg) {
 	c.mu.Lock()
 	call := c.calls[contract.RunIDFor(m.Subject)]

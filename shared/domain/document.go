@@ -61,7 +61,8 @@ type Passage struct {
 	Box *Box `json:"box"`
 }
 
-// Box is a rectangle on a page: left, top, right, bottom, in points (1/72 inch) from the upper left corner.
+// Box is a rectangle on a page: left, top, right, bottom, in points (1/72 inch) from the upper
+// left corner.
 type Box [4]float64
 
 // Found is a passage found by a search.

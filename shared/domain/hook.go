@@ -19,7 +19,8 @@ const (
 	HookToken    HookSource = "token"    // the secret, in a configurable header
 )
 
-// SendersKept is how long a client address stays a verified sender of a hook after a signed delivery.
+// SendersKept is how long a client address stays a verified sender of a hook after a signed
+// delivery.
 const SendersKept = 30 * 24 * time.Hour
 
 // HookSources lists every source, for validation.

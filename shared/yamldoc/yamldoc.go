@@ -1,4 +1,5 @@
-// Package yamldoc reads YAML documents whose mappings keep the order of their source, such as the OpenAPI document.
+// Package yamldoc reads YAML documents whose mappings keep the order of their source, such as
+// the OpenAPI document.
 package yamldoc
 
 import (
@@ -12,7 +13,8 @@ import (
 	yaml "github.com/oasdiff/yaml3"
 )
 
-// Object is a mapping. The values of its items are Object, []any, string, int, float64, bool and nil.
+// Object is a mapping. The values of its items are Object, []any, string, int, float64, bool
+// and nil.
 type Object []Item
 
 // Item is a member of an object.
@@ -21,7 +23,8 @@ type Item struct {
 	Value any
 }
 
-// Parse reads a document that is a mapping. It is for documents of our own: aliases are not bounded.
+// Parse reads a document that is a mapping. It is for documents of our own: aliases are not
+// bounded.
 func Parse(raw []byte) (Object, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(raw, &root); err != nil {
@@ -178,7 +181,8 @@ func (o Object) Resolve(from Object) (Object, error) {
 	return nil, fmt.Errorf("%s refers to itself", from.Text("$ref"))
 }
 
-// JSON returns a value of a document as JSON, in the order of its objects and without escapes for HTML.
+// JSON returns a value of a document as JSON, in the order of its objects and without escapes
+// for HTML.
 func JSON(value any) ([]byte, error) {
 	var out bytes.Buffer
 	err := write(&out, value)

@@ -182,8 +182,8 @@ func (s *Store) Settle(ctx context.Context, held lease.Held, holdID string, used
 	return nil
 }
 
-// minLostHoldAge is the minimum age of a hold before the sweeper checks whether its attempt is still
-// running. Until then the worker may still settle it.
+// minLostHoldAge is the minimum age of a hold before the sweeper checks whether its attempt is
+// still running. Until then the worker may still settle it.
 const minLostHoldAge = time.Minute
 
 // SettleLost settles up to limit holds of attempts that have ended, and returns how many. The

@@ -191,8 +191,8 @@ func errBeingDeleted() error {
 	return apierr.New(apierr.Conflict, "this document is being deleted; send it again once it is gone, and if it stays, delete it again")
 }
 
-// checkReplacement returns an error if a document cannot get a content or URL. other is the document
-// that has it already, if any.
+// checkReplacement returns an error if a document cannot get a content or URL. other is the
+// document that has it already, if any.
 func (row *DocumentRow) checkReplacement(other DocumentRow) error {
 	if row.isBeingDeleted() || other.isBeingDeleted() {
 		return errBeingDeleted()

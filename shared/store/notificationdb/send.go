@@ -78,8 +78,9 @@ type claimedNotificationRow struct {
 	Previous       *string     `db:"previous_secret"`
 }
 
-// ClaimNotifications claims up to maximum due notifications for a lease. All workers together have
-// at most maxConcurrent notifications of one endpoint, or one if the endpoint's last attempt failed.
+// ClaimNotifications claims up to maximum due notifications for a lease. All workers together
+// have at most maxConcurrent notifications of one endpoint, or one if the endpoint's last
+// attempt failed.
 func (s *Store) ClaimNotifications(ctx context.Context, maximum, maxConcurrent int, lease time.Duration) ([]ClaimedNotification, error) {
 	var rows []claimedNotificationRow
 	err := s.db.Tx(ctx, func(tx *sqlx.Tx) error {

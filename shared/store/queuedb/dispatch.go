@@ -55,7 +55,8 @@ type Overdue struct {
 	DispatchedAt time.Time
 }
 
-// OverdueJobs reads dispatched runs that no worker has claimed in time, so that their jobs are published again.
+// OverdueJobs reads dispatched runs that no worker has claimed in time, so that their jobs are
+// published again.
 func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	var rows []struct {
 		jobRow
@@ -71,10 +72,11 @@ func (s *Store) OverdueJobs(ctx context.Context, limit int) ([]Overdue, error) {
 	return out, nil
 }
 
-// Redispatch raises the dispatch number of the runs in again that are still unclaimed, doubles their time until the next
-// check (at most five minutes), and returns the jobs to publish. Runs in later keep their number, because the stream still holds
-// their job; only the time of their next check moves. Redispatch skips runs that another sweeper has redispatched. With an
-// error it returns the jobs of the parts that succeeded before.
+// Redispatch raises the dispatch number of the runs in again that are still unclaimed, doubles
+// their time until the next check (at most five minutes), and returns the jobs to publish. Runs
+// in later keep their number, because the stream still holds their job; only the time of their
+// next check moves. Redispatch skips runs that another sweeper has redispatched. With an error
+// it returns the jobs of the parts that succeeded before.
 func (s *Store) Redispatch(ctx context.Context, again, later []Overdue) ([]domain.Job, error) {
 	var next []domain.Job
 	for len(again)+len(later) > 0 {

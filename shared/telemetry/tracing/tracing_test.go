@@ -196,7 +196,8 @@ func TestCallersNameTheirTrace(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentAndNothingIsPaid shows that a tracer without a collector leaves contexts as they are and allocates nothing.
+// TestNothingIsSentAndNothingIsPaid shows that a tracer without a collector leaves contexts as
+// they are and allocates nothing.
 func TestNothingIsSentAndNothingIsPaid(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of others too
 	tracer, err := Open(t.Context(), config.Telemetry{}, "test", zerolog.Nop())
 	if err != nil || tracer.On() {
