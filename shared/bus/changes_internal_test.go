@@ -57,8 +57,8 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	w.sent = nil
 }
 
-// telling runs changes in a synctest bubble.
-func telling(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
+// runChanges runs changes in a synctest bubble.
+func runChanges(t *testing.T, limit int, test func(c *changes, w *wire, connected chan nats.Status)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{began: time.Now()}
@@ -79,7 +79,7 @@ func pass(d time.Duration) { <-time.After(d) }
 
 func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
 	t.Parallel()
-	telling(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
+	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		a, other := change{domain.ChangedRuns, "org_a"}, change{domain.ChangedDocuments, "org_a"}
 		c.markDue(a)
 		w.expect(t, "the first", "0 runs.org_a")
@@ -108,7 +108,7 @@ func TestChangesAreToldAtOnceAndThenInPace(t *testing.T) {
 
 func TestChangesWithoutEndAreToldFourTimesASecond(t *testing.T) {
 	t.Parallel()
-	telling(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
+	runChanges(t, maxChanges, func(c *changes, w *wire, _ chan nats.Status) {
 		for range 1000 {
 			c.markDue(change{domain.ChangedRuns, "org_a"})
 			pass(time.Millisecond)
@@ -144,7 +144,7 @@ func TestNoChangeIsLostBehindAnother(t *testing.T) {
 
 func TestWhatDoesNotGetOutIsToldToEverybody(t *testing.T) {
 	t.Parallel()
-	telling(t, maxChanges, func(c *changes, w *wire, connected chan nats.Status) {
+	runChanges(t, maxChanges, func(c *changes, w *wire, connected chan nats.Status) {
 		w.set(true)
 		for n := range 100 {
 			c.markDue(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
@@ -173,7 +173,7 @@ func (c *changes) sizes() (tracked, dueNow int) {
 
 func TestChangesTakeBoundedMemory(t *testing.T) {
 	t.Parallel()
-	telling(t, 3, func(c *changes, w *wire, _ chan nats.Status) {
+	runChanges(t, 3, func(c *changes, w *wire, _ chan nats.Status) {
 		for n := range 1000 {
 			c.markDue(change{domain.ChangedRuns, fmt.Sprint("org_", n)})
 			c.markDue(change{domain.ChangedDocuments, fmt.Sprint("org_", n)})

@@ -48,17 +48,17 @@ func TestLinesLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	use(100)
-	goroutines, bytes := settled(t, 0)
+	goroutines, bytes := settledMemory(t, 0)
 	use(1000)
-	afterwards, more := settled(t, goroutines)
+	afterwards, more := settledMemory(t, goroutines)
 	if afterwards > goroutines || more > bytes+2<<20 { // a remaining session would take 16 KiB or more
 		t.Errorf("%d goroutines and %d KiB became %d and %d KiB", goroutines, bytes>>10, afterwards, more>>10)
 	}
 }
 
-// settled returns the numbers of goroutines and heap bytes once they are as low as wanted or no
+// settledMemory returns the numbers of goroutines and heap bytes once they are as low as wanted or no
 // longer decrease.
-func settled(t *testing.T, want int) (goroutines int, bytes uint64) {
+func settledMemory(t *testing.T, want int) (goroutines int, bytes uint64) {
 	t.Helper()
 	check := time.NewTicker(10 * time.Millisecond)
 	defer check.Stop()
@@ -111,7 +111,7 @@ func BenchmarkVoiceFrames(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		running.Go(func() { converse(b, line, pace, &all) })
+		running.Go(func() { exchangeFrames(b, line, pace, &all) })
 	}
 	running.Wait()
 	all.report(b)
@@ -127,8 +127,8 @@ func benchmarkBus(b *testing.B, url string) *bus.Bus {
 	return made
 }
 
-// converse sends b.N frames at the pace and receives the answers.
-func converse(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
+// exchangeFrames sends b.N frames at the pace and receives the answers.
+func exchangeFrames(b *testing.B, line *bus.VoiceLine, pace time.Duration, all *latencies) {
 	b.Helper()
 	defer line.Close()
 	heard := make(chan struct{})

@@ -41,7 +41,7 @@ func TestAnIngressIsHeardOfAsLongAsItIsThere(t *testing.T) {
 	server := testkit.NATS(t)
 	ends := make(chan string, 2)
 	serveVoice(t, server, 2, func(ctx context.Context, name string, line *bus.VoiceEnd) {
-		attend(ctx, line)
+		keepAlive(ctx, line)
 		ends <- name
 	})
 	line := open(t, voiceCaller(t, server), "there")
@@ -84,7 +84,7 @@ func TestAWorkerThatDiesIsLostWithTheNextFrame(t *testing.T) {
 	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Fatal(err)
 	}
-	told(t, line)
+	nextReport(t, line)
 	worker.Close() // as the kernel does when a process is killed
 	began := time.Now()
 	for n := int64(0); line.Audio(n, []byte{1, 2}) == nil; n++ {
@@ -134,7 +134,7 @@ func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
 				if err := line.Audio(1, []byte{1, 2}); err != nil {
 					t.Fatal(err)
 				}
-				told(t, line)
+				nextReport(t, line)
 				began := time.Now()
 				proxy.Reset() // a new connection is made shortly after
 				lost(t, line.Frames())
@@ -146,7 +146,7 @@ func TestACutLosesTheLinesAndTheyAreOpenedAgain(t *testing.T) {
 				if err := again.Audio(2, []byte{1, 2}); err != nil {
 					t.Fatal(err)
 				}
-				if got := told(t, again).Audio; got == nil || got.At != 2 {
+				if got := nextReport(t, again).Audio; got == nil || got.At != 2 {
 					t.Errorf("%+v", got)
 				}
 				again.Close()
@@ -230,7 +230,7 @@ func TestAWorkerThatTakesAnOldOfferIsTold(t *testing.T) {
 	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Error(err)
 	}
-	told(t, line)
+	nextReport(t, line)
 }
 
 // accept answers an opening with the subject own for frames.
@@ -310,7 +310,7 @@ func TestManyUseALineAtOnce(t *testing.T) {
 					_ = line.Report(contract.VoiceReport{Type: contract.VoiceTranscript})
 				}
 			})
-			all.Go(func() { attend(ctx, line) })
+			all.Go(func() { keepAlive(ctx, line) })
 			all.Go(func() {
 				for range line.Frames() {
 				}
@@ -333,7 +333,7 @@ func TestManyUseALineAtOnce(t *testing.T) {
 		}
 		all.Go(func() {
 			for range 600 {
-				told(t, line)
+				nextReport(t, line)
 			}
 			for range 3 {
 				all.Go(line.Close)

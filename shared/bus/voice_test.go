@@ -112,8 +112,8 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	panic("not reached")
 }
 
-// attend sends on a session until it ends, so that it is not silent.
-func attend(ctx context.Context, line *bus.VoiceEnd) {
+// keepAlive sends on a session until it ends, so that it is not silent.
+func keepAlive(ctx context.Context, line *bus.VoiceEnd) {
 	beat := time.NewTicker(500 * time.Millisecond)
 	defer beat.Stop()
 	for {
@@ -129,7 +129,7 @@ func attend(ctx context.Context, line *bus.VoiceEnd) {
 // echoes answers each command with a report and each piece of audio with audio of an answer;
 // otherwise it only pings.
 func echoes(ctx context.Context, name string, line *bus.VoiceEnd) {
-	go attend(ctx, line)
+	go keepAlive(ctx, line)
 	for frame := range line.Frames() {
 		if frame.Audio != nil {
 			_ = line.Audio(contract.VoiceAudio{At: frame.Audio.At, Answer: name, Start: 1, End: 2, PCM: frame.Audio.PCM})
@@ -139,8 +139,8 @@ func echoes(ctx context.Context, name string, line *bus.VoiceEnd) {
 	}
 }
 
-// told returns the next report that is not "alive".
-func told(t *testing.T, line *bus.VoiceLine) toIngress {
+// nextReport returns the next report that is not "alive".
+func nextReport(t *testing.T, line *bus.VoiceLine) toIngress {
 	t.Helper()
 	for {
 		if frame := next(t, line.Frames()); frame.Control == nil || frame.Control.Type != contract.VoiceAlive {
@@ -169,7 +169,7 @@ func TestALineBringsFramesInOrderBothWays(t *testing.T) {
 		})
 		lines.Go(func() {
 			for i := range int64(400) {
-				audio, report := told(t, line).Audio, told(t, line).Control
+				audio, report := nextReport(t, line).Audio, nextReport(t, line).Control
 				if audio == nil || audio.At != i || binary.LittleEndian.Uint16(audio.PCM) != uint16(i) || audio.Answer != fmt.Sprint("line", n) ||
 					audio.Start != 1 || audio.End != 2 {
 					t.Errorf("line %d, frame %d: %+v", n, i, audio)
@@ -194,7 +194,7 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	for _, want := range []struct{ at, samples int64 }{
 		{7, contract.MaxVoiceFrame}, {7 + contract.MaxVoiceFrame, contract.MaxVoiceFrame}, {7 + 2*contract.MaxVoiceFrame, 5},
 	} {
-		if got := told(t, line).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
+		if got := nextReport(t, line).Audio; got == nil || got.At != want.at || int64(len(got.PCM)) != 2*want.samples {
 			t.Fatalf("not %v: %+v", want, got)
 		}
 	}
@@ -213,7 +213,7 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(t, line).Control; got == nil || got.Type != contract.VoiceStop {
+	if got := nextReport(t, line).Control; got == nil || got.Type != contract.VoiceStop {
 		t.Errorf("then came %+v", got)
 	}
 }
@@ -345,7 +345,7 @@ func TestALaggingReaderLosesItsLineAlone(t *testing.T) {
 			if err := good.Audio(int64(n), []byte{1, 2}); err != nil {
 				t.Fatal(err)
 			}
-			if got := told(t, good).Audio; got == nil || got.At != int64(n) {
+			if got := nextReport(t, good).Audio; got == nil || got.At != int64(n) {
 				t.Fatalf("%+v", got)
 			}
 		}
@@ -361,7 +361,7 @@ func TestAWorkerThatLagsLosesItsLine(t *testing.T) {
 	url := testkit.NATS(t)
 	ended := make(chan int, 1)
 	serveVoice(t, url, 1, func(ctx context.Context, _ string, line *bus.VoiceEnd) {
-		go attend(ctx, line)
+		go keepAlive(ctx, line)
 		<-ctx.Done()
 		ended <- len(line.Frames())
 	})
@@ -398,7 +398,7 @@ func TestALineOpenedAgainTakesThePlaceOfTheFirst(t *testing.T) {
 	if err := third.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := told(t, third).Control; got == nil || got.Text != "x" {
+	if got := nextReport(t, third).Control; got == nil || got.Text != "x" {
 		t.Errorf("%+v", got)
 	}
 	third.Close()
@@ -449,7 +449,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() { stop(ctx); close(stopped) }()
 	for _, line := range []*bus.VoiceLine{left, kept} {
-		if got := told(t, line).Control; got == nil || got.Type != contract.VoiceLeaving {
+		if got := nextReport(t, line).Control; got == nil || got.Type != contract.VoiceLeaving {
 			t.Errorf("told %+v", got)
 		}
 	}
@@ -461,7 +461,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	if err := kept.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: "still here"}); err != nil {
 		t.Error(err)
 	}
-	if got := told(t, kept).Control; got == nil || got.Text != "still here" {
+	if got := nextReport(t, kept).Control; got == nil || got.Text != "still here" {
 		t.Errorf("%+v", got)
 	}
 	select {

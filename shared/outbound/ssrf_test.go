@@ -117,8 +117,8 @@ func serve(t *testing.T, l net.Listener, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// untouched fails if any host except the allowed one was dialled.
-func (w *testEnv) untouched(t *testing.T, what string) {
+// wantUntouched fails if any host except the allowed one was dialled.
+func (w *testEnv) wantUntouched(t *testing.T, what string) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +186,7 @@ func TestForbiddenAddressesAreNeverDialled(t *testing.T) {
 		if failed := AsError(err); err == nil || !errors.Is(err, ErrRefused) && failed.Message != unreachable || !failed.NotSent {
 			t.Errorf("%q: got %v, %+v", address, err, failed)
 		}
-		w.untouched(t, address)
+		w.wantUntouched(t, address)
 	}
 	w.works(t)
 }
@@ -209,7 +209,7 @@ func TestForbiddenAddressesBehindARedirect(t *testing.T) {
 		if len(w.dialed) == 0 {
 			t.Errorf("%q: the allowed host was not asked", address)
 		}
-		w.untouched(t, address)
+		w.wantUntouched(t, address)
 	}
 	w.works(t)
 }
@@ -235,7 +235,7 @@ func TestForbiddenAddressesBehindNames(t *testing.T) {
 			} else if strings.Contains(AsError(err).Message, address) {
 				t.Errorf("the message shows %s: %v", address, AsError(err).Message)
 			}
-			w.untouched(t, address)
+			w.wantUntouched(t, address)
 		}
 	}
 	w.works(t)
@@ -296,7 +296,7 @@ func TestRebinding(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: got %v", address, status)
 		}
-		w.untouched(t, address)
+		w.wantUntouched(t, address)
 	}
 }
 
@@ -309,7 +309,7 @@ func TestRebindingBehindARedirectToTheSameName(t *testing.T) {
 	if _, _, err := w.get(t, fmt.Sprintf("http://rebind.test:%d/start", w.port), Options{Redirects: 1}); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v", err)
 	}
-	w.untouched(t, "redirect")
+	w.wantUntouched(t, "redirect")
 }
 
 func TestOfMixedAnswersOnlyTheAllowedIsDialled(t *testing.T) {
@@ -323,6 +323,6 @@ func TestOfMixedAnswersOnlyTheAllowedIsDialled(t *testing.T) {
 		if err != nil || status != http.StatusOK {
 			t.Errorf("%s: got %v", name, err)
 		}
-		w.untouched(t, name)
+		w.wantUntouched(t, name)
 	}
 }

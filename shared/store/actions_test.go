@@ -116,7 +116,7 @@ func TestDecisionsThatNobodyWaitsFor(t *testing.T) {
 	if err := decide(b.org, "system", held.RunID, "c"); err != nil {
 		t.Error(err)
 	}
-	running := b.begun()
+	running := b.claimedRun()
 	b.inState(running, "awaiting", domain.SideEffectUnsafe) // and not parked yet
 	wantField(t, decide(b.org, "", running.RunID, "c"), "toolCallId")
 
@@ -269,7 +269,7 @@ func TestOneDecides(t *testing.T) {
 func TestADeadlineWaitsForTheDecision(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
 	b.exec(`UPDATE open_runs SET deadline = clock_timestamp() - interval '1 minute', last_error = '{"code":"rate_limited"}'`) // of an earlier attempt
 	b.park(held, domain.ActionApproval, executiondb.Chunk{})
@@ -302,7 +302,7 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 		return things
 	}
 	for round := 0; round == 0 || round < 20 && len(never()) > 0; round++ { // calls decided by persons may not occur in a round
-		b.muddle(doing)
+		b.chaos(doing)
 	}
 	if things := never(); len(things) > 0 {
 		t.Errorf("the things %v were never done", things)
@@ -317,9 +317,9 @@ func TestNobodyWaitsInACircle(t *testing.T) {
 	}
 }
 
-// muddle makes many workers do random things to some runs concurrently, which are erased
+// chaos makes many workers do random things to some runs concurrently, which are erased
 // meanwhile. It counts the successful ones.
-func (b *testEnv) muddle(doing []atomic.Int64) {
+func (b *testEnv) chaos(doing []atomic.Int64) {
 	ctx := b.Context()
 	var wg sync.WaitGroup
 	for range 6 {
@@ -331,7 +331,7 @@ func (b *testEnv) muddle(doing []atomic.Int64) {
 			wg.Go(func() {
 				for n := range 40 {
 					held := lease.Held{RunID: runID, OrganizationID: b.org, Fence: fence.Load()}
-					did, err := b.anything((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the bench has the test's
+					did, err := b.chaosStep((n+w*3)%8, held, n, &fence) //nolint:contextcheck // the bench has the test's
 					if err != nil {
 						b.Errorf("worker %d, thing %d: %v", w, n, err)
 					}
@@ -362,8 +362,8 @@ func (b *testEnv) muddle(doing []atomic.Int64) {
 	<-swept
 }
 
-// anything does one of eight things to a run and reports whether it succeeded.
-func (b *testEnv) anything(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
+// chaosStep does one of eight things to a run and reports whether it succeeded.
+func (b *testEnv) chaosStep(what int, held lease.Held, n int, fence *atomic.Int64) (bool, error) {
 	ctx := b.Context()
 	switch what {
 	case 0:

@@ -94,10 +94,10 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 	}
 }
 
-// blocked stores a content whose second chunk another transaction is writing, and calls f once
+// storeBlocked stores a content whose second chunk another transaction is writing, and calls f once
 // it waits for that. Then the other transaction rolls back. It returns the result of storing,
 // which f may interrupt.
-func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
+func (b *testEnv) storeBlocked(held lease.Held, content []byte, f func(die context.CancelFunc)) (kept bool, err error) {
 	b.Helper()
 	ctx, die := context.WithCancel(b.Context())
 	defer die()
@@ -135,8 +135,8 @@ func (b *testEnv) blocked(held lease.Held, content []byte, f func(die context.Ca
 func TestWritingHoldsNoRun(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
-	kept, err := b.blocked(held, noise(3*mib, 1), func(context.CancelFunc) {
+	held := b.claimedRun()
+	kept, err := b.storeBlocked(held, randomBytes(3*mib, 1), func(context.CancelFunc) {
 		if extended, err := b.s.Executions.Extend(t.Context(), []lease.Held{held}); err != nil || len(extended.Extended) != 1 {
 			t.Errorf("extended %v, %v", extended, err)
 		}
@@ -153,7 +153,7 @@ func TestWritingHoldsNoRun(t *testing.T) {
 				t.Error(err)
 			}
 		},
-		"taken": func(held lease.Held) { b.takeAway(held.RunID) },
+		"taken": func(held lease.Held) { b.requeueAndClaim(held.RunID) },
 		"erased": func(held lease.Held) {
 			name := sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: held.RunID, Key: contract.Hash(b.org, b.agent, held.RunID)}
 			if ended, err := b.s.Sessions.EraseSession(t.Context(), name); err != nil || len(ended) != 1 {
@@ -161,8 +161,8 @@ func TestWritingHoldsNoRun(t *testing.T) {
 			}
 		},
 	} {
-		held := b.begun()
-		kept, err := b.blocked(held, noise(2*mib, 2), func(context.CancelFunc) { end(held) })
+		held := b.claimedRun()
+		kept, err := b.storeBlocked(held, randomBytes(2*mib, 2), func(context.CancelFunc) { end(held) })
 		if err != nil || kept {
 			t.Errorf("for a run that was %s meanwhile: %v, %v", what, kept, err)
 		}
@@ -175,21 +175,21 @@ func TestWritingHoldsNoRun(t *testing.T) {
 func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(3*mib, 1)
+	content := randomBytes(3*mib, 1)
 	for _, used := range []bool{true, false} {
-		held := b.begun()
-		kept, err := b.blocked(held, content, func(die context.CancelFunc) { die() })
+		held := b.claimedRun()
+		kept, err := b.storeBlocked(held, content, func(die context.CancelFunc) { die() })
 		if err == nil || kept {
 			t.Errorf("%v, %v", kept, err)
 		}
 		b.wantStored("of the dead", "1 contents 1 chunks 0 files")
 		if used {
 			first := b.text(`SELECT ctid::text FROM blob_chunks`)
-			file := b.make(b.takeAway(held.RunID).Held(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
+			file := b.make(b.requeueAndClaim(held.RunID).Held(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
 			if b.content(file.ID) != string(content) || b.text(`SELECT ctid::text FROM blob_chunks WHERE n = 0`) != first {
 				t.Error("it was not gone on with")
 			}
-			b.remove(b.takeAway(held.RunID).Held(), "c")
+			b.remove(b.requeueAndClaim(held.RunID).Held(), "c")
 			b.wantStored("once removed", "0 contents 0 chunks 0 files")
 			continue
 		}
@@ -209,12 +209,12 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(3*mib, 1)
-	kept, err := b.blocked(b.begun(), content, func(context.CancelFunc) {
+	content := randomBytes(3*mib, 1)
+	kept, err := b.storeBlocked(b.claimedRun(), content, func(context.CancelFunc) {
 		b.exec(`DELETE FROM blob_chunks`)
 		// The row is locked by the chunk that is being written, and is deleted right after that.
 		go func() { _, _ = b.raw.ExecContext(t.Context(), `DELETE FROM blobs`) }()
-		b.waiters(2)
+		b.awaitWaiters(2)
 	})
 	if err != nil || !kept {
 		t.Errorf("%v, %v", kept, err)
@@ -226,7 +226,7 @@ func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	b.exec(`DELETE FROM files`)
 	b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 	b.exec(`DELETE FROM blob_chunks WHERE n = 1`)
-	if kept, err := b.blocked(b.begun(), content, func(die context.CancelFunc) { die() }); err == nil || kept {
+	if kept, err := b.storeBlocked(b.claimedRun(), content, func(die context.CancelFunc) { die() }); err == nil || kept {
 		t.Errorf("%v, %v", kept, err)
 	}
 	if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
@@ -235,9 +235,9 @@ func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
 
-// linking stores a content and calls f when it is completely written and not linked yet. letGo
+// storeUnlinked stores a content and calls f when it is completely written and not linked yet. letGo
 // lets it continue.
-func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func())) {
+func (b *testEnv) storeUnlinked(held lease.Held, content []byte, f func(letGo func())) {
 	b.Helper()
 	tx, err := b.raw.BeginTx(b.Context(), nil)
 	if err != nil {
@@ -250,7 +250,7 @@ func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func()))
 		_, kept, err := b.s.Blobs.KeepFiles(b.Context(), held, "c", []blobdb.NewFile{{Name: "x", Content: content}}, nil, 0)
 		return kept, err
 	}, func() (bool, error) {
-		b.waiters(1)
+		b.awaitWaiters(1)
 		f(func() {
 			if err := tx.Commit(); err != nil {
 				b.Error(err)
@@ -263,8 +263,8 @@ func (b *testEnv) linking(held lease.Held, content []byte, f func(letGo func()))
 	}
 }
 
-// waiters waits until n transactions wait for locks.
-func (b *testEnv) waiters(n int) {
+// awaitWaiters waits until n transactions wait for locks.
+func (b *testEnv) awaitWaiters(n int) {
 	b.Helper()
 	for b.text(`SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != fmt.Sprint(n) {
 		if b.Context().Err() != nil {
@@ -278,7 +278,7 @@ func (b *testEnv) waiters(n int) {
 func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(2*mib, 1)
+	content := randomBytes(2*mib, 1)
 	remove := func(tx *sql.Tx) {
 		if _, err := tx.ExecContext(t.Context(), `SELECT remove_unlinked_blobs(ARRAY[$1], ARRAY[sha256($2)])`, b.org, content); err != nil {
 			t.Fatal(err)
@@ -286,7 +286,7 @@ func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 	}
 	for what, between := range map[string]func(tx *sql.Tx, letGo func()){
 		"removed":       func(tx *sql.Tx, letGo func()) { remove(tx); b.must(tx.Commit()); letGo() },
-		"being removed": func(tx *sql.Tx, letGo func()) { remove(tx); letGo(); b.waiters(1); b.must(tx.Commit()) },
+		"being removed": func(tx *sql.Tx, letGo func()) { remove(tx); letGo(); b.awaitWaiters(1); b.must(tx.Commit()) },
 		"begun anew": func(tx *sql.Tx, letGo func()) {
 			remove(tx)
 			b.must(tx.Commit())
@@ -295,8 +295,8 @@ func TestNoLinkIsMadeToHalfAContent(t *testing.T) {
 			letGo()
 		},
 	} {
-		held := b.begun()
-		b.linking(held, content, func(letGo func()) {
+		held := b.claimedRun()
+		b.storeUnlinked(held, content, func(letGo func()) {
 			b.wantStored("when all is written", "1 contents 2 chunks 0 files")
 			tx, err := b.raw.BeginTx(t.Context(), nil)
 			b.must(err)
@@ -322,7 +322,7 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	held := b.begun()
+	held := b.claimedRun()
 	file := b.make(held, "c", made("x", "x"))[0]
 	b.exec(`UPDATE files SET run_id = 'run_other', id = 'file_other' RETURNING hash`)
 	b.exec(`CREATE TABLE other AS TABLE files`)
@@ -361,7 +361,7 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 func TestMakingFilesWhileFilesGo(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
-	contents := [][]byte{noise(mib+7, 1), []byte("small"), nil}
+	contents := [][]byte{randomBytes(mib+7, 1), []byte("small"), nil}
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -394,11 +394,11 @@ func TestMakingFilesWhileFilesGo(t *testing.T) {
 func TestTheSameContentTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(4*mib+1, 1)
+	content := randomBytes(4*mib+1, 1)
 	var calls []func() (bool, error)
 	var held []lease.Held
 	for n := range 6 {
-		held = append(held, b.begun())
+		held = append(held, b.claimedRun())
 		calls = append(calls, func() (bool, error) {
 			files := []blobdb.NewFile{{Name: "a", Content: content}, {Name: "b", Content: []byte("b")}}
 			_, kept, err := b.s.Blobs.KeepFiles(t.Context(), held[n], "c", files, nil, int64(len(content))+1+12*4096)
@@ -418,7 +418,7 @@ func TestTheSameContentTwiceAtOnce(t *testing.T) {
 func TestALargeFileIsReadInParts(t *testing.T) { //nolint:paralleltest // see above
 	b := newTestEnv(t)
 	file := func() domain.File {
-		return b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: noise(64*mib, 1)})[0]
+		return b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: randomBytes(64*mib, 1)})[0]
 	}()
 	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)
 	if err != nil {

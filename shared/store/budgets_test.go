@@ -34,8 +34,8 @@ func (b *testEnv) budget(scope domain.BudgetScope, subject string, metric domain
 	return made.ID
 }
 
-// stands returns the used and the reserved amount of a budget.
-func (b *testEnv) stands(budgetID string) [2]int64 {
+// budgetState returns the used and the reserved amount of a budget.
+func (b *testEnv) budgetState(budgetID string) [2]int64 {
 	b.Helper()
 	got, err := b.s.Budgets.Budget(b.Context(), b.org, budgetID)
 	if err != nil {
@@ -90,8 +90,8 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(holds) != 33 || b.stands(tokens) != [2]int64{0, 990} || b.stands(cost) != [2]int64{0, 3300} {
-		t.Fatalf("%d calls hold %v and %v", len(holds), b.stands(tokens), b.stands(cost))
+	if len(holds) != 33 || b.budgetState(tokens) != [2]int64{0, 990} || b.budgetState(cost) != [2]int64{0, 3300} {
+		t.Fatalf("%d calls hold %v and %v", len(holds), b.budgetState(tokens), b.budgetState(cost))
 	}
 	for n, holdID := range holds {
 		all.Go(func() {
@@ -103,8 +103,8 @@ func TestReservationsNeverExceedABudget(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if b.stands(tokens) != [2]int64{330, 0} || b.stands(cost) != [2]int64{3300, 0} {
-		t.Errorf("%v and %v after all are settled", b.stands(tokens), b.stands(cost))
+	if b.budgetState(tokens) != [2]int64{330, 0} || b.budgetState(cost) != [2]int64{3300, 0} {
+		t.Errorf("%v and %v after all are settled", b.budgetState(tokens), b.budgetState(cost))
 	}
 	if _, lacking := b.reserve(b.s, held, budgetdb.Amounts{Tokens: 671}); lacking == nil || lacking.Later || lacking.Used != 330 {
 		t.Errorf("more than is left: %+v", lacking)
@@ -153,7 +153,7 @@ func TestABudgetBeginsWithWhatWasUsed(t *testing.T) {
 		domain.BudgetTokens: 2*7 + 110, domain.BudgetCost: 2*40 + 3, domain.BudgetRuns: 3, domain.BudgetSandbox: 3,
 	} {
 		budgetID := b.budget(domain.BudgetAutomation, "nightly", metric, 1_000_000)
-		if got := b.stands(budgetID); got != [2]int64{want, 0} {
+		if got := b.budgetState(budgetID); got != [2]int64{want, 0} {
 			t.Errorf("%s: %v, want %d", metric, got, want)
 		}
 	}
@@ -201,7 +201,7 @@ func TestHoldsOfLostAttemptsAreSettled(t *testing.T) {
 	if err := b.s.Budgets.Settle(t.Context(), lost.Held(), holdID, budgetdb.Amounts{}); err != nil {
 		t.Error(err)
 	}
-	if got := b.stands(budgetID); got != [2]int64{100, 200} {
+	if got := b.budgetState(budgetID); got != [2]int64{100, 200} {
 		t.Errorf("%v", got)
 	}
 }
@@ -227,8 +227,8 @@ func TestABatchOfRunsIsAcceptedAsFarAsThereIsRoom(t *testing.T) {
 			t.Errorf("row %d: %v", i, out.Err)
 		}
 	}
-	if accepted[b.org] != 3 || accepted[other.org] != 5 || b.stands(budgetID) != [2]int64{3, 0} {
-		t.Errorf("accepted %v, %v", accepted, b.stands(budgetID))
+	if accepted[b.org] != 3 || accepted[other.org] != 5 || b.budgetState(budgetID) != [2]int64{3, 0} {
+		t.Errorf("accepted %v, %v", accepted, b.budgetState(budgetID))
 	}
 	err := s.Budgets.WithinBudget(t.Context(), b.org, b.agent, "", "")
 	refused, ok := errors.AsType[*apierr.Error](err)
@@ -313,8 +313,8 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 	if err := b.s.Budgets.Settle(t.Context(), held, "", used); err != nil {
 		t.Fatal(err)
 	}
-	if b.stands(tokens) != [2]int64{30, 0} || b.stands(other) != [2]int64{0, 0} {
-		t.Errorf("after the first: %v, another's %v", b.stands(tokens), b.stands(other))
+	if b.budgetState(tokens) != [2]int64{30, 0} || b.budgetState(other) != [2]int64{0, 0} {
+		t.Errorf("after the first: %v, another's %v", b.budgetState(tokens), b.budgetState(other))
 	}
 	hold := budgetdb.Hold{ID: id.New("hold"), Held: held, Amounts: budgetdb.Amounts{Tokens: 100}}
 	if budgets, lacking, err := b.s.Budgets.Reserve(t.Context(), hold); budgets != 1 || lacking != nil || err != nil {
@@ -330,7 +330,7 @@ func TestCallsThatBeganBeforeABudgetAreCounted(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if b.stands(tokens) != [2]int64{60, 0} || b.stands(cost) != [2]int64{7, 0} {
-		t.Errorf("after the second: %v and %v", b.stands(tokens), b.stands(cost))
+	if b.budgetState(tokens) != [2]int64{60, 0} || b.budgetState(cost) != [2]int64{7, 0} {
+		t.Errorf("after the second: %v and %v", b.budgetState(tokens), b.budgetState(cost))
 	}
 }

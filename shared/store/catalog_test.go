@@ -142,7 +142,7 @@ func TestWithoutOrganizationsThereIsNothing(t *testing.T) {
 	c := b.mustClaim(runID)
 	b.make(c.Held(), "c", made("x", "x"))
 	b.finish(c, "x")
-	b.finish(b.mustClaim(b.triggered("nightly", "schedule", "removed")), "x")
+	b.finish(b.mustClaim(b.automationRun("nightly", "schedule", "removed")), "x")
 	b.exec(`DELETE FROM runs WHERE automation_id = 'nightly'`)
 	ctx := t.Context()
 	tenants := texts(t, b.raw, `SELECT p.polrelid::regclass::text FROM pg_policy p WHERE p.polname = 'tenant'`)

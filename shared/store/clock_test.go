@@ -19,7 +19,7 @@ func (b *testEnv) step(by time.Duration) {
 func TestALeaseThatAStepOfTheClockEndsIsFenced(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.timeless()
+	b.ignoreUptime()
 	row := b.run("", "")
 	row.Deadline = 2 * time.Hour
 	runID := b.accept(wideWindow, row)[0].Run.Run.ID

@@ -326,8 +326,8 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	}
 }
 
-// deaf makes connections that, once, lose the answer to a successful commit.
-type deaf struct {
+// lostAnswerConnector makes connections that, once, lose the answer to a successful commit.
+type lostAnswerConnector struct {
 	driver.Connector
 	armed atomic.Bool
 }
@@ -340,15 +340,15 @@ type deafConn struct {
 	driver.SessionResetter
 	driver.Validator
 
-	by *deaf
+	by *lostAnswerConnector
 }
 
 type deafTx struct {
 	driver.Tx
-	by *deaf
+	by *lostAnswerConnector
 }
 
-func (d *deaf) Connect(ctx context.Context) (driver.Conn, error) {
+func (d *lostAnswerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := d.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -379,7 +379,7 @@ func TestDeliveriesWhoseCommitWasNotAnsweredAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := &deaf{Connector: connector}
+	by := &lostAnswerConnector{Connector: connector}
 	s := store.On(by, 4)
 	t.Cleanup(func() { _ = s.Close() })
 	m := mailboxOn(newBenchOn(t, s, testkit.SQL(t, dsn), "ada@example.com"))

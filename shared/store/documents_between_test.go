@@ -31,15 +31,15 @@ func (b *testEnv) locked(query string, args ...any) (end func()) {
 	return func() { b.Helper(); b.must(tx.Commit()) }
 }
 
-// aside runs f concurrently and returns a channel for its result.
-func aside(f func() error) <-chan error {
+// async runs f concurrently and returns a channel for its result.
+func async(f func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- f() }()
 	return ended
 }
 
-// stuck waits until n transactions wait for locks. It fails if last ends instead.
-func (b *testEnv) stuck(n int, last <-chan error, what string) {
+// awaitLockWaiters waits until n transactions wait for locks. It fails if last ends instead.
+func (b *testEnv) awaitLockWaiters(n int, last <-chan error, what string) {
 	b.Helper()
 	over := time.After(testkit.Within(20 * time.Second))
 	for b.number(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) != n {
@@ -67,20 +67,20 @@ func TestDeletingWaitsForWhoIsBeingGivenText(t *testing.T) {
 	doc := r.ready("")
 	run := r.turn("s", "reads")
 	open := r.testEnv.gate(`BEFORE INSERT ON run_documents FOR EACH ROW`)
-	giving := aside(func() error {
+	giving := async(func() error {
 		given, kept, err := r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), []string{doc})
 		if err == nil && (!kept || !slices.Equal(given, []string{doc})) {
 			err = errors.New("it was not given")
 		}
 		return err
 	})
-	r.testEnv.stuck(1, giving, "giving")
+	r.testEnv.awaitLockWaiters(1, giving, "giving")
 	var ended []executiondb.Ended
-	deleting := aside(func() (err error) {
+	deleting := async(func() (err error) {
 		ended, err = r.s.Knowledge.DeleteDocument(t.Context(), r.org, doc)
 		return err
 	})
-	r.testEnv.stuck(2, deleting, "deleting")
+	r.testEnv.awaitLockWaiters(2, deleting, "deleting")
 	open()
 	r.must(nil, <-giving)
 	r.must(nil, <-deleting)
@@ -106,16 +106,16 @@ func TestGivingWaitsForADeletion(t *testing.T) {
 	open := r.testEnv.gate(`BEFORE DELETE ON run_documents FOR EACH STATEMENT`)
 	letGo := r.testEnv.locked(`SELECT FROM documents WHERE id = $1 FOR UPDATE`, docs[0])
 	var given []string
-	giving := aside(func() (err error) {
+	giving := async(func() (err error) {
 		given, _, err = r.s.Knowledge.GiveDocuments(t.Context(), run.Held(), docs)
 		return err
 	})
-	r.testEnv.stuck(1, giving, "giving")
-	deleting := aside(func() error {
+	r.testEnv.awaitLockWaiters(1, giving, "giving")
+	deleting := async(func() error {
 		_, err := r.s.Knowledge.DeleteDocument(t.Context(), r.org, docs[1])
 		return err
 	})
-	r.testEnv.stuck(2, deleting, "deleting")
+	r.testEnv.awaitLockWaiters(2, deleting, "deleting")
 	letGo()
 	r.testEnv.waitsFor(giving)
 	open()

@@ -186,7 +186,7 @@ func TestGivingDocuments(t *testing.T) {
 	theirs := newBenchOn(t, r.s, r.testEnv.raw, "bob@example.com")
 	foreign := theirs.document([]byte("theirs")).ID
 	theirs.process(foreign)
-	held := r.begun()
+	held := r.claimedRun()
 	given, kept, err := r.s.Knowledge.GiveDocuments(ctx, held, []string{two, one, "doc_none", queued, foreign, one})
 	if err != nil || !kept || !slices.Equal(given, []string{one, two}) {
 		t.Errorf("given %v, %v, %v", given, kept, err)
@@ -252,7 +252,7 @@ func TestDeletingThatWasInterrupted(t *testing.T) {
 			t.Errorf("%s: %+v", where, left)
 		}
 		r.wantIndexed("interrupted", "0 chunks 0 vectors 0 terms")
-		held := r.begun()
+		held := r.claimedRun()
 		if given, _, err := r.s.Knowledge.GiveDocuments(t.Context(), held, []string{doc}); err != nil || len(given) != 0 {
 			t.Errorf("%s: given %v, %v", where, given, err)
 		}
@@ -417,7 +417,7 @@ func TestDocumentsAreFoundByTheirIndexes(t *testing.T) {
 		'{}', 0, now(), 'completed', '{}', 'a' FROM generate_series(1, 20000) n`, r.org, r.agent)
 	r.raw(`INSERT INTO run_documents (run_id, org_id, document_id)
 		SELECT 'run_' || n, $1, 'doc_' || to_char(n / 2 + 1, 'FM00000') FROM generate_series(1, 20000) n`, r.org)
-	held, next := r.begun(), 100
+	held, next := r.claimedRun(), 100
 	for _, stats := range []string{"none", "up to date"} {
 		for name, x := range map[string]struct {
 			maximum int

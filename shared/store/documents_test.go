@@ -218,7 +218,7 @@ func TestDocumentsHaveLimits(t *testing.T) {
 		var docs []knowledgedb.NewDocument
 		for _, size := range sizes {
 			seed++
-			content := b.upload(noise(size, seed))
+			content := b.upload(randomBytes(size, seed))
 			docs = append(docs, knowledgedb.NewDocument{ID: id.New(id.Document), Name: "x", Content: &content})
 		}
 		_, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, docs, limits)
@@ -237,13 +237,13 @@ func TestDocumentsHaveLimits(t *testing.T) {
 		}
 	}
 	b.wantStored("when it is full", "3 contents 3 chunks 0 files") // and the contents without room are removed
-	same, seedOf := b.upload(noise(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
+	same, seedOf := b.upload(randomBytes(800, 3)), knowledgedb.NewDocument{ID: id.New(id.Document)}
 	seedOf.Content = &same
 	if out, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{seedOf}, knowledgedb.DocumentLimits{Documents: 1, Bytes: 1}); err != nil || out[0].Job != nil {
 		t.Errorf("what is there needs no room: %+v, %v", out, err)
 	}
 	one := b.document([]byte("x")).ID
-	large := b.upload(noise(500, 99))
+	large := b.upload(randomBytes(500, 99))
 	if _, err := b.s.Knowledge.ReplaceDocument(t.Context(), b.org, one, knowledgedb.NewDocument{Content: &large}, much); !errors.Is(err, knowledgedb.ErrDocumentsFull) {
 		t.Errorf("replaced by too much: %v", err)
 	}
@@ -269,7 +269,7 @@ func TestLimitsAreCountedApart(t *testing.T) {
 	b := newTestEnv(t)
 	var all sync.WaitGroup
 	for n := range 6 {
-		content := b.upload(noise(100, byte(n)))
+		content := b.upload(randomBytes(100, byte(n)))
 		all.Go(func() {
 			doc := knowledgedb.NewDocument{ID: id.New(id.Document), Content: &content}
 			if _, err := b.s.Knowledge.AddDocuments(t.Context(), b.org, []knowledgedb.NewDocument{doc}, knowledgedb.DocumentLimits{Bytes: 350}); err != nil && !errors.Is(err, knowledgedb.ErrDocumentsFull) {
@@ -279,12 +279,12 @@ func TestLimitsAreCountedApart(t *testing.T) {
 	}
 	all.Wait()
 	b.wantStored("of 350 bytes", "3 contents 3 chunks 0 files")
-	b.document(noise(2*mib, 9))
-	held, small := b.begun(), []blobdb.NewFile{made("x", "y")}
+	b.document(randomBytes(2*mib, 9))
+	held, small := b.claimedRun(), []blobdb.NewFile{made("x", "y")}
 	if _, kept, err := b.s.Blobs.KeepFiles(t.Context(), held, "c", small, nil, 5000); err != nil || !kept {
 		t.Errorf("a small file beside documents: %v, %v", kept, err)
 	}
-	if _, _, err := b.s.Blobs.KeepFiles(t.Context(), held, "d", []blobdb.NewFile{{Name: "z", Content: noise(5000, 1)}}, nil, 9000); !errors.Is(err, blobdb.ErrFilesFull) {
+	if _, _, err := b.s.Blobs.KeepFiles(t.Context(), held, "d", []blobdb.NewFile{{Name: "z", Content: randomBytes(5000, 1)}}, nil, 9000); !errors.Is(err, blobdb.ErrFilesFull) {
 		t.Errorf("files beyond their limit: %v", err)
 	}
 }
@@ -333,7 +333,7 @@ func TestReplacingADocument(t *testing.T) {
 	b.wantStored("in the end", "2 contents 2 chunks 0 files")
 	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, id.New(id.Document), knowledgedb.NewDocument{URL: "https://example.com/b"}, none)
 	wantCode(t, err, apierr.NotFound)
-	gone := blobdb.Upload{Hash: noise(32, 1), Bytes: 3}
+	gone := blobdb.Upload{Hash: randomBytes(32, 1), Bytes: 3}
 	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: &gone}, none)
 	wantCode(t, err, apierr.Unavailable)
 	_, err = b.s.Knowledge.AddDocuments(ctx, b.org, []knowledgedb.NewDocument{{ID: id.New(id.Document), Content: &gone}}, none)

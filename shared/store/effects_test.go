@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/lease"
 )
 
-// begun accepts a run and claims it.
-func (b *testEnv) begun() lease.Held {
+// claimedRun accepts a run and claims it.
+func (b *testEnv) claimedRun() lease.Held {
 	b.Helper()
 	return b.mustClaim(b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID).Held()
 }
@@ -142,9 +142,9 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 		t.Run(tc.left+" "+string(tc.side), func(t *testing.T) {
 			t.Parallel()
 			b := &testEnv{T: t, s: b.s, raw: b.raw, org: b.org, agent: b.agent}
-			first := b.begun()
+			first := b.claimedRun()
 			b.inState(first, tc.left, tc.side)
-			next := b.takeAway(first.RunID).Held()
+			next := b.requeueAndClaim(first.RunID).Held()
 			before := b.text(`SELECT e::text FROM effects e WHERE run_id = $1`, first.RunID)
 			for _, what := range []string{"prepare", "begin", "void", "park", "keep", "tools"} {
 				b.does(what, first, false)
@@ -189,7 +189,7 @@ func TestAnEffectGoesOnWhereItWas(t *testing.T) {
 func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	if e := b.prepare(held, effect("c", domain.SideEffectUnsafe), true); e.State != domain.EffectAwaiting || e.Sent || e.Waiting() != domain.ActionApproval {
 		t.Errorf("to be approved: %+v", e)
 	}
@@ -200,7 +200,7 @@ func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 	if _, _, err := b.s.Executions.PrepareEffect(t.Context(), held, domain.Effect{CallID: "e", Input: json.RawMessage(`{`)}, false); err == nil {
 		t.Error("broken arguments were entered")
 	}
-	other := b.begun()
+	other := b.claimedRun()
 	if e := b.prepare(other, effect("c", domain.SideEffectUnsafe), false); e.State != domain.EffectReady {
 		t.Errorf("the same call id in another run: %+v", e)
 	}
@@ -210,7 +210,7 @@ func TestAnEffectIsEnteredOnceAndAsked(t *testing.T) {
 func TestNothingIsSentPastTheLease(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "ready", domain.SideEffectUnsafe)
 	b.exec(`UPDATE open_runs SET lease_until = clock_timestamp()`)
 	b.does("begin", held, false)
@@ -226,7 +226,7 @@ func TestNothingIsSentPastTheLease(t *testing.T) {
 func TestOutcomesOfEndedRunsAreDropped(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "sending", domain.SideEffectUnsafe)
 	if _, _, err := b.s.Executions.Cancel(t.Context(), b.org, "", held.RunID); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestOfManyWhoWouldSendOneMay(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 20 {
-		held := b.begun()
+		held := b.claimedRun()
 		b.inState(held, "ready", domain.SideEffectUnsafe)
 		begin := func() (bool, error) { return b.try("begin", held) }
 		void := func() (bool, error) { return b.try("void", held) }
@@ -286,14 +286,14 @@ func TestALateSenderAndTheNextAttemptAgree(t *testing.T) {
 	b := newTestEnv(t)
 	for n := range 20 {
 		left := []string{"ready", "sending"}[n%2]
-		first := b.begun()
+		first := b.claimedRun()
 		b.inState(first, left, domain.SideEffectUnsafe)
 		late := map[string]string{"ready": "begin", "sending": "end"}[left]
 		var found domain.EffectState
 		done := race(t,
 			func() (bool, error) { return b.try(late, first) },
 			func() (bool, error) {
-				next := b.takeAway(first.RunID).Held()
+				next := b.requeueAndClaim(first.RunID).Held()
 				e, kept, err := b.s.Executions.PrepareEffect(t.Context(), next, effect("c", domain.SideEffectUnsafe), false)
 				found = e.State
 				return kept, err
@@ -316,7 +316,7 @@ func TestWritersWaitForWhoeverTakesTheRun(t *testing.T) {
 		"prepare": "ready", "begin": "ready", "void": "ready", "end": "sending", "park": "awaiting", "keep": "ready", "tools": "ready",
 		"files": "ready", "no files": "ready", "folder": "ready",
 	} {
-		held := b.begun()
+		held := b.claimedRun()
 		b.inState(held, left, domain.SideEffectUnsafe)
 		taking := map[bool]string{true: `DELETE FROM open_runs WHERE run_id = $1`, false: `UPDATE open_runs SET fence = fence + 1 WHERE run_id = $1`}[what == "end"]
 		b.during(what, taking, held.RunID, func() {

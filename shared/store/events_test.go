@@ -63,9 +63,9 @@ func (b *testEnv) endWith(c *executiondb.Claimed, events executiondb.Chunk, endN
 	return out
 }
 
-// takeAway requeues a run as the sweeper does when its worker is lost, and claims it
+// requeueAndClaim requeues a run as the sweeper does when its worker is lost, and claims it
 // for another worker.
-func (b *testEnv) takeAway(runID string) *executiondb.Claimed {
+func (b *testEnv) requeueAndClaim(runID string) *executiondb.Claimed {
 	b.Helper()
 	b.exec(`UPDATE open_runs SET status = 'queued', dispatched = false, lease_until = NULL, fence = fence + 1, deaths = deaths + 1 WHERE run_id = $1`, runID)
 	return b.mustClaim(runID)
@@ -112,7 +112,7 @@ func TestOnlyTheHolderWritesEvents(t *testing.T) {
 	runID, other := out[0].Run.Run.ID, out[1].Run.Run.ID
 	old, neighbour := b.mustClaim(runID), b.mustClaim(other)
 	b.save(true, old.Held(), chunk(2, 5))
-	taken := b.takeAway(runID)
+	taken := b.requeueAndClaim(runID)
 	kept, err := b.s.Executions.SaveEvents(t.Context(), []executiondb.Checkpoint{
 		{Held: old.Held(), Chunk: chunk(6, 7)}, {Held: neighbour.Held(), Chunk: chunk(2, 2)},
 	})
@@ -192,7 +192,7 @@ func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
 	b := newTestEnv(t)
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	b.save(true, b.mustClaim(runID).Held(), chunk(2, 4))
-	b.endWith(b.takeAway(runID), executiondb.Chunk{}, 3)
+	b.endWith(b.requeueAndClaim(runID), executiondb.Chunk{}, 3)
 	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, runID)
 	for _, after := range []int{0, 3, 4} {
 		if log := b.log(runID, 1, after); log.Fence != 1 || log.EndFence != 2 || log.EndN != 1 {

@@ -26,8 +26,8 @@ func made(name, content string) blobdb.NewFile {
 	return blobdb.NewFile{Name: name, MIMEType: "text/plain", Content: []byte(content)}
 }
 
-// noise returns random bytes, different for each seed.
-func noise(size int, seed byte) []byte {
+// randomBytes returns random bytes, different for each seed.
+func randomBytes(size int, seed byte) []byte {
 	sum, out := sha256.Sum256([]byte{seed}), make([]byte, 0, size+sha256.Size)
 	for len(out) < size {
 		out = append(out, sum[:]...)
@@ -110,15 +110,15 @@ func (b *testEnv) wantStored(what, want string) {
 func TestFilesAreKeptAsTheyWereMade(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	files := []blobdb.NewFile{
-		{Name: "z.png", MIMEType: "image/png", Content: noise(mib+mib/2, 1)},
+		{Name: "z.png", MIMEType: "image/png", Content: randomBytes(mib+mib/2, 1)},
 		{Name: "out/ä \"b\" 🥊.csv", MIMEType: "text/csv", Content: []byte("a,b\x00\xff\\x41\n")},
-		{Name: "whole", Content: noise(2*mib, 2)},
-		{Name: "and one", Content: noise(2*mib+1, 2)},
-		{Name: "one less", Content: noise(2*mib-1, 2)},
+		{Name: "whole", Content: randomBytes(2*mib, 2)},
+		{Name: "and one", Content: randomBytes(2*mib+1, 2)},
+		{Name: "one less", Content: randomBytes(2*mib-1, 2)},
 		{Name: "empty"},
-		{Name: "same", MIMEType: "image/gif", Content: noise(mib+mib/2, 1)},
+		{Name: "same", MIMEType: "image/gif", Content: randomBytes(mib+mib/2, 1)},
 	}
 	out := b.make(held, "c", files...)
 	for i, got := range out {
@@ -201,10 +201,10 @@ func TestASessionsFolder(t *testing.T) {
 func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	stale := b.begun()
+	stale := b.claimedRun()
 	before := b.make(stale, "c", made("a", "same"), made("b", "b1"), made("c", "c1"), made("d", "shared"))
 	other := b.make(stale, "other", made("x", "shared"))[0]
-	now := b.takeAway(stale.RunID).Held()
+	now := b.requeueAndClaim(stale.RunID).Held()
 	after := b.make(now, "c", made("e", "e2"), made("b", "b2"), made("a", "same"))
 	if after[2].ID != before[0].ID || after[1].ID == before[1].ID {
 		t.Errorf("%+v became %+v", before, after)
@@ -216,7 +216,7 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 		wantCode(t, err, apierr.NotFound)
 	}
 
-	for _, files := range [][]blobdb.NewFile{{made("a", "never"), made("big", string(noise(mib+1, 1)))}, {made("a", "same")}, nil} {
+	for _, files := range [][]blobdb.NewFile{{made("a", "never"), made("big", string(randomBytes(mib+1, 1)))}, {made("a", "same")}, nil} {
 		if out, kept, err := b.s.Blobs.KeepFiles(t.Context(), stale, "c", files, []string{"x"}, 0); err != nil || kept || out != nil {
 			t.Errorf("a stale attempt kept %+v, %v, %v", out, kept, err)
 		}
@@ -236,7 +236,7 @@ func TestARepeatedCallReplacesItsOwn(t *testing.T) {
 func TestTheSameCallTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	for n := range 10 {
 		keep := func(which string) func() (bool, error) {
 			return func() (bool, error) {
@@ -288,14 +288,14 @@ func TestAnOrganizationsFilesAreBounded(t *testing.T) {
 	const row = 4096
 	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
-	held := a.begun()
+	held := a.claimedRun()
 	keep := func(maximum int64, call string, files ...blobdb.NewFile) func() (bool, error) {
 		return func() (bool, error) {
 			_, kept, err := a.s.Blobs.KeepFiles(t.Context(), held, call, files, []string{"gone"}, maximum)
 			return kept, err
 		}
 	}
-	b.make(b.begun(), "c", made("x", strings.Repeat("b", 100)))
+	b.make(b.claimedRun(), "c", made("x", strings.Repeat("b", 100)))
 	if kept, err := keep(10+4*row, "c1", made("a", "12345"), made("b", "12345"), made("c", "abcde"))(); err != nil || !kept {
 		t.Fatalf("10 bytes in 4 files, one of them removed: %v, %v", kept, err)
 	}
@@ -389,9 +389,9 @@ func TestASessionsNamesAreBounded(t *testing.T) {
 func TestReadingSmallFilesTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
-	whole := blobdb.NewFile{Name: "whole", Content: noise(blobdb.SmallFile, 1)}
-	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, blobdb.NewFile{Name: "large", Content: noise(blobdb.SmallFile+1, 1)})
+	held := b.claimedRun()
+	whole := blobdb.NewFile{Name: "whole", Content: randomBytes(blobdb.SmallFile, 1)}
+	out := b.make(held, "c", made("a", "A"), made("empty", ""), whole, blobdb.NewFile{Name: "large", Content: randomBytes(blobdb.SmallFile+1, 1)})
 	got, err := b.s.Blobs.FileContents(t.Context(), b.org, []string{out[2].ID, out[0].ID, out[1].ID, out[0].ID})
 	if err != nil || len(got) != 4 || !bytes.Equal(got[0], whole.Content) || string(got[1]) != "A" || len(got[2]) != 0 || string(got[3]) != "A" {
 		t.Errorf("%d contents, %v", len(got), err)
@@ -415,7 +415,7 @@ func TestReadingSmallFilesTogether(t *testing.T) {
 func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	transactions := func(call string, files ...blobdb.NewFile) string {
 		b.make(held, call, files...)
 		return b.text(`SELECT count(DISTINCT c.xmin::text)::text FROM blob_chunks c JOIN files f USING (org_id, hash) WHERE call_id = $1`, call)
@@ -430,7 +430,7 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 	if n := b.text(`SELECT count(DISTINCT t)::text FROM (SELECT c.xmin::text t FROM blob_chunks c UNION SELECT b.xmin::text FROM blobs b) x`); n != "1" {
 		t.Errorf("and entered in others, %s in all", n)
 	}
-	large := blobdb.NewFile{Name: "large", Content: noise(3*mib+1, 1)}
+	large := blobdb.NewFile{Name: "large", Content: randomBytes(3*mib+1, 1)}
 	if n := transactions("both", append([]blobdb.NewFile{large}, made("x", "x"), made("y", "y"))...); n != "4" && n != "5" {
 		t.Errorf("3 MiB and a bit were written in %s transactions", n)
 	}
@@ -444,7 +444,7 @@ func TestSmallContentsAreWrittenTogether(t *testing.T) {
 func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	const adding = `WITH before AS MATERIALIZED (SELECT pg_advisory_xact_lock(hashtextextended('blobs ' || $1, 0)))
 		INSERT INTO blobs (org_id, hash, bytes) SELECT $1, sha256(''), 6 FROM before`
 	b.during("adding", adding, b.org, func() {
@@ -460,8 +460,8 @@ func TestBoundsAreKeptAmongThoseWhoAdd(t *testing.T) {
 func TestReadingParts(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	content := noise(3*mib+5, 3)
-	file := b.make(b.begun(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
+	content := randomBytes(3*mib+5, 3)
+	file := b.make(b.claimedRun(), "c", blobdb.NewFile{Name: "x", Content: content})[0]
 	_, r, err := b.s.Blobs.OpenFile(t.Context(), b.org, file.ID)
 	if err != nil {
 		t.Fatal(err)

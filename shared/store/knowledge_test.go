@@ -283,10 +283,10 @@ func TestNearestVectors(t *testing.T) {
 	b := newTestEnv(t)
 	const dimensions, documents = 64, 2600 // more than are compared exactly
 	random := rand.New(rand.NewPCG(5, 5))
-	unit := func(near []float32, noise float64) []float32 {
+	unit := func(near []float32, randomBytes float64) []float32 {
 		out, sum := make([]float32, dimensions), 0.0
 		for i := range out {
-			out[i] = float32(random.NormFloat64() * noise)
+			out[i] = float32(random.NormFloat64() * randomBytes)
 			if near != nil {
 				out[i] += near[i]
 			}

@@ -28,14 +28,14 @@ func twoOrganizations(t *testing.T) (one, other *testEnv) {
 	return newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 }
 
-func twoMailboxes(t *testing.T) (one, other *mailbox) {
+func twoMailboxes(t *testing.T) (one, other *hookEnv) {
 	t.Helper()
 	a, b := twoOrganizations(t)
 	return mailboxOn(a), mailboxOn(b)
 }
 
-// promptly fails the test if f takes as long as the usual lock timeout.
-func (b *testEnv) promptly(what string, f func()) {
+// wantFast fails the test if f takes as long as the usual lock timeout.
+func (b *testEnv) wantFast(what string, f func()) {
 	b.Helper()
 	began := time.Now()
 	f()
@@ -124,7 +124,7 @@ func TestALockedSessionDelaysItsOwnRunAlone(t *testing.T) {
 		for range 60 {
 			rows = append(rows, other.run("", "t"), other.run("", ""))
 		}
-		one.promptly("a batch beside a locked session", func() {
+		one.wantFast("a batch beside a locked session", func() {
 			for i, a := range one.accept(wideWindow, rows...) {
 				if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 1) || !locked && a.Err != nil {
 					t.Errorf("%d: %v", i, a.Err)
@@ -160,7 +160,7 @@ func TestALockedKeyDelaysItsOwnRunAlone(t *testing.T) {
 	for range 60 {
 		rows = append(rows, other.run("", ""))
 	}
-	one.promptly("a batch beside a locked key", func() {
+	one.wantFast("a batch beside a locked key", func() {
 		for i, a := range one.accept(wideWindow, rows...) {
 			if locked := errors.Is(a.Err, pg.ErrLocked); locked != (i == 0) || !locked && a.Err != nil {
 				t.Errorf("%d: %v", i, a.Err)
@@ -179,7 +179,7 @@ func TestALockedRunIsClaimedLater(t *testing.T) {
 	stuck := one.accept(wideWindow, one.run("", ""))[0].Run.Run.ID
 	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
 	release := one.lockedRun(stuck)
-	one.promptly("claiming", func() {
+	one.wantFast("claiming", func() {
 		claims, err := one.s.Executions.Claim(t.Context(), []string{stuck, free, "run_unknown"})
 		if err != nil || !claims[0].Locked || claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil || claims[1].Locked || !claims[2].Ended {
 			t.Errorf("claims %+v, %v", claims, err)
@@ -202,19 +202,19 @@ func TestAVoidClaimWaitsForNoLock(t *testing.T) {
 	free := other.accept(wideWindow, other.run("", ""))[0].Run.Run.ID
 	// Locks the row as soon as the claim has released it.
 	open := one.gate(`BEFORE UPDATE ON open_runs FOR EACH ROW WHEN (NEW.status = 'running')`)
-	claimed := aside(func() error {
+	claimed := async(func() error {
 		claims, err := one.s.Executions.Claim(t.Context(), []string{waiting, free})
 		if err == nil && (claims[0].Run != nil || claims[0].Ended || claims[1].Run == nil) {
 			err = fmt.Errorf("claims %+v", claims)
 		}
 		return err
 	})
-	one.stuck(1, claimed, "the claim")
+	one.awaitLockWaiters(1, claimed, "the claim")
 	locking := make(chan func(), 1)
 	go func() { locking <- one.lockedRun(waiting) }()
-	one.stuck(2, claimed, "the other transaction")
+	one.awaitLockWaiters(2, claimed, "the other transaction")
 	open()
-	one.promptly("claiming", func() { one.must(<-claimed) })
+	one.wantFast("claiming", func() { one.must(<-claimed) })
 	(<-locking)()
 }
 
@@ -222,10 +222,10 @@ func TestALockedLeaseIsNoLostLease(t *testing.T) {
 	t.Parallel()
 	one, other := twoOrganizations(t)
 	stuck, free, taken := one.running(1)[0], other.running(1)[0], other.running(1)[0]
-	other.takeAway(taken.RunID)
+	other.requeueAndClaim(taken.RunID)
 	release := one.lockedRun(stuck.RunID)
 	held := []lease.Held{stuck.Held(), free.Held(), taken.Held()}
-	one.promptly("a heartbeat", func() {
+	one.wantFast("a heartbeat", func() {
 		leases, err := one.s.Executions.Extend(t.Context(), held)
 		if err != nil || len(leases.Extended) != 1 || !leases.Extended[free.RunID] || len(leases.Locked) != 1 || !leases.Locked[stuck.RunID] {
 			t.Errorf("leases %+v, %v", leases, err)
@@ -244,7 +244,7 @@ func TestALockedRunsEventsAreSavedLater(t *testing.T) {
 	stuck, free := one.running(1)[0], other.running(1)[0]
 	release := one.lockedRun(stuck.RunID)
 	chunks := []executiondb.Checkpoint{{Held: stuck.Held(), Chunk: chunk(2, 3)}, {Held: free.Held(), Chunk: chunk(2, 3)}}
-	one.promptly("saving events", func() {
+	one.wantFast("saving events", func() {
 		done, err := one.s.Executions.SaveEvents(t.Context(), chunks)
 		if err != nil || len(done.Saved) != 1 || !done.Saved[free.RunID] || len(done.Locked) != 1 || !done.Locked[stuck.RunID] {
 			t.Errorf("saved %+v, %v", done, err)
@@ -271,7 +271,7 @@ func TestALockedRunDelaysItsOwnEndAlone(t *testing.T) {
 					endings = append(endings, other.ending(c, "at once"))
 				}
 				endings[3].Result = []byte("\x00") // rejected
-				one.promptly("finishing", func() {
+				one.wantFast("finishing", func() {
 					done, err := one.s.Executions.Finish(t.Context(), endings)
 					if err != nil || len(done.Saved) != 39 || !errors.Is(done.Failed[stuck.RunID], pg.ErrLocked) || len(done.Failed) != 1 ||
 						done.Rejected[endings[3].Run.ID] == nil || len(done.Rejected) != 1 {
@@ -298,7 +298,7 @@ func TestALockedSessionDelaysItsOwnDeliveryAlone(t *testing.T) {
 	for n := range 40 {
 		rows = append(rows, other.delivery(fmt.Sprint(n)))
 	}
-	one.promptly("delivering", func() {
+	one.wantFast("delivering", func() {
 		out, err := one.s.Queue.AcceptDeliveries(t.Context(), rows, wideWindow)
 		one.must(err)
 		for i, a := range out {
@@ -322,10 +322,10 @@ func TestAnErasedSessionDelaysNobodyElse(t *testing.T) {
 	one.accept(wideWindow, row)
 	open := one.gate(`AFTER UPDATE ON runs FOR EACH ROW WHEN (NEW.status = 'cancelled')`)
 	name := sessiondb.SessionName{OrganizationID: one.org, TargetID: one.agent, SessionID: "s", Key: row.SessionKey}
-	erased := aside(func() error { _, err := one.s.Sessions.EraseSession(t.Context(), name); return err })
-	one.stuck(1, erased, "erasing")
+	erased := async(func() error { _, err := one.s.Sessions.EraseSession(t.Context(), name); return err })
+	one.awaitLockWaiters(1, erased, "erasing")
 	again := one.run("", "s")
-	one.promptly("accepting beside it", func() {
+	one.wantFast("accepting beside it", func() {
 		out := one.accept(wideWindow, again, other.run("", "t"))
 		if !errors.Is(out[0].Err, pg.ErrLocked) || out[1].Err != nil {
 			t.Errorf("%v, %v", out[0].Err, out[1].Err)

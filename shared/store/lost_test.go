@@ -10,7 +10,7 @@ import (
 func TestOnlyALeaseThatIsOverIsTaken(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.timeless()
+	b.ignoreUptime()
 	runID := b.accept(wideWindow, b.run("", ""))[0].Run.Run.ID
 	requeued := func(want int) {
 		t.Helper()

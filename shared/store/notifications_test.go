@@ -17,8 +17,8 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// told creates an endpoint for events, or for all if none are given.
-func (b *testEnv) told(events ...string) domain.NotificationEndpoint {
+// endpointFor creates an endpoint for events, or for all if none are given.
+func (b *testEnv) endpointFor(events ...string) domain.NotificationEndpoint {
 	b.Helper()
 	if len(events) == 0 {
 		events = domain.NotificationEvents
@@ -109,14 +109,14 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	b := newTestEnv(t)
 	c := b.taken()
 	b.finish(c, "before there is an endpoint")
-	all, failures := b.told(), b.told(domain.NotifyRunFailed)
+	all, failures := b.endpointFor(), b.endpointFor(domain.NotifyRunFailed)
 	other, err := b.s.Agents.CreateAgent(t.Context(), b.org, domain.Agent{ID: id.New(id.Agent), Name: "b", AllowedCallers: []domain.CallerKind{domain.CallerSystem}})
 	b.must(err)
 	of := &other.ID
-	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.told().ID, notificationdb.EndpointChange{AgentID: &of})
+	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.endpointFor().ID, notificationdb.EndpointChange{AgentID: &of})
 	b.must(err)
 	off := false
-	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.told().ID, notificationdb.EndpointChange{Enabled: &off})
+	_, err = b.s.Notifications.UpdateEndpoint(t.Context(), b.org, b.endpointFor().ID, notificationdb.EndpointChange{Enabled: &off})
 	b.must(err)
 
 	c = b.taken()
@@ -171,7 +171,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 func TestWaitingRunsAreTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told(domain.NotifyRunRequiresAction)
+	b.endpointFor(domain.NotifyRunRequiresAction)
 	held := b.parked(domain.ActionApproval)
 	run := b.wantRun(held.RunID, domain.RunRequiresAction)
 	want, err := run.Render()
@@ -200,7 +200,7 @@ func TestWaitingRunsAreTold(t *testing.T) {
 func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told(domain.NotifyRunRequiresAction)
+	b.endpointFor(domain.NotifyRunRequiresAction)
 	held := b.parked(domain.ActionApproval)
 	if _, err := b.decide(held, domain.DecisionDeny); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 func TestDocumentsAreTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
+	b.endpointFor(domain.NotifyKnowledgeReady, domain.NotifyKnowledgeFailed)
 	doc := b.document([]byte("a document")).ID
 	b.process(doc)
 	ready, err := b.s.Knowledge.DocumentByID(t.Context(), b.org, doc)
@@ -263,7 +263,7 @@ func TestDocumentsAreTold(t *testing.T) {
 func TestAnEndpointDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	slow := b.told(domain.NotifyRunFailed)
+	slow := b.endpointFor(domain.NotifyRunFailed)
 	for range 10 {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
@@ -271,7 +271,7 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 	if len(first) != 4 || len(b.claims(100)) != 0 {
 		t.Fatalf("%d notifications of one endpoint are under way", len(first))
 	}
-	quick := b.told(domain.NotifyRunFailed)
+	quick := b.endpointFor(domain.NotifyRunFailed)
 	b.endAs(b.taken(), domain.RunFailed)
 	if got := b.claims(1); len(got) != 1 || got[0].EndpointID != quick.ID {
 		t.Fatalf("the other endpoint is told %+v", got)
@@ -294,7 +294,7 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	for range 5 {
-		b.told(domain.NotifyRunFailed)
+		b.endpointFor(domain.NotifyRunFailed)
 	}
 	for range 4 {
 		b.endAs(b.taken(), domain.RunFailed)
@@ -339,7 +339,7 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 func TestEndpointsAreDisabled(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	e := b.told(domain.NotifyRunFailed)
+	e := b.endpointFor(domain.NotifyRunFailed)
 	for range 3 {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
@@ -397,7 +397,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 func TestWhatIsGoneIsNotTold(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	b.told()
+	b.endpointFor()
 	erased := b.mustClaim(b.accept(wideWindow, b.run("", "s"))[0].Run.Run.ID)
 	b.finish(erased, "secret")
 	_, err := b.s.Sessions.EraseSession(t.Context(), sessiondb.SessionName{OrganizationID: b.org, TargetID: b.agent, SessionID: "s", Key: contract.Hash(b.org, b.agent, "s")})
@@ -435,7 +435,7 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 func TestNothingIsToldPastRetention(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	e := b.told(domain.NotifyRunCompleted)
+	e := b.endpointFor(domain.NotifyRunCompleted)
 	held, failing, waiting := b.taken(), b.taken(), b.taken()
 	b.finish(held, "held")
 	b.finish(failing, "failing")
@@ -480,7 +480,7 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 func TestDisabledEndpointsArePassedOver(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	enabled := b.told(domain.NotifyRunFailed)
+	enabled := b.endpointFor(domain.NotifyRunFailed)
 	const many = 300
 	b.exec(fmt.Sprintf(`WITH off AS (
 		  INSERT INTO notification_endpoints (id, org_id, url, description, events, enabled, secret)
@@ -510,7 +510,7 @@ func TestDisabledEndpointsArePassedOver(t *testing.T) {
 func TestListsOfNotifications(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	e := b.told(domain.NotifyRunFailed)
+	e := b.endpointFor(domain.NotifyRunFailed)
 	for range 3 {
 		b.endAs(b.taken(), domain.RunFailed)
 	}
@@ -552,7 +552,7 @@ func TestListsOfNotifications(t *testing.T) {
 	if err := b.s.Notifications.DeleteEndpoint(t.Context(), b.org, e.ID); apierr.CodeFor(err) != apierr.NotFound {
 		t.Errorf("deleting it again gave %v", err)
 	}
-	old := b.told(domain.NotifyRunFailed)
+	old := b.endpointFor(domain.NotifyRunFailed)
 	b.endAs(b.taken(), domain.RunFailed)
 	b.exec(`UPDATE notifications SET created_at = created_at - interval '31 days' WHERE endpoint_id = $1`, old.ID)
 	b.exec(`UPDATE notification_endpoints SET deleted_at = deleted_at - interval '2 minutes'`)
@@ -570,7 +570,7 @@ func TestEndpointsAreKept(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	e := b.told(domain.NotifyRunFailed)
+	e := b.endpointFor(domain.NotifyRunFailed)
 	url, text, sealed := "https://example.com/b", "text", "newer"
 	none := (*string)(nil)
 	changed, err := b.s.Notifications.UpdateEndpoint(ctx, b.org, e.ID, notificationdb.EndpointChange{
@@ -593,7 +593,7 @@ func TestEndpointsAreKept(t *testing.T) {
 		t.Errorf("changing one that is none: %v", err)
 	}
 	for range notificationdb.MaxEndpoints - 1 {
-		b.told()
+		b.endpointFor()
 	}
 	_, err = b.s.Notifications.CreateEndpoint(ctx, notificationdb.NewEndpoint{OrganizationID: b.org, ID: id.New(id.Endpoint), Events: []string{"x"}}, notificationdb.MaxEndpoints)
 	if apierr.CodeFor(err) != apierr.Conflict {

@@ -28,7 +28,7 @@ func (b *testEnv) park(held lease.Held, kind domain.ActionKind, events execution
 // parked returns a run that waits for a decision about the call "c".
 func (b *testEnv) parked(kind domain.ActionKind) lease.Held {
 	b.Helper()
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, map[domain.ActionKind]string{domain.ActionApproval: "awaiting", domain.ActionUnknownOutcome: "sending"}[kind], domain.SideEffectUnsafe)
 	b.park(held, kind, executiondb.Chunk{})
 	return held
@@ -137,7 +137,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 		"ready": "", "done": "", "denied": "", "happened": "", "void": "",
 	} {
 		for _, kind := range []domain.ActionKind{domain.ActionApproval, domain.ActionUnknownOutcome} {
-			held := b.begun()
+			held := b.claimedRun()
 			b.inState(held, left, domain.SideEffectUnsafe)
 			before := b.text(`SELECT o::text || e::text FROM open_runs o JOIN effects e USING (run_id) WHERE run_id = $1`, held.RunID)
 			at := domain.At(time.Now().Add(time.Hour))
@@ -154,7 +154,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 			}
 		}
 	}
-	held := b.begun()
+	held := b.claimedRun()
 	if out, err := b.s.Executions.Park(t.Context(), held, domain.RequiredAction{ToolCallID: "none"}, executiondb.Chunk{}); err == nil {
 		t.Errorf("parked for a call that the ledger does not have: %+v", out)
 	}
@@ -163,7 +163,7 @@ func TestParkingAsksWhatTheLedgerDoesNotKnow(t *testing.T) {
 func TestEventsThatCannotBeStoredKeepNoRunFromWaiting(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	held := b.begun()
+	held := b.claimedRun()
 	b.inState(held, "awaiting", domain.SideEffectUnsafe)
 	b.park(held, domain.ActionApproval, executiondb.Chunk{FirstN: 2, LastN: 2, Events: "a\x00b"})
 	b.wantRun(held.RunID, domain.RunRequiresAction)
@@ -173,7 +173,7 @@ func TestToolSetsStayAsTheyWere(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	held := b.begun()
+	held := b.claimedRun()
 	if tools, err := b.s.Executions.ToolSet(ctx, b.org, held.RunID); err != nil || tools != nil {
 		t.Errorf("before: %s, %v", tools, err)
 	}
@@ -194,7 +194,7 @@ func TestToolSetsStayAsTheyWere(t *testing.T) {
 	if _, err := b.s.Executions.Journal(ctx, held, 0, [][]byte{[]byte(`[]`), []byte(`{}`)}); err == nil {
 		t.Error("a tool set and a step in one")
 	}
-	b.takeAway(held.RunID)
+	b.requeueAndClaim(held.RunID)
 	b.does("tools", held, false)
 }
 
@@ -230,8 +230,8 @@ func TestNoMoreRunsWaitThanMay(t *testing.T) {
 	other := newBenchOn(t, b.s, b.raw, "bob@example.com")
 	other.queue(1, 5, 1, "parked")
 	b.queue(10, 10+executiondb.MaxParked-2, 1, "parked") // one fewer than the limit
-	first, second := b.begun(), b.begun()
-	settled, foreign := b.begun(), other.begun()
+	first, second := b.claimedRun(), b.claimedRun()
+	settled, foreign := b.claimedRun(), other.claimedRun()
 	for _, testEnv := range []struct {
 		*testEnv
 		held lease.Held
@@ -268,7 +268,7 @@ func TestParkingAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	b.queue(1, executiondb.MaxParked-1, 1, "parked")
-	first, second := b.begun(), b.begun()
+	first, second := b.claimedRun(), b.claimedRun()
 	b.inState(second, "awaiting", domain.SideEffectUnsafe)
 	b.during("parking", `WITH lock AS MATERIALIZED (
 		SELECT run_id, pg_advisory_xact_lock(hashtextextended('parley.park ' || org_id, 0)) FROM open_runs WHERE run_id = $1)

@@ -21,12 +21,12 @@ import (
 const pastInsert = `INSERT INTO runs (id, org_id, agent_id, config_version, session_ref, seq, session_id, principal, caller_kind, trigger_type,
 	automation_id, input, retention, created_at, status, finished_at, result, input_tokens, output_tokens, cost_micros, expires_at, sweep_after) `
 
-// overs numbers the calls of over, so that each has separate sessions and ids.
-var overs atomic.Int64
+// expiredCalls numbers the calls of over, so that each has separate sessions and ids.
+var expiredCalls atomic.Int64
 
-// over inserts n runs whose retention is over, spread over the hours before now; took are their
+// insertExpired inserts n runs whose retention is over, spread over the hours before now; took are their
 // durations in milliseconds.
-func (b *testEnv) over(agent string, now time.Time, hours int, took []int64) {
+func (b *testEnv) insertExpired(agent string, now time.Time, hours int, took []int64) {
 	b.Helper()
 	const status = `(ARRAY['completed', 'completed', 'failed', 'cancelled', 'timed_out'])[1 + n % 5]`
 	n := make([]int64, len(took))
@@ -37,7 +37,7 @@ func (b *testEnv) over(agent string, now time.Time, hours int, took []int64) {
 		'auto' || n % 7, '{}', 1, at, `+status+`, at + ms * interval '1 ms', '{}', n, 2, 3, now(), now()
 		FROM (SELECT n, ms, $8::bigint * 1000000 + n AS ref, $4::timestamptz - (n % ($5::int * 60) + 1) * interval '1 minute' AS at
 		  FROM unnest(string_to_array($6, ',')::bigint[], string_to_array($7, ',')::bigint[]) AS u (n, ms)) m`,
-		id.First(id.Run, now.Add(-time.Minute))[:14], b.org, agent, now, hours, joined(n), joined(took), overs.Add(1))
+		id.First(id.Run, now.Add(-time.Minute))[:14], b.org, agent, now, hours, joined(n), joined(took), expiredCalls.Add(1))
 }
 
 func joined(n []int64) string {
@@ -74,9 +74,9 @@ func latencies(n int, seed uint64) []int64 {
 	return out
 }
 
-// alike compares usage before and after runs were removed: all of it is equal, except
+// wantSameUsage compares usage before and after runs were removed: all of it is equal, except
 // durations, which are estimates.
-func alike(t *testing.T, what string, before, after domain.UsageReport) {
+func wantSameUsage(t *testing.T, what string, before, after domain.UsageReport) {
 	t.Helper()
 	near := func(a, b *int64) bool {
 		return (a == nil) == (b == nil) && (a == nil || math.Abs(float64(*a-*b)) <= 1+0.05*float64(*a))
@@ -113,11 +113,11 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	now := time.Now().UTC()
 	mine, theirs := latencies(3000, 1), latencies(2000, 2)
-	b.over("ag_a", now, 30, mine)
-	b.over("ag_b", now, 30, latencies(1000, 3))
-	other.over("ag_z", now, 30, theirs)
+	b.insertExpired("ag_a", now, 30, mine)
+	b.insertExpired("ag_b", now, 30, latencies(1000, 3))
+	other.insertExpired("ag_z", now, 30, theirs)
 	kept := latencies(500, 4)
-	b.over("ag_k", now, 30, kept)
+	b.insertExpired("ag_k", now, 30, kept)
 	b.exec(`UPDATE runs SET expires_at = now() + interval '1 hour', sweep_after = now() + interval '1 hour' WHERE agent_id = 'ag_k'`)
 	b.ended("ag_a", now.Add(-time.Hour), "", 0) // still running
 	filters := map[string]usagedb.UsageFilter{"a week": {Days: 7}, "two days": {Days: 2}, "an agent": {Days: 2, AgentID: "ag_a"}, "another": {Days: 3, AgentID: "ag_b"}}
@@ -133,10 +133,10 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 		t.Fatalf("%s runs are left", left)
 	}
 	for what, f := range filters {
-		alike(t, what, before[what], b.usage(f, now))
+		wantSameUsage(t, what, before[what], b.usage(f, now))
 	}
 	after := other.usage(usagedb.UsageFilter{Days: 2}, now)
-	alike(t, "the other organization", theirsBefore, after)
+	wantSameUsage(t, "the other organization", theirsBefore, after)
 	for percent, got := range map[int]int64{50: *after.Totals.P50Ms, 95: *after.Totals.P95Ms} {
 		want := exactly(percent, theirs)
 		t.Logf("p%d: %d ms, of the runs themselves %d ms", percent, got, want)
@@ -146,7 +146,7 @@ func TestRemovedRunsStayCounted(t *testing.T) {
 	}
 	b.exec(`UPDATE runs SET expires_at = now(), sweep_after = now() WHERE agent_id = 'ag_k'`)
 	b.sweep(1, 1000)
-	alike(t, "the rest", before["a week"], b.usage(filters["a week"], now))
+	wantSameUsage(t, "the rest", before["a week"], b.usage(filters["a week"], now))
 }
 
 // An erased run counts once: as a tombstone, and after that is removed. So does one that an
@@ -189,7 +189,7 @@ func TestRemovingAtOnce(t *testing.T) {
 	b := newTestEnv(t)
 	const agents, runs = 20, 4000
 	now := time.Now()
-	b.over(b.agent, now, 48, latencies(runs, 5))
+	b.insertExpired(b.agent, now, 48, latencies(runs, 5))
 	b.exec(`UPDATE runs SET agent_id = 'ag_' || (hashtext(id) & 1023) % $1`, agents)
 	var all sync.WaitGroup
 	for n := range 8 {
@@ -219,7 +219,7 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	s, raw := openRaw(t)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
 	ended := func(automation, trigger, session string) string {
-		c := b.mustClaim(b.triggered(automation, trigger, session))
+		c := b.mustClaim(b.automationRun(automation, trigger, session))
 		b.finish(c, "answer")
 		return c.RunID
 	}
@@ -236,7 +236,7 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	// is removed last.
 	b.exec(`DELETE FROM runs WHERE id = $1`, newest)
 	b.sweep(1, 1)
-	lives := b.triggered("lives", "api", "")
+	lives := b.automationRun("lives", "api", "")
 	all := b.automations("", 10)
 	if got := automationNames(all); got != "lives nightly old" {
 		t.Fatalf("automations %s", got)
@@ -256,7 +256,7 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	if got := other.automations("", 10); len(got) != 0 {
 		t.Errorf("the other organization has %+v", got)
 	}
-	again := b.triggered("nightly", "api", "")
+	again := b.automationRun("nightly", "api", "")
 	if a := b.automations("lives", 1)[0]; a.LastRun.ID != again || !a.LastRun.Kept || a.TriggerType != "api" {
 		t.Errorf("runs again: %+v", a)
 	}
@@ -287,7 +287,7 @@ func TestCostOfLeavingNumbers(t *testing.T) {
 	b := newTestEnv(t)
 	const runs = 10_000
 	fill := func(round int) {
-		b.over(b.agent, time.Now().Add(-time.Duration(round)*time.Hour), 24, latencies(runs, uint64(round)))
+		b.insertExpired(b.agent, time.Now().Add(-time.Duration(round)*time.Hour), 24, latencies(runs, uint64(round)))
 		b.exec(`ANALYZE runs`)
 	}
 	took := func() time.Duration {

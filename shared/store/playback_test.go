@@ -19,9 +19,9 @@ func (b *testEnv) heard(runID string, heard domain.Heard) {
 	}
 }
 
-// cutShort accepts a message whose run is cancelled before it has a step, as by an
+// interruptedRun accepts a message whose run is cancelled before it has a step, as by an
 // interrupting user.
-func (r *storedEnv) cutShort(run queuedb.NewRun) string {
+func (r *storedEnv) interruptedRun(run queuedb.NewRun) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
 	r.mustClaim(runID)
@@ -39,10 +39,10 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	half := r.said(r.chat("usr_1", "s", "q2"), "this is a long answer")
 	r.heard(half, domain.Heard{Text: "this is", AudioMS: 700})
 	r.heard(half, domain.Heard{Text: "this is a long", AudioMS: 900}) // the client has more exact data
-	cut := r.cutShort(r.chat("usr_1", "s", "q3"))
+	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Heard{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.cutShort(r.chat("usr_1", "s", "q4")) // a text message: nothing of it is in the history
-	silent := r.cutShort(r.chat("usr_1", "s", "q5"))
+	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message: nothing of it is in the history
+	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Heard{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
 	r.heard(mute, domain.Heard{})
@@ -96,7 +96,7 @@ func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	r.heard(whole, domain.Heard{Text: "this is a long answer", AudioMS: 2000})
 	again := r.said(r.chat("usr_1", "s", "q2"), "and another")
 	r.heard(again, domain.Heard{Text: "and another", AudioMS: 900})
-	cut := r.cutShort(r.chat("usr_1", "s", "q3"))
+	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Heard{Text: "this was all there was", AudioMS: 900})
 	_, turns, err := readSession(t.Context(), r.s, r.named("usr_1", "s"), 0, 9)
 	if err != nil || len(turns) != 3 {
@@ -163,7 +163,7 @@ func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 			run := r.chat("usr_1", session, "q")
 			var runID string
 			if cut {
-				runID = r.cutShort(run)
+				runID = r.interruptedRun(run)
 			} else {
 				runID = r.said(run, "a")
 			}

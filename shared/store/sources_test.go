@@ -30,7 +30,7 @@ func TestASourceIsKeptAsItWasRead(t *testing.T) {
 	ctx := t.Context()
 	const text = "Zwölf Boxkämpfer 🥊 jagen 一二三"
 	page := domain.Source{URL: "https://example.com/a", Title: "A", Language: "de", Text: text, Truncated: true, Characters: 1}
-	first, second := b.begun(), b.begun()
+	first, second := b.claimedRun(), b.claimedRun()
 	id := b.keep(first, page)
 	sum := sha256.Sum256([]byte(text))
 	if id != "src_"+hex.EncodeToString(sum[:]) {
@@ -77,11 +77,11 @@ func TestSourcesOfOrganizationsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newTestEnv(t)
 	b := newBenchOn(t, a.s, a.raw, "bob@example.com")
-	heldByA := a.begun()
+	heldByA := a.claimedRun()
 	id := a.keep(heldByA, domain.Source{Text: "x", URL: "https://example.com/a"})
 	_, err := b.s.Blobs.SourceByID(t.Context(), b.org, id)
 	wantCode(t, err, apierr.NotFound)
-	if got := b.keep(b.begun(), domain.Source{Text: "x", URL: "https://example.com/b"}); got != id {
+	if got := b.keep(b.claimedRun(), domain.Source{Text: "x", URL: "https://example.com/b"}); got != id {
 		t.Errorf("id %s", got)
 	}
 	if src, err := b.s.Blobs.SourceByID(t.Context(), b.org, id); err != nil || src.URL != "https://example.com/b" {
@@ -192,7 +192,7 @@ func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
 	ctx := t.Context()
-	held := b.begun()
+	held := b.claimedRun()
 	id := b.keep(held, domain.Source{Text: "x"})
 	b.exec(`DELETE FROM run_sources`)
 	b.exec(`UPDATE sources SET sweep_after = clock_timestamp()`)

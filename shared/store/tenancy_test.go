@@ -58,7 +58,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 	if _, err := s.Agents.UpdateAgent(ctx, b.org, b.agent, 0, func(a *domain.Agent) error { a.Name, a.SystemPrompt = o.canary, o.canary; return nil }); err != nil {
 		t.Fatal(err)
 	}
-	o.endpoint = b.told().ID
+	o.endpoint = b.endpointFor().ID
 	run := func(key, session string) queuedb.NewRun {
 		r := b.run(key, session)
 		r.Input, r.AutomationID = fmt.Appendf(nil, `{"message":%q}`, o.canary), o.canary
@@ -93,7 +93,7 @@ func newTenant(t *testing.T, s *store.Store, raw *sql.DB, name string) *tenant {
 // receive creates a hook, a delivery without a run, and a collecting run for a key.
 func (o *tenant) receive() {
 	o.Helper()
-	m := &mailbox{testEnv: o.testEnv, key: o.key}
+	m := &hookEnv{testEnv: o.testEnv, key: o.key}
 	h := m.newHook()
 	h.Name, h.MessageTemplate, h.SealedSecret = o.canary, o.canary, o.canary
 	hook, err := o.s.Hooks.CreateHook(o.Context(), h)
@@ -110,7 +110,7 @@ func (o *tenant) receive() {
 
 // deliveryAs returns a delivery to the organization's hook in the name of another.
 func (o *tenant) deliveryAs(org, name string) queuedb.NewDelivery {
-	d := (&mailbox{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
+	d := (&hookEnv{testEnv: o.testEnv, key: o.key, hook: domain.Hook{ID: o.hook}}).delivery(name)
 	d.OrganizationID, d.Run.OrganizationID = org, org
 	return d
 }
@@ -463,7 +463,7 @@ var probes = []probe{
 		return nil, err
 	}},
 	{"CreateHook", func(ctx context.Context, s *store.Store, org string, of *tenant) (any, error) {
-		h := (&mailbox{testEnv: of.testEnv, key: of.key}).newHook() // with the other organization's agent and key
+		h := (&hookEnv{testEnv: of.testEnv, key: of.key}).newHook() // with the other organization's agent and key
 		h.OrganizationID = org
 		return s.Hooks.CreateHook(ctx, h)
 	}},
@@ -529,8 +529,8 @@ func (o *tenant) sessionName(org string) sessiondb.SessionName {
 	return sessiondb.SessionName{OrganizationID: org, TargetID: o.agent, SessionID: "s", Key: contract.Hash(o.org, o.agent, "s")}
 }
 
-// keptApart has one organization request everything that another has.
-func keptApart(t *testing.T, s *store.Store, asks, of *tenant) {
+// wantApart has one organization request everything that another has.
+func wantApart(t *testing.T, s *store.Store, asks, of *tenant) {
 	t.Helper()
 	before := of.digest()
 	for _, p := range probes {
@@ -552,8 +552,8 @@ func TestOrganizationsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	s, raw := openRaw(t)
 	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
-	keptApart(t, s, a, b)
-	keptApart(t, s, b, a)
+	wantApart(t, s, a, b)
+	wantApart(t, s, b, a)
 }
 
 // The same if every statement had forgotten its condition on organizations. A connection to which
@@ -572,7 +572,7 @@ func TestForgottenConditionsLeakNothing(t *testing.T) {
 		t.Fatalf("%d conditions were taken out of functions", n)
 	}
 	broken, by := sabotaged(t, dsn)
-	keptApart(t, broken, a, b)
+	wantApart(t, broken, a, b)
 	if by.Conditions() < 15 {
 		t.Errorf("%d conditions were taken out of statements", by.Conditions())
 	}
@@ -629,6 +629,6 @@ func TestAnOrganizationIsNeverReadAsSeveral(t *testing.T) {
 	s, raw := openRaw(t)
 	a, b := newTenant(t, s, raw, "ada"), newTenant(t, s, raw, "bob")
 	for _, org := range []string{a.org + "," + b.org, "," + b.org, b.org + ",", "'" + b.org, id.New(id.Organization)} {
-		keptApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
+		wantApart(t, s, &tenant{testEnv: &testEnv{T: t, org: org}}, b)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// embedded creates an agent whose widget lists origins.
-func (b *testEnv) embedded(enabled bool, origins ...string) domain.Agent {
+// widgetAgent creates an agent whose widget lists origins.
+func (b *testEnv) widgetAgent(enabled bool, origins ...string) domain.Agent {
 	b.Helper()
 	a, err := b.s.Agents.CreateAgent(b.Context(), b.org, domain.Agent{
 		ID: id.New(id.Agent), Name: "n", SystemPrompt: "p", AllowedCallers: []domain.CallerKind{domain.CallerUser},
@@ -40,8 +40,8 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 	dsn := testkit.Postgres(t)
 	s, raw := openAt(t, dsn)
 	b, other := newBenchOn(t, s, raw, "ada@example.com"), newBenchOn(t, s, raw, "bob@example.com")
-	mine, theirs := b.embedded(true, "https://a.example.com", "https://both.example.com"), other.embedded(true, "https://both.example.com")
-	off := b.embedded(false, "https://off.example.com")
+	mine, theirs := b.widgetAgent(true, "https://a.example.com", "https://both.example.com"), other.widgetAgent(true, "https://both.example.com")
+	off := b.widgetAgent(false, "https://off.example.com")
 	found, err := s.Agents.Widgets(t.Context(), []string{mine.ID, theirs.ID, off.ID, id.New(id.Agent), ""})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestWidgetsAreFoundByAgentAndByOrigin(t *testing.T) {
 func TestIdentitySecretsHaveAPlaceOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	b := newTestEnv(t)
-	a := b.embedded(true, "https://a.example.com")
+	a := b.widgetAgent(true, "https://a.example.com")
 	if got := b.text(`SELECT widget::text || ' ' || widget_secret FROM agents WHERE id = $1`, a.ID); strings.Count(got, "sealed") != 1 || strings.Contains(got, "identitySecret") {
 		t.Errorf("stored as %s", got)
 	}

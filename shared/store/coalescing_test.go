@@ -15,12 +15,12 @@ import (
 )
 
 // due makes the collected deliveries due for release.
-func (m *mailbox) due() {
+func (m *hookEnv) due() {
 	m.Helper()
 	m.exec(`UPDATE collecting SET closes_at = now() - interval '1 second'`)
 }
 
-func (m *mailbox) release() []string {
+func (m *hookEnv) release() []string {
 	m.Helper()
 	orgs, err := m.s.Queue.ReleaseCollected(m.Context(), 100)
 	if err != nil {
@@ -29,9 +29,9 @@ func (m *mailbox) release() []string {
 	return orgs
 }
 
-// told returns the delivery ids in a run's input, and the id of the delivery that its
+// deliveriesOf returns the delivery ids in a run's input, and the id of the delivery that its
 // payload is from.
-func (m *mailbox) told(runID string) (ids []string, newest string) {
+func (m *hookEnv) deliveriesOf(runID string) (ids []string, newest string) {
 	m.Helper()
 	var raw []byte
 	if err := m.raw.QueryRowContext(m.Context(), `SELECT input FROM runs WHERE id = $1`, runID).Scan(&raw); err != nil {
@@ -124,7 +124,7 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 	if orgs := m.release(); len(orgs) != 1 || orgs[0] != m.org {
 		t.Errorf("released %v", orgs)
 	}
-	if ids, newest := m.told(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
+	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
 		t.Errorf("told of %v, the newest being %s", ids, newest)
 	}
 	next, err := m.s.Queue.DispatchWaiting(ctx, wideWindow, 10)
@@ -224,7 +224,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, run := range runs {
-		names, _ := m.told(run)
+		names, _ := m.deliveriesOf(run)
 		logged := texts(t, m.raw, `SELECT delivery_id FROM deliveries WHERE run_id = $1 ORDER BY ref`, run)
 		if fmt.Sprint(names) != fmt.Sprint(logged) {
 			t.Errorf("%s is told of %v, and the log has %v", run, names, logged)
@@ -245,24 +245,24 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 // However a collecting run ends, the next delivery begins another one.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*mailbox, queuedb.NewRun) error{
-		"cancelled": func(m *mailbox, run queuedb.NewRun) error {
+	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
+		"cancelled": func(m *hookEnv, run queuedb.NewRun) error {
 			_, _, err := m.s.Executions.Cancel(m.Context(), m.org, "", run.ID)
 			return err
 		},
-		"erased": func(m *mailbox, run queuedb.NewRun) error {
+		"erased": func(m *hookEnv, run queuedb.NewRun) error {
 			_, err := m.s.Sessions.EraseSession(m.Context(), sessiondb.SessionName{OrganizationID: m.org, TargetID: m.agent, SessionID: run.SessionID, Key: run.SessionKey})
 			if n := m.count(`SELECT count(*) FROM deliveries WHERE body IS NOT NULL`); n != 0 {
 				m.Errorf("%d bodies of an erased run are kept", n)
 			}
 			return err
 		},
-		"overdue": func(m *mailbox, run queuedb.NewRun) error {
+		"overdue": func(m *hookEnv, run queuedb.NewRun) error {
 			m.exec(`UPDATE open_runs SET deadline = clock_timestamp() WHERE run_id = $1`, run.ID)
 			_, err := m.s.Executions.EndOverdue(m.Context(), 10)
 			return err
 		},
-		"without its agent": func(m *mailbox, _ queuedb.NewRun) error {
+		"without its agent": func(m *hookEnv, _ queuedb.NewRun) error {
 			_, err := m.s.Executions.CancelQueued(m.Context(), m.org, m.agent, 10)
 			return err
 		},
@@ -329,7 +329,7 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	if orgs := m.release(); len(orgs) != 1 {
 		t.Errorf("released %v", orgs)
 	}
-	if ids, newest := m.told(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
+	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
 		t.Errorf("told of %v, the newest being %s", ids, newest)
 	}
 	for _, id := range []string{run, alone.Run.ID} {
@@ -340,9 +340,9 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	}
 }
 
-// dies breaks, once, the connection of the first transaction that changes a table, immediately
+// breakConnection breaks, once, the connection of the first transaction that changes a table, immediately
 // or at its commit.
-func (m *mailbox) dies(what, table string) (died func() bool) {
+func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)
 	m.exec(`CREATE OR REPLACE FUNCTION die() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -370,7 +370,7 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 		names := []string{fmt.Sprint("a", n), fmt.Sprint("b", n)}
 		run := m.deliver(m.collected(names[0], "k", time.Hour, time.Hour), m.collected(names[1], "k", time.Hour, time.Hour))[0].Run.Run.ID
 		m.due()
-		died := m.dies(c.what, c.table)
+		died := m.breakConnection(c.what, c.table)
 		_, err := m.s.Queue.ReleaseCollected(t.Context(), 100)
 		if !died() || err == nil {
 			t.Fatalf("%s %s: nobody died: %v", c.what, c.table, err)
@@ -386,7 +386,7 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 		if orgs := m.release(); len(orgs) != 1 {
 			t.Errorf("%s %s: released %v", c.what, c.table, orgs)
 		}
-		if ids, newest := m.told(run); fmt.Sprint(ids) != fmt.Sprint(append(names, third)) || newest != third {
+		if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != fmt.Sprint(append(names, third)) || newest != third {
 			t.Errorf("%s %s: told of %v, the newest being %s", c.what, c.table, ids, newest)
 		}
 		m.finish(m.mustClaim(run), "done")
@@ -407,7 +407,7 @@ func TestDeliveriesWhoseTransactionDiesAreThereOnce(t *testing.T) {
 		{"commit of INSERT", "open_runs"},
 	} {
 		name := func(s string) string { return fmt.Sprint(s, n) }
-		died := m.dies(c.what, c.table)
+		died := m.breakConnection(c.what, c.table)
 		out := m.deliver(m.delivery(name("alone")), m.collected(name("joins"), "k", time.Hour, time.Hour), m.collected(name("begins"), name("k"), time.Hour, time.Hour))
 		if !died() {
 			t.Errorf("%s %s: nobody died", c.what, c.table)
