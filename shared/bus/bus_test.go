@@ -63,7 +63,7 @@ func TestADispatchRingsOnceAndARedispatchRingsAgain(t *testing.T) {
 		t.Errorf("after nak: %+v", again)
 	}
 	if other := fetch(t, b.Lane(domain.LaneAutomation), 1); len(other) != 0 {
-		t.Errorf("another lane heard %+v", other)
+		t.Errorf("another lane received %+v", other)
 	}
 }
 

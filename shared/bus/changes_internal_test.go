@@ -52,7 +52,7 @@ func (w *wire) expect(t *testing.T, what string, want ...string) {
 	slices.Sort(w.sent) // messages of the same moment have no order
 	slices.Sort(want)
 	if got := strings.Join(w.sent, ", "); got != strings.Join(want, ", ") {
-		t.Errorf("%s: told %s\nwant %s", what, got, strings.Join(want, ", "))
+		t.Errorf("%s: reported %s\nwant %s", what, got, strings.Join(want, ", "))
 	}
 	w.sent = nil
 }

@@ -50,10 +50,10 @@ func awaitChange(t *testing.T, heard chan bus.Change, want bus.Change) {
 				return
 			}
 			if got.OrganizationID != "" && want.OrganizationID != "" && got.OrganizationID != want.OrganizationID {
-				t.Fatalf("heard %+v", got)
+				t.Fatalf("received %+v", got)
 			}
 		case <-after:
-			t.Fatalf("%+v was not heard", want)
+			t.Fatalf("%+v was not received", want)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestEverybodyIsToldAfterAWorkersOutage(t *testing.T) {
 	proxy.CutRequests()
 	worker.Changed(domain.ChangedDocuments, "org_a")
 	if err := worker.Ping(t.Context()); err == nil { // it was sent and has not arrived
-		t.Fatal("a server behind a cut has answered")
+		t.Fatal("a server behind a cut connection answered")
 	}
 	proxy.Reset()
 	proxy.Restore()
@@ -180,6 +180,6 @@ func TestChangesThatDidNotFitAreMissedAloud(t *testing.T) {
 		heard++
 	})
 	if !told || heard == 0 || heard >= 10_000 {
-		t.Errorf("%d messages were heard, missing ones told of: %v", heard, told)
+		t.Errorf("%d messages were received, loss reported: %v", heard, told)
 	}
 }

@@ -36,7 +36,7 @@ func handleMessage(t *testing.T, heard chan bus.Heard) bus.Heard {
 	case h := <-heard:
 		return h
 	case <-time.After(20 * time.Second):
-		t.Fatal("nothing was heard")
+		t.Fatal("nothing was received")
 		return bus.Heard{}
 	}
 }
@@ -66,10 +66,10 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	worker.Cancelled("run_1")
 	worker.Done("run_1", "", nil)
 	if h := handleMessage(t, heard); h.RunID != "run_1" || string(h.Events) != string(contract.EventMessage(chunk(2, "ours"))) {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 	if h := handleMessage(t, heard); h.RunID != "run_1" || h.Events != nil {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 	watch.Unfollow("run_1")
 	watch.Unfollow("run_1")
@@ -77,7 +77,7 @@ func TestAWatchHearsOfItsRunsOnly(t *testing.T) {
 	worker.Events("run_1", chunk(3, "no more"))
 	worker.Events("run_3", chunk(2, "another"))
 	if h := handleMessage(t, heard); h.RunID != "run_3" {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestEventsTooLargeForAMessageAreAnnounced(t *testing.T) {
 	for n, large := range []int{33 << 10, 9 << 20} {
 		b.Events("run_1", chunk(7+n, strings.Repeat("x", large)))
 		if h := handleMessage(t, heard); string(h.Events) != fmt.Sprintf("1 %d\n", 7+n) {
-			t.Errorf("heard %.100q", h.Events)
+			t.Errorf("received %.100q", h.Events)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestAWatchMissesNothingInSilence(t *testing.T) {
 		cancel()
 	})
 	if !told || events == 0 || events >= sent {
-		t.Errorf("%d of %d messages were heard, missing ones told of: %v", events, sent, told)
+		t.Errorf("%d of %d messages were received, loss reported: %v", events, sent, told)
 	}
 }
 
@@ -139,10 +139,10 @@ func TestAWatchLooksAgainAfterAReconnection(t *testing.T) {
 	server.Kill9()
 	server.Restart()
 	if h := handleMessage(t, heard); h.RunID != "run_1" || h.Events != nil {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 	b.Events("run_1", chunk(2, "as before"))
 	if h := handleMessage(t, heard); string(h.Events) != string(contract.EventMessage(chunk(2, "as before"))) {
-		t.Errorf("heard %s %q", h.RunID, h.Events)
+		t.Errorf("received %s %q", h.RunID, h.Events)
 	}
 }

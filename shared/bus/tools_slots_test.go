@@ -84,7 +84,7 @@ func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 	for _, turn := range []*toolTurn{running, waiting} {
 		select {
 		case <-idle:
-			t.Error("idle with turns in hand")
+			t.Error("idle with turns unfinished")
 		default:
 		}
 		p.release(turn)

@@ -361,7 +361,7 @@ func TestAStoppingWorkerFinishesWhatItHas(t *testing.T) {
 	}
 	select {
 	case <-stopped:
-		t.Error("stopped with calls in hand")
+		t.Error("stopped with calls unfinished")
 	default:
 	}
 	close(release)

@@ -225,7 +225,7 @@ func TestAWorkerThatTakesAnOldOfferIsTold(t *testing.T) {
 	line := receive(t, opened) // with another worker
 	accept(t, nc, frozen, own)
 	if got := receive(t, ended); got.Header.Get(contract.HeaderStage) != string(contract.StageEnded) || got.Reply != "" {
-		t.Errorf("told %+v", got)
+		t.Errorf("reported %+v", got)
 	}
 	if err := line.Send(contract.VoiceCommand{Type: contract.VoiceStop}); err != nil {
 		t.Error(err)

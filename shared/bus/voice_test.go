@@ -204,7 +204,7 @@ func TestAudioIsCutIntoFrames(t *testing.T) {
 		line.Send(contract.VoiceCommand{Type: contract.VoiceSay, Text: strings.Repeat("x", 2<<20)}),
 	} {
 		if err == nil {
-			t.Error("what nobody can read was sent")
+			t.Error("an unreadable message was sent")
 		}
 	}
 	if err := line.Audio(0, nil); err != nil {
@@ -279,7 +279,7 @@ func TestOpeningWithoutAPlace(t *testing.T) {
 		return err
 	}
 	if err := try("yes", 300*time.Millisecond); !errors.Is(err, bus.ErrNoVoiceWorker) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("no subscriber: %v", err)
 	}
 	came := make(chan error, 1)
 	go func() { came <- try("yes", 20*time.Second) }()
@@ -450,7 +450,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	go func() { stop(ctx); close(stopped) }()
 	for _, line := range []*bus.VoiceLine{left, kept} {
 		if got := nextReport(t, line).Control; got == nil || got.Type != contract.VoiceLeaving {
-			t.Errorf("told %+v", got)
+			t.Errorf("reported %+v", got)
 		}
 	}
 	again := open(t, c, "left") // with another worker
@@ -466,7 +466,7 @@ func TestAStoppingVoiceWorkerLetsItsLinesGo(t *testing.T) {
 	}
 	select {
 	case <-stopped:
-		t.Error("stopped with a line in hand")
+		t.Error("stopped with an open line")
 	default:
 	}
 	cancel()

@@ -58,7 +58,7 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 					return
 				}
 			case <-after:
-				t.Fatalf("nothing was heard of %s", want.RunID)
+				t.Fatalf("nothing was received of %s", want.RunID)
 			}
 		}
 	}
@@ -68,6 +68,6 @@ func TestAWatchSubscribesAgainWhenThatHasFailed(t *testing.T) {
 		wait(Heard{RunID: runID, Events: []byte{}})
 	}
 	if watch.followed["run_3"] != nil {
-		t.Error("a run that nobody follows is still wanted")
+		t.Error("a run without a follower is still subscribed")
 	}
 }

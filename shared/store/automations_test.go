@@ -81,7 +81,7 @@ func TestAutomationsByName(t *testing.T) {
 		want  string
 	}{{"", 1, "Hourly"}, {"Hourly", 1, "expired"}, {"Hourly", 9, "expired nightly ärgerlich"}, {"f", 9, "nightly ärgerlich"}, {"ärgerlich", 9, ""}} {
 		if got := automationNames(b.automations(page.after, page.limit)); got != page.want {
-			t.Errorf("%d behind %q: %s", page.limit, page.after, got)
+			t.Errorf("%d after %q: %s", page.limit, page.after, got)
 		}
 	}
 	if runs, err := s.Runs.ListRuns(t.Context(), b.org, rundb.RunFilter{AutomationID: "nightly"}, 9); err != nil || len(runs) != 3 || runs[0].ID != newest {

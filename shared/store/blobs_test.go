@@ -55,12 +55,12 @@ func TestAContentGoesWithItsLastFile(t *testing.T) {
 	}
 	r.wantStored("after retention", "1 contents 1 chunks 2 files")
 	if n, err := r.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 0 {
-		t.Errorf("a young content was looked at: %d, %v", n, err)
+		t.Errorf("a young content was checked: %d, %v", n, err)
 	}
 	r.raw(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 	for _, want := range []int{1, 0} {
 		if n, err := r.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != want {
-			t.Errorf("looked at %d, want %d: %v", n, want, err)
+			t.Errorf("checked %d, want %d: %v", n, want, err)
 		}
 	}
 	r.wantStored("after pruning what is linked", "1 contents 1 chunks 2 files")
@@ -88,7 +88,7 @@ func TestVeryMuchGoesInParts(t *testing.T) {
 	r.wantStored("at once", "3 contents 3 chunks 0 files")
 	for _, left := range []string{"1 contents 1 chunks 0 files", "0 contents 0 chunks 0 files"} {
 		if n, err := r.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n == 0 {
-			t.Errorf("looked at %d, %v", n, err)
+			t.Errorf("checked %d, %v", n, err)
 		}
 		r.wantStored("swept", left)
 	}
@@ -194,11 +194,11 @@ func TestWhatADeadWorkerWroteIsUsedOrSwept(t *testing.T) {
 			continue
 		}
 		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
-			t.Errorf("within the hour that it has to be linked to, it was looked at: %d, %v", n, err)
+			t.Errorf("within the hour that it has to be linked to, it was checked: %d, %v", n, err)
 		}
 		b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 		if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 1 {
-			t.Errorf("looked at %d, %v", n, err)
+			t.Errorf("checked %d, %v", n, err)
 		}
 		b.wantStored("swept", "0 contents 0 chunks 0 files")
 	}
@@ -230,7 +230,7 @@ func TestAContentThatGoesMeanwhileIsWrittenAgain(t *testing.T) {
 		t.Errorf("%v, %v", kept, err)
 	}
 	if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 0 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	b.wantStored("in the end", "1 contents 2 chunks 0 files")
 }
@@ -341,13 +341,13 @@ func TestPruningPassesByWhatIsBeingLinkedTo(t *testing.T) {
 		}
 	}
 	if n, err := b.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 0 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := b.s.Blobs.PruneBlobs(ctx, 9); err != nil || n != 1 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if got := b.content("file_other"); got != "x" {
 		t.Errorf("content %q", got)

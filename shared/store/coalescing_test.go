@@ -125,7 +125,7 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 		t.Errorf("released %v", orgs)
 	}
 	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
-		t.Errorf("told of %v, the newest being %s", ids, newest)
+		t.Errorf("the note names %v, the newest is %s", ids, newest)
 	}
 	next, err := m.s.Queue.DispatchWaiting(ctx, wideWindow, 10)
 	if err != nil {
@@ -227,18 +227,18 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 		names, _ := m.deliveriesOf(run)
 		logged := texts(t, m.raw, `SELECT delivery_id FROM deliveries WHERE run_id = $1 ORDER BY ref`, run)
 		if fmt.Sprint(names) != fmt.Sprint(logged) {
-			t.Errorf("%s is told of %v, and the log has %v", run, names, logged)
+			t.Errorf("the note for %s names %v, and the log has %v", run, names, logged)
 		}
 		for _, name := range names {
 			if seen[name] {
-				t.Errorf("%s is told twice", name)
+				t.Errorf("%s is named twice", name)
 			}
 			seen[name] = true
 		}
 		m.finish(m.mustClaim(run), "done")
 	}
 	if len(seen) != bursts*each {
-		t.Errorf("%d deliveries are told, of %d", len(seen), bursts*each)
+		t.Errorf("the notes name %d deliveries of %d", len(seen), bursts*each)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 		t.Errorf("released %v", orgs)
 	}
 	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
-		t.Errorf("told of %v, the newest being %s", ids, newest)
+		t.Errorf("the note names %v, the newest is %s", ids, newest)
 	}
 	for _, id := range []string{run, alone.Run.ID} {
 		m.finish(m.mustClaim(id), "done")
@@ -373,7 +373,7 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 		died := m.breakConnection(c.what, c.table)
 		_, err := m.s.Queue.ReleaseCollected(t.Context(), 100)
 		if !died() || err == nil {
-			t.Fatalf("%s %s: nobody died: %v", c.what, c.table, err)
+			t.Fatalf("%s %s: the connection was not broken: %v", c.what, c.table, err)
 		}
 		if held := m.count(`SELECT count(*) FROM collecting c JOIN open_runs o ON o.run_id = c.run_id AND o.not_before = 'infinity'`); held != 1 {
 			t.Fatalf("%s %s: %d runs are held", c.what, c.table, held)
@@ -387,7 +387,7 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 			t.Errorf("%s %s: released %v", c.what, c.table, orgs)
 		}
 		if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != fmt.Sprint(append(names, third)) || newest != third {
-			t.Errorf("%s %s: told of %v, the newest being %s", c.what, c.table, ids, newest)
+			t.Errorf("%s %s: the note names %v, the newest is %s", c.what, c.table, ids, newest)
 		}
 		m.finish(m.mustClaim(run), "done")
 	}
@@ -410,7 +410,7 @@ func TestDeliveriesWhoseTransactionDiesAreThereOnce(t *testing.T) {
 		died := m.breakConnection(c.what, c.table)
 		out := m.deliver(m.delivery(name("alone")), m.collected(name("joins"), "k", time.Hour, time.Hour), m.collected(name("begins"), name("k"), time.Hour, time.Hour))
 		if !died() {
-			t.Errorf("%s %s: nobody died", c.what, c.table)
+			t.Errorf("%s %s: the connection was not broken", c.what, c.table)
 		}
 		for _, a := range out {
 			if a.Run.Run.ID == "" || a.Existing {

@@ -272,13 +272,13 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	m.deliver(kept, over, young)
 	m.exec(`UPDATE deliveries SET sweep_after = now() WHERE delivery_id <> 'young'`)
 	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 2 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if names := texts(t, m.raw, `SELECT delivery_id FROM deliveries ORDER BY 1`); fmt.Sprint(names) != "[kept young]" {
 		t.Errorf("kept are %v", names)
 	}
 	if n, err := m.s.Sessions.PruneDeliveries(ctx, 100); err != nil || n != 0 {
-		t.Errorf("looked at %d again, %v", n, err)
+		t.Errorf("checked %d again, %v", n, err)
 	}
 	collects := m.deliver(m.collected("collected", "k", time.Hour, time.Hour))[0]
 	if err := m.s.Hooks.DeleteHook(ctx, m.org, m.hook.ID); err != nil {
@@ -293,7 +293,7 @@ func TestDeliveriesAreKeptAsLongAsTheirRuns(t *testing.T) {
 	m.exec(`UPDATE hooks SET deleted_at = deleted_at - interval '2 hours'`)
 	for _, want := range []int{2, 1} { // the second time to the end; then the hook is removed
 		if n, err := m.s.Sessions.PruneDeliveries(ctx, 2); err != nil || n != want {
-			t.Errorf("looked at %d, %v; want %d", n, err, want)
+			t.Errorf("checked %d, %v; want %d", n, err, want)
 		}
 	}
 	if n := m.count(`SELECT (SELECT count(*) FROM hooks) + (SELECT count(*) FROM deliveries)`); n != 0 {
@@ -312,7 +312,7 @@ func TestBodiesGoWithTheirRuns(t *testing.T) {
 	m.finish(m.mustClaim(over.Run.ID), "done")
 	m.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s', sweep_after = clock_timestamp() - interval '1 s' WHERE id = $1`, over.Run.ID)
 	if n, err := m.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 1 || m.count(`SELECT count(*) FROM runs`) != 1 {
-		t.Fatalf("looked at %d, %v", n, err)
+		t.Fatalf("checked %d, %v", n, err)
 	}
 	for name, kept := range map[string]bool{"over": false, "live": true, "none": true} {
 		if d, err := m.s.Hooks.Delivery(ctx, m.org, m.hook.ID, name); err != nil || d.Kept != kept {

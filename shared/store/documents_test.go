@@ -180,7 +180,7 @@ func TestTheSameURLAgain(t *testing.T) {
 	}
 	b.exec(`UPDATE documents SET status = 'processing'`)
 	if again := send(); again.Job == nil || again.Job.DispatchNo != 3 {
-		t.Errorf("in hand: %+v", again)
+		t.Errorf("while claimed: %+v", again)
 	}
 }
 
@@ -307,7 +307,7 @@ func TestReplacingADocument(t *testing.T) {
 	b.wantIndexed("replaced", "0 chunks 0 vectors 0 terms")
 	b.wantStored("replaced", "2 contents 2 chunks 0 files")
 	if kept, err := b.s.Knowledge.AddChunks(ctx, stale, nil, "", nil, 1); err != nil || kept {
-		t.Errorf("who had the old one in hand wrote: %v, %v", kept, err)
+		t.Errorf("the holder of the old claim wrote: %v, %v", kept, err)
 	}
 	_, err = b.s.Knowledge.ReplaceDocument(ctx, b.org, first.ID, knowledgedb.NewDocument{Content: new(b.upload([]byte("other")))}, none)
 	if dup, ok := errors.AsType[knowledgedb.ErrDuplicateDocument](err); !ok || dup.ID != other.ID {

@@ -196,7 +196,7 @@ func TestAnOlderBinarysEndComesBehindWhatWasTold(t *testing.T) {
 	b.exec(`UPDATE runs SET started_at = NULL, end_fence = NULL, end_n = NULL WHERE id = $1`, runID)
 	for _, after := range []int{0, 3, 4} {
 		if log := b.log(runID, 1, after); log.Fence != 1 || log.EndFence != 2 || log.EndN != 1 {
-			t.Errorf("behind 1.%d: %+v; want its end at 2.1", after, log)
+			t.Errorf("after 1.%d: %+v; want its end at 2.1", after, log)
 		}
 	}
 }

@@ -697,7 +697,7 @@ func TestProgressAndEndOfADocument(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if _, kept, err := b.s.Knowledge.DocumentContent(t.Context(), held); err != nil || kept {
-		t.Errorf("content of one that is not in hand: %v, %v", kept, err)
+		t.Errorf("content of an unclaimed one: %v, %v", kept, err)
 	}
 }
 

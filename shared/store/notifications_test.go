@@ -129,7 +129,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	run, err := b.s.Runs.RunByID(t.Context(), b.org, "", c.RunID)
 	b.must(err)
 	if event, data := b.body(claimed[0]); event != domain.NotifyRunCompleted || string(data) != string(resultFor(run)) {
-		t.Errorf("told %s %s, want %s", event, data, resultFor(run))
+		t.Errorf("claimed %s %s, want %s", event, data, resultFor(run))
 	}
 	b.settle(claimed[0], delivered)
 
@@ -145,7 +145,7 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 	}
 	claimed = b.claims(100)
 	if got := eventsFor(claimed); len(claimed) != 4 || strings.Count(got, domain.NotifyRunFailed) != 4 {
-		t.Fatalf("told %s", got)
+		t.Fatalf("claimed %s", got)
 	}
 	for _, endpoint := range []string{all.ID, failures.ID} {
 		var statuses []string
@@ -158,11 +158,11 @@ func TestEndsOfRunsAreTold(t *testing.T) {
 			}
 		}
 		if slices.Sort(statuses); fmt.Sprint(statuses) != "[failed timed_out]" {
-			t.Errorf("told of %v", statuses)
+			t.Errorf("claimed statuses %v", statuses)
 		}
 	}
 	if more := b.claims(100); len(more) > 0 {
-		t.Errorf("told again: %+v", more)
+		t.Errorf("claimed again: %+v", more)
 	}
 }
 
@@ -181,18 +181,18 @@ func TestWaitingRunsAreTold(t *testing.T) {
 	}
 	claimed := b.claims(10)
 	if len(claimed) != 1 {
-		t.Fatalf("told %+v", claimed)
+		t.Fatalf("claimed %+v", claimed)
 	}
 	var was, told domain.Run
 	event, data := b.body(claimed[0])
 	b.must(json.Unmarshal(want, &was))
 	b.must(json.Unmarshal(data, &told))
 	if event != domain.NotifyRunRequiresAction || told.ID != was.ID || told.Status != domain.RunRequiresAction || fmt.Sprint(*told.RequiredAction) != fmt.Sprint(*was.RequiredAction) {
-		t.Errorf("told %s %s\nwant %s", event, data, want)
+		t.Errorf("claimed %s %s\nwant %s", event, data, want)
 	}
 	b.settle(claimed[0], notificationdb.Attempt{Status: domain.NotificationPending, Error: "x"})
 	if again := b.claims(10); len(again) != 1 || string(again[0].Payload()) != string(claimed[0].Payload()) || again[0].ID != claimed[0].ID {
-		t.Errorf("told again %+v", again)
+		t.Errorf("claimed again %+v", again)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 	b.must(err)
 	claimed := b.claims(10)
 	if len(claimed) != 1 {
-		t.Fatalf("told %+v", claimed)
+		t.Fatalf("claimed %+v", claimed)
 	}
 	var told domain.Run
 	_, data := b.body(claimed[0])
@@ -226,7 +226,7 @@ func TestWaitingRunsThatHaveEndedAreTold(t *testing.T) {
 		t.Errorf("it has done less: %s", data)
 	}
 	if told.Status != domain.RunRequiresAction || told.RequiredAction == nil || told.Message != nil || told.Output != nil || told.FinishedAt != nil || told.ExpiresAt != nil {
-		t.Errorf("its end is told: %s", data)
+		t.Errorf("its end is notified: %s", data)
 	}
 }
 
@@ -240,17 +240,17 @@ func TestDocumentsAreTold(t *testing.T) {
 	b.must(err)
 	claimed := b.claims(10)
 	if got := eventsFor(claimed); got != domain.NotifyKnowledgeReady {
-		t.Fatalf("told %s", got)
+		t.Fatalf("claimed %s", got)
 	}
 	want, err := json.Marshal(ready)
 	b.must(err)
 	if _, data := b.body(claimed[0]); string(data) != string(want) {
-		t.Errorf("told %s\nwant %s", data, want)
+		t.Errorf("claimed %s\nwant %s", data, want)
 	}
 	b.settle(claimed[0], delivered)
 	b.fail(doc)
 	if got := eventsFor(b.claims(10)); got != domain.NotifyKnowledgeFailed {
-		t.Errorf("told %s", got)
+		t.Errorf("claimed %s", got)
 	}
 	b.deleteDocument(doc)
 	if n := b.number(`SELECT count(*) FROM notifications`); n != 0 {
@@ -274,18 +274,18 @@ func TestAnEndpointDelaysNoOther(t *testing.T) {
 	quick := b.endpointFor(domain.NotifyRunFailed)
 	b.endAs(b.taken(), domain.RunFailed)
 	if got := b.claims(1); len(got) != 1 || got[0].EndpointID != quick.ID {
-		t.Fatalf("the other endpoint is told %+v", got)
+		t.Fatalf("the other endpoint's claim: %+v", got)
 	}
 	for _, n := range first {
 		b.settle(n, postponed)
 	}
 	next := b.claims(100)
 	if len(next) != 1 || next[0].EndpointID != slow.ID {
-		t.Fatalf("an endpoint that fails is told %d at a time", len(next))
+		t.Fatalf("a failing endpoint gets %d at a time", len(next))
 	}
 	b.settle(next[0], delivered)
 	if n := len(b.claims(100)); n != 4 {
-		t.Errorf("once it answered it is told %d at a time", n)
+		t.Errorf("once it answered it gets %d at a time", n)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	for range 4 {
 		for _, n := range <-found {
 			if _, twice := seen[n.ID]; twice {
-				t.Errorf("%s is in two hands", n.ID)
+				t.Errorf("%s has two holders", n.ID)
 			}
 			seen[n.ID] = n.Fence
 		}
@@ -330,7 +330,7 @@ func TestNotificationsAreInOneHand(t *testing.T) {
 	zombie.Fence--
 	b.settle(zombie, delivered)
 	if n, err := b.s.Notifications.Notification(t.Context(), b.org, zombie.ID); err != nil || n.Status != domain.NotificationPending || n.Attempts != 2 {
-		t.Errorf("behind a zombie's: %+v, %v", n, err)
+		t.Errorf("after a zombie's: %+v, %v", n, err)
 	}
 }
 
@@ -368,7 +368,7 @@ func TestEndpointsAreDisabled(t *testing.T) {
 	ping, err := b.s.Notifications.TestEndpoint(t.Context(), b.org, e.ID)
 	b.must(err)
 	if claimed := b.claims(10); len(claimed) != 1 || claimed[0].ID != ping.ID {
-		t.Errorf("a test is told %+v", claimed)
+		t.Errorf("a test's claim: %+v", claimed)
 	} else if _, data := b.body(claimed[0]); string(data) != `{"endpointId":"`+e.ID+`"}` {
 		t.Errorf("a ping says %s", data)
 	}
@@ -422,7 +422,7 @@ func TestWhatIsGoneIsNotTold(t *testing.T) {
 	if n := b.number(`SELECT count(*) FROM notifications WHERE status = 'failed' AND error = '` + strings.ReplaceAll(notificationdb.Untold, "'", "''") + `'`); n != 1 {
 		var all string
 		b.must(b.raw.QueryRowContext(t.Context(), `SELECT string_agg(to_jsonb(x)::text, ' ') FROM notifications x`).Scan(&all))
-		t.Errorf("%d notifications say that they were not told: %s", n, all)
+		t.Errorf("%d notifications are listed as unsent: %s", n, all)
 	}
 	if n := b.number(`SELECT count(*) FROM notifications WHERE data IS NOT NULL OR source IS NOT NULL`); n != 0 || len(b.claims(10)) != 0 {
 		t.Errorf("%d notifications have words of runs that were removed", n)
@@ -463,7 +463,7 @@ func TestNothingIsToldPastRetention(t *testing.T) {
 	b.settle(inHand, delivered)
 	n, err := b.s.Notifications.Notification(t.Context(), b.org, inHand.ID)
 	if err != nil || n.Status != domain.NotificationDelivered || n.Payload != nil {
-		t.Errorf("what was in hand is %+v, %v", n, err)
+		t.Errorf("the claimed one is %+v, %v", n, err)
 	}
 	b.settle(postponedLate, notificationdb.Attempt{Status: domain.NotificationPending, Error: "no answer", Next: time.Second, Unsent: true})
 	n, err = b.s.Notifications.Notification(t.Context(), b.org, postponedLate.ID)
@@ -600,7 +600,7 @@ func TestEndpointsAreKept(t *testing.T) {
 		t.Errorf("one too many: %v", err)
 	}
 	if list, err := b.s.Notifications.Endpoints(ctx, b.org, e.ID, 100); err != nil || len(list) != 0 {
-		t.Errorf("behind the oldest: %+v, %v", list, err)
+		t.Errorf("after the oldest: %+v, %v", list, err)
 	}
 	if list, err := b.s.Notifications.Endpoints(ctx, b.org, "", 100); err != nil || len(list) != notificationdb.MaxEndpoints {
 		t.Errorf("all: %+v, %v", list, err)

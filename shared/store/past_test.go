@@ -250,7 +250,7 @@ func TestAutomationsWhoseRunsWereRemoved(t *testing.T) {
 	}
 	for after, want := range map[string]string{"": "lives nightly", "lives": "nightly old", "nightly": "old", "old": ""} {
 		if got := automationNames(b.automations(after, 2)); got != want {
-			t.Errorf("two behind %q: %s", after, got)
+			t.Errorf("two after %q: %s", after, got)
 		}
 	}
 	if got := other.automations("", 10); len(got) != 0 {

@@ -468,15 +468,15 @@ func TestRetentionKeepsASessionUntilItsLastRunExpires(t *testing.T) {
 		return n
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 2 || count("sessions") != 1 {
-		t.Errorf("looked at %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
+		t.Errorf("checked %d (%v), %d runs are left; want the lone run gone and its session's kept", n, err, count("runs"))
 	}
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 0 {
-		t.Errorf("a run that must stay was looked at again at once: %d, %v", n, err)
+		t.Errorf("a run that must stay was checked again at once: %d, %v", n, err)
 	}
 	expire(out[0].Run.Run.ID)
 	expire(out[1].Run.Run.ID)
 	if n, err := b.s.Sessions.DeleteExpired(ctx, 100); err != nil || n != 2 || count("runs") != 0 {
-		t.Errorf("looked at %d, %v; want both of the session gone", n, err)
+		t.Errorf("checked %d, %v; want both of the session gone", n, err)
 	}
 	var left int
 	if err := b.raw.QueryRowContext(ctx, `SELECT count(*) FROM sessions`).Scan(&left); err != nil || left != 0 {

@@ -124,12 +124,12 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	}
 	left("after retention", 1, 1, 1)
 	if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != 0 {
-		t.Errorf("a young text was looked at: %d, %v", n, err)
+		t.Errorf("a young text was checked: %d, %v", n, err)
 	}
 	r.raw(`UPDATE sources SET sweep_after = clock_timestamp()`)
 	for _, want := range []int{1, 0} {
 		if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != want {
-			t.Errorf("looked at %d, want %d: %v", n, want, err)
+			t.Errorf("checked %d, want %d: %v", n, want, err)
 		}
 	}
 	left("after pruning what is linked", 1, 1, 1)
@@ -140,7 +140,7 @@ func TestATextGoesWithItsLastReader(t *testing.T) {
 	left("after the release before", 1, 0, 0)
 	r.raw(`UPDATE sources SET sweep_after = clock_timestamp()`)
 	if n, err := r.s.Blobs.PruneSources(ctx, 9); err != nil || n != 1 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	left("in the end", 0, 0, 0)
 }
@@ -183,7 +183,7 @@ func TestReadingWhileReadersGo(t *testing.T) {
 	close(stop)
 	pruning.Wait()
 	if n := r.number(`SELECT count(*) FROM sources`) + r.number(`SELECT count(*) FROM run_sources`); n != 0 || pruned == 0 {
-		t.Errorf("%d rows are left, %d texts were looked at", n, pruned)
+		t.Errorf("%d rows are left, %d texts were checked", n, pruned)
 	}
 }
 
@@ -209,13 +209,13 @@ func TestPruningPassesByWhatIsBeingRead(t *testing.T) {
 		}
 	}
 	if n, err := b.s.Blobs.PruneSources(ctx, 9); err != nil || n != 0 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := b.s.Blobs.PruneSources(ctx, 9); err != nil || n != 1 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	if _, err := b.s.Blobs.SourceByID(ctx, b.org, id); err != nil {
 		t.Error(err)

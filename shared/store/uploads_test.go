@@ -207,7 +207,7 @@ func TestUploadsWithoutDocumentsAreSwept(t *testing.T) {
 	kept := b.document(randomBytes(2*mib, 3))
 	b.exec(`UPDATE blobs SET sweep_after = clock_timestamp()`)
 	if n, err := b.s.Blobs.PruneBlobs(t.Context(), 9); err != nil || n != 3 {
-		t.Errorf("looked at %d, %v", n, err)
+		t.Errorf("checked %d, %v", n, err)
 	}
 	b.wantStored("swept", "1 contents 2 chunks 0 files")
 	b.wantOriginal(kept.ID, randomBytes(2*mib, 3))

@@ -306,6 +306,6 @@ func TestProxyHandsOnTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := refused.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("behind a dead target: %v", err)
+		t.Fatalf("after a dead target: %v", err)
 	}
 }
