@@ -1,6 +1,6 @@
-// Package config holds Parley's settings. Each binary embeds the groups it needs in its one
-// configuration struct; kong reads them from flags and from the environment under the same names
-// (--database-url, DATABASE_URL). docs/settings.md is the table of all of them.
+// Package config defines Parley's settings. Each binary embeds the groups it needs in its
+// configuration struct. Kong reads them from flags and from the environment under corresponding
+// names (--database-url, DATABASE_URL). docs/settings.md lists all of them.
 package config
 
 import (
@@ -16,14 +16,15 @@ import (
 	"parley/shared/secrets"
 )
 
-// Servers are the addresses of the servers that Parley runs on.
+// Servers are the addresses of the servers that Parley uses.
 type Servers struct {
 	DatabaseURL  string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL to use, as a postgres:// URL."`
 	NATSURL      string `name:"nats-url" env:"NATS_URL" help:"NATS servers to use, as nats:// URLs joined by commas."`
 	NATSReplicas int    `name:"nats-replicas" env:"NATS_REPLICAS" default:"1" help:"Replicas of the job stream in a NATS cluster, set at its creation: 1, 3 or 5."`
 }
 
-// Require reports which address is missing, for processes that start no servers of their own.
+// Require returns an error if an address is missing. It is for processes that start no
+// servers themselves.
 func (s Servers) Require() error {
 	if s.DatabaseURL == "" {
 		return errors.New("DATABASE_URL is not set: give the address of a PostgreSQL server")
@@ -37,11 +38,11 @@ func (s Servers) Require() error {
 	return nil
 }
 
-// Ports are the TCP ports that the addresses name, for whoever must keep others away from them.
+// Ports returns the TCP ports of the addresses, for processes that must block access to them.
 func (s Servers) Ports() (ports []int) {
 	add := func(address string, standard int) {
 		u, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || u.Hostname() == "" { // a socket file, or nothing
+		if err != nil || u.Hostname() == "" { // a socket file, or empty
 			return
 		}
 		port, err := strconv.Atoi(u.Port())
@@ -50,6 +51,7 @@ func (s Servers) Ports() (ports []int) {
 		}
 		ports = append(ports, port)
 	}
+
 	add(s.DatabaseURL, postgresPort)
 	for address := range strings.SplitSeq(s.NATSURL, ",") {
 		if address = strings.TrimSpace(address); address != "" && !strings.Contains(address, "://") {
@@ -57,40 +59,42 @@ func (s Servers) Ports() (ports []int) {
 		}
 		add(address, natsPort)
 	}
+
 	return ports
 }
 
-// The ports of addresses that name none.
+// Default ports.
 const (
 	postgresPort = 5432
 	natsPort     = 4222
 )
 
-// Logging is how a process logs.
+// Logging is the configuration of the log.
 type Logging struct {
 	LogLevel  string `name:"log-level" env:"LOG_LEVEL" default:"info" enum:"trace,debug,info,warn,error" help:"Minimum log level: ${enum}."`
 	LogFormat string `name:"log-format" env:"LOG_FORMAT" default:"" enum:",console,json" help:"console or json; default: console on a terminal, else json."`
 }
 
-// Telemetry is where a process sends its traces.
+// Telemetry is the configuration of tracing.
 type Telemetry struct {
 	OTLPEndpoint string `name:"otel-exporter-otlp-endpoint" env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"OpenTelemetry collector for traces (OTLP), as an http:// or https:// address; empty: no traces."`
-	// CaptureContent has the name and the meaning that OpenTelemetry gives it.
+	// CaptureContent has OpenTelemetry's name and meaning.
 	CaptureContent bool `name:"otel-instrumentation-genai-capture-message-content" env:"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" help:"Record model inputs and outputs in traces."`
-	// CallersDecide is for where only an operator's own proxies reach the ingress.
+	// CallersDecide may be set only if requests reach the ingress exclusively through the
+	// operator's own proxies.
 	CallersDecide bool `name:"trace-as-callers-say" env:"TRACE_AS_CALLERS_SAY" help:"Let a request's traceparent decide whether it is traced."`
 }
 
-// Check reports an address that is none.
+// Check returns an error if the address is invalid.
 func (t Telemetry) Check() error { return checkAddress("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint) }
 
-// Runs are the settings that ingress and workers must agree on.
+// Runs are the settings on which ingress and workers must agree.
 type Runs struct {
 	OrgDispatchWindow int    `name:"org-dispatch-window" env:"ORG_DISPATCH_WINDOW" default:"128" help:"Maximum simultaneously dispatched runs of one organization in each lane (chats, automations); others are queued."`
 	DefaultModel      string `name:"default-model" env:"DEFAULT_MODEL" help:"Default model of agents, as provider/model; set it for workers and the ingress."`
 }
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (r Runs) Check() error {
 	if r.OrgDispatchWindow < 1 {
 		return fmt.Errorf("ORG_DISPATCH_WINDOW must be at least 1, not %d", r.OrgDispatchWindow)
@@ -98,12 +102,12 @@ func (r Runs) Check() error {
 	return nil
 }
 
-// Secrets are what ingress and workers keep secret in the same way.
+// Secrets are the secrets that ingress and workers share.
 type Secrets struct {
 	SecretsKey string `name:"secrets-key" env:"SECRETS_KEY" help:"Key that encrypts stored secrets and signs tool calls: 32 bytes in base64 or hex, the same for every process. Older keys may follow, separated by commas."`
 }
 
-// Check reports a key that is missing or none.
+// Check returns an error if the key is missing or invalid.
 func (s Secrets) Check() error {
 	if _, err := secrets.NewBox(s.SecretsKey); err != nil {
 		return fmt.Errorf("SECRETS_KEY is missing or invalid (create one with openssl rand -base64 32): %w", err)
@@ -111,7 +115,7 @@ func (s Secrets) Check() error {
 	return nil
 }
 
-// KeyIDs returns the ids of the keys, none where SECRETS_KEY is not set or not one that Check takes.
+// KeyIDs returns the ids of the keys, or none if SECRETS_KEY is not set or invalid.
 func (s Secrets) KeyIDs() []string {
 	box, err := secrets.NewBox(s.SecretsKey)
 	if err != nil {
@@ -120,7 +124,7 @@ func (s Secrets) KeyIDs() []string {
 	return box.KeyIDs()
 }
 
-// Ingress are the settings of the HTTP edge.
+// Ingress are the settings of the HTTP API.
 type Ingress struct {
 	Host                   string        `name:"host" env:"HOST" default:"127.0.0.1" help:"Address to listen on."`
 	Port                   int           `name:"port" env:"PORT" default:"8080" help:"Port to listen on."`
@@ -157,9 +161,9 @@ type Ingress struct {
 	OIDCClientSecret       string        `name:"oidc-client-secret" env:"OIDC_CLIENT_SECRET" help:"Client secret of this service at the provider; empty for a public client."`
 }
 
-const metricsTokenLeast = 16 // characters
+const minMetricsToken = 16 // characters
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 	switch {
 	case i.Port < 0 || i.Port > 65535:
@@ -176,15 +180,16 @@ func (i Ingress) Check() error { //nolint:cyclop // a list of settings
 			i.StreamsPerCredential, i.StreamsPerOrganization)
 	case i.BacklogMax < 1:
 		return fmt.Errorf("BACKLOG_MAX must be at least 1, not %d", i.BacklogMax)
-	case i.MetricsToken != "" && len(i.MetricsToken) < metricsTokenLeast:
-		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", metricsTokenLeast)
+	case i.MetricsToken != "" && len(i.MetricsToken) < minMetricsToken:
+		return fmt.Errorf("METRICS_TOKEN must have at least %d characters", minMetricsToken)
 	case i.OrgBacklogMax < 0 || i.OrgBacklogMax > i.BacklogMax:
 		return fmt.Errorf("ORG_BACKLOG_MAX must be between 0 and BACKLOG_MAX (%d), not %d", i.BacklogMax, i.OrgBacklogMax)
 	}
+
 	return cmp.Or(i.checkTimes(), i.checkAccounts(), i.checkWidgets(), i.checkVoice(), i.checkOpenID(), i.checkAddresses())
 }
 
-// checkTimes reports times that a run or a stop cannot have.
+// checkTimes checks the durations of runs and of stopping.
 func (i Ingress) checkTimes() error {
 	switch {
 	case i.RunDeadline < time.Second:
@@ -199,7 +204,7 @@ func (i Ingress) checkTimes() error {
 	return nil
 }
 
-// checkAccounts reports limits of what one person or address may have that make no sense.
+// checkAccounts checks the limits per person and per address.
 func (i Ingress) checkAccounts() error {
 	for _, limit := range []struct {
 		name    string
@@ -216,10 +221,11 @@ func (i Ingress) checkAccounts() error {
 			return fmt.Errorf("%s must not be negative: %d", limit.name, limit.maximum)
 		}
 	}
+
 	return nil
 }
 
-// checkVoice reports limits of voice connections that make no sense.
+// checkVoice checks the limits of voice connections.
 func (i Ingress) checkVoice() error {
 	switch {
 	case i.VoicePerOrganization < 1:
@@ -232,7 +238,7 @@ func (i Ingress) checkVoice() error {
 	return nil
 }
 
-// checkWidgets reports limits that make no sense.
+// checkWidgets checks the limits of widgets.
 func (i Ingress) checkWidgets() error {
 	if min(i.LimitWidgetVisitor, i.LimitWidgetAddress, i.LimitWidgetAgent) < 0 {
 		return fmt.Errorf("limits of widgets must not be negative: LIMIT_WIDGET_VISITOR=%d, LIMIT_WIDGET_ADDRESS=%d, LIMIT_WIDGET_AGENT=%d",
@@ -241,7 +247,8 @@ func (i Ingress) checkWidgets() error {
 	return nil
 }
 
-// checkOpenID reports a provider that is set by halves, or reached in the clear other than on this machine.
+// checkOpenID returns an error if the provider is partly configured, or has an unencrypted
+// address on another machine.
 func (i Ingress) checkOpenID() error {
 	if i.OIDCIssuer == "" {
 		if i.OIDCClientID != "" || i.OIDCClientSecret != "" {
@@ -249,6 +256,7 @@ func (i Ingress) checkOpenID() error {
 		}
 		return nil
 	}
+
 	issuer, err := url.Parse(i.OIDCIssuer)
 	if err != nil || issuer.Host == "" || issuer.Scheme != "https" && (issuer.Scheme != "http" || !isLoopback(issuer.Hostname())) {
 		return fmt.Errorf("OIDC_ISSUER must be an https:// address, not %q", i.OIDCIssuer)
@@ -256,6 +264,7 @@ func (i Ingress) checkOpenID() error {
 	if i.OIDCClientID == "" {
 		return errors.New("OIDC_ISSUER needs OIDC_CLIENT_ID")
 	}
+
 	return nil
 }
 
@@ -264,7 +273,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// checkAddresses reports the first network or address that is none.
+// checkAddresses returns an error for the first invalid network or address.
 func (i Ingress) checkAddresses() error {
 	for _, p := range i.TrustedProxies {
 		if _, err := netip.ParsePrefix(p); err != nil {

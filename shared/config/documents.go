@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Documents are the settings of documents that ingress and workers must agree on.
+// Documents are the settings of documents on which ingress and workers must agree.
 type Documents struct {
 	DocumentsPerOrganization     int   `name:"documents-per-organization" env:"DOCUMENTS_PER_ORGANIZATION" default:"10000" help:"Maximum documents of an organization; 0: no limit."`
 	DocumentBytesPerOrganization int64 `name:"document-bytes-per-organization" env:"DOCUMENT_BYTES_PER_ORGANIZATION" default:"5368709120" help:"Maximum total bytes of an organization's original documents; 0: no limit."`
 	EncryptContents              bool  `name:"encrypt-contents" env:"ENCRYPT_CONTENTS" default:"false" help:"Encrypt the contents of new documents and files with SECRETS_KEY."`
 }
 
-// Check reports the first setting that makes no sense.
+// Check returns an error for the first invalid setting.
 func (d Documents) Check() error {
 	switch {
 	case d.DocumentsPerOrganization < 0:
@@ -23,7 +23,7 @@ func (d Documents) Check() error {
 	return nil
 }
 
-// Ingest are the settings of how workers process documents, and search them.
+// Ingest are the settings with which workers process and search documents.
 type Ingest struct {
 	EmbeddingsModel   string `name:"embeddings-model" env:"EMBEDDINGS_MODEL" help:"Embeddings model for searching documents, such as openai/text-embedding-3-small, at OPENAI_BASE_URL. Empty: search by words only."`
 	IngestConcurrency int    `name:"ingest-concurrency" env:"INGEST_CONCURRENCY" default:"0" help:"Documents processed simultaneously; 0: one per core, and one more."`
@@ -32,22 +32,25 @@ type Ingest struct {
 
 const (
 	maxDocumentPages     = 100_000
-	maxIngestConcurrency = 64 // each holds a document and its text
+	maxIngestConcurrency = 64 // each has a document and its text in memory
 )
 
-// Check reports the first setting that makes no sense. What is zero is the default.
+// Check returns an error for the first invalid setting. Zero means the default.
 func (i Ingest) Check() error {
 	if i.IngestConcurrency < 0 || i.IngestConcurrency > maxIngestConcurrency {
 		return fmt.Errorf("INGEST_CONCURRENCY must be between 0 and %d, not %d", maxIngestConcurrency, i.IngestConcurrency)
 	}
+
 	if i.DocumentPages < 0 || i.DocumentPages > maxDocumentPages {
 		return fmt.Errorf("DOCUMENT_PAGES must be between 1 and %d, not %d", maxDocumentPages, i.DocumentPages)
 	}
 	if i.EmbeddingsModel == "" {
 		return nil
 	}
+
 	if provider, model, _ := strings.Cut(i.EmbeddingsModel, "/"); provider != "openai" || model == "" {
 		return fmt.Errorf("EMBEDDINGS_MODEL must be like openai/text-embedding-3-small, not %q", i.EmbeddingsModel)
 	}
+
 	return nil
 }

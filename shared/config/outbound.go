@@ -7,12 +7,13 @@ import (
 	"strconv"
 )
 
-// Outbound is what the service may reach that lies outside; ingress and workers must agree on it.
+// Outbound are the non-public addresses that the service may connect to. Ingress and workers
+// must agree on them.
 type Outbound struct {
 	OutboundAllow []string `name:"outbound-allow" env:"OUTBOUND_ALLOW" help:"Addresses that agents and notifications may reach in addition to the public internet: host:port, or networks (CIDR), separated by commas."`
 }
 
-// Check reports the first entry that makes no sense.
+// Check returns an error for the first invalid entry.
 func (o Outbound) Check() error {
 	for _, entry := range o.OutboundAllow {
 		if err := checkAllowed(entry); err != nil {
@@ -22,7 +23,7 @@ func (o Outbound) Check() error {
 	return nil
 }
 
-// checkAllowed reports an entry that is neither a network nor a host with a port.
+// checkAllowed returns an error if an entry is neither a network nor a host with a port.
 func checkAllowed(entry string) error {
 	if _, err := netip.ParsePrefix(entry); err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// Workers are the settings of what happens behind the bus.
+// Workers are the settings of workers.
 type Workers struct {
 	WorkerConcurrency int     `name:"worker-concurrency" env:"WORKER_CONCURRENCY" default:"0" help:"Runs executed simultaneously in each lane; 0: 64 per core, and at least twice ORG_DISPATCH_WINDOW."`
 	RunMaxTurns       int     `name:"run-max-turns" env:"RUN_MAX_TURNS" default:"25" help:"Maximum model calls of a run."`
@@ -39,8 +39,8 @@ const (
 	minBytes = 64 << 10 // the largest output of a tool
 )
 
-// Check reports the first setting that makes no sense. A cap that is zero is the default. MODEL_PRICES is checked by
-// those who read it.
+// Check returns an error for the first invalid setting. Zero limits mean the default.
+// MODEL_PRICES is checked by its parser.
 func (w Workers) Check() error {
 	switch {
 	case w.WorkerConcurrency < 0:
@@ -56,6 +56,7 @@ func (w Workers) Check() error {
 	case w.RunMaxBytes != 0 && w.RunMaxBytes < minBytes:
 		return fmt.Errorf("RUN_MAX_BYTES must be at least %d, the limit of one tool result, not %d", minBytes, w.RunMaxBytes)
 	}
+
 	for _, a := range []struct{ name, address string }{
 		{"OPENAI_BASE_URL", w.OpenAIBaseURL},
 		{"ANTHROPIC_BASE_URL", w.AnthropicBaseURL},
@@ -66,13 +67,14 @@ func (w Workers) Check() error {
 			return err
 		}
 	}
+
 	return cmp.Or(checkListen("METRICS_ADDR", w.MetricsAddr), w.Outbound.Check(), w.Sandbox.Check(), w.Ingest.Check(), w.checkSpeech())
 }
 
-// RunMaxCostMicros is RunMaxCost in millionths, as runs count theirs.
+// RunMaxCostMicros is RunMaxCost in millionths, the unit of costs of runs.
 func (w Workers) RunMaxCostMicros() int64 { return int64(math.Round(w.RunMaxCost * 1e6)) }
 
-// SearchEngine names what the web is searched with.
+// SearchEngine returns the name of the configured web search engine.
 func (w Workers) SearchEngine() string {
 	switch {
 	case w.SearxngURL != "":
@@ -86,7 +88,7 @@ func (w Workers) SearchEngine() string {
 	}
 }
 
-// checkListen reports an address that is set and that nobody can listen on.
+// checkListen returns an error if an address is set and is not a valid address to listen on.
 func checkListen(name, address string) error {
 	if address == "" {
 		return nil
@@ -101,7 +103,7 @@ func checkListen(name, address string) error {
 	return nil
 }
 
-// checkAddress reports an address that is set and no http:// or https:// one.
+// checkAddress returns an error if an address is set and is not an http:// or https:// URL.
 func checkAddress(name, address string) error {
 	if address == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// record notes in which order things happened.
+// record records the order of events.
 type record struct {
 	mu   sync.Mutex
 	seen []string
@@ -28,7 +28,8 @@ func (r *record) String() string {
 	return strings.Join(r.seen, " ")
 }
 
-// until runs until its context ends, notes that under name and returns err.
+// until returns a component that runs until its context ends, records that under name
+// and returns err.
 func (r *record) until(name string, err error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		<-ctx.Done()

@@ -2,7 +2,7 @@ package templates
 
 import "parley/shared/domain"
 
-// All gives the templates in the order of lists. The slice is the caller's own.
+// All returns the templates in the order of lists. The caller owns the slice.
 func All() []domain.Template {
 	return []domain.Template{support(), researcher(), analyst(), documents(), triage(), writer()}
 }

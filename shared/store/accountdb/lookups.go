@@ -10,7 +10,8 @@ import (
 	"parley/shared/store/pg"
 )
 
-// Key gives one of the keys that the filter names, as lists show it; not_found when there is none of this id.
+// Key returns one of the keys that the filter selects, as lists show it. It returns not_found
+// if there is none of this id.
 func (s *Organizations) Key(ctx context.Context, f KeyFilter, keyID string) (domain.APIKey, error) {
 	var row keyRow
 	err := s.db.WithinUser(ctx, f.OrganizationID, f.UserID, func(tx *sqlx.Tx) error {
@@ -19,7 +20,8 @@ func (s *Organizations) Key(ctx context.Context, f KeyFilter, keyID string) (dom
 	return row.key(), pg.OneRow(err, "reading API key")
 }
 
-// Member gives a member or an open invitation of an organization by its id; not_found when it has none of this id.
+// Member returns a member or an open invitation of an organization by its id. It returns
+// not_found if there is none.
 func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, error) {
 	var row memberRow
 	err := s.db.Within(ctx, []string{org}, func(tx *sqlx.Tx) error {
@@ -32,7 +34,8 @@ func (s *Organizations) Member(ctx context.Context, org, entry string) (Member, 
 	return row.member(), pg.OneRow(err, "reading member")
 }
 
-// Login gives an open login session of a user's by its id, and marks the one with the token's hash; not_found when they have none such.
+// Login returns an open login session of a user by its id, and marks the one with the token
+// hash current. It returns not_found if there is none.
 func (s *Store) Login(ctx context.Context, userID string, current []byte, loginID string) (domain.LoginSession, error) {
 	var row struct {
 		ID         string       `db:"id"`
@@ -43,6 +46,7 @@ func (s *Store) Login(ctx context.Context, userID string, current []byte, loginI
 		UserAgent  string       `db:"user_agent"`
 		Address    string       `db:"address"`
 	}
+
 	err := s.db.GetContext(ctx, &row, `SELECT id, created_at, last_used_at, expires_at, token_hash = $2 AS current, user_agent, address
 		FROM login_sessions WHERE user_id = $1 AND id = $3 AND expires_at > clock_timestamp()`, userID, current, loginID)
 	return domain.LoginSession{

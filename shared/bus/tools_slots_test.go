@@ -7,15 +7,16 @@ import (
 	"testing"
 )
 
-// places are shared among owners.
-func places(slots, queue int) ToolServing {
+// pool returns the configuration of slots that are shared among owners.
+func pool(slots, queue int) ToolServing {
 	return ToolServing{Slots: slots, Queue: queue, Owner: func(ToolMessage) (string, bool) { return "", true }}
 }
 
 //nolint:dupword // a step that comes twice is meant twice
 func TestPlacesAreShared(t *testing.T) {
 	t.Parallel()
-	// Each step is an owner's call that asks, or "-owner" for its oldest one that leaves. Behind it stands who begins.
+	// The step "a" is a call of the owner a, and "-a" ends its oldest call. After "=" come the
+	// owners whose calls start.
 	for name, c := range map[string]struct {
 		slots, queue int
 		steps        string
@@ -33,7 +34,7 @@ func TestPlacesAreShared(t *testing.T) {
 		"equal ones in their order":      {1, 8, "x=x c= b= a= c= -x=c -c=b -b=a -a=c"},
 		"none of another's cap":          {4, 4, "a=a a=a a=a a= a= b=b -b= -a=a"},
 	} {
-		p := newToolPlaces(places(c.slots, c.queue))
+		p := newSlotPool(pool(c.slots, c.queue))
 		turns := map[string][]*toolTurn{}
 		var all []*toolTurn
 		begun := map[*toolTurn]bool{}
@@ -43,10 +44,10 @@ func TestPlacesAreShared(t *testing.T) {
 			switch what[0] {
 			case '-', '~':
 				i := slices.IndexFunc(turns[owner], func(turn *toolTurn) bool { return begun[turn] == (what[0] == '-') })
-				p.leave(turns[owner][i])
+				p.release(turns[owner][i])
 				turns[owner] = slices.Delete(turns[owner], i, i+1)
 			default:
-				turn := p.ask(owner)
+				turn := p.acquire(owner)
 				if (turn == nil) != strings.HasSuffix(what, "!") {
 					t.Errorf("%s: step %d %s: turned away: %v", name, n+1, step, turn == nil)
 				}
@@ -74,62 +75,62 @@ func TestPlacesAreShared(t *testing.T) {
 
 func TestClosedPlacesTellOnceTheyAreIdle(t *testing.T) {
 	t.Parallel()
-	p := newToolPlaces(places(1, 1))
-	running, waiting := p.ask("a"), p.ask("b")
+	p := newSlotPool(pool(1, 1))
+	running, waiting := p.acquire("a"), p.acquire("b")
 	idle := p.close()
-	if p.ask("c") != nil {
+	if p.acquire("c") != nil {
 		t.Error("a place was given by closed places")
 	}
 	for _, turn := range []*toolTurn{running, waiting} {
 		select {
 		case <-idle:
-			t.Error("idle with turns in hand")
+			t.Error("idle with turns unfinished")
 		default:
 		}
-		p.leave(turn)
+		p.release(turn)
 	}
 	<-idle
 	<-p.close() // again
-	<-newToolPlaces(places(1, 1)).close()
+	<-newSlotPool(pool(1, 1)).close()
 }
 
-// TestNobodyHoldsMoreThanAShare has owners who always want more than there is, whose calls all take as long: whatever the
-// number of slots, a newcomer begins by the end of the calls that were begun before it came, and from then on nobody has
-// more than an equal share.
+// TestNobodyHoldsMoreThanAShare has owners that always want more calls than there are slots, with
+// calls of equal duration. For every number of slots, a new owner's call starts by the end of the
+// calls that were running when it came. From then on no owner has more than an equal share.
 func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 	t.Parallel()
 	for _, slots := range []int{1, 2, 3, 4, 5, 8, 16} {
 		for owners := 2; owners <= 3; owners++ {
-			p := newToolPlaces(places(slots, 24))
+			p := newSlotPool(pool(slots, 24))
 			var all []*toolTurn
-			ask := func(owner string) {
-				for range 2 * slots { // more than it gets, and than fits its part of the queue
-					if turn := p.ask(owner); turn != nil {
+			acquire := func(owner string) {
+				for range 2 * slots { // more than it gets, and more than its part of the queue
+					if turn := p.acquire(owner); turn != nil {
 						all = append(all, turn)
 					}
 				}
 			}
-			ask("a") // is alone for a while
+			acquire("a") // is alone for a while
 			for n := 1; n < owners; n++ {
-				ask(string(rune('a' + n)))
+				acquire(string(rune('a' + n)))
 			}
-			for round := range 20 { // 30 s each: all calls that have begun end
+			for round := range 20 { // 30 s each: all running calls end
 				began := slices.DeleteFunc(slices.Clone(all), func(turn *toolTurn) bool { return !turn.begun })
 				for _, turn := range began {
-					p.leave(turn)
+					p.release(turn)
 					all = slices.DeleteFunc(all, func(other *toolTurn) bool { return other == turn })
-					if next := p.ask(turn.owner); next != nil {
+					if next := p.acquire(turn.owner); next != nil {
 						all = append(all, next)
 					}
 				}
 				share := (slots + owners - 1) / owners
-				for owner, held := range p.held {
-					if held > max(share, 1) {
-						t.Errorf("%d slots, %d owners, round %d: %s has %d", slots, owners, round, owner, held)
+				for owner, inUse := range p.inUse {
+					if inUse > max(share, 1) {
+						t.Errorf("%d slots, %d owners, round %d: %s has %d", slots, owners, round, owner, inUse)
 					}
 				}
-				if slots >= owners && len(p.held) < owners {
-					t.Errorf("%d slots, %d owners, round %d: only %v have any", slots, owners, round, p.held)
+				if slots >= owners && len(p.inUse) < owners {
+					t.Errorf("%d slots, %d owners, round %d: only %v have any", slots, owners, round, p.inUse)
 				}
 				if p.running != slots {
 					t.Errorf("%d slots, %d owners, round %d: %d are used", slots, owners, round, p.running)
@@ -142,11 +143,11 @@ func TestNobodyHoldsMoreThanAShare(t *testing.T) {
 func TestPlacesAreObserved(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	p := newToolPlaces(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})
-	first, second := p.ask("a"), p.ask("b")
-	p.ask("b")
-	p.leave(first)
-	p.leave(second)
+	p := newSlotPool(ToolServing{Slots: 1, Queue: 1, Observe: func(running, waiting int) { seen = append(seen, fmt.Sprint(running, "+", waiting)) }})
+	first, second := p.acquire("a"), p.acquire("b")
+	p.acquire("b")
+	p.release(first)
+	p.release(second)
 	if got := strings.Join(seen, " "); got != "0+0 1+0 1+1 1+1 1+0 0+0" {
 		t.Errorf("observed %s", got)
 	}

@@ -12,25 +12,28 @@ import (
 	"parley/shared/store/pg"
 )
 
-// collectedMax is after about how many deliveries a run collects no more, whatever its window: it is told all their ids.
-const collectedMax = 1000
+// maxCollected is roughly after how many deliveries a run stops coalescing, even within its
+// window. The run's input lists all their ids.
+const maxCollected = 1000
 
-// releasedRun is a run that has collected deliveries for long enough. Its row and that of what it collects for are locked.
+// releasedRun is a run whose coalescing has ended. Its row and the row of its
+// coalescing key are locked.
 type releasedRun struct {
 	RunID          string `db:"run_id"`
 	OrganizationID string `db:"org_id"`
-	Input          []byte `db:"input"` // by the newest delivery
+	Input          []byte `db:"input"` // from the newest delivery
 }
 
-// ReleaseCollected lets runs start that have collected deliveries for long enough, up to most of them: with the input of their newest
-// delivery and, in its data, "deliveries": {"count", "ids"}, all of them in the order in which they came. A delivery that comes meanwhile
-// waits, and begins the next run. It gives the organizations of the runs, one for each; their places are handed out as those of other
-// waiting runs.
+// ReleaseCollected releases up to maximum runs whose coalescing has ended. Such a run has the
+// input of its newest delivery, with "deliveries": {"count", "ids"} added to its data: all
+// deliveries in the order of their arrival. A delivery that arrives meanwhile waits and begins the
+// next run. It returns the organization of each run. The runs get slots like other waiting runs.
 func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []string, err error) {
 	due, err := s.db.Find(ctx, `SELECT run_id, org_id FROM collected_runs($1)`, maximum)
 	if err != nil || len(due.Runs) == 0 {
 		return nil, err
 	}
+
 	for part := range due.Parts() {
 		var released []releasedRun
 		err := s.db.Within(ctx, part.Organizations, func(tx *sqlx.Tx) (err error) {
@@ -44,12 +47,13 @@ func (s *Store) ReleaseCollected(ctx context.Context, maximum int) (orgs []strin
 		}
 		orgs = append(orgs, pg.Column(released, func(r *releasedRun) string { return r.OrganizationID })...)
 	}
+
 	return orgs, nil
 }
 
-// lockCollected locks those of the runs that are to be released: first their rows, as whoever ends one does, and then, in the order in
-// which deliveries do, what they collect for. For these it waits: while deliveries come one after the other there is always one that has
-// it.
+// lockCollected locks the runs to release: first their rows, like a transaction that ends a run,
+// and then the rows of their coalescing keys, in the order in which deliveries lock them. It waits
+// for the latter, because under a steady stream of deliveries one of them always has the lock.
 func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedRun, error) {
 	var free []string
 	err := tx.SelectContext(ctx, &free, `SELECT run_id FROM open_runs WHERE run_id = ANY ($1)
@@ -63,10 +67,13 @@ func lockCollected(ctx context.Context, tx *sqlx.Tx, runs []string) ([]releasedR
 	return released, err
 }
 
+// release sets the final input of locked runs, lets them start, and removes their coalescing
+// keys.
 func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	if len(released) == 0 {
 		return nil
 	}
+
 	runs := pg.Column(released, func(r *releasedRun) string { return r.RunID })
 	var rows []struct {
 		RunID string `db:"run_id"`
@@ -76,16 +83,19 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 	if err != nil {
 		return fmt.Errorf("reading deliveries of runs: %w", err)
 	}
+
 	ids := make(map[string][]string, len(runs))
 	for _, row := range rows {
 		ids[row.RunID] = append(ids[row.RunID], row.ID)
 	}
+
 	inputs := make([]string, len(released))
 	for i := range released {
 		if inputs[i], err = released[i].input(ids[runs[i]]); err != nil {
 			return err
 		}
 	}
+
 	for _, step := range []struct {
 		query string
 		args  []any
@@ -98,21 +108,24 @@ func release(ctx context.Context, tx *sqlx.Tx, released []releasedRun) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// input gives the run's input with the deliveries in its data.
+// input returns the run's input with the deliveries in its data.
 func (r *releasedRun) input(ids []string) (string, error) {
 	var in domain.Input
 	if err := json.Unmarshal(r.Input, &in); err != nil {
 		return "", fmt.Errorf("reading run input: %w", err)
 	}
+
 	data := map[string]json.RawMessage{}
 	if in.Data != nil {
 		if err := json.Unmarshal(in.Data, &data); err != nil {
 			return "", fmt.Errorf("reading data of run input: %w", err)
 		}
 	}
+
 	deliveries, err := json.Marshal(struct {
 		Count int      `json:"count"`
 		IDs   []string `json:"ids"`
@@ -120,13 +133,16 @@ func (r *releasedRun) input(ids []string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("rendering deliveries: %w", err)
 	}
+
 	data["deliveries"] = deliveries
 	if in.Data, err = json.Marshal(data); err != nil {
 		return "", fmt.Errorf("rendering data of run input: %w", err)
 	}
+
 	out, err := json.Marshal(in)
 	if err != nil {
 		return "", fmt.Errorf("rendering run input: %w", err)
 	}
+
 	return string(out), nil
 }

@@ -9,10 +9,10 @@ import (
 
 var errEffort = errors.New("too much")
 
-// measure has every part of the schema count what a check does in it, and end the check when that is too much: parts
-// that refer to one another can double the work with each. A part's format is the first that is looked at before
-// others are gone into, so the counting hides there.
-func (s *Schema) measure() error {
+// countEffort makes every part of the schema count the work of a check, and end the check if there
+// is too much of it: parts that refer to each other can double the work each time. The counter
+// is installed as the part's format, which the library checks first.
+func (s *Schema) countEffort() error {
 	w := &walk{seen: map[*jsonschema.Schema]bool{}}
 	if err := w.visit(s.compiled); err != nil {
 		return err
@@ -26,20 +26,25 @@ func (s *Schema) measure() error {
 	return nil
 }
 
+// count makes a part count each of its checks, and stop with errEffort when the effort is used
+// up.
 func (s *Schema) count(part *jsonschema.Schema) {
-	parts := inPlace(part)
+	parts := sameValueParts(part)
 	once := 1 + len(parts) + len(part.Required)
 	for _, sub := range parts {
-		once += choices(sub)
+		once += partCost(sub)
 	}
+
 	perItem := len(part.PatternProperties) + 1
-	for _, sub := range below(part) {
-		perItem += choices(sub)
+	for _, sub := range subparts(part) {
+		perItem += partCost(sub)
 	}
+
 	match := 0
 	for p := range part.PatternProperties {
 		match += sizeFor(p)
 	}
+
 	text := sizeFor(part.Pattern)
 	old := part.Format
 	counted := &jsonschema.Format{Validate: func(v any) error {
@@ -52,22 +57,25 @@ func (s *Schema) count(part *jsonschema.Schema) {
 		case string:
 			s.effort -= len(v) * (text + 4) / 64
 		}
+
 		if s.effort < 0 {
 			return errEffort
 		}
-		if old == nil || old.Name == "regex" { // which would compile, in an argument's size, whatever the model writes
+		if old == nil || old.Name == "regex" { // it would compile any expression that the model writes
 			return nil
 		}
+
 		return old.Validate(v)
 	}}
 	if old != nil {
 		counted.Name = old.Name
 	}
+
 	part.Format = counted
 }
 
-// choices is what one look at a part costs that is gone no further into.
-func choices(part *jsonschema.Schema) int {
+// partCost is the cost of checking a part without its subparts.
+func partCost(part *jsonschema.Schema) int {
 	if part.Enum == nil {
 		return 0
 	}
@@ -81,17 +89,20 @@ func sizeFor(p jsonschema.Regexp) int {
 	return 0
 }
 
-// walk finds all parts of a schema that a check can come to.
+// walk visits all parts of a schema that a check can reach.
 type walk struct {
 	seen     map[*jsonschema.Schema]bool
-	unknown  bool // there is a pattern that cannot be checked
-	negative bool // there are places where matching too much refuses what fits
+	unknown  bool // a pattern cannot be checked
+	negative bool // in some places an overly permissive match would reject valid arguments
 }
 
+// visit adds a part and everything that it refers to. It returns an error for references that
+// cannot be followed.
 func (w *walk) visit(part *jsonschema.Schema) error {
 	if part == nil || w.seen[part] {
 		return nil
 	}
+
 	w.seen[part] = true
 	if part.DynamicRef != nil || part.RecursiveRef != nil { // they lead to parts that are not found here
 		return errDynamic
@@ -99,16 +110,18 @@ func (w *walk) visit(part *jsonschema.Schema) error {
 	if !strings.HasPrefix(part.Location, address) {
 		return errElsewhere
 	}
+
 	w.note(part)
-	for _, sub := range append(inPlace(part), below(part)...) {
+	for _, sub := range append(sameValueParts(part), subparts(part)...) {
 		if err := w.visit(sub); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// note takes down what a part says of patterns that cannot be checked.
+// note records whether a part has patterns that cannot be checked.
 func (w *walk) note(part *jsonschema.Schema) {
 	if isUnknown(part.Pattern) {
 		w.unknown = true
@@ -128,31 +141,36 @@ func isUnknown(p jsonschema.Regexp) bool {
 	return ok && known.re == nil
 }
 
-// inPlace gives the parts that look at the same value as their owner.
-func inPlace(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
+// sameValueParts returns the parts that apply to the same value as their owner.
+func sameValueParts(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
 	parts = append(parts, part.AllOf...)
 	parts = append(parts, part.AnyOf...)
 	parts = append(parts, part.OneOf...)
 	for _, sub := range []*jsonschema.Schema{part.Ref, part.Not, part.If, part.Then, part.Else} {
 		parts = addTo(parts, sub)
 	}
+
 	for _, sub := range part.DependentSchemas {
 		parts = addTo(parts, sub)
 	}
+
 	for _, sub := range part.Dependencies {
 		parts = addTo(parts, sub)
 	}
+
 	return parts
 }
 
-// below gives the parts that look at what is inside their owner's value.
-func below(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
+// subparts returns the parts that apply to values inside their owner's value.
+func subparts(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
 	for _, sub := range part.Properties {
 		parts = addTo(parts, sub)
 	}
+
 	for _, sub := range part.PatternProperties {
 		parts = addTo(parts, sub)
 	}
+
 	parts = append(parts, part.PrefixItems...)
 	for _, sub := range []any{
 		part.AdditionalProperties, part.PropertyNames, part.UnevaluatedProperties, part.Items, part.AdditionalItems,
@@ -160,10 +178,11 @@ func below(part *jsonschema.Schema) (parts []*jsonschema.Schema) {
 	} {
 		parts = addTo(parts, sub)
 	}
+
 	return parts
 }
 
-// addTo adds what may be a part, a list of parts or something else.
+// addTo appends sub if it is a part or a list of parts.
 func addTo(parts []*jsonschema.Schema, sub any) []*jsonschema.Schema {
 	switch sub := sub.(type) {
 	case *jsonschema.Schema:

@@ -19,8 +19,9 @@ func (b *testEnv) heard(runID string, heard domain.Heard) {
 	}
 }
 
-// cutShort accepts a message whose run is cancelled before it has a step, as a person who falls into its word does.
-func (r *storedEnv) cutShort(run queuedb.NewRun) string {
+// interruptedRun accepts a message whose run is cancelled before it has a step, as by an
+// interrupting user.
+func (r *storedEnv) interruptedRun(run queuedb.NewRun) string {
 	r.Helper()
 	runID := r.accept(wideWindow, run)[0].Run.Run.ID
 	r.mustClaim(runID)
@@ -37,11 +38,11 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	r.said(r.chat("usr_1", "s", "q1"), "whole")
 	half := r.said(r.chat("usr_1", "s", "q2"), "this is a long answer")
 	r.heard(half, domain.Heard{Text: "this is", AudioMS: 700})
-	r.heard(half, domain.Heard{Text: "this is a long", AudioMS: 900}) // the client knows better
-	cut := r.cutShort(r.chat("usr_1", "s", "q3"))
+	r.heard(half, domain.Heard{Text: "this is a long", AudioMS: 900}) // the client has more exact data
+	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Heard{Text: "I was ab\x00out\xff", AudioMS: -1})
-	r.cutShort(r.chat("usr_1", "s", "q4")) // in writing: nothing of it is in the history
-	silent := r.cutShort(r.chat("usr_1", "s", "q5"))
+	r.interruptedRun(r.chat("usr_1", "s", "q4")) // a text message: nothing of it is in the history
+	silent := r.interruptedRun(r.chat("usr_1", "s", "q5"))
 	r.heard(silent, domain.Heard{})
 	mute := r.said(r.chat("usr_1", "s", "q6"), "never heard")
 	r.heard(mute, domain.Heard{})
@@ -85,7 +86,8 @@ func TestASessionGoesOnFromWhatWasHeard(t *testing.T) {
 	}
 }
 
-// What was noted first is taken back when the client says that it has heard all: the answer was not interrupted.
+// The first record is removed when the client reports that the whole answer was played: it was
+// not interrupted.
 func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)
@@ -94,7 +96,7 @@ func TestAnAnswerThatWasHeardWholeWasNotInterrupted(t *testing.T) {
 	r.heard(whole, domain.Heard{Text: "this is a long answer", AudioMS: 2000})
 	again := r.said(r.chat("usr_1", "s", "q2"), "and another")
 	r.heard(again, domain.Heard{Text: "and another", AudioMS: 900})
-	cut := r.cutShort(r.chat("usr_1", "s", "q3"))
+	cut := r.interruptedRun(r.chat("usr_1", "s", "q3"))
 	r.heard(cut, domain.Heard{Text: "this was all there was", AudioMS: 900})
 	_, turns, err := readSession(t.Context(), r.s, r.named("usr_1", "s"), 0, 9)
 	if err != nil || len(turns) != 3 {
@@ -132,7 +134,8 @@ func TestWhatWasHeardIsOfLivingRunsOnly(t *testing.T) {
 	}
 }
 
-// Whatever removes what a run said removes what was heard of it, whichever release does so, and whether or not it has steps.
+// The playback record is removed with the run's answer, by any release, and whether or not
+// the run has steps.
 func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnv(t)
@@ -160,7 +163,7 @@ func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 			run := r.chat("usr_1", session, "q")
 			var runID string
 			if cut {
-				runID = r.cutShort(run)
+				runID = r.interruptedRun(run)
 			} else {
 				runID = r.said(run, "a")
 			}
@@ -180,13 +183,13 @@ func TestWhatWasHeardGoesWithItsRun(t *testing.T) {
 	}
 	kept := r.said(r.chat("usr_1", "kept", "q"), "a")
 	r.heard(kept, domain.Heard{Text: "stays"})
-	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // whatever else changes a run erases nothing
+	r.raw(`UPDATE runs SET input = input, expires_at = NULL WHERE id = $1`, kept) // other changes of a run erase nothing
 	if n := r.number(`SELECT count(*) FROM heard`); n != 1 {
 		t.Errorf("%d rows", n)
 	}
 }
 
-// What is noted while a session is erased goes with it, or finds nothing any more.
+// A record that is made while a session is erased is erased with it, or is not made.
 func TestErasingWhileSomebodyListens(t *testing.T) {
 	t.Parallel()
 	r := newStoredEnvFor(t)

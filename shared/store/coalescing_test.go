@@ -14,13 +14,13 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// due makes what is collected to be released now.
-func (m *mailbox) due() {
+// due makes the collected deliveries due for release.
+func (m *hookEnv) due() {
 	m.Helper()
 	m.exec(`UPDATE collecting SET closes_at = now() - interval '1 second'`)
 }
 
-func (m *mailbox) release() []string {
+func (m *hookEnv) release() []string {
 	m.Helper()
 	orgs, err := m.s.Queue.ReleaseCollected(m.Context(), 100)
 	if err != nil {
@@ -29,8 +29,9 @@ func (m *mailbox) release() []string {
 	return orgs
 }
 
-// told is what a run's input says of the deliveries that it stands for, and of which its payload is.
-func (m *mailbox) told(runID string) (ids []string, newest string) {
+// deliveriesOf returns the delivery ids in a run's input, and the id of the delivery that its
+// payload is from.
+func (m *hookEnv) deliveriesOf(runID string) (ids []string, newest string) {
 	m.Helper()
 	var raw []byte
 	if err := m.raw.QueryRowContext(m.Context(), `SELECT input FROM runs WHERE id = $1`, runID).Scan(&raw); err != nil {
@@ -123,8 +124,8 @@ func TestDeliveriesBecomeOneRunOfTheNewest(t *testing.T) {
 	if orgs := m.release(); len(orgs) != 1 || orgs[0] != m.org {
 		t.Errorf("released %v", orgs)
 	}
-	if ids, newest := m.told(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
-		t.Errorf("told of %v, the newest being %s", ids, newest)
+	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[a b c]" || newest != "c" {
+		t.Errorf("the note names %v, the newest is %s", ids, newest)
 	}
 	next, err := m.s.Queue.DispatchWaiting(ctx, wideWindow, 10)
 	if err != nil {
@@ -180,7 +181,7 @@ func TestAWindowEndsAfterTheNewestAndAtLastAfterTheFirst(t *testing.T) {
 	}
 }
 
-// Bursts from two ingresses, while two sweepers release: every delivery is in one run, and in no other.
+// Bursts from two ingresses while two sweepers release: every delivery is in exactly one run.
 func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -196,7 +197,7 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 				t.Errorf("delivering: %v", err)
 			}
 		})
-		if burst == bursts/2 { // in the midst of them
+		if burst == bursts/2 { // in the middle of them
 			m.due()
 			for range 2 {
 				all.Go(func() { m.release() })
@@ -223,45 +224,45 @@ func TestBurstsBecomeFewRunsThatKnowAllDeliveries(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, run := range runs {
-		names, _ := m.told(run)
+		names, _ := m.deliveriesOf(run)
 		logged := texts(t, m.raw, `SELECT delivery_id FROM deliveries WHERE run_id = $1 ORDER BY ref`, run)
 		if fmt.Sprint(names) != fmt.Sprint(logged) {
-			t.Errorf("%s is told of %v, and the log has %v", run, names, logged)
+			t.Errorf("the note for %s names %v, and the log has %v", run, names, logged)
 		}
 		for _, name := range names {
 			if seen[name] {
-				t.Errorf("%s is told twice", name)
+				t.Errorf("%s is named twice", name)
 			}
 			seen[name] = true
 		}
 		m.finish(m.mustClaim(run), "done")
 	}
 	if len(seen) != bursts*each {
-		t.Errorf("%d deliveries are told, of %d", len(seen), bursts*each)
+		t.Errorf("the notes name %d deliveries of %d", len(seen), bursts*each)
 	}
 }
 
-// However a run that collects ends, the next delivery begins another.
+// However a collecting run ends, the next delivery begins another one.
 func TestARunThatEndsCollectsNoMore(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*mailbox, queuedb.NewRun) error{
-		"cancelled": func(m *mailbox, run queuedb.NewRun) error {
+	for name, end := range map[string]func(*hookEnv, queuedb.NewRun) error{
+		"cancelled": func(m *hookEnv, run queuedb.NewRun) error {
 			_, _, err := m.s.Executions.Cancel(m.Context(), m.org, "", run.ID)
 			return err
 		},
-		"erased": func(m *mailbox, run queuedb.NewRun) error {
+		"erased": func(m *hookEnv, run queuedb.NewRun) error {
 			_, err := m.s.Sessions.EraseSession(m.Context(), sessiondb.SessionName{OrganizationID: m.org, TargetID: m.agent, SessionID: run.SessionID, Key: run.SessionKey})
 			if n := m.count(`SELECT count(*) FROM deliveries WHERE body IS NOT NULL`); n != 0 {
 				m.Errorf("%d bodies of an erased run are kept", n)
 			}
 			return err
 		},
-		"overdue": func(m *mailbox, run queuedb.NewRun) error {
+		"overdue": func(m *hookEnv, run queuedb.NewRun) error {
 			m.exec(`UPDATE open_runs SET deadline = clock_timestamp() WHERE run_id = $1`, run.ID)
 			_, err := m.s.Executions.EndOverdue(m.Context(), 10)
 			return err
 		},
-		"without its agent": func(m *mailbox, _ queuedb.NewRun) error {
+		"without its agent": func(m *hookEnv, _ queuedb.NewRun) error {
 			_, err := m.s.Executions.CancelQueued(m.Context(), m.org, m.agent, 10)
 			return err
 		},
@@ -306,7 +307,8 @@ func TestWhatCannotBeCollectedIsRefused(t *testing.T) {
 	}
 }
 
-// A try whose answer was lost may land between the look for it and the next try, which then leaves alone what it finds of itself.
+// A try without an answer may commit between the lookup and the next try, which then
+// leaves its rows alone.
 func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -327,8 +329,8 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	if orgs := m.release(); len(orgs) != 1 {
 		t.Errorf("released %v", orgs)
 	}
-	if ids, newest := m.told(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
-		t.Errorf("told of %v, the newest being %s", ids, newest)
+	if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != "[begins joins]" || newest != "joins" {
+		t.Errorf("the note names %v, the newest is %s", ids, newest)
 	}
 	for _, id := range []string{run, alone.Run.ID} {
 		m.finish(m.mustClaim(id), "done")
@@ -338,8 +340,9 @@ func TestASecondTryLeavesTheFirstAlone(t *testing.T) {
 	}
 }
 
-// dies ends, once, the connection of whoever does something to a table; at its commit when that is meant.
-func (m *mailbox) dies(what, table string) (died func() bool) {
+// breakConnection breaks, once, the connection of the first transaction that changes a table, immediately
+// or at its commit.
+func (m *hookEnv) breakConnection(what, table string) (died func() bool) {
 	m.Helper()
 	m.exec(`CREATE SEQUENCE IF NOT EXISTS deaths`)
 	m.exec(`CREATE OR REPLACE FUNCTION die() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -356,7 +359,8 @@ func (m *mailbox) dies(what, table string) (died func() bool) {
 	}
 }
 
-// Whoever releases may die at any point: the run is either held still, with all that it has collected, or released.
+// The releasing process may die at any point: the run either keeps collecting with all its
+// deliveries, or is released.
 func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -366,10 +370,10 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 		names := []string{fmt.Sprint("a", n), fmt.Sprint("b", n)}
 		run := m.deliver(m.collected(names[0], "k", time.Hour, time.Hour), m.collected(names[1], "k", time.Hour, time.Hour))[0].Run.Run.ID
 		m.due()
-		died := m.dies(c.what, c.table)
+		died := m.breakConnection(c.what, c.table)
 		_, err := m.s.Queue.ReleaseCollected(t.Context(), 100)
 		if !died() || err == nil {
-			t.Fatalf("%s %s: nobody died: %v", c.what, c.table, err)
+			t.Fatalf("%s %s: the connection was not broken: %v", c.what, c.table, err)
 		}
 		if held := m.count(`SELECT count(*) FROM collecting c JOIN open_runs o ON o.run_id = c.run_id AND o.not_before = 'infinity'`); held != 1 {
 			t.Fatalf("%s %s: %d runs are held", c.what, c.table, held)
@@ -382,14 +386,14 @@ func TestAReleaseThatDiesIsMadeAnew(t *testing.T) {
 		if orgs := m.release(); len(orgs) != 1 {
 			t.Errorf("%s %s: released %v", c.what, c.table, orgs)
 		}
-		if ids, newest := m.told(run); fmt.Sprint(ids) != fmt.Sprint(append(names, third)) || newest != third {
-			t.Errorf("%s %s: told of %v, the newest being %s", c.what, c.table, ids, newest)
+		if ids, newest := m.deliveriesOf(run); fmt.Sprint(ids) != fmt.Sprint(append(names, third)) || newest != third {
+			t.Errorf("%s %s: the note names %v, the newest is %s", c.what, c.table, ids, newest)
 		}
 		m.finish(m.mustClaim(run), "done")
 	}
 }
 
-// Whoever accepts deliveries may die at any point: either all of it is there, or nothing.
+// The accepting process may die at any point: either everything is stored, or nothing.
 func TestDeliveriesWhoseTransactionDiesAreThereOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailbox(t)
@@ -403,10 +407,10 @@ func TestDeliveriesWhoseTransactionDiesAreThereOnce(t *testing.T) {
 		{"commit of INSERT", "open_runs"},
 	} {
 		name := func(s string) string { return fmt.Sprint(s, n) }
-		died := m.dies(c.what, c.table)
+		died := m.breakConnection(c.what, c.table)
 		out := m.deliver(m.delivery(name("alone")), m.collected(name("joins"), "k", time.Hour, time.Hour), m.collected(name("begins"), name("k"), time.Hour, time.Hour))
 		if !died() {
-			t.Errorf("%s %s: nobody died", c.what, c.table)
+			t.Errorf("%s %s: the connection was not broken", c.what, c.table)
 		}
 		for _, a := range out {
 			if a.Run.Run.ID == "" || a.Existing {
