@@ -12,12 +12,12 @@ type mutant struct {
 }
 
 const (
-	effects  = "shared/store/executiondb/effects.go"
-	sweeping = "shared/store/executiondb/sweep.go"
-	carrying = "workers/internal/runner/carry.go"
-	waiting  = "ingress/internal/dispatch/waiters.go"
-	remote   = "workers/internal/toolset/remote.go"
-	naming   = "shared/contract/contract.go"
+	effects   = "shared/store/executiondb/effects.go"
+	sweeping  = "shared/store/executiondb/sweep.go"
+	executing = "workers/internal/runner/execute.go"
+	waiting   = "ingress/internal/dispatch/waiters.go"
+	remote    = "workers/internal/toolset/remote.go"
+	naming    = "shared/contract/contract.go"
 )
 
 // sql is the file of a function of the schema.
@@ -182,7 +182,7 @@ var all = []mutant{
 	},
 	{
 		"a sweeper that does not ring again",
-		[]edit{{"workers/internal/sweep/sweep.go", "s.dispatchWaiting, s.ringAgain, s.endDocuments", "s.dispatchWaiting, s.endDocuments"}},
+		[]edit{{"workers/internal/sweep/sweep.go", "s.dispatchWaiting, s.notifyAgain, s.endDocuments", "s.dispatchWaiting, s.endDocuments"}},
 		"workers/internal/sweep",
 		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
 	},
@@ -200,13 +200,13 @@ var all = []mutant{
 	},
 	{
 		"an acknowledgement before the commit",
-		[]edit{{carrying, "\tr.settle(ctx, a, d)\n", "\td.Ack()\n\tr.settle(ctx, a, d)\n"}},
+		[]edit{{executing, "\tr.finalize(ctx, a, d)\n", "\td.Ack()\n\tr.finalize(ctx, a, d)\n"}},
 		"workers/internal/runner",
 		[]string{"TestADoorbellOutlivesItsAttempt"},
 	},
 	{
 		"a reply before the commit",
-		[]edit{{carrying, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
+		[]edit{{executing, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
 		"workers/internal/runner",
 		[]string{"TestADoorbellOutlivesItsAttempt"},
 	},
@@ -306,13 +306,13 @@ var all = []mutant{
 	},
 	{
 		"a locked run's doorbell is acknowledged",
-		[]edit{{carrying, "\t\td.Nak(jitter(lockedAgain))\n", "\t\td.Ack()\n"}},
+		[]edit{{executing, "\t\td.Nak(jitter(lockedRetry))\n", "\t\td.Ack()\n"}},
 		"workers/internal/runner",
 		[]string{"TestADoorbellOfALockedRunRingsAgain"},
 	},
 	{
 		"a locked run's result is dropped",
-		[]edit{{carrying, "failed: finished.Failed[id]}", "failed: nil}"}},
+		[]edit{{executing, "failed: finished.Failed[id]}", "failed: nil}"}},
 		"workers/internal/runner",
 		[]string{"TestALockedResultIsSavedOnceItsRunIsFree"},
 	},

@@ -207,26 +207,26 @@ func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	if claim.AgentID = &agent; claim.RawInput == nil {
 		claim.RawInput = []byte(`{"message":"hi"}`)
 	}
-	r.settle(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
+	r.finalize(ctx, &attempt{claim: claim, replyTo: "inbox", asked: now, claimed: now, log: zerolog.Nop()}, nil)
 	cancel()
 	groups.Wait()
 }
 
-// pays is a tool whose call waits for a person.
-type pays struct{ err error }
+// payTool is a tool whose call waits for a person.
+type payTool struct{ err error }
 
-func (p pays) Spec() tool.Spec {
+func (p payTool) Spec() tool.Spec {
 	return tool.Spec{Name: "pay", Schema: json.RawMessage(`{"type":"object"}`)}
 }
 
-func (p pays) Call(context.Context, tool.Call) (tool.Result, error) {
+func (p payTool) Call(context.Context, tool.Call) (tool.Result, error) {
 	if p.err != nil {
 		return tool.Result{}, p.err
 	}
 	return tool.Result{Output: json.RawMessage(`"paid"`)}, nil
 }
 
-func asksToPay() scripted.Call {
+func payCall() scripted.Call {
 	return scripted.Call{
 		Usage:     llm.Usage{InputTokens: 7, OutputTokens: 3},
 		ToolCalls: []llm.ToolCall{{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}},
@@ -235,7 +235,7 @@ func asksToPay() scripted.Call {
 
 func TestARunSaysWhatItUsed(t *testing.T) {
 	t.Parallel()
-	s := &testEnv{tools: []tool.Tool{pays{}}, model: scripted.New("stage/first", asksToPay(), scripted.Call{
+	s := &testEnv{tools: []tool.Tool{payTool{}}, model: scripted.New("stage/first", payCall(), scripted.Call{
 		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
 	})}
 	s.attempt(t, executiondb.Claimed{Attempts: 1})
@@ -297,8 +297,8 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		"is one too many":      {executiondb.Parked{Full: true}, 0, 1, domain.RunFailed, 1},
 	} {
 		s := &testEnv{
-			park: c.park, model: scripted.New("stage/first", asksToPay()),
-			tools: []tool.Tool{pays{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
+			park: c.park, model: scripted.New("stage/first", payCall()),
+			tools: []tool.Tool{payTool{&tool.ActionRequired{Kind: domain.ActionApproval, Call: tool.Call{ID: "call_1", Name: "pay", Arguments: json.RawMessage(`{"to":"x"}`)}}}},
 		}
 		s.attempt(t, executiondb.Claimed{Attempts: 1})
 		if len(s.actions) != 1 || len(s.back) != c.back || len(s.done) != c.done || s.changes != c.changes {
@@ -312,8 +312,8 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		if last := written[strings.LastIndex(strings.TrimSuffix(written, "\n"), "\n")+1:]; !strings.HasPrefix(last, "run.requires_action {") {
 			t.Errorf("%s: the last event written is %q", name, last)
 		}
-		tells := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
-		if tells != c.park.Parked {
+		published := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
+		if published != c.park.Parked {
 			t.Errorf("%s: told %q", name, s.told)
 		}
 		switch {

@@ -17,18 +17,18 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// granted is a stage whose claim is granted, and that calls look before an end is written.
-type granted struct {
+// grantingEnv is a stage whose claim is granted, and that calls look before an end is written.
+type grantingEnv struct {
 	*testEnv
 	claim executiondb.Claimed
 	look  func()
 }
 
-func (g granted) Claim(context.Context, []string) ([]executiondb.Claim, error) {
+func (g grantingEnv) Claim(context.Context, []string) ([]executiondb.Claim, error) {
 	return []executiondb.Claim{{Run: &g.claim}}, nil
 }
 
-func (g granted) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
+func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (executiondb.Finished, error) {
 	g.look()
 	return g.testEnv.Finish(ctx, endings)
 }
@@ -60,7 +60,7 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 
 	agent, now := "ag_1", time.Now()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"ok"}})}
-	g := granted{testEnv: s, claim: executiondb.Claimed{
+	g := grantingEnv{testEnv: s, claim: executiondb.Claimed{
 		RunID: "run_1", OrganizationID: "org_1", AgentID: &agent, RawInput: []byte(`{"message":"hi"}`), Now: now, Deadline: now.Add(time.Minute),
 		CallerAllowed: true, Attempts: 1, Fence: 1, Seq: 1,
 	}}
@@ -78,7 +78,7 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 			t.Errorf("%q was told before it was written", s.done)
 		}
 	}
-	carried(t, g, doorbell)
+	executeJob(t, g, doorbell)
 	if !looked || len(s.done) != 1 {
 		t.Errorf("an end was written: %v; told was %q", looked, s.done)
 	}
@@ -89,8 +89,8 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 	}
 }
 
-// carried has a runner follow a doorbell to its end.
-func carried(t *testing.T, g granted, d *bus.Doorbell) {
+// executeJob has a runner follow a doorbell to its end.
+func executeJob(t *testing.T, g grantingEnv, d *bus.Doorbell) {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": g})
 	if err != nil {
@@ -108,7 +108,7 @@ func carried(t *testing.T, g granted, d *bus.Doorbell) {
 	for _, run := range []func(context.Context){r.claims.Run, r.finishes.Run, r.events.Run} {
 		groups.Go(func() { run(ctx) })
 	}
-	r.carry(ctx, d)
+	r.execute(ctx, d)
 	cancel()
 	groups.Wait()
 }

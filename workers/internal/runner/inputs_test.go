@@ -86,8 +86,8 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		for _, name := range append(open[1:], "j2", "a2") {
 			leave(name)
 		}
-		if in.used != 0 || len(in.of) != 0 || len(in.waiting) != 0 {
-			t.Errorf("%d bytes stay used, %v", in.used, in.of)
+		if in.used != 0 || len(in.byOrg) != 0 || len(in.waiting) != 0 {
+			t.Errorf("%d bytes stay used, %v", in.used, in.byOrg)
 		}
 	})
 }

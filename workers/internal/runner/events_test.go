@@ -18,9 +18,9 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// teller is what a test hears and stores of an attempt.
-type teller struct {
-	*telling
+// writerEnv is what a test hears and stores of an attempt.
+type writerEnv struct {
+	*eventWriter
 
 	mu        sync.Mutex
 	published []string
@@ -32,9 +32,9 @@ type teller struct {
 	taken     int
 }
 
-func newTeller(fence int64) *teller {
-	tt := &teller{}
-	tt.telling = &telling{
+func newWriterEnv(fence int64) *writerEnv {
+	tt := &writerEnv{}
+	tt.eventWriter = &eventWriter{
 		held: lease.Held{RunID: "run_1", Fence: fence}, log: zerolog.Nop(),
 		publish: func(_ string, c domain.EventChunk) {
 			tt.published = append(tt.published, fmt.Sprintf("%d.%d %s", c.Fence, c.First, c.Lines))
@@ -46,7 +46,7 @@ func newTeller(fence int64) *teller {
 	return tt
 }
 
-func (tt *teller) store(_ context.Context, c executiondb.Checkpoint) (bool, error) {
+func (tt *writerEnv) store(_ context.Context, c executiondb.Checkpoint) (bool, error) {
 	if tt.slow > 0 {
 		<-time.After(tt.slow)
 	}
@@ -60,7 +60,9 @@ func (tt *teller) store(_ context.Context, c executiondb.Checkpoint) (bool, erro
 	return !tt.lost, nil
 }
 
-func (tt *teller) say(text string) { tt.loop(agentloop.Event{Type: agentloop.EventDelta, Text: text}) }
+func (tt *writerEnv) say(text string) {
+	tt.loop(agentloop.Event{Type: agentloop.EventDelta, Text: text})
+}
 
 // chunks shows what was saved, as in "2-3".
 func chunks(saved []executiondb.Checkpoint) string {
@@ -78,7 +80,7 @@ func answered(text string) domain.Run {
 func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		for n := range 20 {
 			tt.say(fmt.Sprint(n))
 			if len(tt.published) != n+2 {
@@ -86,7 +88,7 @@ func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
 			}
 			<-time.After(49 * time.Millisecond)
 		}
-		tt.settled(t.Context())
+		tt.closeAndWait(t.Context())
 		for i := range tt.at[1:] {
 			if gap := tt.at[i+1].Sub(tt.at[i]); gap < checkpointEvery {
 				t.Errorf("two checkpoints within %s", gap)
@@ -122,11 +124,11 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 			"timed out":            {1, []string{"all"}, domain.Run{Status: domain.RunTimedOut}, 2, 3},
 			"a later attempt":      {3, []string{"all"}, answered("all"), 1, 2},
 		} {
-			tt := newTeller(tc.fence)
+			tt := newWriterEnv(tc.fence)
 			for _, text := range tc.texts {
 				tt.say(text)
 			}
-			tt.settled(t.Context())
+			tt.closeAndWait(t.Context())
 			rest, end := tt.rest(tc.run)
 			if rest.FirstN != tc.first || end != tc.end || (rest.Events == "") != (tc.first == 0) || tc.first > 0 && rest.LastN != tc.end-1 {
 				t.Errorf("%s: left %+v, ends at %d", name, rest, end)
@@ -138,14 +140,14 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 func TestALaterAttemptTellsThatTheRunBeganAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(3)
+		tt := newWriterEnv(3)
 		tt.restarted(4)
 		tt.say("a")
 		tt.close()
 		if got := strings.Join(tt.published, ""); got != "3.1 run.restarted {\"afterStep\":4}\n3.2 message.delta {\"text\":\"a\"}\n" {
 			t.Errorf("told %q", got)
 		}
-		first := newTeller(1)
+		first := newWriterEnv(1)
 		first.restarted(0)
 		if len(first.published) != 1 {
 			t.Errorf("a first attempt told %q", first.published)
@@ -156,7 +158,7 @@ func TestALaterAttemptTellsThatTheRunBeganAnew(t *testing.T) {
 func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		tt.fail = errors.New("down")
 		tt.say("a")
 		<-time.After(3 * checkpointEvery)
@@ -170,7 +172,7 @@ func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
 		if tried < 2 || chunks(tt.saved) != "2-3" || tt.saved[0].Events != "message.delta {\"text\":\"a\"}\nmessage.delta {\"text\":\"b\"}\n" {
 			t.Errorf("after %d failures stored %+v", tried, tt.saved)
 		}
-		tt.settled(t.Context())
+		tt.closeAndWait(t.Context())
 		if rest, end := tt.rest(answered("ab")); rest != (executiondb.Chunk{}) || end != 4 {
 			t.Errorf("left %+v, ends at %d", rest, end)
 		}
@@ -180,12 +182,12 @@ func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
 func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		tt.slow = time.Second
 		tt.say("a")
 		<-time.After(checkpointEvery + 100*time.Millisecond)
 		tt.say("b")
-		tt.settled(t.Context())
+		tt.closeAndWait(t.Context())
 		if rest, end := tt.rest(answered("ab")); chunks(tt.saved) != "2-2" || rest.FirstN != 3 || rest.LastN != 3 || end != 4 {
 			t.Errorf("stored %s, left %+v, ends at %d", chunks(tt.saved), rest, end)
 		}
@@ -204,7 +206,7 @@ func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
 func TestARunThatWasTakenEndsItsAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		tt.lost = true
 		tt.say("a")
 		<-time.After(2 * checkpointEvery)

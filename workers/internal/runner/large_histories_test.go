@@ -55,7 +55,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		start := func(org, runID string) {
 			a := claimedAttempt(runID)
 			a.claim.OrganizationID, a.claim.Seq = org, 2
-			attempts.Go(func() { r.settle(ctx, a, nil) })
+			attempts.Go(func() { r.finalize(ctx, a, nil) })
 		}
 		for n := range runs {
 			start("org_1", "run_"+strconv.Itoa(n))
@@ -73,7 +73,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		if h.maximum != 1 || len(s.endings) != runs+1 {
 			t.Errorf("%d large histories of an organization were read at a time; %d runs have ended", h.maximum, len(s.endings))
 		}
-		if r.inputs.used != 0 || len(r.inputs.of) != 0 {
+		if r.inputs.used != 0 || len(r.inputs.byOrg) != 0 {
 			t.Errorf("%d bytes stay used", r.inputs.used)
 		}
 	})
@@ -106,7 +106,7 @@ func TestRoomThatIsNotNeededIsGivenBack(t *testing.T) {
 		}
 		in.leave(first)
 		in.leave(second)
-		if in.used != 0 || len(in.of) != 0 {
+		if in.used != 0 || len(in.byOrg) != 0 {
 			t.Errorf("%d bytes stay used", in.used)
 		}
 	})
