@@ -20,7 +20,7 @@ const (
 	perPrompt  = 1024 // overhead of a prompt in tokens, at most
 
 	settleTime   = 5 * time.Second       // for writing a call's actual usage
-	reserveTries = 4                     // retries of a reservation that lacks room only because of other calls' holds, before the run is requeued
+	reserveTries = 4                     // retries of a reservation that other calls' holds leave no room for
 	reserveWait  = 50 * time.Millisecond // before the first retry; doubles with each
 	holdPrefix   = "hold"                // prefix of hold ids
 )

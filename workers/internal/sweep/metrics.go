@@ -58,7 +58,9 @@ func newMetrics() *metrics {
 		unacked: gauge("parley_doorbells_unacknowledged", "Doorbells that workers have in their hands, by lane.", "lane"),
 	}
 
-	for _, action := range []string{actionEnd, actionRequeue, actionDispatch, actionNotify, actionDocuments, actionCoalesce, actionExpire, actionStream} {
+	for _, action := range []string{
+		actionEnd, actionRequeue, actionDispatch, actionNotify, actionDocuments, actionCoalesce, actionExpire, actionStream,
+	} {
 		m.actions.WithLabelValues(action)
 	}
 	for _, sweep := range []string{"sweep", "checking jobs", "expiry", "measuring"} {

@@ -66,7 +66,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { s.repeat(ctx, "sweep", every, s.sweep) })
 	loops.Go(func() { s.repeat(ctx, "checking jobs", checkEvery, s.checkJobs) })
-	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // in its own loop, because it may take long and must not delay the others
+	loops.Go(func() { s.repeat(ctx, "expiry", expireEvery, s.expire) }) // a separate loop, because it may take long
 	loops.Go(func() {
 		_ = s.measure(ctx) // a failure recurs in the loop and is reported there
 		s.repeat(ctx, "measuring", measureEvery, s.measure)

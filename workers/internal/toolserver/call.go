@@ -47,13 +47,15 @@ var errPanic = errors.New("the backend panicked")
 // allow the call.
 func (s *Server) handle(ctx context.Context, backend tool.Backend, m bus.ToolMessage) (answer []byte, ok bool) {
 	began := time.Now()
-	capability, request, err := s.verify(backend.Kind(), m) // verified again, because the capability may have expired while the call was queued
+	// verified again, because the capability may have expired while the call was queued
+	capability, request, err := s.verify(backend.Kind(), m)
 	if err != nil {
 		s.refuse(backend.Kind(), err)
 		return nil, false
 	}
 
-	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway)) // ctx already has m's own deadline, which may be earlier
+	// ctx already has m's own deadline, which may be earlier
+	ctx, cancel := context.WithDeadline(ctx, capability.Expires.Add(contract.ClockLeeway))
 	defer cancel()
 
 	c := &call{

@@ -16,14 +16,14 @@ import (
 )
 
 // stuck is a line whose backend never answers, and whose goroutine is the test's.
-func stuck(t *testing.T) (*line, *recorded) {
+func stuck(t *testing.T) (*session, *recorded) {
 	t.Helper()
 	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &recorded{}
-	l := newLine(s, r, contract.VoiceOpen{})
+	l := newSession(s, r, contract.VoiceOpen{})
 	l.opened = time.Now().Add(-time.Hour)
 	l.call = func(func(context.Context, func())) context.CancelFunc { return func() {} }
 	return l, r
@@ -58,7 +58,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		second := make([]byte, sampleBytes*rate)
 		for n := range c.count {
 			for at := int64(0); at < c.each; at += rate {
-				l.listen(n*c.each+at, second[:sampleBytes*min(rate, c.each)])
+				l.handleAudio(n*c.each+at, second[:sampleBytes*min(rate, c.each)])
 			}
 			l.commit(&contract.VoiceCommand{Item: fmt.Sprint(n), From: n * c.each, To: (n + 1) * c.each})
 			in := &l.input
@@ -91,7 +91,7 @@ func TestATapeThatNobodyReads(t *testing.T) {
 	l.opened = time.Now().Add(time.Hour)
 	second := make([]byte, sampleBytes*rate)
 	for n := range int64(1000) {
-		l.listen(n*rate, second)
+		l.handleAudio(n*rate, second)
 	}
 	if kept := l.input.tape.end() - l.input.tape.start; kept != maxTape || cap(l.input.tape.pcm) > 3*sampleBytes*maxTape {
 		t.Errorf("%d s, %d bytes", kept/rate, cap(l.input.tape.pcm))
@@ -103,13 +103,13 @@ func TestARetryIsOfTheWhole(t *testing.T) {
 	t.Parallel()
 	l, r := stuck(t)
 	second := make([]byte, sampleBytes*rate)
-	l.listen(0, second)
+	l.handleAudio(0, second)
 	l.commit(&contract.VoiceCommand{Item: "a", To: rate})
 	u := l.input.waiting[0]
 	for n := range int64(400) {
-		l.listen((n+1)*rate, second)
+		l.handleAudio((n+1)*rate, second)
 	}
-	l.transcribed(text{of: u, err: &speech.Error{Code: speech.CodeTranscription, Message: "Again.", Retryable: true}})
+	l.handleTranscript(transcript{of: u, err: &speech.Error{Code: speech.CodeTranscription, Message: "Again.", Retryable: true}})
 	if u.tries != 2 || len(u.pcm) != sampleBytes*rate || len(r.failures(t)) > 0 {
 		t.Errorf("%d tries, %d bytes, %v", u.tries, len(u.pcm), r.failures(t))
 	}
@@ -126,7 +126,7 @@ func TestNumbersOfALine(t *testing.T) {
 	} {
 		l, _ := stuck(t)
 		l.input = newInput(open)
-		l.listen(contract.MaxVoiceSample, make([]byte, sampleBytes*rate))
+		l.handleAudio(contract.MaxVoiceSample, make([]byte, sampleBytes*rate))
 		l.commit(&contract.VoiceCommand{From: contract.MaxVoiceSample, To: 0}) // backwards
 		if needs := l.input.needs(); needs < 0 || needs > contract.MaxVoiceSample+rate {
 			t.Errorf("%+v: needs %d", open, needs)

@@ -44,7 +44,7 @@ func TestCausesAreLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := newLine(s, &recorded{}, contract.VoiceOpen{})
+		l := newSession(s, &recorded{}, contract.VoiceOpen{})
 		told := l.failure(&speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Cause: c.cause}, speech.CodeSpeech)
 		if *told != (contract.VoiceFailure{Code: speech.CodeOverloaded, Message: "Busy."}) {
 			t.Errorf("%s: the caller is told %+v", name, told)

@@ -20,7 +20,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	var got atomic.Pointer[speech.Utterance]
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) {
 		got.Store(&u)
 		return "the words", nil
@@ -64,7 +64,7 @@ func TestStartedAtOnce(t *testing.T) {
 	pcm := speechFor(t)
 	hold := make(chan struct{})
 	defer close(hold)
-	s := told()
+	s := defaultScript()
 	s.hear = func(ctx context.Context, _ speech.Utterance) (string, error) {
 		select {
 		case <-hold:
@@ -104,7 +104,7 @@ func TestStartedAtOnce(t *testing.T) {
 
 func TestByCommandAlone(t *testing.T) {
 	t.Parallel()
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	l := start(t, s).open(contract.VoiceOpen{Position: 7})
 	l.bring(speechFor(t)) // nobody listens
@@ -135,7 +135,7 @@ func TestClearAndCommitInSpeech(t *testing.T) {
 	for _, command := range []string{contract.VoiceClear, contract.VoiceCommit} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			l := start(t, told()).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
+			l := start(t, defaultScript()).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
 			l.bring(pcm[:rate])
 			first := l.want(contract.VoiceStarted)
 			cut := l.at
@@ -163,7 +163,7 @@ func TestClearAndCommitInSpeech(t *testing.T) {
 func TestConfigureDetection(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
-	l := start(t, told()).open(contract.VoiceOpen{})
+	l := start(t, defaultScript()).open(contract.VoiceOpen{})
 	l.bring(pcm)
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Detection: detection}})
 	l.bring(quiet(1000))
@@ -187,7 +187,7 @@ func TestConfigureDetection(t *testing.T) {
 func TestTakenUp(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	svc := start(t, s)
 	const position = 1_000_001
@@ -222,7 +222,7 @@ func TestHeardEarly(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	began, dropped := make(chan int, 8), make(chan struct{}, 8)
-	s := told()
+	s := defaultScript()
 	s.hear = func(ctx context.Context, u speech.Utterance) (string, error) {
 		began <- len(u.PCM)
 		if len(u.PCM) > len(pcm)+2*700*ms { // all of it
@@ -261,7 +261,7 @@ func TestHeardEarly(t *testing.T) {
 func TestOrderAndFailures(t *testing.T) {
 	t.Parallel()
 	var running, calls atomic.Int32
-	s := told()
+	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) {
 		if running.Add(1) > 1 {
 			t.Error("two at once")
@@ -317,7 +317,7 @@ func TestOrderAndFailures(t *testing.T) {
 
 func TestAlive(t *testing.T) {
 	t.Parallel()
-	l := start(t, told()).open(contract.VoiceOpen{Position: 1000, Config: contract.VoiceConfig{Detection: detection}})
+	l := start(t, defaultScript()).open(contract.VoiceOpen{Position: 1000, Config: contract.VoiceConfig{Detection: detection}})
 	began, alive := time.Now(), 0
 	for alive < 4 {
 		f := <-l.Frames()
@@ -342,7 +342,7 @@ func TestAlive(t *testing.T) {
 // TestTakenUpWithMuch: audio may come much faster than it is spoken.
 func TestTakenUpWithMuch(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)

@@ -43,26 +43,26 @@ func signer(t *testing.T) *secrets.Signer {
 // script is a Transcriber and a Synthesizer that do as the test says.
 type script struct {
 	hear func(ctx context.Context, u speech.Utterance) (string, error)
-	say  func(ctx context.Context, line speech.Line, out func([]byte) error) error
+	say  func(ctx context.Context, segment speech.Line, out func([]byte) error) error
 }
 
 func (s script) Transcribe(ctx context.Context, u speech.Utterance) (string, error) {
 	return s.hear(ctx, u)
 }
 
-func (s script) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
-	return s.say(ctx, line, out)
+func (s script) Synthesize(ctx context.Context, segment speech.Line, out func([]byte) error) error {
+	return s.say(ctx, segment, out)
 }
 
 // told transcribes how many ms an utterance has, and says each character as 10 ms of a sample that counts up.
-func told() script {
+func defaultScript() script {
 	return script{
 		hear: func(_ context.Context, u speech.Utterance) (string, error) { return "said " + u.Language, nil },
-		say: func(_ context.Context, line speech.Line, out func([]byte) error) error {
-			if line.Organization != "org_1" || line.Begun == nil {
-				return fmt.Errorf("a line of %q", line.Organization)
+		say: func(_ context.Context, segment speech.Line, out func([]byte) error) error {
+			if segment.Organization != "org_1" || segment.Begun == nil {
+				return fmt.Errorf("a line of %q", segment.Organization)
 			}
-			return out(counting(len(line.Text) * 10 * ms))
+			return out(counting(len(segment.Text) * 10 * ms))
 		},
 	}
 }
@@ -149,12 +149,12 @@ func (r *ready) ServeVoice(cfg bus.VoiceServing) (func(context.Context), error) 
 	return r.Bus.ServeVoice(cfg)
 }
 
-func claims(line string) contract.VoiceClaims {
-	return contract.VoiceClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Line: line, Expires: time.Now().Add(time.Minute).UTC()}
+func claims(session string) contract.VoiceClaims {
+	return contract.VoiceClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Line: session, Expires: time.Now().Add(time.Minute).UTC()}
 }
 
 // open gives a line, which the test closes.
-func (s *service) open(open contract.VoiceOpen) *line {
+func (s *service) open(open contract.VoiceOpen) *session {
 	s.Helper()
 	if open.Line == "" {
 		open.Line = "line_" + s.Name()
@@ -165,7 +165,7 @@ func (s *service) open(open contract.VoiceOpen) *line {
 		s.Fatal(err)
 	}
 	s.Cleanup(opened.Close)
-	return &line{T: s.T, VoiceLine: opened, at: open.Position}
+	return &session{T: s.T, VoiceLine: opened, at: open.Position}
 }
 
 func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, error) {
@@ -183,8 +183,8 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, erro
 	return s.caller.Open(ctx, signer(s.T).Sign(raw, body), body)
 }
 
-// line is the ingress's end of one, and what came over it.
-type line struct {
+// session is the ingress's end of one, and what came over it.
+type session struct {
 	*testing.T
 	*bus.VoiceLine
 
@@ -195,7 +195,7 @@ type line struct {
 	order []string                         // whose each frame was
 }
 
-func (l *line) send(c contract.VoiceCommand) {
+func (l *session) send(c contract.VoiceCommand) {
 	l.Helper()
 	if err := l.Send(c); err != nil {
 		l.Fatal(err)
@@ -203,7 +203,7 @@ func (l *line) send(c contract.VoiceCommand) {
 }
 
 // bring sends audio in frames of 100 ms.
-func (l *line) bring(pcm []byte) {
+func (l *session) bring(pcm []byte) {
 	l.Helper()
 	for part := range slices.Chunk(pcm, rate/10*2) {
 		if err := l.Audio(l.at, part); err != nil {
@@ -214,7 +214,7 @@ func (l *line) bring(pcm []byte) {
 }
 
 // next gives the next report that is neither alive nor of audio.
-func (l *line) next() contract.VoiceReport {
+func (l *session) next() contract.VoiceReport {
 	l.Helper()
 	r, ok := l.report(wait)
 	if !ok {
@@ -224,7 +224,7 @@ func (l *line) next() contract.VoiceReport {
 }
 
 // want gives the next report, which has to be of that type.
-func (l *line) want(kind string) contract.VoiceReport {
+func (l *session) want(kind string) contract.VoiceReport {
 	l.Helper()
 	r := l.next()
 	if r.Type != kind {
@@ -234,7 +234,7 @@ func (l *line) want(kind string) contract.VoiceReport {
 }
 
 // report waits for a report; false when none comes, or the line has ended.
-func (l *line) report(in time.Duration) (contract.VoiceReport, bool) {
+func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	l.Helper()
 	late := time.After(in)
 	for {
@@ -261,7 +261,7 @@ func (l *line) report(in time.Duration) (contract.VoiceReport, bool) {
 }
 
 // until reads what comes until done, which is asked at each report and alive.
-func (l *line) until(what string, done func() bool) {
+func (l *session) until(what string, done func() bool) {
 	l.Helper()
 	late := time.Now().Add(wait)
 	for !done() {
@@ -275,7 +275,7 @@ func (l *line) until(what string, done func() bool) {
 }
 
 // pcm gives all the sound of the first answer, whose frames have to follow each other.
-func (l *line) pcm(from int64) []byte {
+func (l *session) pcm(from int64) []byte {
 	l.Helper()
 	var all []byte
 	at := from
@@ -289,7 +289,7 @@ func (l *line) pcm(from int64) []byte {
 	return all
 }
 
-func (l *line) say(answer, text string, start int, last bool) {
+func (l *session) say(answer, text string, start int, last bool) {
 	l.Helper()
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: answer, Text: text, Start: start, Last: last})
 }

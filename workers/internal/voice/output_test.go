@@ -24,7 +24,7 @@ const (
 
 func TestSay(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	l := svc.open(contract.VoiceOpen{Config: contract.VoiceConfig{Voice: "alloy"}})
 	at := 0
 	for _, delta := range []string{opening, middle[:30], middle[30:], closing} {
@@ -70,7 +70,7 @@ func TestSay(t *testing.T) {
 // TestNothingToSay: segments without words are told of in their order, and have no sound.
 func TestNothingToSay(t *testing.T) {
 	t.Parallel()
-	l := start(t, told()).open(contract.VoiceOpen{})
+	l := start(t, defaultScript()).open(contract.VoiceOpen{})
 	text := "See this code:\n\n```go\nx := 1\n```\nThat is it."
 	l.say("a1", text, 0, true)
 	for n, want := range []int64{int64(len("See this code:") * 10 * ms), 0, int64(len("That is it.") * 10 * ms)} {
@@ -85,9 +85,9 @@ func TestNothingToSay(t *testing.T) {
 func TestStop(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan error, 1)
-	s := told()
-	s.say = func(ctx context.Context, line speech.Line, out func([]byte) error) error {
-		if line.Text != "It goes on and on." {
+	s := defaultScript()
+	s.say = func(ctx context.Context, segment speech.Line, out func([]byte) error) error {
+		if segment.Text != "It goes on and on." {
 			return out(counting(100 * ms))
 		}
 		if err := out(counting(30_000 * ms)); err != nil {
@@ -127,10 +127,10 @@ func TestAhead(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var made []string
-	s := told()
-	s.say = func(_ context.Context, line speech.Line, out func([]byte) error) error {
+	s := defaultScript()
+	s.say = func(_ context.Context, segment speech.Line, out func([]byte) error) error {
 		mu.Lock()
-		made = append(made, line.Text)
+		made = append(made, segment.Text)
 		mu.Unlock()
 		for range 50 { // 5 s
 			if err := out(counting(100 * ms)); err != nil {
@@ -157,7 +157,7 @@ func TestAhead(t *testing.T) {
 // TestTakeOver: the rest of a segment, and the segments behind it, as another worker would have said them.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
-	l := start(t, told()).open(contract.VoiceOpen{})
+	l := start(t, defaultScript()).open(contract.VoiceOpen{})
 	const had = 400 * ms
 	text := middle + closing
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a1", Text: text, Start: len(opening), Last: true, Skip: had})
@@ -196,10 +196,10 @@ func TestTakeOver(t *testing.T) {
 func TestSpeechFailures(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	s := told()
-	s.say = func(_ context.Context, line speech.Line, out func([]byte) error) error {
+	s := defaultScript()
+	s.say = func(_ context.Context, segment speech.Line, out func([]byte) error) error {
 		n := calls.Add(1)
-		switch line.Text {
+		switch segment.Text {
 		case "Fails once.":
 			if err := out(counting(300 * ms)[:2*int(n)*100*ms]); err != nil {
 				return err
@@ -213,8 +213,8 @@ func TestSpeechFailures(t *testing.T) {
 		case "It panics.":
 			panic("a secret")
 		}
-		if line.Voice != "" || line.Language != "" {
-			if line.Voice != "" {
+		if segment.Voice != "" || segment.Language != "" {
+			if segment.Voice != "" {
 				return &speech.Error{Code: speech.CodeUnknownVoice, Message: "No such voice."}
 			}
 			return &speech.Error{Code: speech.CodeUnknownLanguage, Message: "Not spoken."}
@@ -253,7 +253,7 @@ func TestSpeechFailures(t *testing.T) {
 // TestBargeIn: speech is told of while an answer is said, and once that is stopped, the next one is said at once.
 func TestBargeIn(t *testing.T) {
 	t.Parallel()
-	s := told()
+	s := defaultScript()
 	s.say = func(_ context.Context, _ speech.Line, out func([]byte) error) error {
 		return out(counting(30_000 * ms))
 	}
@@ -275,7 +275,7 @@ func TestBargeIn(t *testing.T) {
 
 func TestManyLines(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	var all sync.WaitGroup
 	for n := range 8 {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})

@@ -51,11 +51,11 @@ func TestTape(t *testing.T) {
 	if got := tp.add(105, []byte{6, 6}); len(got) != 6 || got[3] != 0 || got[4] != 6 || tp.end() != 106 {
 		t.Errorf("behind a gap: %v, %d", got, tp.end())
 	}
-	if got := tp.copied(0, 200); len(got) != 12 || got[0] != 1 || tp.copied(106, 300) != nil || tp.copied(104, 102) != nil {
+	if got := tp.copyRange(0, 200); len(got) != 12 || got[0] != 1 || tp.copyRange(106, 300) != nil || tp.copyRange(104, 102) != nil {
 		t.Errorf("%v", got)
 	}
 	tp.forget(102)
-	if tp.start != 102 || tp.end() != 106 || len(tp.copied(0, 103)) != 2 {
+	if tp.start != 102 || tp.end() != 106 || len(tp.copyRange(0, 103)) != 2 {
 		t.Errorf("%d to %d", tp.start, tp.end())
 	}
 	tp.forget(50)

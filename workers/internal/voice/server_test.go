@@ -16,7 +16,7 @@ import (
 
 func TestClaimsDecide(t *testing.T) {
 	t.Parallel()
-	s := start(t, told())
+	s := start(t, defaultScript())
 	open := contract.VoiceOpen{Line: "line_1", OrganizationID: "org_1"}
 	late, kind, nobody, other, others := claims("line_1"), claims("line_1"), claims("line_1"), claims("line_2"), claims("line_1")
 	late.Expires = time.Now().Add(-6 * time.Second)
@@ -111,7 +111,7 @@ func TestStopping(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	svc := start(t, told())
+	svc := start(t, defaultScript())
 	l := svc.open(contract.VoiceOpen{})
 	l.bring(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: l.at})

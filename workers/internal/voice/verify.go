@@ -17,8 +17,9 @@ var (
 	errRange    = errors.New("the line's numbers are out of range")
 )
 
-// admit names the line that a capability opens; what it takes was signed by one of this service's processes.
-func (s *Server) admit(capability string, body []byte) (line string, ok bool) {
+// admit returns the voice session that a capability opens. A process of this service has signed
+// both.
+func (s *Server) admit(capability string, body []byte) (session string, ok bool) {
 	claims, err := s.verify(capability, body)
 	if err != nil {
 		s.metrics.refused.Inc()
@@ -38,7 +39,7 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 		return c, fmt.Errorf("reading claims: %w", err)
 	}
 	var open contract.VoiceOpen
-	if err := json.Unmarshal(body, &open); err != nil { // of a later release it may say more
+	if err := json.Unmarshal(body, &open); err != nil { // a later release may send more fields
 		return c, fmt.Errorf("reading voice line: %w", err)
 	}
 	switch {
