@@ -112,10 +112,10 @@ func TestFilesOfTheSession(t *testing.T) {
 	t.Parallel()
 	session := func() *cabinet { return (&cabinet{}).add("b/x.csv", "2").add("a.csv", "1").add("c.csv", "3") }
 	for name, c := range map[string]struct {
-		files  string
-		keeps  bool
-		want   string
-		listed int
+		files    string
+		keeps    bool
+		want     string
+		nameList int
 	}{
 		"none":                     {`[]`, false, "", 0},
 		"by name and id":           {`["c.csv","file_0"]`, false, "c.csv=3 b/x.csv=2", 1},
@@ -127,8 +127,8 @@ func TestFilesOfTheSession(t *testing.T) {
 		if _, got := call(t, s, files, c.keeps, `{"code":"print(1)","files":`+c.files+`}`); got != "" {
 			t.Fatalf("%s: %s", name, got)
 		}
-		if got := found(s.given[0]); got != c.want || s.given[0].Code != "print(1)" || files.listed != c.listed {
-			t.Errorf("%s: found %s after %d listings", name, got, files.listed)
+		if got := found(s.given[0]); got != c.want || s.given[0].Code != "print(1)" || files.nameList != c.nameList {
+			t.Errorf("%s: found %s after %d listings", name, got, files.nameList)
 		}
 	}
 }
@@ -251,7 +251,7 @@ func TestATimeThatIsCutShortIsNamed(t *testing.T) {
 	late, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
 	_, err = b.Call(late, request(&cabinet{}, false, `{"code":"1"}`))
-	if told, ok := errors.AsType[*tool.Error](err); !ok || told.Retryable || told.Message != "No sandbox was free in time; try again later." || len(s.given) != 2 {
+	if public, ok := errors.AsType[*tool.Error](err); !ok || public.Retryable || public.Message != "No sandbox was free in time; try again later." || len(s.given) != 2 {
 		t.Errorf("%v", err)
 	}
 }
@@ -282,8 +282,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := codeexec.New(&script{err: boom}, codeexec.Config{Limits: limits()}).Call(ctx, request(&cabinet{}, false, `{"code":"1"}`))
-	if told, isTold := errors.AsType[*tool.Error](err); isTold || !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, %v", told, err)
+	if public, isPublic := errors.AsType[*tool.Error](err); isPublic || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", public, err)
 	}
 }
 

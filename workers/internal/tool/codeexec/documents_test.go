@@ -51,8 +51,8 @@ func paper(id, name string, bytes int64) domain.Document {
 	return domain.Document{ID: id, Name: name, Bytes: bytes, Status: domain.DocumentReady}
 }
 
-// borrow calls a program with files, and gives what it found and what the call showed.
-func borrow(t *testing.T, c *cabinet, a *archive, keeps bool, outcome python.Outcome, files ...string) (found string, got shown, message string) {
+// addDocuments calls a program with files, and gives what it found and what the call showed.
+func addDocuments(t *testing.T, c *cabinet, a *archive, keeps bool, outcome python.Outcome, files ...string) (found string, got shown, message string) {
 	t.Helper()
 	s := &script{outcome: outcome}
 	arguments, err := json.Marshal(map[string]any{"code": "1", "files": files})
@@ -64,8 +64,8 @@ func borrow(t *testing.T, c *cabinet, a *archive, keeps bool, outcome python.Out
 	l := limits()
 	l.Files, l.FileCount = 1000, 4
 	result, err := codeexec.New(s, codeexec.Config{Limits: l}).Call(t.Context(), req)
-	if told, ok := errors.AsType[*tool.Error](err); ok {
-		return "", got, fmt.Sprintf("%s again: %v", told.Message, told.Retryable)
+	if public, ok := errors.AsType[*tool.Error](err); ok {
+		return "", got, fmt.Sprintf("%s again: %v", public.Message, public.Retryable)
 	}
 	if err := errors.Join(err, json.Unmarshal(result.Output, &got)); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestDocumentsInTheFolder(t *testing.T) {
 		"an unknown file":          {false, []string{"doc_1", "none.csv"}, `There is no file "none.csv" in this session. Its files are "a.csv", "doc_report.txt". again: false`, "", ""},
 	} {
 		cab, a := (&cabinet{}).add("a.csv", "1,2").add("doc_report.txt", "mine"), &archive{documents: papers}
-		got, out, message := borrow(t, cab, a, c.keeps, python.Outcome{}, c.files...)
+		got, out, message := addDocuments(t, cab, a, c.keeps, python.Outcome{}, c.files...)
 		if got+message != c.want || !strings.Contains(out.Note, c.note) || c.note == "" && out.Note != "" {
 			t.Errorf("%s: %s%s; %s", name, got, message, out.Note)
 		}
@@ -132,7 +132,7 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 		"gone":      {archive{gone: fmt.Errorf("reading: %w", tool.ErrGone)}, "A document went while it was read. Try again without it. again: false"},
 	} {
 		c.archive.documents = []domain.Document{paper("doc_1", "a.pdf", 1)}
-		if _, _, message := borrow(t, &cabinet{}, &c.archive, false, python.Outcome{}, "doc_1"); message != c.want {
+		if _, _, message := addDocuments(t, &cabinet{}, &c.archive, false, python.Outcome{}, "doc_1"); message != c.want {
 			t.Errorf("%s: %s", name, message)
 		}
 	}
@@ -149,7 +149,7 @@ func TestDocumentsAreNoFilesOfTheSession(t *testing.T) {
 	cab := (&cabinet{}).add("a.csv", "1,2")
 	a := &archive{documents: []domain.Document{paper("doc_1", "b.csv", 10), paper("doc_2", "c.csv", 10)}}
 	outcome := python.Outcome{Removed: []string{"a.csv", "b.csv"}, Files: []python.File{{Name: "c.csv", Content: []byte("changed")}}}
-	_, got, message := borrow(t, cab, a, true, outcome, "doc_1", "doc_2")
+	_, got, message := addDocuments(t, cab, a, true, outcome, "doc_1", "doc_2")
 	if message != "" || got.names() != "c.csv" || !slices.Equal(cab.removed, []string{"a.csv"}) || len(cab.made) != 1 {
 		t.Errorf("%s; kept %s, removed %v", message, got.names(), cab.removed)
 	}

@@ -37,14 +37,14 @@ type cabinet struct {
 	noRead  error
 	noKeep  error
 
-	listed  int
-	kept    int
-	made    []tool.NewFile
-	removed []string
+	nameList int
+	kept     int
+	made     []tool.NewFile
+	removed  []string
 }
 
 func (c *cabinet) Session(context.Context) ([]domain.File, error) {
-	c.listed++
+	c.nameList++
 	return c.session, c.noList
 }
 
@@ -124,12 +124,12 @@ func callWithin(t *testing.T, s codeexec.Interpreter, files tool.Files, keeps bo
 	t.Helper()
 	result, err := codeexec.New(s, codeexec.Config{Limits: l}).Call(t.Context(), request(files, keeps, arguments))
 	raw := result.Output
-	var told *tool.Error
+	var public *tool.Error
 	message := ""
 	switch {
-	case errors.As(err, &told):
-		raw, message = told.Output, told.Message
-		if told.Retryable {
+	case errors.As(err, &public):
+		raw, message = public.Output, public.Message
+		if public.Retryable {
 			message = "again: " + message
 		}
 	case err != nil:

@@ -164,8 +164,8 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 		req := request(domain.Endpoint{Method: "GET", URL: l.URL + path}, arguments)
 		req.Sending = func(context.Context) error { t.Error("it began to send"); return nil }
 		_, err := l.call(t, req)
-		var told *tool.Error
-		if !errors.As(err, &told) || !told.NotSent || !strings.HasPrefix(told.Message, "The arguments do not fit the endpoint: ") {
+		var public *tool.Error
+		if !errors.As(err, &public) || !public.NotSent || !strings.HasPrefix(public.Message, "The arguments do not fit the endpoint: ") {
 			t.Errorf("%s %s: got %v", path, arguments, err)
 		}
 	}
@@ -186,8 +186,8 @@ func TestWrongSetUpIsKnownBeforeAnythingIsSent(t *testing.T) {
 		"method":        {Method: "G T", URL: l.URL},
 	} {
 		_, err := l.call(t, request(e, `{}`))
-		var told *tool.Error
-		if !errors.As(err, &told) || !told.NotSent || strings.Contains(told.Message, apiKey) || name != "header" && strings.Contains(fmt.Sprint(told.Err), apiKey) {
+		var public *tool.Error
+		if !errors.As(err, &public) || !public.NotSent || strings.Contains(public.Message, apiKey) || name != "header" && strings.Contains(fmt.Sprint(public.Err), apiKey) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -199,8 +199,8 @@ func TestWrongSetUpIsKnownBeforeAnythingIsSent(t *testing.T) {
 		req := request(domain.Endpoint{Method: "GET", URL: l.URL}, `{}`)
 		change(&req)
 		_, err := l.call(t, req)
-		var told *tool.Error
-		if !errors.As(err, &told) || !told.NotSent {
+		var public *tool.Error
+		if !errors.As(err, &public) || !public.NotSent {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -269,8 +269,8 @@ func TestNothingLeavesForARunThatIsLost(t *testing.T) {
 	req := request(domain.Endpoint{Method: "POST", URL: l.URL}, `{}`)
 	req.Sending = func(context.Context) error { return tool.ErrStale }
 	_, err := l.call(t, req)
-	var told *tool.Error
-	if !errors.Is(err, tool.ErrStale) || !errors.As(err, &told) || !told.NotSent || l.count() != 0 {
+	var public *tool.Error
+	if !errors.Is(err, tool.ErrStale) || !errors.As(err, &public) || !public.NotSent || l.count() != 0 {
 		t.Errorf("got %v, sent %d times", err, l.count())
 	}
 }
@@ -304,8 +304,8 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 			b = backend(t, c.ledger.Listener.Addr().String())
 		}
 		_, err := b.Call(t.Context(), req)
-		var told *tool.Error
-		if !errors.As(err, &told) || told.NotSent != c.notSent || told.Message != c.message || strings.Contains(fmt.Sprint(told.Err), "secret") {
+		var public *tool.Error
+		if !errors.As(err, &public) || public.NotSent != c.notSent || public.Message != c.message || strings.Contains(fmt.Sprint(public.Err), "secret") {
 			t.Errorf("%s: got %+v", c.name, err)
 		}
 		if sent := c.ledger.count() - before; (sent == 0) != c.notSent || sent > 1 || (recorded == 0) != c.notSent {
@@ -320,7 +320,7 @@ func TestACallThatIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	l.answer = func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() }
 	_, err := backend(t, l.Listener.Addr().String()).Call(ctx, request(domain.Endpoint{Method: "GET", URL: l.URL}, `{}`))
-	if told := new(tool.Error); !errors.Is(err, context.Canceled) || errors.As(err, &told) {
+	if public := new(tool.Error); !errors.Is(err, context.Canceled) || errors.As(err, &public) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -447,8 +447,8 @@ func TestAGatewayThatLostItsServerLeavesAnEffectUnknown(t *testing.T) {
 			req := request(domain.Endpoint{Method: "POST", URL: l.URL, SideEffect: effect}, `{}`)
 			req.EffectKey, req.Sending = "eff_1", func(context.Context) error { return nil }
 			out, err := l.call(t, req)
-			var told *tool.Error
-			if known && (err != nil || out["status"] != float64(status)) || !known && (err == nil || errors.As(err, &told)) {
+			var public *tool.Error
+			if known && (err != nil || out["status"] != float64(status)) || !known && (err == nil || errors.As(err, &public)) {
 				t.Errorf("%d behind %q: %v, %v", status, effect, out, err)
 			}
 		}

@@ -173,8 +173,8 @@ func TestArguments(t *testing.T) {
 		l := &library{}
 		_, err := l.call(t, arguments)
 		got := strings.Join(l.log, "")
-		if told, ok := errors.AsType[*tool.Error](err); ok {
-			got = told.Message
+		if public, ok := errors.AsType[*tool.Error](err); ok {
+			got = public.Message
 		}
 		if !strings.Contains(got, want) || (err == nil) != (len(want) < 3) {
 			t.Errorf("%.40s: %s", arguments, got)
@@ -193,7 +193,7 @@ func TestDocumentsOfTheModelCountForNothing(t *testing.T) {
 		t.Errorf("searched: %s", l.log)
 	}
 	_, err := knowledge.New(l).Call(t.Context(), tool.Request{OrganizationID: "org_1", Call: tool.Call{Arguments: json.RawMessage(`{"query":"a"}`)}})
-	if told, ok := errors.AsType[*tool.Error](err); !ok || told.Retryable || len(l.log) != 1 {
+	if public, ok := errors.AsType[*tool.Error](err); !ok || public.Retryable || len(l.log) != 1 {
 		t.Errorf("without the tool: %v", err)
 	}
 }
@@ -204,8 +204,8 @@ func TestFailures(t *testing.T) {
 	one := contract.SearchReply{Found: []domain.Found{found("doc_a", 1, nil, "A.")}}
 	for name, l := range map[string]*library{"search": {err: boom}, "note": {reply: one, note: boom}} {
 		got, err := l.call(t, `{"query":"q"}`)
-		told, ok := errors.AsType[*tool.Error](err)
-		if !ok || !told.Retryable || strings.Contains(told.Message, "database") || !errors.Is(err, boom) || got.Sources != nil || got.Output != nil {
+		public, ok := errors.AsType[*tool.Error](err)
+		if !ok || !public.Retryable || strings.Contains(public.Message, "database") || !errors.Is(err, boom) || got.Sources != nil || got.Output != nil {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestFailures(t *testing.T) {
 	if _, err := l.call(t, `{"query":"q"}`); !errors.Is(err, tool.ErrStale) {
 		t.Errorf("taken over: %v", err)
 	}
-	if _, told := errors.AsType[*tool.Error](tool.ErrStale); told {
+	if _, public := errors.AsType[*tool.Error](tool.ErrStale); public {
 		t.Error("it is told to the model")
 	}
 }

@@ -18,7 +18,7 @@ func (b *Backend) Kept() int {
 
 // Wire carries requests of a session with a server at origin through another transport.
 func Wire(origin string, headers map[string]string, through http.RoundTripper) http.RoundTripper {
-	return &wire{over: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
+	return &wire{sessionCtx: context.Background(), origin: origin, headers: headers, kept: through, fresh: through}
 }
 
 // KeptFor is how many lists of an organization are kept.

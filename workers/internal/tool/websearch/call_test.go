@@ -184,7 +184,7 @@ func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 			t.Parallel()
 			b, site := web(t, handler, "/page")
 			if name == "stalled" {
-				b.reading = 100 * time.Millisecond
+				b.readTime = 100 * time.Millisecond
 			}
 			out, sources, kept := search(t, b, "anything")
 			if len(out.Results) != 1 || len(sources) != 1 || sources[0].CitedText != "Snippet of /page" || sources[0].Title != "Result /page" || sources[0].URL != site.URL+"/page" {
@@ -345,7 +345,7 @@ func TestAPanicOfAPage(t *testing.T) {
 	t.Parallel()
 	b, _ := web(t, http.NotFoundHandler(), "/1", "/2", "/3")
 	b.pages.client = textFor(func([]byte) (int, error) { panic("a page made for that") })
-	b.pages.bodies, b.pages.places = make(chan struct{}, 1), make(chan struct{}, 1) // each is given back
+	b.pages.bodies, b.pages.slots = make(chan struct{}, 1), make(chan struct{}, 1) // each is given back
 	_, sources, _ := search(t, b, "anything")
 	if len(sources) != 3 || sources[2].CitedText != "Snippet of /3" {
 		t.Errorf("got %+v", sources)
@@ -358,18 +358,18 @@ func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		begun, goOn := make(chan struct{}, maxResults), make(chan struct{})
-		r := &reader{bodies: make(chan struct{}, 2), places: make(chan struct{}, 1), client: textFor(func(p []byte) (int, error) {
+		r := &reader{bodies: make(chan struct{}, 2), slots: make(chan struct{}, 1), client: textFor(func(p []byte) (int, error) {
 			begun <- struct{}{}
 			<-goOn
 			return copy(p, "Words."), io.EOF
 		})}
-		b := &Backend{pages: r, reading: time.Minute}
+		b := &Backend{pages: r, readTime: time.Minute}
 		hits := slices.Repeat([]hit{{url: "https://a.example/"}}, maxResults)
 		pages := make(chan []*page)
 		go func() { pages <- b.read(t.Context(), hits) }()
 		synctest.Wait()
-		if len(begun) != 2 || len(r.bodies) != 2 || len(r.places) != 0 {
-			t.Errorf("%d bodies are read; %d are held, %d taken apart", len(begun), len(r.bodies), len(r.places))
+		if len(begun) != 2 || len(r.bodies) != 2 || len(r.slots) != 0 {
+			t.Errorf("%d bodies are read; %d are held, %d taken apart", len(begun), len(r.bodies), len(r.slots))
 		}
 		close(goOn)
 		for i, p := range <-pages {
@@ -377,7 +377,7 @@ func TestBodiesAreBounded(t *testing.T) {
 				t.Errorf("%d is %+v", i, p)
 			}
 		}
-		if len(r.bodies) != 0 || len(r.places) != 0 {
+		if len(r.bodies) != 0 || len(r.slots) != 0 {
 			t.Error("not all is given back")
 		}
 	})
@@ -387,11 +387,11 @@ func TestBodiesAreBounded(t *testing.T) {
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &reader{bodies: make(chan struct{}), places: make(chan struct{}, 1), client: textFor(func([]byte) (int, error) {
+		r := &reader{bodies: make(chan struct{}), slots: make(chan struct{}, 1), client: textFor(func([]byte) (int, error) {
 			t.Error("a body was read")
 			return 0, io.EOF
 		})}
-		b := &Backend{pages: r, reading: time.Second}
+		b := &Backend{pages: r, readTime: time.Second}
 		if pages := b.read(t.Context(), []hit{{url: "https://a.example/"}}); pages[0] != nil {
 			t.Errorf("got %+v", pages[0])
 		}

@@ -30,7 +30,7 @@ func FuzzPage(f *testing.F) {
 		if len(body) > 64<<10 {
 			return
 		}
-		p, err := takeApart(t.Context(), body, http.Header{"Content-Type": {contentType}})
+		p, err := parsePage(t.Context(), body, http.Header{"Content-Type": {contentType}})
 		if err != nil {
 			return
 		}

@@ -184,11 +184,11 @@ func TestDecode(t *testing.T) {
 func TestPlainText(t *testing.T) {
 	t.Parallel()
 	header := http.Header{"Content-Type": {"text/plain; charset=utf-8"}, "Content-Language": {"en"}}
-	p, err := takeApart(t.Context(), []byte("One <b> line  \r\nof\u202e text.\n\n\n\nAnother.\x00\n"), header)
+	p, err := parsePage(t.Context(), []byte("One <b> line  \r\nof\u202e text.\n\n\n\nAnother.\x00\n"), header)
 	if err != nil || p.text != "One <b> line\nof text.\n\nAnother." || p.language != "en" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if p, err := takeApart(t.Context(), []byte(" \n\u200b\n"), header); !errors.Is(err, errUnread) {
+	if p, err := parsePage(t.Context(), []byte(" \n\u200b\n"), header); !errors.Is(err, errUnread) {
 		t.Errorf("nothing was read as %+v, %v", p, err)
 	}
 }

@@ -15,7 +15,7 @@ func filler(sentences int) string {
 func TestPassagesFit(t *testing.T) {
 	t.Parallel()
 	const zhFiller = "这一段没有什么重要的内容。"
-	for _, c := range []struct{ name, query, wanted, around string }{
+	for _, c := range []struct{ name, query, maxHits, around string }{
 		{"english", "how long is the river Elm", "The river Elm is 214 km long.", filler(100)},
 		{"other forms", "lengths of rivers", "This river has a length of 214 km.", filler(100)},
 		{"german", "Höhe Fernsehturm Grösse", "Der Fernsehturm hat eine Größe von 368 Metern.", filler(100)},
@@ -29,9 +29,9 @@ func TestPassagesFit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text := c.around + "\n\n" + c.wanted + "\n\n" + c.around
+			text := c.around + "\n\n" + c.maxHits + "\n\n" + c.around
 			found := passages(text, c.query)
-			if len(found) == 0 || !strings.Contains(found[0], c.wanted) {
+			if len(found) == 0 || !strings.Contains(found[0], c.maxHits) {
 				t.Errorf("found %q", found)
 			}
 			checkPassages(t, text, found)

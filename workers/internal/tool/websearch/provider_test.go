@@ -128,7 +128,7 @@ func TestProviders(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprint(w, answer)
 			})
-			p, err := choose(e.config(server.URL), outside(t), askTimeout)
+			p, err := newProvider(e.config(server.URL), outside(t), askTimeout)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,7 +204,7 @@ func TestProviderFaults(t *testing.T) {
 				if f.name == "slow" {
 					timeout = 50 * time.Millisecond
 				}
-				p, err := choose(e.config(serve(t, f.handler).URL), outside(t), timeout)
+				p, err := newProvider(e.config(serve(t, f.handler).URL), outside(t), timeout)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -264,7 +264,7 @@ func TestSearxngWithoutEngines(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"query":"x","results":[],"unresponsive_engines":[["google","timeout"],["brave","too many requests"]]}`)
 	})
-	p, err := choose(Config{SearxngURL: server.URL}, outside(t), askTimeout)
+	p, err := newProvider(Config{SearxngURL: server.URL}, outside(t), askTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestWikiErrors(t *testing.T) {
 			w.Header().Set("Mediawiki-Api-Error", code)
 			fmt.Fprint(w, `{"error":{"code":"`+code+`","info":"secret detail","docref":"See …"}}`)
 		})
-		p, err := choose(Config{WikipediaURL: server.URL + "/wiki-scripts/api.php"}, outside(t), askTimeout)
+		p, err := newProvider(Config{WikipediaURL: server.URL + "/wiki-scripts/api.php"}, outside(t), askTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}

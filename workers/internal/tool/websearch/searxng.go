@@ -9,7 +9,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// searxng asks an instance of SearXNG, whose settings must allow the format json.
+// searxng is the client of a SearXNG instance. The instance's settings must allow the format json.
 type searxng struct {
 	api
 	at *url.URL
