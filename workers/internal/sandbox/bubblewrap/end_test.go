@@ -261,7 +261,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 	if err == nil {
 		err = x.cmd.Start()
 	}
-	x.closeHanded()
+	x.closeChildFiles()
 	if err != nil {
 		t.Fatal(err)
 	}

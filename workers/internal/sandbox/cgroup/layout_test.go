@@ -135,11 +135,11 @@ func TestWhoseProcessIs(t *testing.T) {
 		_ = c.Wait()
 	})
 	c.says()
-	if err := ours("/x", []int{os.Getpid(), c.Process.Pid}); err != nil {
+	if err := checkProcesses("/x", []int{os.Getpid(), c.Process.Pid}); err != nil {
 		t.Error(err)
 	}
 	for _, pid := range []int{1, os.Getppid(), 0, 1 << 30} {
-		if err := ours("/x", []int{os.Getpid(), pid}); err == nil || !strings.Contains(err.Error(), "/x") || !strings.Contains(err.Error(), "Delegate=yes") {
+		if err := checkProcesses("/x", []int{os.Getpid(), pid}); err == nil || !strings.Contains(err.Error(), "/x") || !strings.Contains(err.Error(), "Delegate=yes") {
 			t.Errorf("%d: %v", pid, err)
 		}
 	}
@@ -178,13 +178,13 @@ func TestLimitsAndUsageOfVersion2(t *testing.T) {
 func TestControllersAreHandedOnOnce(t *testing.T) {
 	t.Parallel()
 	dir := made(t, map[string]string{"cgroup.subtree_control": "cpu memory pids\n"})
-	if err := handOn(dir, []string{"memory", "pids"}); err != nil {
+	if err := delegate(dir, []string{"memory", "pids"}); err != nil {
 		t.Error(err)
 	}
 	if got := words(dir, "cgroup.subtree_control"); !slices.Equal(got, []string{"cpu", "memory", "pids"}) {
 		t.Error("written without need: ", got)
 	}
-	if err := handOn(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "handing memory on") {
+	if err := delegate(made(t, nil), []string{"memory"}); err == nil || !strings.Contains(err.Error(), "handing memory on") {
 		t.Error(err)
 	}
 }
@@ -196,8 +196,8 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if err != nil || lock == nil || !claimed.MatchString(filepath.Base(dir)) {
 		t.Fatal(dir, err)
 	}
-	if again, err := lockFolder(dir); !errors.Is(err, errTaken) {
-		t.Error("locked twice: ", again, err)
+	if retry, err := lockFolder(dir); !errors.Is(err, errTaken) {
+		t.Error("locked twice: ", retry, err)
 	}
 	others := filepath.Join(parent, "parley-of-somebody")
 	if err := os.Mkdir(others, 0o755); err != nil {

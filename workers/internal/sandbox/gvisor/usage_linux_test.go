@@ -110,14 +110,14 @@ func TestUsageWhenRunscIsEnded(t *testing.T) {
 	later := filepath.Join(t.TempDir(), "runsc")
 	writeProgram(t, later, strings.NewReader(`#!/bin/sh
 for option; do case $option in -bundle=*)
-	/usr/bin/sed -i 's/"oomScoreAdj":`+strconv.Itoa(worstFirst)+`/"oomScoreAdj":0/' "${option#-bundle=}/config.json" ;;
+	/usr/bin/sed -i 's/"oomScoreAdj":`+strconv.Itoa(oomScore)+`/"oomScoreAdj":0/' "${option#-bundle=}/config.json" ;;
 esac; done
 exec '`+runsc.path+`' "$@"
 `))
 	x := limited(t, later)
 	<-x.found
 	score := filepath.Join("/proc", strconv.Itoa(x.first.Pid), "oom_score_adj")
-	if err := os.WriteFile(score, []byte(strconv.Itoa(worstFirst)), 0); err != nil {
+	if err := os.WriteFile(score, []byte(strconv.Itoa(oomScore)), 0); err != nil {
 		t.Fatal(err)
 	}
 	endsForWantOfMemory(t, x)

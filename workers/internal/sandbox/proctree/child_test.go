@@ -102,9 +102,9 @@ func child(what string, n int) {
 		}
 	case "storm": // starts 8 processes, and each of them as many, n levels deep
 		fmt.Println("ready")
-		var all sync.WaitGroup
+		var allProcesses sync.WaitGroup
 		for range 2 {
-			all.Go(func() {
+			allProcesses.Go(func() {
 				for range 4 {
 					cmd := again("storm", n-1)
 					if n > 0 && cmd.Start() == nil {
@@ -113,7 +113,7 @@ func child(what string, n int) {
 				}
 			})
 		}
-		all.Wait()
+		allProcesses.Wait()
 	}
 	fmt.Println("ready")
 	for {
@@ -154,7 +154,7 @@ func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tr
 // marked lists the living processes with this mark, wherever they have gone.
 func marked(t *testing.T, mark string) (pids []int) {
 	t.Helper()
-	every, err := all()
+	every, err := allProcesses()
 	if err != nil {
 		t.Fatal(err)
 	}

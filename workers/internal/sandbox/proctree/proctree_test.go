@@ -102,11 +102,11 @@ func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	if u, err := earlier.Usage(0); err != nil || u.Processes > 0 || u.CPU > 0 || u.Memory > 0 {
 		t.Errorf("%+v %v", u, err)
 	}
-	k := killing{tree: earlier, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
+	k := killer{tree: earlier, seen: map[int]process{}, first: map[int]bool{}, held: map[int]*os.Process{}}
 	defer k.release()
 	k.hold(process{pid: cmd.Process.Pid, start: 1})
 	k.signal([]process{{pid: cmd.Process.Pid}}, syscall.SIGKILL)
-	now, err := look(cmd.Process.Pid)
+	now, err := readProcess(cmd.Process.Pid)
 	if err != nil || now.gone() {
 		t.Error("killed for another: ", err)
 	}
@@ -205,7 +205,7 @@ func TestLinesOfProcWithHostileNames(t *testing.T) {
 			t.Errorf("%q: %+v", bad, p)
 		}
 	}
-	if list, err := all(); err != nil || !slices.ContainsFunc(list, func(p process) bool { return p.pid == os.Getpid() }) {
+	if list, err := allProcesses(); err != nil || !slices.ContainsFunc(list, func(p process) bool { return p.pid == os.Getpid() }) {
 		t.Error(err)
 	}
 	for state, gone := range map[byte]bool{'R': false, 'S': false, 'T': false, 'D': false, 'Z': true, 'X': true} {

@@ -61,10 +61,10 @@ func (want expected) check(t *testing.T, o Outcome) {
 }
 
 type programCase struct {
-	name  string
-	code  string
-	given []File
-	want  expected
+	name    string
+	code    string
+	initial []File
+	want    expected
 }
 
 func runCases(t *testing.T, cases []programCase) {
@@ -72,7 +72,7 @@ func runCases(t *testing.T, cases []programCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.want.check(t, run(t, Program{Code: c.code, Files: c.given}))
+			c.want.check(t, run(t, Program{Code: c.code, Files: c.initial}))
 		})
 	}
 }

@@ -22,7 +22,7 @@ import (
 //go:embed probes/neighbour.py
 var neighbourProgram string
 
-// boxes tries what a backend promises of one sandbox, without python.Interpreter in between.
+// boxes tests a backend's promises about one sandbox, without python.Interpreter.
 func (s *suite) boxes(t *testing.T) {
 	t.Run("two see nothing of each other", s.twoBoxes)
 	t.Run("environment and data", s.environmentAndData)
@@ -33,21 +33,21 @@ func (s *suite) boxes(t *testing.T) {
 	t.Run("usage", s.usage)
 }
 
-// start starts a Python program in a box of its own.
+// start starts a Python program in a new box.
 func (s *suite) start(t *testing.T, code string, args ...string) sandbox.Box {
 	t.Helper()
-	return s.startWith(t, sandbox.Command{Args: slices.Concat([]string{interpreter, "-I", "-S", "-c", code}, args), Limits: roomy()})
+	return s.startWith(t, sandbox.Command{Args: slices.Concat([]string{interpreter, "-I", "-S", "-c", code}, args), Limits: wideLimits()})
 }
 
 func (s *suite) startWith(t *testing.T, c sandbox.Command) sandbox.Box {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	box, err := s.backend.Start(ctx, c)
 	if err != nil {
 		t.Fatalf("starting a sandbox: %v", err)
 	}
-	late := time.AfterFunc(patience, box.Kill) // which ends whoever waits for it
+	late := time.AfterFunc(runTimeout, box.Kill) // unblocks readers of the box
 	t.Cleanup(func() {
 		late.Stop()
 		box.Kill()
@@ -55,7 +55,7 @@ func (s *suite) startWith(t *testing.T, c sandbox.Command) sandbox.Box {
 	return box
 }
 
-// line reads one line of what a program prints.
+// line reads one line of a program's output.
 func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
 	t.Helper()
 	text, err := from.ReadString('\n')
@@ -65,10 +65,10 @@ func line(t *testing.T, from *bufio.Reader, box sandbox.Box) string {
 	return strings.TrimSpace(text)
 }
 
-// ended waits for the end of everything in a box.
+// ended waits until everything in a box has ended.
 func ended(t *testing.T, box sandbox.Box) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), runTimeout)
 	defer cancel()
 	select {
 	case <-box.Done():
@@ -89,13 +89,13 @@ func (s *suite) twoBoxes(t *testing.T) {
 	}
 }
 
-// conversation is what programs are met through.
+// conversation is the input and output of a program.
 type conversation interface {
 	Stdin() io.WriteCloser
 	Stdout() io.Reader
 }
 
-// meet lets two neighbours look for each other, and returns what each found.
+// meet lets neighbours search for each other, and returns what each found.
 func meet[C conversation](t *testing.T, programs ...C) [][]string {
 	t.Helper()
 	var readers []*bufio.Reader
@@ -139,7 +139,7 @@ print(json.dumps({
 }))`
 	c := sandbox.Command{
 		Args: []string{interpreter, "-I", "-S", "-c", code}, Env: []string{"GIVEN=a b=ä"},
-		Data: []sandbox.Data{{Path: "/given/data.txt", Content: []byte("content")}}, Limits: roomy(),
+		Data: []sandbox.Data{{Path: "/given/data.txt", Content: []byte("content")}}, Limits: wideLimits(),
 	}
 	box := s.startWith(t, c)
 	var said struct {
@@ -171,18 +171,19 @@ print(json.dumps({
 	ended(t, box)
 }
 
-// seenFromHost asks the host's kernel what holds a program. Some of it makes no difference to any program as long as the rest holds.
+// seenFromHost checks the isolation of a program from the host's side. Some of it has no visible
+// effect within the sandbox while the rest works.
 func (s *suite) seenFromHost(t *testing.T) {
 	if s.brief {
 		t.Log("programs in gVisor are no processes of the host")
 		return
 	}
 	mark := newMark()
-	box := s.start(t, naming(mark)+`import os, sys
+	box := s.start(t, nameProcess(mark)+`import os, sys
 print("ready", flush=True)
 sys.stdin.read()`)
 	line(t, bufio.NewReader(box.Stdout()), box)
-	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // others have it in their arguments
+	found := slices.DeleteFunc(marked(mark), func(p process) bool { return p.name != mark }) // other processes have it in their arguments
 	if len(found) != 1 {
 		t.Fatalf("the program's processes are %v", found)
 	}
@@ -215,9 +216,10 @@ sys.stdin.read()`)
 	}
 }
 
-// lingering is a program that leaves processes which end for nothing but SIGKILL: children, daemons, other programs.
+// lingering returns a program that leaves processes which only SIGKILL ends: children, daemons and
+// other programs.
 func lingering(mark string) string {
-	return naming(mark) + fmt.Sprintf(`
+	return nameProcess(mark) + fmt.Sprintf(`
 import os, signal, sys, time
 for number in range(1, 65):
     if number not in (9, 17, 19, 32, 33):
@@ -238,8 +240,9 @@ print("ready", flush=True)
 `, interpreter, mark)
 }
 
-// naming gives a program's processes the mark as their name, by which they are found on the host. Children and daemons have it too.
-func naming(mark string) string {
+// nameProcess returns code that sets the process name to mark, by which the host finds the
+// processes. Children and daemons inherit it.
+func nameProcess(mark string) string {
 	return fmt.Sprintf("import ctypes; ctypes.CDLL(None).prctl(15, b%q, 0, 0, 0)\n", mark)
 }
 
@@ -259,7 +262,7 @@ func (s *suite) killEndsAll(t *testing.T) {
 		box := s.start(t, lingering(mark)+"time.sleep(600)")
 		output := bufio.NewReader(box.Stdout())
 		line(t, output, box)
-		if len(marked(mark)) == 0 && !s.brief { // gVisor's processes are not the host's
+		if len(marked(mark)) == 0 && !s.brief { // gVisor's processes are not processes of the host
 			t.Error("the host does not see the program: this test would see nothing")
 		}
 		box.Kill()
@@ -276,11 +279,11 @@ func (s *suite) killEndsAll(t *testing.T) {
 	}
 }
 
-// nothingFor fails the test when a program's processes live on.
+// nothingFor fails the test if processes of a program are still alive.
 func (s *suite) nothingFor(t *testing.T, mark string) {
 	t.Helper()
 	if left := gone(t.Context(), func() []process { return marked(mark) }); left != nil {
-		t.Errorf("%s after the end live: %v", goneWithin, left)
+		t.Errorf("%s after the end live: %v", goneTimeout, left)
 	}
 }
 
@@ -336,7 +339,7 @@ sys.stdin.read()`)
 // victimVariable is set in a process that is started to be killed.
 const victimVariable = "PARLEY_SANDBOX_VICTIM"
 
-// beVictim keeps a sandbox until this process is killed, which must end it.
+// beVictim keeps a sandbox until this process is killed, which must end the sandbox.
 func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	t.Helper()
 	s := newSuite(open(t))
@@ -348,7 +351,7 @@ func beVictim(t *testing.T, open func(testing.TB) sandbox.Backend) {
 	ended(t, box)
 }
 
-// workerDies kills a process that has sandboxes, as a crash would.
+// workerDies kills a process that has sandboxes, as in a crash.
 func workerDies(t *testing.T) {
 	mark, temporary := newMark(), t.TempDir()
 	top, _, _ := strings.Cut(t.Name(), "/WorkerDies")
@@ -372,7 +375,7 @@ func workerDies(t *testing.T) {
 	_ = command.Wait() // killed
 	for _, sign := range []string{mark, temporary} {
 		if left := gone(t.Context(), func() []process { return marked(sign) }); left != nil {
-			t.Errorf("%s after its worker's death live: %v", goneWithin, left)
+			t.Errorf("%s after its worker's death live: %v", goneTimeout, left)
 		}
 	}
 }

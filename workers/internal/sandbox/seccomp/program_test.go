@@ -143,7 +143,7 @@ func TestEveryNameIsACall(t *testing.T) {
 	for _, group := range []string{files, memory, signals, processes, clocks, waiting, sockets, pretended} {
 		whole = append(whole, strings.Fields(group)...)
 	}
-	for _, l := range slices.Concat(listed, whenCounted, whenWatched) {
+	for _, l := range slices.Concat(argRules, countedRules, watchedRules) {
 		if !slices.Contains(conditional, l.name) {
 			conditional = append(conditional, l.name)
 		}

@@ -32,7 +32,7 @@ func (commonplace) Passages(context.Context, string, []int64) ([]domain.Passage,
 // Who searches sees what shares words with the query; an agent is given only what has to do with it.
 func TestAgentsAreGivenWhatSupports(t *testing.T) {
 	t.Parallel()
-	s := searching{retrieval.New(commonplace{}, nil)}
+	s := documentSearch{retrieval.New(commonplace{}, nil)}
 	query := contract.SearchRequest{Query: "company zeppelin vaccination volcano saxophone", Limit: 5}
 	reply, err := s.Search(t.Context(), "org_a", query)
 	if err != nil || len(reply.Found) != 1 {
