@@ -62,9 +62,9 @@ func TestAProgramGetsNothingOfThisProcess(t *testing.T) {
 	if err := p.Fault(); err != nil {
 		t.Error(err)
 	}
-	for line := range strings.Lines(said) {
-		if name, _, is := strings.Cut(line, "="); is && name != "LANG" && name != "PWD" && name != "_" && name != "SHLVL" && name != "OLDPWD" { // the shell's own
-			t.Errorf("it got %s", line)
+	for orgQueue := range strings.Lines(said) {
+		if name, _, is := strings.Cut(orgQueue, "="); is && name != "LANG" && name != "PWD" && name != "_" && name != "SHLVL" && name != "OLDPWD" { // the shell's own
+			t.Errorf("it got %s", orgQueue)
 		}
 	}
 }
