@@ -16,14 +16,14 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// shelves is a store whose sources give what the test says.
+// shelves is a store whose sources return the test's results.
 type shelves struct {
 	chunks                       int64
 	counts                       map[string]int64
 	text, similar, vectors       []knowledgedb.Hit
 	noText, noSimilar, noVectors error
 	noCounts, noPassages         error
-	texts                        map[int64]string // of chunks; what is not there is gone
+	texts                        map[int64]string // texts of chunks; a missing one was deleted
 	wait                         func(ctx context.Context, source string) error
 	mu                           sync.Mutex
 	asked                        []string
@@ -74,7 +74,7 @@ func (s *shelves) Passages(_ context.Context, org string, chunks []int64) ([]dom
 	return list, s.noPassages
 }
 
-// embedder gives a vector after a while.
+// embedder returns a vector after a delay.
 type embedder struct {
 	model string
 	takes time.Duration
@@ -114,7 +114,7 @@ func full() *shelves {
 	return s
 }
 
-// chunks writes what was found: each chunk with its sources.
+// chunks formats a result: each chunk with its sources.
 func chunks(r retrieval.Result) string {
 	var list []string
 	for _, f := range r.Found {
@@ -179,7 +179,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		shelves  *shelves
 		embedder embedder
-		want     string // what was found, and without what, or what the error is about
+		want     string // the chunks found, the missing sources, or a part of the error
 	}{
 		"nothing is wrong":  {&shelves{}, embedder{model: "m"}, "1:text+vector"},
 		"no model":          {&shelves{}, embedder{}, "1:text"},
@@ -208,8 +208,8 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestASlowServiceHoldsNoSearchUp: a search waits for its vector for two seconds at most, and after some that waited in vain the next
-// ones do not wait at all, for a while.
+// TestASlowServiceHoldsNoSearchUp: a search waits for its vector for at most two seconds. After
+// several timeouts, the next searches do not wait for a while.
 func TestASlowServiceHoldsNoSearchUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestSourcesAreAskedAtTheSameTime(t *testing.T) {
 		s.wait = func(context.Context, string) error { <-time.After(time.Second); return nil }
 		began := time.Now()
 		_, err := retrieval.New(s, &embedder{model: "m", takes: time.Second}).Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
-		if took := time.Since(began); err != nil || took != 2*time.Second { // the vector, then what is near to it
+		if took := time.Since(began); err != nil || took != 2*time.Second { // the vector, then the nearest chunks
 			t.Errorf("%v, %v", took, err)
 		}
 	})
@@ -268,7 +268,7 @@ func TestNothingToSearch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := full()
-		s.chunks = 0 // no documents: nothing is waited for
+		s.chunks = 0 // no documents, so nothing is waited for
 		s.wait = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
 		began := time.Now()
 		e := &embedder{model: "m", takes: time.Second}
@@ -277,7 +277,7 @@ func TestNothingToSearch(t *testing.T) {
 		if err != nil || len(got.Found)+len(got.Without) != 0 || time.Since(began) != 0 {
 			t.Errorf("%+v after %v, %v", got, time.Since(began), err)
 		}
-		for range 5 { // an end that the service had no part in does not count against it
+		for range 5 { // a cancelled search does not count as a failure of the service
 			_, _ = searcher.Search(t.Context(), retrieval.Query{OrganizationID: "org_1", Text: "ladder"})
 		}
 		if e.asked != 6 {

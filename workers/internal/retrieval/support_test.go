@@ -10,18 +10,18 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// TestSupport: agents are given passages that have to do with what they ask. How often the documents have a word decides whether
-// sharing it says anything.
+// TestSupport: agents receive passages that are related to their query. The frequency of a word in
+// the documents decides whether it counts.
 func TestSupport(t *testing.T) {
 	t.Parallel()
 	const many = 1000 // chunks
 	for name, c := range map[string]struct {
 		chunks  int64
 		query   string
-		have    map[string]int64 // in how many chunks a word of the query is
+		have    map[string]int64 // number of chunks with each word of the query
 		passage string
-		similar bool    // found by trigrams too
-		cosine  float64 // found by its vector too
+		similar bool    // also found by trigrams
+		cosine  float64 // also found by its vector
 		want    bool
 	}{
 		"all words":                        {many, "warranty period", map[string]int64{"warranty": 20, "period": 50}, "The warranty period is two years.", false, 0, true},
@@ -76,7 +76,7 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// TestHeadingsSupport: what stands above a passage, and what its document is called, says what it is about.
+// TestHeadingsSupport: a passage's headings and its document's name count as its text.
 func TestHeadingsSupport(t *testing.T) {
 	t.Parallel()
 	s := &headed{shelves: &shelves{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
@@ -93,14 +93,14 @@ func TestHeadingsSupport(t *testing.T) {
 	}
 }
 
-// headed gives one passage, with headings.
+// headed returns one passage with headings.
 type headed struct{ *shelves }
 
 func (headed) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
 	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
 }
 
-// TestLessSupportedMakeRoom: those behind what is left out move up, and the order stays.
+// TestLessSupportedMakeRoom: later passages replace omitted ones, in the same order.
 func TestLessSupportedMakeRoom(t *testing.T) {
 	t.Parallel()
 	s := full()

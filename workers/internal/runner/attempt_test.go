@@ -27,18 +27,18 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// testEnv is everything around an attempt, and keeps what the attempt did to it.
+// testEnv fakes everything that an attempt calls, and records the calls.
 type testEnv struct {
 	model *scripted.Model
 	tools []tool.Tool
 	park  executiondb.Parked
 	steps [][]byte
-	turns []sessiondb.Turn // of the session, before the run
+	turns []sessiondb.Turn // earlier turns of the session
 	cfg   domain.Config
-	input []byte // of a run that is claimed without it
+	input []byte // of a run whose claim omits its input
 
 	mu      sync.Mutex
-	asked   []string // models that were looked for
+	asked   []string // models that were resolved
 	endings []executiondb.Ending
 	actions []domain.RequiredAction
 	written []executiondb.Chunk
@@ -46,8 +46,8 @@ type testEnv struct {
 	done    []string
 	changes int
 	back    []time.Duration
-	noted   []int // numbers of attempts
-	refuses error // to note them
+	noted   []int // attempt numbers
+	refuses error // the error of NoteAttempt
 }
 
 func (s *testEnv) lock() func() { s.mu.Lock(); return s.mu.Unlock }
@@ -148,7 +148,7 @@ func (s *testEnv) Changed(kind domain.ChangeKind, org string) {
 
 func (s *testEnv) OnCancelled(func(string)) (func(), error) { return func() {}, nil }
 
-// Model makes the stage the provider of its one model, whatever its name.
+// Model returns the environment's only model for any name.
 func (s *testEnv) Model(name string) (llm.Model, error) {
 	defer s.lock()()
 	s.asked = append(s.asked, name)
@@ -160,7 +160,7 @@ type unbudgeted struct{ Budgets }
 
 func (unbudgeted) Budgeted(context.Context, string) (bool, error) { return false, nil }
 
-// newRunnerOn makes a runner of the stage, whose runs are in other hands.
+// newRunnerOn creates a runner on the environment with a separate Runs.
 func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": s})
@@ -178,7 +178,7 @@ func newRunnerOn(t *testing.T, s *testEnv, runs Runs) *Runner {
 	return r
 }
 
-// claimedAttempt is a first attempt that the test carries out.
+// claimedAttempt returns the first attempt at a claimed run.
 func claimedAttempt(runID string) *attempt {
 	agent, now := "ag_1", time.Now()
 	return &attempt{
@@ -190,7 +190,7 @@ func claimedAttempt(runID string) *attempt {
 	}
 }
 
-// attempt carries one claimed run out on the stage.
+// attempt executes one claimed run.
 func (s *testEnv) attempt(t *testing.T, claim executiondb.Claimed) {
 	t.Helper()
 	r := newRunnerOn(t, s, s)

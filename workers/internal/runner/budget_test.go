@@ -18,11 +18,11 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// fakeBudgets is a budget, or none, that keeps what is reserved of it and settled.
+// fakeBudgets fakes budgets, or none, and records reservations and settlements.
 type fakeBudgets struct {
-	some    []bool // whether there are budgets, each time that somebody asks; the last one from then on
-	budgets int    // that hold a call
-	room    int64  // tokens that each call may hold
+	some    []bool // results of successive calls of Budgeted; the last one repeats
+	budgets int    // number of budgets that apply to a call
+	room    int64  // maximum tokens of a hold
 	holds   []budgetdb.Amounts
 	settled []settledCall
 }
@@ -53,7 +53,7 @@ func (p *fakeBudgets) Settle(_ context.Context, _ lease.Held, holdID string, use
 	return nil
 }
 
-// spend makes a call of a model by the purse, and gives the request that the model got.
+// spend makes a model call within the budgets, and returns the request that the model received.
 func (p *fakeBudgets) spend(t *testing.T, call scripted.Call, req llm.Request) (llm.Request, error) {
 	t.Helper()
 	model := scripted.New("test/m", call)
@@ -72,7 +72,7 @@ func asks(text string, maxTokens int64) llm.Request {
 	return llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: text}}, MaxTokens: maxTokens}
 }
 
-// What is not known to be unused counts as used, whether or not any text was shown.
+// Usage that is not known to be zero is charged, whether or not any text was produced.
 func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
 	const maximum = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
@@ -111,7 +111,7 @@ func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
 	}
 }
 
-// An answer is bounded where a budget holds it, by what there is room for, and nowhere else.
+// An answer's length is limited if a budget applies, to what the budget allows, and not otherwise.
 func TestAnswersAreBoundedByBudgetsThatHoldThem(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestAnswersAreBoundedByBudgetsThatHoldThem(t *testing.T) {
 	}
 }
 
-// Calls that nothing was held for are counted by budgets that there are when they end.
+// A call without a hold is charged to budgets that exist when it ends.
 func TestBudgetsThatAreMadeMeanwhileCountTheCall(t *testing.T) {
 	t.Parallel()
 	answer := scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}
@@ -149,7 +149,7 @@ func TestBudgetsThatAreMadeMeanwhileCountTheCall(t *testing.T) {
 		"others' before":     {fakeBudgets{some: []bool{true}}, answer, counted},
 		"for a refused call": {fakeBudgets{some: []bool{false, true}}, scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nil},
 	} {
-		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // whichever way it ends
+		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // whether or not it fails
 		if !slices.Equal(c.fakeBudgets.settled, c.want) {
 			t.Errorf("%s: %+v", what, c.fakeBudgets.settled)
 		}

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// grantingEnv is a stage whose claim is granted, and that calls look before an end is written.
+// grantingEnv is an environment whose claim succeeds. It calls look before a result is saved.
 type grantingEnv struct {
 	*testEnv
 	claim executiondb.Claimed
@@ -33,7 +33,8 @@ func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (
 	return g.testEnv.Finish(ctx, endings)
 }
 
-// First the end is written, then whoever waits is told, then the doorbell goes: a worker that dies in between loses none of them.
+// The order is: save the result, publish it, acknowledge the job message. A worker that dies in
+// between loses none of them.
 func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 	t.Parallel()
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
@@ -89,7 +90,7 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 	}
 }
 
-// executeJob has a runner follow a doorbell to its end.
+// executeJob lets a runner process a job message.
 func executeJob(t *testing.T, g grantingEnv, d *bus.Doorbell) {
 	t.Helper()
 	models, err := llm.NewRegistry("stage/first", map[string]llm.Provider{"stage": g})

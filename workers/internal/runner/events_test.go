@@ -18,7 +18,7 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// writerEnv is what a test hears and stores of an attempt.
+// writerEnv records the events that an event writer publishes and saves.
 type writerEnv struct {
 	*eventWriter
 
@@ -64,7 +64,7 @@ func (tt *writerEnv) say(text string) {
 	tt.loop(agentloop.Event{Type: agentloop.EventDelta, Text: text})
 }
 
-// chunks shows what was saved, as in "2-3".
+// chunks formats the saved event ranges, for example "2-3".
 func chunks(saved []executiondb.Checkpoint) string {
 	var out []string
 	for _, c := range saved {
@@ -111,7 +111,7 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 			fence int64
 			texts []string
 			run   domain.Run
-			first int // of what is left to store; 0: nothing
+			first int // first event left to save; 0: none
 			end   int
 		}{
 			"the answer":           {1, []string{"all"}, answered("all"), 0, 3},

@@ -10,7 +10,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// The heartbeat may be waiting for a database that does not answer; the attempt ends all the same.
+// The attempt ends even if the heartbeat is blocked on a database that does not respond.
 func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// What a request brings along reaches the model: what was said before, behind what its session holds and before its message,
-// and instructions behind the agent's own.
+// The model receives a request's own history after the session's earlier turns and before its
+// message, and the request's instructions after the agent's.
 func TestWhatARequestBringsAlong(t *testing.T) {
 	t.Parallel()
 	exchanges := func(from, n int) []domain.Exchange {

@@ -16,8 +16,8 @@ import (
 
 const inputMiB = 1 << 20
 
-// Inputs wait for room in their order. An organization that has its share lets others pass, and one that has inputs in hand lets newcomers
-// pass. Nobody passes a newcomer that waits for room alone.
+// Inputs wait for memory in order. An organization that has its share lets others pass, and one
+// with inputs in memory lets newcomers pass. Nothing passes a newcomer that waits only for memory.
 func TestLargeInputsWaitForRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 		enter("j2", "j", 2*inputMiB)
 		open = append(open, "j1")
 		want("the last quarter is for newcomers", open...)
-		enter("k1", "k", 1000*inputMiB) // counts as a share, however large it is
+		enter("k1", "k", 1000*inputMiB) // counts as one share, however large it is
 		enter("l1", "l", inputShare)
 		enter("m1", "m", inputShare)
 		enter("n1", "n", inputMiB)
@@ -92,7 +92,7 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 	})
 }
 
-// A run that ends while it waits gives its place in the queue to the next.
+// A run that ends while it waits frees its position in the queue.
 func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
 	})
 }
 
-// A run that is claimed without its input reads it, and gives its room back.
+// A run whose claim omits its input reads the input and releases its memory.
 func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}

@@ -11,13 +11,14 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// largeHistories are the sessions of organizations. Each has as many bytes as a run may read. Those of org_1 are read until release.
+// largeHistories are sessions whose histories have the maximum size. Reads of those of org_1 block
+// until release.
 type largeHistories struct {
 	release chan struct{}
 
 	mu      sync.Mutex
-	reading map[string]int // by organization
-	maximum int            // at a time, of org_1
+	reading map[string]int // current reads by organization
+	maximum int            // maximum of simultaneous reads of org_1
 }
 
 func (h *largeHistories) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {
@@ -38,7 +39,8 @@ func (h *largeHistories) History(_ context.Context, org string, _ int64, _, _ in
 	return []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t"}}, nil
 }
 
-// Runs of one organization read large histories one after the other. A run of another organization waits for none of them.
+// Runs of one organization read large histories one after the other. A run of another organization
+// does not wait for them.
 func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	const runs = 12
@@ -79,7 +81,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	})
 }
 
-// A history that does not fit the model is counted no longer: the next run goes on.
+// The part of a history that does not fit the model is released, so the next run continues.
 func TestRoomThatIsNotNeededIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,15 +22,15 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// lockingEnv is a stage on which another transaction has locked runs until some time.
+// lockingEnv is an environment in which another transaction has locked runs for some time.
 type lockingEnv struct {
 	*testEnv
-	locked map[string]time.Time // by run
-	asked  []time.Duration      // when leases were to be extended
+	locked map[string]time.Time // end of the lock by run
+	asked  []time.Duration      // times of calls to Extend
 
 	began time.Time
 	tries int
-	alone []int // how many endings came together
+	alone []int // sizes of the batches of results
 	fails error
 }
 
@@ -79,11 +79,12 @@ func (l *lockingEnv) Journal(context.Context, lease.Held, int, [][]byte) (bool, 
 	return true, nil
 }
 
-// A locked run loses its lease only once that is over. Until then its heartbeat is repeated, and no other run waits for it.
+// A locked run loses its lease only when that expires. Until then its heartbeat is retried, and
+// other runs are not delayed.
 func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lasts time.Duration // how long the run is locked
+		lasts time.Duration // duration of the lock
 		cause error
 	}{
 		"for a moment": {heartbeatEvery + time.Second, nil},
@@ -118,7 +119,8 @@ func TestALockedHeartbeatIsRepeated(t *testing.T) {
 	}
 }
 
-// A result whose run is locked is saved as soon as it is free. Results of other runs do not wait for it.
+// The result of a locked run is saved as soon as the lock is released. Results of other runs do not
+// wait for it.
 func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +150,7 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 	})
 }
 
-// What a database could not take in a batch it is given in a batch of its own.
+// A result whose batch failed is saved in a separate batch.
 func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -179,7 +181,7 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 	})
 }
 
-// A step is not thrown away because its run is locked.
+// A step of a locked run is not lost.
 func TestALockedStepIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +193,7 @@ func TestALockedStepIsKept(t *testing.T) {
 	})
 }
 
-// claimsLocked is a stage on which a run cannot be claimed at first.
+// claimsLocked is an environment in which a run cannot be claimed at first.
 type claimsLocked struct {
 	grantingEnv
 	locked int
@@ -205,7 +207,7 @@ func (c *claimsLocked) Claim(ctx context.Context, runIDs []string) ([]executiond
 	return c.grantingEnv.Claim(ctx, runIDs)
 }
 
-// The doorbell of a locked run is given back and rings again.
+// The job message of a locked run is rejected and delivered again.
 func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
 	t.Parallel()
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())

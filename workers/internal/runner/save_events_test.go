@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/pg"
 )
 
-// rejectingRecords keeps all chunks but one, which it will never keep.
+// rejectingRecords saves all chunks except one, which it rejects permanently.
 type rejectingRecords struct {
 	Records
 	runID string

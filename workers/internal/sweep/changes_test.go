@@ -18,7 +18,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// What the sweeper ends or returns to the queue is told to whoever watches the organization.
+// Runs that the sweeper ends or requeues are published to subscribers of the organization.
 func TestWhatIsSweptIsTold(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
@@ -32,7 +32,7 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var lost string // how the server looks for lost runs, but for how long it runs itself
+	var lost string // the query for lost runs, without the check of the server's uptime
 	if err := db.QueryRowContext(t.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&lost); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 	}
 }
 
-// listen hears an organization's changes until the test ends.
+// listen receives an organization's changes until the test ends.
 func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
 	t.Helper()
 	watch, heard := b.NewChangeWatch(), make(chan bus.Change, 64)
@@ -97,7 +97,7 @@ func listen(t *testing.T, b *bus.Bus, org string) chan bus.Change {
 	return heard
 }
 
-// claimed makes a run that a worker has in hand.
+// claimed creates a run that a worker has claimed.
 func claimed(t *testing.T, st *store.Store, org, agent string) {
 	t.Helper()
 	run := queuedb.NewRun{

@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// held is a run that a worker holds, and a sweeper that has looked at the database's clock.
+// held is a run that a worker has claimed, and a sweeper that has read the database's clock.
 type held struct {
 	*testing.T
 	db    *sql.DB
@@ -37,7 +37,7 @@ func newHeld(t *testing.T) *held {
 	return h
 }
 
-// timeless has lost_runs ignore that the server of the test has just started.
+// timeless makes lost_runs ignore that the test's server has just started.
 func (h *held) timeless() {
 	h.Helper()
 	var definition string
@@ -62,7 +62,7 @@ func (h *held) requeue() {
 	}
 }
 
-// step has the database's clock step: all that it has written is so much earlier then.
+// step simulates a step of the database's clock by moving all stored times back.
 func (h *held) step(by time.Duration) {
 	h.Helper()
 	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)
@@ -77,7 +77,7 @@ func (h *held) wantHeld(want bool) {
 	}
 }
 
-// A worker that lives keeps its runs when the clock by which its leases are judged is suddenly another.
+// A live worker keeps its runs when the clock that judges its leases steps.
 func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	t.Parallel()
 	for name, step := range map[string]func(*held){
@@ -97,14 +97,14 @@ func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 			h.requeue()
 			h.wantHeld(true)
 			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 second'`)
-			h.sweep.clock.grace = time.Now() // it is over
+			h.sweep.clock.grace = time.Now() // the grace period is over
 			h.requeue()
 			h.wantHeld(false)
 		})
 	}
 }
 
-// After the clock was set back, the run of a dead worker does not wait until the clock is where it was.
+// After the clock was set back, a dead worker's run does not wait until the clock has caught up.
 func TestLeasesAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	h := newHeld(t)

@@ -19,7 +19,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// A run that has collected deliveries for long enough is rung for once, by whichever of several sweepers, and told of.
+// A run whose coalescing time is over is queued once by several sweepers, and the change is
+// published.
 func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 	t.Parallel()
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))
@@ -64,7 +65,7 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 	}
 }
 
-// deliveryTo makes an organization with a hook, and a delivery to it.
+// deliveryTo creates an organization with a hook, and a delivery to it.
 func deliveryTo(t *testing.T, st *store.Store) queuedb.NewDelivery {
 	t.Helper()
 	org, agent := newAgent(t, st)

@@ -18,12 +18,12 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// stacks are an organization's documents, which were asked for as in its log.
+// stacks fakes an organization's documents and logs the calls.
 type stacks struct {
 	documents []domain.Document
-	text      map[string]string // originals, by id
+	text      map[string]string // original contents by id
 	err       error
-	gone      []string // before they are given
+	gone      []string // deleted before they are given
 	stale     bool
 	log       []string
 }
@@ -55,7 +55,7 @@ func document(id, text string, status domain.DocumentStatus, metadata map[string
 	return domain.Document{ID: id, Name: id + ".txt", Bytes: int64(len(text)), Status: status, Metadata: metadata}
 }
 
-// documentsFor has a call use documents as do says, and gives what it said and what was asked for.
+// documentsFor runs do with a call's documents, and returns its result and the log.
 func documentsFor(t *testing.T, docs stacks, knowledge *domain.KnowledgeTool, do func(context.Context, tool.Documents) (string, error)) (string, string) {
 	t.Helper()
 	tools := endpoints
@@ -84,7 +84,8 @@ func library() stacks {
 	}}
 }
 
-// TestDocumentsAreTheAgents: what a model names counts for nothing beyond what its agent may read.
+// TestDocumentsAreTheAgents: a call reaches only documents that its agent may read, whatever the
+// model names.
 func TestDocumentsAreTheAgents(t *testing.T) {
 	t.Parallel()
 	find := func(ctx context.Context, d tool.Documents) (string, error) {

@@ -24,12 +24,12 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// shelf is where a server under test has files, which were asked for as in its log.
+// shelf fakes the file store of a server under test and logs the calls.
 type shelf struct {
 	err     error
-	gone    bool // the run is not held
+	gone    bool // the run belongs to another worker
 	content string
-	sizes   map[string]int64 // of files by id; of others content is all there is
+	sizes   map[string]int64 // sizes of files by id; the default is the length of the content
 	log     []string
 }
 
@@ -133,7 +133,7 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 	}
 }
 
-// Small files are read together, up to as much as a small one may be, and large ones each.
+// Small files are read in batches up to the size of one small file, and large files individually.
 func TestSmallFilesAreReadTogether(t *testing.T) {
 	t.Parallel()
 	const small = blobdb.SmallFile
@@ -167,7 +167,8 @@ func TestSmallFilesAreReadTogether(t *testing.T) {
 	}
 }
 
-// TestAFailedCallShowsWhatThereIs, as much as one that did not fail.
+// TestAFailedCallShowsWhatThereIs: the output of a failed call is shown like that of a successful
+// one.
 func TestAFailedCallShowsWhatThereIs(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70<<10)
@@ -203,7 +204,7 @@ func TestAFailedCallShowsWhatThereIs(t *testing.T) {
 	}
 }
 
-// pool is a backend that says how many of its calls it takes on.
+// pool is a backend that states its number of slots.
 type pool struct{ backend }
 
 func (pool) Serving() (slots, queue int) { return 3, 7 }
@@ -235,7 +236,8 @@ func TestABackendMaySayHowManyCallsItTakes(t *testing.T) {
 	}
 }
 
-// TestFilesOnARealStore has two sessions of one organization and one of another, whose calls cannot see each other's files.
+// TestFilesOnARealStore runs two sessions of one organization and one of another. Their calls
+// cannot see each other's files.
 func TestFilesOnARealStore(t *testing.T) {
 	t.Parallel()
 	s := newService(t, backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
@@ -283,7 +285,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		{own, "first", `""`},
 		{other, "first", `""`},
 		{own, "second", `"first=of A"`},
-		{own, "second", `"first=of A"`}, // again: it finds what it found
+		{own, "second", `"first=of A"`}, // a repetition: it finds the same files
 		{own, "large", "failed: " + tool.ErrFilesFull.Error()},
 		{own, "third", `"first=of A second=of A"`},
 		{own, "fourth", `"second=of A third=of A"`},
@@ -301,16 +303,17 @@ func TestFilesOnARealStore(t *testing.T) {
 	}
 }
 
-// four is a backend of four slots, where twelve calls may wait.
+// four is a backend with four slots and a queue of twelve calls.
 type four struct{ backend }
 
 func (four) Serving() (slots, queue int) { return 4, 12 }
 
-// TestSlotsAreShared has three organizations ask a worker of four slots for more calls than it has, on a real bus: who comes
-// last begins as soon as a call of the first has ended, and nobody has more than a share from then on.
+// TestSlotsAreShared: three organizations send more calls than a worker has slots, on a real bus.
+// The last one starts as soon as a call of the first has ended, and no organization has more than
+// its share from then on.
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
-	began, ends := make(chan string, 64), sync.Map{} // of organizations
+	began, ends := make(chan string, 64), sync.Map{} // by organization
 	s := newService(t, four{backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
 		began <- r.OrganizationID
 		end, _ := ends.Load(r.OrganizationID)
@@ -380,7 +383,7 @@ func TestSlotsAreShared(t *testing.T) {
 	s.awaitWaiting(0)
 }
 
-// awaitWaiting returns when so many calls wait for a slot.
+// awaitWaiting waits until this number of calls waits for a slot.
 func (s *service) awaitWaiting(calls float64) {
 	s.Helper()
 	for {

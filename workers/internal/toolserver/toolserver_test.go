@@ -22,7 +22,7 @@ import (
 	"parley/workers/internal/toolserver"
 )
 
-// backend does as the test says.
+// backend is a backend with a function of the test.
 type backend struct {
 	kind string
 	call func(ctx context.Context, r tool.Request) (tool.Result, error)
@@ -35,20 +35,20 @@ func (b backend) Call(ctx context.Context, r tool.Request) (tool.Result, error) 
 	return b.call(ctx, r)
 }
 
-// lister is a backend that lists, too.
+// lister is a backend that can list its tools.
 type lister struct{ backend }
 
 func (l lister) List(ctx context.Context, r tool.Request) ([]tool.Spec, error) { return l.list(ctx, r) }
 
-// trouble is what goes wrong around a call.
+// trouble are failures around a call.
 type trouble struct {
 	noConfig error
-	stale    bool  // the run is not held
-	noBegin  error // of BeginSend
-	noEnd    int   // how often EndSend fails
+	stale    bool  // the run belongs to another worker
+	noBegin  error // error of BeginSend
+	noEnd    int   // number of failures of EndSend
 }
 
-// office is bus, store and ledger of a server under test.
+// office fakes the bus, the store and the ledger of a server under test.
 type office struct {
 	trouble
 	tools domain.Tools
@@ -63,7 +63,7 @@ type office struct {
 	ready    chan struct{}
 	wanted   int
 	stopped  []string
-	state    string // of the effect
+	state    string // state of the effect
 	outcome  []byte
 	kept     []domain.Source
 	held     []lease.Held
@@ -126,7 +126,7 @@ func (o *office) BeginSend(_ context.Context, held lease.Held, callID string) (b
 		return false, nil
 	}
 	o.state = "sending"
-	return o.noBegin == nil, o.noBegin // as when the commit's reply is lost
+	return o.noBegin == nil, o.noBegin // as if the reply to the commit was lost
 }
 
 func (o *office) EndSend(ctx context.Context, held lease.Held, callID string, outcome []byte) (bool, error) {
@@ -155,13 +155,13 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// start runs a server on the office until the test's end.
+// start runs a server on the office until the end of the test.
 func start(t *testing.T, o *office, metrics prometheus.Registerer, backends ...tool.Backend) {
 	t.Helper()
 	startLogging(t, o, metrics, zerolog.Nop(), backends...)
 }
 
-// startLogging is start with a log.
+// startLogging is start with a logger.
 func startLogging(t *testing.T, o *office, metrics prometheus.Registerer, log zerolog.Logger, backends ...tool.Backend) {
 	t.Helper()
 	o.wanted = len(backends)
@@ -233,7 +233,7 @@ var endpoints = domain.Tools{HTTPRequest: &domain.HTTPRequestTool{Enabled: true,
 	{Name: "twice", SideEffect: domain.SideEffectUnsafe},
 }}}
 
-// told gives a reply in a few words.
+// told summarizes a reply.
 func told(r contract.ToolReply) string {
 	f := r.Failure
 	switch {
@@ -289,8 +289,8 @@ func TestOutcomes(t *testing.T) {
 		effect bool
 		with   trouble
 		want   string
-		state  string // of the effect afterwards
-		kept   string // its outcome
+		state  string // state of the effect afterwards
+		kept   string // the recorded outcome
 	}{
 		"read":                   {call: gives(ok, nil), want: `"ok"`},
 		"read, failed":           {call: gives(ok, &tool.Error{Message: "no", Err: boom}), want: "failed: no"},
@@ -365,7 +365,7 @@ func TestABackendIsToldWhoseCallItIs(t *testing.T) {
 	for _, effect := range []bool{false, true} {
 		c := capability()
 		c.Expires = time.Now().Add(20 * time.Second)
-		if reply := told(o.answer(t, sealed(t, c, request(effect)))); reply != "25" { // with the leeway for clocks
+		if reply := told(o.answer(t, sealed(t, c, request(effect)))); reply != "25" { // within the leeway for clocks
 			t.Errorf("got %s", reply)
 		}
 	}
@@ -449,7 +449,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// counted lists how often what was counted, in order.
+// counted lists the counters in order.
 func counted(t *testing.T, metrics prometheus.Gatherer) string {
 	t.Helper()
 	families, err := metrics.Gather()
@@ -560,7 +560,7 @@ func TestCallsEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		send bool
-		end  string // what ends the call
+		end  string // the end of the call
 		want string
 	}{
 		"cancelled":           {false, "cancel", "again: The tool call was interrupted."},

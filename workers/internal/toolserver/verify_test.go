@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// What the organization says of a tool decides whether it may be called without the effect ledger.
+// The organization's configuration decides whether a tool may be called without the effect ledger.
 func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	t.Parallel()
 	server := func(name string, effect domain.SideEffect) domain.MCPServer {
@@ -81,7 +81,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		{contract.ToolMCP, "bank_search", false},
 		{contract.ToolMCP, "put_it", false},
 		{contract.ToolMCP, "a_c", true},
-		{contract.ToolMCP, "a_b_c", false}, // of a, or of a_b
+		{contract.ToolMCP, "a_b_c", false}, // tool of server a or a_b
 		{contract.ToolMCP, "docs", false},
 		{contract.ToolMCP, "other_search", false},
 		{contract.ToolMCP, "", false},
@@ -104,7 +104,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 	}
 }
 
-// The hosts of whoever signs and whoever verifies have clocks of their own.
+// The signing and the verifying host have different clocks.
 func TestClocksMayBeAWhileApart(t *testing.T) {
 	t.Parallel()
 	o, log := newOffice(endpoints), &bytes.Buffer{}

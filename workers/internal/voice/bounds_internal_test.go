@@ -15,7 +15,7 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// stuck is a line whose backend never answers, and whose goroutine is the test's.
+// stuck returns a session whose backend never responds and whose goroutine is the test's.
 func stuck(t *testing.T) (*session, *recorded) {
 	t.Helper()
 	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
@@ -29,7 +29,7 @@ func stuck(t *testing.T) (*session, *recorded) {
 	return l, r
 }
 
-// failures gives how often each item was told to be too much.
+// failures returns how often each item was rejected as too much.
 func (r *recorded) failures(t *testing.T) map[string]int {
 	t.Helper()
 	told := map[string]int{}
@@ -45,13 +45,14 @@ func (r *recorded) failures(t *testing.T) map[string]int {
 	return told
 }
 
-// TestWhatWaitsIsBounded: whatever an ingress brings and commits, a line neither grows without end nor forgets to say what it drops.
+// TestWhatWaitsIsBounded: whatever an ingress sends and commits, a session's memory is bounded, and
+// it reports what it drops.
 func TestWhatWaitsIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ each, count, fail int64 }{
 		"what fits":        {rate, maxWaiting, 0},
 		"many short ones":  {rate / 10, 200, 200 - maxWaiting},
-		"much for too few": {16 * rate, 200, 200 - 19}, // what is being transcribed, and 18 whole ones in 300 s
+		"much for too few": {16 * rate, 200, 200 - 19}, // the one being transcribed, and 18 complete ones in 300 s
 		"one by one":       {rate, 1000, -1},
 	} {
 		l, r := stuck(t)
@@ -84,7 +85,8 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	}
 }
 
-// TestATapeThatNobodyReads: what an ingress brings without a commit is bounded, too, also in a line's first seconds.
+// TestATapeThatNobodyReads: audio without a commit is bounded, too, even in a session's first
+// seconds.
 func TestATapeThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	l, _ := stuck(t)
@@ -98,7 +100,7 @@ func TestATapeThatNobodyReads(t *testing.T) {
 	}
 }
 
-// TestARetryIsOfTheWhole: an utterance that is tried again is the same, though the tape went on.
+// TestARetryIsOfTheWhole: a retried utterance has the same audio, although the tape has advanced.
 func TestARetryIsOfTheWhole(t *testing.T) {
 	t.Parallel()
 	l, r := stuck(t)
@@ -115,7 +117,7 @@ func TestARetryIsOfTheWhole(t *testing.T) {
 	}
 }
 
-// TestNumbersOfALine: whatever was signed, the first and the last line that can be opened is.
+// TestNumbersOfALine: sessions at the limits of the positions can be opened.
 func TestNumbersOfALine(t *testing.T) {
 	t.Parallel()
 	d := &contract.VoiceDetection{Threshold: 1, PrefixMS: 60_000, SilenceMS: 60_000}
@@ -127,14 +129,14 @@ func TestNumbersOfALine(t *testing.T) {
 		l, _ := stuck(t)
 		l.input = newInput(open)
 		l.handleAudio(contract.MaxVoiceSample, make([]byte, sampleBytes*rate))
-		l.commit(&contract.VoiceCommand{From: contract.MaxVoiceSample, To: 0}) // backwards
+		l.commit(&contract.VoiceCommand{From: contract.MaxVoiceSample, To: 0}) // From is after To
 		if needs := l.input.needs(); needs < 0 || needs > contract.MaxVoiceSample+rate {
 			t.Errorf("%+v: needs %d", open, needs)
 		}
 	}
 }
 
-// TestCallsHaveTheirOwnTime: waiting for a turn takes nothing of it.
+// TestCallsHaveTheirOwnTime: the wait for a turn does not count towards a call's time limit.
 func TestCallsHaveTheirOwnTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ begins, ends time.Duration }{
@@ -149,7 +151,7 @@ func TestCallsHaveTheirOwnTime(t *testing.T) {
 			if c.begins >= 0 {
 				time.AfterFunc(c.begins, func() {
 					begun()
-					time.AfterFunc(time.Second, begun) // twice is once
+					time.AfterFunc(time.Second, begun) // the second call has no effect
 				})
 			}
 			<-ctx.Done()

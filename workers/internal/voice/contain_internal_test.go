@@ -12,7 +12,7 @@ import (
 	"parley/shared/contract"
 )
 
-// recorded is an end without a bus.
+// recorded is an end of a session without a bus.
 type recorded struct {
 	mu      sync.Mutex
 	frames  chan frame
@@ -30,7 +30,8 @@ func (r *recorded) Report(report contract.VoiceReport) error {
 
 func (r *recorded) Audio(contract.VoiceAudio) error { return nil }
 
-// TestPanicsAreContained: a line that panics is told to be taken elsewhere, and is the only one that ends.
+// TestPanicsAreContained: a session that panics asks its ingress to move it, and no other session
+// ends.
 func TestPanicsAreContained(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
@@ -50,7 +51,7 @@ func TestPanicsAreContained(t *testing.T) {
 	}
 }
 
-// TestFramesDecide: a line ends with its frames, with the command that closes it, and with its context.
+// TestFramesDecide: a session ends with its frames, with the close command, and with its context.
 func TestFramesDecide(t *testing.T) {
 	t.Parallel()
 	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})

@@ -19,13 +19,13 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// TestCausesAreLogged: the log says how a backend failed, as far as no word of what was said can be in that.
+// TestCausesAreLogged: the log states how a backend failed, unless that could quote speech.
 func TestCausesAreLogged(t *testing.T) {
 	t.Parallel()
 	exit := exec.CommandContext(t.Context(), "false").Run()
 	for name, c := range map[string]struct {
 		cause error
-		want  string // "": nothing
+		want  string // "": nothing is logged
 	}{
 		"the network": {fmt.Errorf("a secret: %w", &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}), "dial tcp: connection refused"},
 		"a certificate": {

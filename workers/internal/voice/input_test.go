@@ -48,7 +48,7 @@ func TestTurns(t *testing.T) {
 	}
 	l.until("what was heard", func() bool { return l.heard == l.at && l.needs >= ended.To })
 
-	l.bring(pcm) // another one
+	l.bring(pcm) // another utterance
 	l.bring(quiet(1000))
 	if r := l.want(contract.VoiceStarted); r.Item == began.Item || r.From < ended.To {
 		t.Errorf("%+v", r)
@@ -58,7 +58,8 @@ func TestTurns(t *testing.T) {
 	secret(t, svc, "the words", "Paris")
 }
 
-// TestStartedAtOnce measures how long after the frame with which speech is known the ingress knows it.
+// TestStartedAtOnce measures the delay between the frame that starts speech and the report at the
+// ingress.
 func TestStartedAtOnce(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -79,7 +80,7 @@ func TestStartedAtOnce(t *testing.T) {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})
 		l.bring(quiet(500))
 		l.until("silence", func() bool { return l.heard == l.at })
-		for at := 0; ; at += 20 * ms * 2 { // as a client sends it: a frame, and what comes of it
+		for at := 0; ; at += 20 * ms * 2 { // as a client sends it: one frame at a time
 			l.bring(pcm[at : at+20*ms*2])
 			sent := time.Now()
 			if r, ok := l.report(5 * time.Millisecond); ok {
@@ -97,7 +98,7 @@ func TestStartedAtOnce(t *testing.T) {
 	slices.Sort(behind)
 	t.Logf("told %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
 		took[len(took)/2], len(took), took[len(took)-1], behind[len(behind)/2], behind[len(behind)-1])
-	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the middle one: a single one may meet another test
+	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the median, because another test may delay a single one
 		t.Errorf("speech is told of late")
 	}
 }
@@ -107,7 +108,7 @@ func TestByCommandAlone(t *testing.T) {
 	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	l := start(t, s).open(contract.VoiceOpen{Position: 7})
-	l.bring(speechFor(t)) // nobody listens
+	l.bring(speechFor(t)) // detection is off
 	l.bring(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_a", From: 7, To: 7 + 2400})
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_b", From: 7 + 2400, To: l.at})
@@ -128,7 +129,8 @@ func TestByCommandAlone(t *testing.T) {
 	l.until("what is needed", func() bool { return l.needs == l.at })
 }
 
-// TestClearAndCommitInSpeech: speech that is forgotten, or committed by command, is over; what follows is another.
+// TestClearAndCommitInSpeech: speech that is cleared, or committed by command, is over, and later
+// speech is a new item.
 func TestClearAndCommitInSpeech(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -173,7 +175,7 @@ func TestConfigureDetection(t *testing.T) {
 	if began.From < at-320*ms {
 		t.Errorf("%+v", began)
 	}
-	// By command again, in the middle of speech: no end is told, and all of it may be committed.
+	// Back to commands in the middle of speech: no end is reported, and all of it can be committed.
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Language: "fr"}})
 	l.bring(pcm[rate:])
 	l.bring(quiet(2000))
@@ -183,7 +185,8 @@ func TestConfigureDetection(t *testing.T) {
 	}
 }
 
-// TestTakenUp: a line that another worker had goes on in the middle of speech, and what was not transcribed is.
+// TestTakenUp: a session that moves to another worker continues in the middle of speech, and its
+// pending audio is transcribed.
 func TestTakenUp(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -196,7 +199,7 @@ func TestTakenUp(t *testing.T) {
 		Position: position, Config: contract.VoiceConfig{Detection: detection},
 		Speech: &contract.VoiceSpeech{Item: "item_now", From: position + first},
 	})
-	l.bring(pcm) // of what is committed below
+	l.bring(pcm) // audio that is committed below
 	l.bring(quiet(700))
 	l.bring(pcm[:rate])
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_before", From: position, To: position + first})
@@ -212,12 +215,12 @@ func TestTakenUp(t *testing.T) {
 	}
 	r := l.want(contract.VoiceTranscript)
 	samples, err := strconv.ParseInt(r.Text, 10, 64)
-	if silent := ended.To - ended.From - samples; r.Item != "item_now" || err != nil || silent < 0 || silent > 260*ms { // of what was begun early
+	if silent := ended.To - ended.From - samples; r.Item != "item_now" || err != nil || silent < 0 || silent > 260*ms { // transcribed early
 		t.Errorf("%+v: %d ms less, %v", r, silent/ms, err)
 	}
 }
 
-// TestHeardEarly: what may have ended is transcribed before it is sure, and again when it goes on.
+// TestHeardEarly: speech that may have ended is transcribed early, and again if it continues.
 func TestHeardEarly(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
@@ -225,7 +228,7 @@ func TestHeardEarly(t *testing.T) {
 	s := defaultScript()
 	s.hear = func(ctx context.Context, u speech.Utterance) (string, error) {
 		began <- len(u.PCM)
-		if len(u.PCM) > len(pcm)+2*700*ms { // all of it
+		if len(u.PCM) > len(pcm)+2*700*ms { // the complete utterance
 			return "both", nil
 		}
 		<-ctx.Done()
@@ -235,7 +238,7 @@ func TestHeardEarly(t *testing.T) {
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
 	l.bring(quiet(1000))
 	l.bring(pcm)
-	l.bring(quiet(350)) // the turn is not over
+	l.bring(quiet(350)) // the turn has not ended
 	l.want(contract.VoiceStarted)
 	first := <-began
 	l.bring(pcm)
@@ -257,7 +260,8 @@ func TestHeardEarly(t *testing.T) {
 	}
 }
 
-// TestOrderAndFailures: transcripts come in the order of what was said, one at a time, whatever becomes of them.
+// TestOrderAndFailures: transcripts arrive in the order of the utterances, one at a time, whether
+// or not they fail.
 func TestOrderAndFailures(t *testing.T) {
 	t.Parallel()
 	var running, calls atomic.Int32
@@ -278,7 +282,7 @@ func TestOrderAndFailures(t *testing.T) {
 		case 4:
 			return "", errors.New("dial 10.0.0.1: refused")
 		case 5:
-			if calls.Load() < 7 { // twice the first, then one each
+			if calls.Load() < 7 { // the first one twice, then once each
 				return "", &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 			}
 		case 6:
@@ -329,7 +333,7 @@ func TestAlive(t *testing.T) {
 	if took := time.Since(began); took > testkit.Within(2500*time.Millisecond) {
 		t.Errorf("four in %v", took)
 	}
-	l.bring(quiet(10_000)) // much faster than it is spoken
+	l.bring(quiet(10_000)) // much faster than real time
 	for last := int64(1000); last < l.at; {
 		f := <-l.Frames()
 		if step := f.Control.Heard - last; step > 600*ms || f.Control.Needs > f.Control.Heard || f.Control.Heard-f.Control.Needs > 2000*ms {
@@ -339,14 +343,14 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// TestTakenUpWithMuch: audio may come much faster than it is spoken.
+// TestTakenUpWithMuch: audio may arrive much faster than real time.
 func TestTakenUpWithMuch(t *testing.T) {
 	t.Parallel()
 	svc := start(t, defaultScript())
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {
 		l := svc.open(contract.VoiceOpen{Line: "line_" + name[3:], Config: contract.VoiceConfig{Detection: d}})
 		second := quiet(1000)
-		for range 80 { // what the bus holds for a reader, whatever that does
+		for range 80 { // what the bus buffers for a reader
 			if err := l.Audio(l.at, second); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}

@@ -28,7 +28,7 @@ const (
 	key  = "6b6579736b6579736b6579736b6579736b6579736b6579736b6579736b657973"
 	rate = contract.VoiceRate
 	ms   = rate / 1000
-	wait = 20 * time.Second // for what has to come
+	wait = 20 * time.Second // for events that must arrive
 )
 
 func signer(t *testing.T) *secrets.Signer {
@@ -40,7 +40,7 @@ func signer(t *testing.T) *secrets.Signer {
 	return s
 }
 
-// script is a Transcriber and a Synthesizer that do as the test says.
+// script is a Transcriber and a Synthesizer with functions of the test.
 type script struct {
 	hear func(ctx context.Context, u speech.Utterance) (string, error)
 	say  func(ctx context.Context, segment speech.Line, out func([]byte) error) error
@@ -54,7 +54,8 @@ func (s script) Synthesize(ctx context.Context, segment speech.Line, out func([]
 	return s.say(ctx, segment, out)
 }
 
-// told transcribes how many ms an utterance has, and says each character as 10 ms of a sample that counts up.
+// defaultScript transcribes an utterance as its length in ms, and speaks each character as 10 ms of
+// increasing samples.
 func defaultScript() script {
 	return script{
 		hear: func(_ context.Context, u speech.Utterance) (string, error) { return "said " + u.Language, nil },
@@ -67,7 +68,7 @@ func defaultScript() script {
 	}
 }
 
-// counting is sound whose samples can be told apart.
+// counting returns audio whose samples are all different.
 func counting(samples int) []byte {
 	pcm := make([]byte, 0, 2*samples)
 	for i := range samples {
@@ -83,7 +84,7 @@ type service struct {
 	caller  *bus.VoiceCaller
 	log     *lockedBuffer
 	metrics *prometheus.Registry
-	stop    func() // and waits for Run
+	stop    func() // stops the server and waits for Run
 }
 
 type lockedBuffer struct {
@@ -137,7 +138,7 @@ func start(t *testing.T, s script) *service {
 	return &service{T: t, caller: caller, log: log, metrics: registry, stop: stop}
 }
 
-// ready tells when it is served.
+// ready reports when the service is registered.
 type ready struct {
 	*bus.Bus
 
@@ -153,7 +154,7 @@ func claims(session string) contract.VoiceClaims {
 	return contract.VoiceClaims{OrganizationID: "org_1", Kind: contract.KindVoice, Line: session, Expires: time.Now().Add(time.Minute).UTC()}
 }
 
-// open gives a line, which the test closes.
+// open opens a session, which the test closes.
 func (s *service) open(open contract.VoiceOpen) *session {
 	s.Helper()
 	if open.Line == "" {
@@ -183,16 +184,16 @@ func (s *service) try(claims any, open contract.VoiceOpen) (*bus.VoiceLine, erro
 	return s.caller.Open(ctx, signer(s.T).Sign(raw, body), body)
 }
 
-// session is the ingress's end of one, and what came over it.
+// session is the ingress's end of a session, with the data that it has received.
 type session struct {
 	*testing.T
 	*bus.VoiceLine
 
-	at    int64 // of the next input
+	at    int64 // position of the next input
 	heard int64
 	needs int64
 	audio map[string][]contract.VoiceAudio // by answer
-	order []string                         // whose each frame was
+	order []string                         // answer of each frame
 }
 
 func (l *session) send(c contract.VoiceCommand) {
@@ -213,7 +214,7 @@ func (l *session) bring(pcm []byte) {
 	}
 }
 
-// next gives the next report that is neither alive nor of audio.
+// next returns the next report except alive and audio.
 func (l *session) next() contract.VoiceReport {
 	l.Helper()
 	r, ok := l.report(wait)
@@ -223,7 +224,7 @@ func (l *session) next() contract.VoiceReport {
 	return r
 }
 
-// want gives the next report, which has to be of that type.
+// want returns the next report, which must have this type.
 func (l *session) want(kind string) contract.VoiceReport {
 	l.Helper()
 	r := l.next()
@@ -233,7 +234,7 @@ func (l *session) want(kind string) contract.VoiceReport {
 	return r
 }
 
-// report waits for a report; false when none comes, or the line has ended.
+// report waits for a report. It returns false if none arrives, or if the session has ended.
 func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	l.Helper()
 	late := time.After(in)
@@ -260,7 +261,7 @@ func (l *session) report(in time.Duration) (contract.VoiceReport, bool) {
 	}
 }
 
-// until reads what comes until done, which is asked at each report and alive.
+// until reads reports until done returns true. It calls done at each report and alive.
 func (l *session) until(what string, done func() bool) {
 	l.Helper()
 	late := time.Now().Add(wait)
@@ -274,7 +275,7 @@ func (l *session) until(what string, done func() bool) {
 	}
 }
 
-// pcm gives all the sound of the first answer, whose frames have to follow each other.
+// pcm returns all the audio of the first answer, whose frames must be contiguous.
 func (l *session) pcm(from int64) []byte {
 	l.Helper()
 	var all []byte
@@ -296,7 +297,7 @@ func (l *session) say(answer, text string, start int, last bool) {
 
 var detection = &contract.VoiceDetection{Threshold: 0.5, PrefixMS: 300, SilenceMS: 500}
 
-// spoken is what espeak-ng says, at 24 kHz, without the silence around it.
+// spoken is a phrase of espeak-ng at 24 kHz, without the surrounding silence.
 var spoken = sync.OnceValues(func() ([]byte, error) {
 	out, err := exec.Command("espeak-ng", "-v", "en", "--stdout", "What is the weather like in Paris today?").Output()
 	if err != nil {

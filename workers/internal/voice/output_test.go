@@ -67,7 +67,7 @@ func TestSay(t *testing.T) {
 	secret(t, svc, "tower", "Paris")
 }
 
-// TestNothingToSay: segments without words are told of in their order, and have no sound.
+// TestNothingToSay: segments without words are reported in order and have no audio.
 func TestNothingToSay(t *testing.T) {
 	t.Parallel()
 	l := start(t, defaultScript()).open(contract.VoiceOpen{})
@@ -81,7 +81,7 @@ func TestNothingToSay(t *testing.T) {
 	l.want(contract.VoiceSaid)
 }
 
-// TestStop: once it is stopped, nothing of an answer comes, and the next one is said.
+// TestStop: after a stop, no more of the answer arrives, and the next answer is spoken.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan error, 1)
@@ -106,13 +106,13 @@ func TestStop(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	l.say("a1", " More.", 18, true) // was on its way
+	l.say("a1", " More.", 18, true) // was sent before the stop
 	if r := l.want(contract.VoiceSegment); r.Answer != "a2" {
 		t.Errorf("%+v", r)
 	}
 	l.want(contract.VoiceSaid)
 	sent := len(l.audio["a1"])
-	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a2"}) // is over
+	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a2"}) // has already finished
 	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "none"})
 	if r, ok := l.report(300 * time.Millisecond); ok || len(l.audio["a1"]) != sent {
 		t.Errorf("%+v, %d frames", r, len(l.audio["a1"])-sent)
@@ -122,7 +122,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestAhead: sound is sent four seconds ahead of its playing, the next segment made meanwhile, and no more of them.
+// TestAhead: audio is sent four seconds ahead of playback, and one more segment is synthesized
+// meanwhile.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -154,7 +155,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestTakeOver: the rest of a segment, and the segments behind it, as another worker would have said them.
+// TestTakeOver: another worker continues a segment and the following ones as the first would have.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	l := start(t, defaultScript()).open(contract.VoiceOpen{})
@@ -178,7 +179,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	l.want(contract.VoiceSaid)
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a3", Text: "One part. "})
-	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a3", Text: "part. And more", Start: 4, Last: true}) // some of it again
+	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a3", Text: "part. And more", Start: 4, Last: true}) // overlaps the text already sent
 	if r := l.want(contract.VoiceSegment); r.End != 10 {
 		t.Errorf("%+v", r)
 	}
@@ -250,7 +251,8 @@ func TestSpeechFailures(t *testing.T) {
 	secret(t, svc, "a secret", "Always busy")
 }
 
-// TestBargeIn: speech is told of while an answer is said, and once that is stopped, the next one is said at once.
+// TestBargeIn: speech is reported while an answer is spoken, and after a stop the next answer
+// starts immediately.
 func TestBargeIn(t *testing.T) {
 	t.Parallel()
 	s := defaultScript()

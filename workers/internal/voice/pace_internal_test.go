@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Now()
-	for n := range 40 { // four seconds at once
+	for n := range 40 { // four seconds immediately
 		if p.wait(now, maxFrame) != 0 {
 			t.Fatalf("frame %d waits", n)
 		}
@@ -24,7 +24,7 @@ func TestPace(t *testing.T) {
 	if p.ahead(now) != 3*rate || p.wait(now, maxFrame) != 0 {
 		t.Errorf("%d ahead a second later", p.ahead(now))
 	}
-	now = now.Add(10 * time.Second) // nothing came, and playing stood still
+	now = now.Add(10 * time.Second) // no audio arrived, so playback paused
 	if p.ahead(now) != 0 {
 		t.Errorf("%d ahead", p.ahead(now))
 	}
@@ -67,7 +67,7 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// TestGapsAreHeard: after a gap that is too large, positions of what is found are those of the audio.
+// TestGapsAreHeard: after a gap that is too large, the positions of events are those of the audio.
 func TestGapsAreHeard(t *testing.T) {
 	t.Parallel()
 	in := newInput(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: &contract.VoiceDetection{Threshold: 0.5}}})

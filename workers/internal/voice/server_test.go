@@ -54,7 +54,7 @@ func TestClaimsDecide(t *testing.T) {
 		}
 	})
 	all.Wait()
-	late.Expires = time.Now().Add(-2 * time.Second) // clocks may be a while apart
+	late.Expires = time.Now().Add(-2 * time.Second) // clocks may differ a little
 	l, err := s.try(late, open)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestClaimsDecide(t *testing.T) {
 	l.Close()
 }
 
-// TestStopping: lines are told that the worker leaves, and nothing hangs, whatever is in hand.
+// TestStopping: sessions are notified that the worker leaves, and nothing blocks.
 func TestStopping(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{}, 2)
@@ -130,7 +130,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// metric gives a metric's value, or count, by its name and label.
+// metric returns a metric's value or count by its name and label.
 func (s *service) metric(name string) float64 {
 	s.Helper()
 	families, err := s.metrics.Gather()

@@ -157,11 +157,11 @@ func listed(args []string) string { return strings.Join(args, "\x00") + "\x00" }
 // closeChildFiles closes the child's files and the gate.
 func (x *box) closeChildFiles() {
 	for _, f := range x.childFiles {
-		_ = f.Close() // of pipes and memory
+		_ = f.Close() // no data can be lost
 	}
 	x.childFiles = nil
 	if x.gate != nil {
-		_ = x.gate.Close() // of a pipe
+		_ = x.gate.Close() // no data can be lost
 	}
 }
 
@@ -169,7 +169,7 @@ func (x *box) closeChildFiles() {
 func (x *box) abandon() {
 	x.closeChildFiles()
 	if x.stdin != nil {
-		_ = x.stdin.Close() // of a pipe
+		_ = x.stdin.Close() // no data can be lost
 	}
 	if x.stdout != nil {
 		x.stdout.Settle()
@@ -182,7 +182,7 @@ func (x *box) abandon() {
 // first process counts as ended.
 func (x *box) wait() {
 	_ = x.cmd.Wait()    // bwrap's exit status adds nothing to its standard error
-	_ = x.stdin.Close() // of a pipe
+	_ = x.stdin.Close() // no data can be lost
 	x.stdout.Settle()   // all writers are gone
 	x.settleUsage()
 	x.release()

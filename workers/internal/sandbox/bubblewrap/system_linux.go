@@ -105,7 +105,7 @@ func openFolders(bwrap, owner int, size int64) []*os.File {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = root.Close() }() // of a place
+	defer func() { _ = root.Close() }() // no data can be lost
 
 	var opened []*os.File
 	for _, path := range folders {

@@ -76,6 +76,6 @@ func (x *box) settleUsage() {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		_ = f.Close() // of a folder
+		_ = f.Close() // no data can be lost
 	}
 }

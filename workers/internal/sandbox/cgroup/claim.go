@@ -56,7 +56,7 @@ func lockFolder(dir string) (*os.File, error) {
 			return f, nil
 		}
 	}
-	_ = f.Close() // of a folder
+	_ = f.Close() // no data can be lost
 	if err == nil || errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, errTaken
 	}
@@ -79,7 +79,7 @@ func clean(parent string) {
 		if end(dir) == nil {
 			_ = removeTree(dir)
 		}
-		_ = lock.Close() // of a folder
+		_ = lock.Close() // no data can be lost
 	}
 }
 

@@ -215,7 +215,7 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if err != nil || free == nil {
 		t.Fatal(free, err)
 	}
-	_ = free.Close() // of a folder
+	_ = free.Close() // no data can be lost
 	if gone, err := lockFolder(dir + "x"); !errors.Is(err, errTaken) {
 		t.Error(gone, err)
 	}

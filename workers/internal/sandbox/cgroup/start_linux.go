@@ -25,7 +25,7 @@ func (g *Group) startV2(cmd *exec.Cmd) error {
 	if err != nil {
 		return fmt.Errorf("opening cgroup: %w", err)
 	}
-	defer func() { _ = dir.Close() }() // of a folder
+	defer func() { _ = dir.Close() }() // no data can be lost
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

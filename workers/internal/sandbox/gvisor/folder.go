@@ -47,7 +47,7 @@ func lockFolder(path string) (*os.File, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close() // of a folder
+		_ = f.Close() // no data can be lost
 		return nil, err
 	}
 	return f, nil
@@ -69,7 +69,7 @@ func sweep(parent string) {
 			continue
 		}
 		_ = os.RemoveAll(path) // what cannot be removed now is removed by a later sweep
-		_ = lock.Close()       // of a folder
+		_ = lock.Close()       // no data can be lost
 	}
 }
 
@@ -79,7 +79,7 @@ func (f *folder) remove() error {
 		return nil
 	}
 	err := os.RemoveAll(f.path)
-	_ = f.lock.Close() // of a folder
+	_ = f.lock.Close() // no data can be lost
 	f.lock = nil
 	if err != nil {
 		return fmt.Errorf("removing what sandboxes kept: %w", err)

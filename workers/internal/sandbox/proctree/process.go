@@ -71,7 +71,7 @@ func allProcesses() ([]process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = dir.Close() }() // of a folder
+	defer func() { _ = dir.Close() }() // no data can be lost
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return nil, err

@@ -102,10 +102,10 @@ const (
 	provider = `{"error":{"message":"hunter3 is what the provider says","type":"x"}}`
 )
 
-// failures are answers that both calls fail at.
+// failures are responses with which both calls fail.
 var failures = map[string]struct {
 	answer    func(http.ResponseWriter, *http.Request) bool
-	message   string // a part of it
+	message   string // a part of the message
 	retryable bool
 }{
 	"refused key":      {answer(401, inJSON, provider), "credentials", false},
@@ -130,7 +130,7 @@ func TestFailures(t *testing.T) {
 			service := speechtest.NewService(t)
 			service.Answer = c.answer
 			cfg := config(service.URL)
-			if name == "nothing in time" { // the others are to have all of it
+			if name == "nothing in time" { // the others need more time
 				cfg.Limits = remote.Limits{FirstToken: 100 * time.Millisecond}
 			}
 			listener, speaker := pair(t, cfg)
@@ -231,7 +231,7 @@ func TestAnswersThatAreNoSound(t *testing.T) {
 	}
 }
 
-// The second half of the sound is made only when the first was heard: it is passed on as it comes.
+// Audio is passed on as it arrives: the second half is produced only after the first was received.
 func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	t.Parallel()
 	service, heard := speechtest.NewService(t), make(chan struct{})
@@ -256,7 +256,7 @@ func TestSoundIsPassedOnAsItComes(t *testing.T) {
 	}
 }
 
-// The time of who listens is not the service's.
+// The listener's time does not count towards the service's limits.
 func TestASlowListenerIsNoStall(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
@@ -267,7 +267,7 @@ func TestASlowListenerIsNoStall(t *testing.T) {
 	err := speaker.Synthesize(t.Context(), speech.Line{Text: "hello"}, func([]byte) error {
 		if !once {
 			once = true
-			<-time.After(700 * time.Millisecond) // longer than the limit: what is tested is that nothing happens
+			<-time.After(700 * time.Millisecond) // longer than the limit; the test is that nothing happens
 		}
 		return nil
 	})
@@ -293,7 +293,7 @@ func TestUnknownVoices(t *testing.T) {
 	}
 }
 
-// After five faults in a row nobody asks the service any more, for a while.
+// After five consecutive failures, the service is not called for a while.
 func TestAServiceThatFailsIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	service, asked := speechtest.NewService(t), atomic.Int64{}
@@ -315,7 +315,7 @@ func TestAServiceThatFailsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Refusals are the request's fault, and who leaves says nothing of the service.
+// Rejected requests and cancelled calls are not failures of the service.
 func TestRefusalsDoNotCount(t *testing.T) {
 	t.Parallel()
 	service, asked, leave := speechtest.NewService(t), atomic.Int64{}, make(chan struct{})
@@ -331,7 +331,7 @@ func TestRefusalsDoNotCount(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			select {
-			case <-leave: // whoever asked goes away
+			case <-leave: // the caller cancels
 				cancel()
 			case <-ctx.Done():
 			}

@@ -31,7 +31,7 @@ func samplesFor(b []byte) []float64 {
 	return out
 }
 
-// level is how loud the middle of a sound is, in dB of a tone.
+// level returns the level of the middle of a sound, in dB relative to a tone.
 func level(sound []float64) float64 {
 	middle := sound[len(sound)/4 : len(sound)*3/4]
 	sum := 0.0
@@ -65,7 +65,7 @@ func TestTonesThatFitStayAsTheyAre(t *testing.T) {
 				for n := range got {
 					got[n] -= want[n]
 				}
-				if difference := level(got); difference > -55 { // the same tone, neither moved nor louder
+				if difference := level(got); difference > -55 { // the same tone, neither shifted nor louder
 					t.Errorf("what was added is %.1f dB", difference)
 				}
 			})
@@ -93,7 +93,7 @@ func TestTonesThatDoNotFitAreGone(t *testing.T) {
 	}
 }
 
-// Above a tone that is made more often, its mirror image would be heard.
+// Without the filter, upsampling a tone would add its mirror image above.
 func TestNoMirrorImageIsHeard(t *testing.T) {
 	t.Parallel()
 	const hz = 7_000
@@ -168,7 +168,7 @@ func TestTheLoudestSoundIsNotTurnedRound(t *testing.T) {
 			flips++
 		}
 	}
-	if flips < 98 || flips > 102 { // of 4,000 samples, one in 40
+	if flips < 98 || flips > 102 { // one of 40, of 4,000 samples
 		t.Errorf("the sound changes its sign %d times, want about 99", flips)
 	}
 }

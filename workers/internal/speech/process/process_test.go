@@ -62,9 +62,9 @@ func TestAProgramGetsNothingOfThisProcess(t *testing.T) {
 	if err := p.Fault(); err != nil {
 		t.Error(err)
 	}
-	for orgQueue := range strings.Lines(said) {
-		if name, _, is := strings.Cut(orgQueue, "="); is && name != "LANG" && name != "PWD" && name != "_" && name != "SHLVL" && name != "OLDPWD" { // the shell's own
-			t.Errorf("it got %s", orgQueue)
+	for line := range strings.Lines(said) {
+		if name, _, is := strings.Cut(line, "="); is && name != "LANG" && name != "PWD" && name != "_" && name != "SHLVL" && name != "OLDPWD" { // the shell's own
+			t.Errorf("it got %s", line)
 		}
 	}
 }
@@ -88,13 +88,13 @@ func TestAProgramIsKilledWithItsGroup(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	p.Kill() // twice is once
+	p.Kill() // the second call has no effect
 	if err := p.Fault(); err == nil {
 		t.Error("a program that was killed ended well")
 	}
 }
 
-// alive is false for a process that only waits to be reaped.
+// alive returns false for a process that has ended but was not reaped.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ") || err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH)

@@ -54,7 +54,7 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// TestArgumentsOfAHostileModel are checked again by whoever carries them out.
+// TestArgumentsOfAHostileModel: the tool worker checks arguments again.
 func TestArgumentsOfAHostileModel(t *testing.T) {
 	t.Parallel()
 	const shape = `The arguments must be {"code": "…", "files": ["…"]}, where files may be left out.`
@@ -99,7 +99,7 @@ func TestArgumentsOfAHostileModel(t *testing.T) {
 	}
 }
 
-// found are a program's files, in a line.
+// found formats a program's initial files in one line.
 func found(p python.Program) string {
 	var all []string
 	for _, f := range p.Files {
@@ -158,7 +158,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	if _, _, got := ask(four, false, `"a","b","c","d"`); got != tooMuch {
 		t.Error(got)
 	}
-	// Calls that share no folder may have left what cannot be in one.
+	// Calls that share no folder may have left files that cannot be in one folder.
 	clash := (&cabinet{}).add("a", "1").add("a/b/c", "2").add("a/b", "3")
 	if s, got, _ = ask(clash, true, ""); found(s.given[0]) != "a/b=3" || !strings.HasSuffix(got.Note, `"a/b/c", "a".`) {
 		t.Errorf("%s; %s", found(s.given[0]), got.Note)
@@ -189,7 +189,7 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("keeping files %v: removed %s", keeps, removed)
 		}
 	}
-	// Of a call that leaves nothing there is nothing to keep, unless an earlier try may have left something.
+	// A call that makes no file stores nothing, unless an earlier attempt may have left something.
 	for fence, keeps := range map[int64]int{1: 0, 2: 1} {
 		r, files := request(&cabinet{}, true, `{"code":"1"}`), &cabinet{}
 		r.Fence, r.Files = fence, files

@@ -16,7 +16,7 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// archive has the documents that an agent may read; log has what was asked of it.
+// archive fakes the documents that an agent may read; log lists the calls.
 type archive struct {
 	documents    []domain.Document
 	noFind, gone error
@@ -51,7 +51,8 @@ func paper(id, name string, bytes int64) domain.Document {
 	return domain.Document{ID: id, Name: name, Bytes: bytes, Status: domain.DocumentReady}
 }
 
-// addDocuments calls a program with files, and gives what it found and what the call showed.
+// addDocuments runs a program with files and documents, and returns what it found and the call's
+// result.
 func addDocuments(t *testing.T, c *cabinet, a *archive, keeps bool, outcome python.Outcome, files ...string) (found string, got shown, message string) {
 	t.Helper()
 	s := &script{outcome: outcome}
@@ -86,7 +87,7 @@ func TestDocumentsInTheFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		keeps bool
 		files []string
-		want  string // in the folder, or the message
+		want  string // content of the folder, or the message
 		note  string
 		log   string
 	}{
@@ -143,7 +144,8 @@ func TestDocumentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreNoFilesOfTheSession: a program that removes one takes nothing away, and one that changes it leaves a file of its own.
+// TestDocumentsAreNoFilesOfTheSession: a program that removes a document removes nothing, and one
+// that changes it creates a file.
 func TestDocumentsAreNoFilesOfTheSession(t *testing.T) {
 	t.Parallel()
 	cab := (&cabinet{}).add("a.csv", "1,2")

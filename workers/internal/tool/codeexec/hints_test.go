@@ -56,13 +56,13 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsListed: a file of which nobody is told the id is lost.
+// TestWhatIsKeptIsListed: a file whose id is not listed would be lost.
 func TestWhatIsKeptIsListed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file   string
 		stdout string
-		least  int // files that are kept
+		least  int // minimum of stored files
 	}{
 		"plain":                {"table-%03d.csv", "done\n", 100},
 		"and much was printed": {"plot-%03d.png", strings.Repeat("x", 100_000), 75},

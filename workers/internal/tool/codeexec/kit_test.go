@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// script is an interpreter that does as the test says, and remembers what it was given.
+// script is an interpreter that returns the test's outcome and records its programs.
 type script struct {
 	outcome python.Outcome
 	err     error
@@ -29,7 +29,7 @@ func (s *script) Run(_ context.Context, p python.Program) (python.Outcome, error
 	return s.outcome, s.err
 }
 
-// cabinet has the files of a session, and keeps those of a call.
+// cabinet fakes the files of a session and stores those of a call.
 type cabinet struct {
 	session []domain.File
 	content map[string]string // by id
@@ -68,7 +68,7 @@ func (c *cabinet) Keep(_ context.Context, made []tool.NewFile, removed []string)
 	return files, nil
 }
 
-// add puts a file into the session, each newer than those before.
+// add adds a file to the session. Each is newer than the previous ones.
 func (c *cabinet) add(name, content string) *cabinet {
 	id := fmt.Sprintf("file_%d", len(c.session))
 	if c.content == nil {
@@ -87,7 +87,7 @@ func limits() sandbox.Limits {
 	}
 }
 
-// shown is what a call gives.
+// shown is a call's output.
 type shown struct {
 	Error   string      `json:"error"`
 	Stdout  string      `json:"stdout"`
@@ -114,7 +114,8 @@ func (s shown) names() string {
 	return strings.Join(names, " ")
 }
 
-// call makes a call and gives what it shows; of a call that is not carried out, the message, or the error.
+// call makes a call and returns its output. If the call is not executed, it returns the message or
+// error.
 func call(t *testing.T, s codeexec.Interpreter, files tool.Files, keeps bool, arguments string) (shown, string) {
 	t.Helper()
 	return callWithin(t, s, files, keeps, arguments, limits())

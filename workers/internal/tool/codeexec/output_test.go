@@ -51,7 +51,8 @@ func TestOutputsAreCutToWhatAModelReads(t *testing.T) {
 	}
 }
 
-// TestAnyOutputFits has everything as large as it can be, of characters that take the most room.
+// TestAnyOutputFits: the output fits even if all parts have the maximum size and need the longest
+// encoding.
 func TestAnyOutputFits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"x", "\x01", "\x00", "\"", "\\", "\u2028", "\ufffd", "ü", "😀", "\n", "<", "\x7f", "\U000e0001"} {
@@ -76,7 +77,7 @@ func TestAnyOutputFits(t *testing.T) {
 			} else {
 				o.Traceback, o.Limit = text, sandbox.LimitMemory
 			}
-			got, _ := call(t, &script{outcome: o}, files, true, `{"code":"1"}`) // which checks the size
+			got, _ := call(t, &script{outcome: o}, files, true, `{"code":"1"}`) // call checks the size
 			if len(got.Files) != len(files.made) {
 				t.Errorf("%q: %d files are kept, %d are listed", c, len(files.made), len(got.Files))
 			}

@@ -27,7 +27,7 @@ const (
 	signing = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// ledger is a server that keeps what it was asked.
+// ledger is a server that records its requests.
 type ledger struct {
 	*httptest.Server
 
@@ -77,7 +77,7 @@ func (l *ledger) count() int {
 	return len(l.asked)
 }
 
-// open takes secrets for sealed that begin so, of this organization and agent alone.
+// open decrypts secrets with this prefix for one organization and agent.
 func open(sealed, org, target string) (string, error) {
 	plain, ok := strings.CutPrefix(sealed, "sealed:")
 	if !ok || org != "org_1" || target != "ag_1" {

@@ -15,11 +15,11 @@ import (
 	"parley/workers/internal/tool/knowledge"
 )
 
-// library is what is searched, and where it is noted what runs are given; log has what happened, in order.
+// library fakes the search and the documents' records; log lists the calls in order.
 type library struct {
 	reply contract.SearchReply
 	err   error
-	gone  []string // documents
+	gone  []string // deleted documents
 	note  error
 	log   []string
 }
@@ -142,7 +142,8 @@ func TestNothingToSay(t *testing.T) {
 	}
 }
 
-// TestResultsAreBounded: however much was found, a call gives no more than there is room for, whole passages all of them.
+// TestResultsAreBounded: a call returns only whole passages within the limit, however many were
+// found.
 func TestResultsAreBounded(t *testing.T) {
 	t.Parallel()
 	var many []domain.Found
@@ -182,7 +183,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfTheModelCountForNothing: a model may name documents, other organizations or metadata as it likes.
+// TestDocumentsOfTheModelCountForNothing: documents, organizations and metadata that a model names
+// are ignored.
 func TestDocumentsOfTheModelCountForNothing(t *testing.T) {
 	t.Parallel()
 	l := &library{}

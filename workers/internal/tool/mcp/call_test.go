@@ -41,7 +41,7 @@ func TestToolsOfARealServerAreListedAndCalled(t *testing.T) {
 	}
 }
 
-// older is a server that knows nothing of discovery.
+// older is a server without discovery.
 func older(method string, w http.ResponseWriter, _ *http.Request) bool {
 	if method == "server/discover" {
 		http.Error(w, "Bad Request: no session", http.StatusBadRequest)
@@ -76,7 +76,7 @@ func testTools(t *testing.T, p *tap) {
 	}
 }
 
-// ledger is what the effect ledger sees of a call.
+// ledger records a call's calls to the effect ledger.
 type ledger struct {
 	t     *testing.T
 	tap   *tap
@@ -117,7 +117,7 @@ func TestSendingComesJustBeforeTheCall(t *testing.T) {
 	}
 }
 
-// How a call ends whose answer is broken, with the ledger's knowledge of it.
+// The outcome of a call with a broken response, with and without the effect ledger.
 func TestCallsWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	answer := func(status int, contentType, body string) func(http.ResponseWriter) bool {
@@ -138,7 +138,7 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		meddle func(http.ResponseWriter) bool
-		want   string // result, or what is unknown
+		want   string // result, or the unknown outcome
 	}{
 		"broken off":             {breakOff, "unknown: The connection broke off."},
 		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection broke off."},
@@ -259,7 +259,8 @@ func TestTheRunsEndEndsACall(t *testing.T) {
 	<-gone
 }
 
-// A server may go on after what it has said, or have its client say things: no longer than the call lasts.
+// A server may continue after its response, or make its client respond, but only until the call
+// ends.
 func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 	t.Parallel()
 	for _, held := range []string{"initialize", "tools/list", "tools/call", "ping"} {
@@ -274,7 +275,7 @@ func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 			"tools/list": `{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}]}`, "tools/call": `{"content":[]}`,
 		}
 		p := newTap(t, scripted(results), func(method string, w http.ResponseWriter, r *http.Request) bool {
-			if method == "POST" { // an answer of the client
+			if method == "POST" { // a response of the client
 				hold(r)
 				return true
 			}
@@ -302,7 +303,7 @@ func TestAnswersDoNotOutliveTheirCall(t *testing.T) {
 		if got, err := newBackend(t).Call(t.Context(), calling(request(at("s", p)), "s_x", `{}`)); err != nil {
 			t.Errorf("%s: %s, %v", held, got.Output, err)
 		}
-		late := time.After(8 * time.Second) // less than a request may take
+		late := time.After(8 * time.Second) // shorter than a request's limit
 		for range len(begun) {
 			select {
 			case <-gone:

@@ -21,12 +21,13 @@ import (
 	"parley/workers/internal/tool/mcp"
 )
 
-// tap stands before an MCP server and counts what comes.
+// tap is a proxy for an MCP server that counts requests.
 type tap struct {
 	*httptest.Server
 
 	next http.Handler
-	// meddle may answer a request itself; method is that of the JSON-RPC message, or of HTTP when there is none.
+	// meddle may answer a request instead. method is that of the JSON-RPC message, or of HTTP if
+	// there is none.
 	meddle func(method string, w http.ResponseWriter, r *http.Request) bool
 
 	mu   sync.Mutex
@@ -87,7 +88,7 @@ func (p *tap) request(method string) (http.Header, string) {
 	return p.last[method], p.body[method]
 }
 
-// breakOff ends the connection that a request came on.
+// breakOff closes the connection of a request.
 func breakOff(w http.ResponseWriter) bool {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -104,7 +105,7 @@ type sum struct {
 	Total int `json:"total"`
 }
 
-// newServer is an MCP server as the SDK's examples make one.
+// newServer returns an MCP server like those in the SDK's examples.
 func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "example", Version: "1.0.0"}, nil)
 	sdk.AddTool(s, &sdk.Tool{Name: "greet", Description: "say hi"}, func(_ context.Context, _ *sdk.CallToolRequest, in greeting) (*sdk.CallToolResult, any, error) {
@@ -133,7 +134,8 @@ func handler(s *sdk.Server, options *sdk.StreamableHTTPOptions) http.Handler {
 	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, options)
 }
 
-// newBackend reaches loopback, and opens what is sealed as "sealed:<org>/<target>:<value>".
+// newBackend returns a backend that may reach loopback, and decrypts
+// "sealed:<org>/<target>:<value>".
 func newBackend(t *testing.T) *mcp.Backend {
 	t.Helper()
 	return newBackendWith(t, func(sealed, org, target string) (string, error) {
@@ -187,7 +189,7 @@ func names(specs []tool.Spec) string {
 	return strings.Join(all, " ")
 }
 
-// scripted answers JSON-RPC as it is told: method to the result, as JSON.
+// scripted answers JSON-RPC methods with fixed results.
 func scripted(results map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var message struct {

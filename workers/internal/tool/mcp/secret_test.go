@@ -27,7 +27,7 @@ const (
 	addrKey  = "key-in-the-address-77"
 )
 
-// secretive is a server whose headers and address hold secrets.
+// secretive returns a server with secrets in its headers and address.
 func secretive(p *tap) domain.MCPServer {
 	server := at("shop", p)
 	server.URL += "?api_key=" + addrKey
@@ -47,7 +47,7 @@ func quoted(t *testing.T, v any) string {
 	return string(raw)
 }
 
-// shows reports which secret a text gives away, as it is or inside of JSON or an address.
+// shows returns the secret that a text reveals, literally or encoded in JSON or an address.
 func shows(t *testing.T, text string) string {
 	t.Helper()
 	var whole any
@@ -87,7 +87,7 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 	}
 }
 
-// rejecting answers requests of a method with an error that quotes what came.
+// rejecting answers requests of a method with an error that quotes the request.
 func rejecting(t *testing.T, method string, status int) func(string, http.ResponseWriter, *http.Request) bool {
 	t.Helper()
 	return func(got string, w http.ResponseWriter, r *http.Request) bool {
@@ -136,7 +136,7 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 	}
 }
 
-// causes is all that an error or anything inside of it says.
+// causes returns the texts of an error and all errors within it.
 func causes(err error) string {
 	if err == nil {
 		return ""
@@ -187,7 +187,7 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 func TestToolsThatQuoteSecretsAreNotListedWithThem(t *testing.T) {
 	t.Parallel()
 	hidden := strings.ReplaceAll(echo, "4711", "47\u200b11")
-	long := strings.Repeat("x", 990) + " " + echo // whose cut would leave a part
+	long := strings.Repeat("x", 990) + " " + echo // truncation would leave a part of the secret
 	schema := func(property string) map[string]any {
 		return map[string]any{"type": "object", "description": hidden, "properties": map[string]any{property: map[string]any{
 			"type": "string", "description": long, "enum": []any{hidden}, "default": map[string]any{hidden: hidden}, "examples": []any{4815162342, hidden}, "$comment": hidden,
@@ -226,7 +226,7 @@ func TestPanicsAreTheirServersOnly(t *testing.T) {
 		t.Errorf("%d tools, %v, %s", len(specs), err, log.String())
 	}
 	b = newBackend(t)
-	b.SetClock(nil) // whatever a list's own goroutine stumbles over
+	b.SetClock(nil) // makes the list's goroutine panic
 	for range 2 {
 		if specs, err := b.List(ctx, request(at("works", works))); err != nil || len(specs) > 0 {
 			t.Errorf("%d tools, %v", len(specs), err)
@@ -245,7 +245,7 @@ func TestAHookThatPanicsSendsNothing(t *testing.T) {
 	}
 }
 
-// panicking is a backend whose box panics.
+// panicking returns a backend whose decryption panics.
 func panicking(t *testing.T, cause func()) *mcp.Backend {
 	t.Helper()
 	return newBackendWith(t, func(string, string, string) (string, error) {

@@ -21,7 +21,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// shelf keeps what a call reads, as the store does: by text.
+// shelf stores texts by content, like the real store.
 type shelf struct {
 	mu   sync.Mutex
 	kept map[string]domain.Source
@@ -50,7 +50,7 @@ func request(s *shelf, query string) tool.Request {
 	return tool.Request{Call: tool.Call{ID: "c1", Name: "webSearch", Arguments: arguments}, Keep: s.keep}
 }
 
-// web is a search engine and the pages that it finds; the engine is SearXNG.
+// web returns a backend with a SearXNG engine and the pages that it finds.
 func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest.Server) {
 	t.Helper()
 	site := httptest.NewServer(pages)
@@ -78,7 +78,7 @@ func pageFor(contentType, body string) http.HandlerFunc {
 	}
 }
 
-// search makes a call and checks what holds of every result.
+// search makes a call and checks the invariants of every result.
 func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, *shelf) {
 	t.Helper()
 	var s shelf
@@ -213,7 +213,7 @@ func TestRedirectsAreFollowed(t *testing.T) {
 	b, site := web(t, mux, "/3", "/4", "/1")
 	out, sources, _ := search(t, b, "anything")
 	if len(sources) != 2 || sources[0].CitedText != "Where it led." || sources[0].URL != site.URL+"/0" || sources[1].CitedText != "Snippet of /4" {
-		t.Errorf("got %+v", sources) // the third has the first one's text
+		t.Errorf("got %+v", sources) // the third page has the first one's text
 	}
 	if len(out.Results) != 3 || out.Results[0].Title != "Zero" || out.Results[0].URL != site.URL+"/0" {
 		t.Errorf("got %+v", out)
@@ -226,7 +226,7 @@ func TestPagesAreReadTogether(t *testing.T) {
 	all.Add(maxResults)
 	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all.Done()
-		all.Wait() // ends when all of them are asked for
+		all.Wait() // returns when all pages have been requested
 		pageFor("text/html", "<p>Page "+r.URL.Path)(w, r)
 	}), "/1", "/2", "/3", "/4", "/5")
 	_, sources, _ := search(t, b, "page")
@@ -251,7 +251,8 @@ func TestLargePagesAreReadInPart(t *testing.T) {
 	}
 }
 
-// TestProviderIsNoPage: that the operator's search engine may be reached does not let its results lead to it.
+// TestProviderIsNoPage: results must not lead to the operator's search engine, although the
+// provider's client may reach it.
 func TestProviderIsNoPage(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -322,17 +323,17 @@ func (specTool) Spec() tool.Spec { return Spec() }
 
 func (specTool) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
-// roundTrip is a client's transport as a function.
+// roundTrip adapts a function to http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// readsAs is a body as a function.
+// readsAs adapts a function to a response body.
 type readsAs func([]byte) (int, error)
 
 func (f readsAs) Read(p []byte) (int, error) { return f(p) }
 
-// textFor gives a client to whom every page is plain text, with a body that reads so.
+// textFor returns a client for which every page is plain text with this body.
 func textFor(read readsAs) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"text/plain"}}
@@ -340,20 +341,20 @@ func textFor(read readsAs) *http.Client {
 	})}
 }
 
-// TestAPanicOfAPage: a page is read in a goroutine of its own, and what panics there ends no more than that page.
+// TestAPanicOfAPage: a panic while a page is parsed only loses that page.
 func TestAPanicOfAPage(t *testing.T) {
 	t.Parallel()
 	b, _ := web(t, http.NotFoundHandler(), "/1", "/2", "/3")
 	b.pages.client = textFor(func([]byte) (int, error) { panic("a page made for that") })
-	b.pages.bodies, b.pages.slots = make(chan struct{}, 1), make(chan struct{}, 1) // each is given back
+	b.pages.bodies, b.pages.slots = make(chan struct{}, 1), make(chan struct{}, 1) // both slots are released
 	_, sources, _ := search(t, b, "anything")
 	if len(sources) != 3 || sources[2].CitedText != "Snippet of /3" {
 		t.Errorf("got %+v", sources)
 	}
 }
 
-// TestBodiesAreBounded: no more pages are read at a time than may be held, while all are asked for; a slow host's page takes
-// no place from those that are there.
+// TestBodiesAreBounded: the number of pages in memory is limited, although all are requested. A
+// page from a slow host takes no slot from pages that have arrived.
 func TestBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -383,7 +384,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	})
 }
 
-// TestWaitingForABody ends with the time for reading.
+// TestWaitingForABody: the wait for a slot ends with the reading time.
 func TestWaitingForABody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

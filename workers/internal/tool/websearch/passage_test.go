@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// filler is text that fits no query of these tests.
+// filler is text that matches no query of these tests.
 func filler(sentences int) string {
 	return strings.TrimSpace(strings.Repeat("Nothing of interest stands in this part of the page. ", sentences))
 }
@@ -61,7 +61,7 @@ func TestTwoPassages(t *testing.T) {
 	}
 }
 
-// checkPassages checks what holds of all passages.
+// checkPassages checks the invariants of passages.
 func checkPassages(t *testing.T, text string, found []string) {
 	t.Helper()
 	if len(found) > maxPassages || text != "" && len(found) == 0 {
@@ -77,7 +77,7 @@ func checkPassages(t *testing.T, text string, found []string) {
 	}
 }
 
-// TestPassagesAreOfTheText takes random texts of words, marks and breaks in many scripts.
+// TestPassagesAreOfTheText uses random texts of words, marks and line breaks in many scripts.
 func TestPassagesAreOfTheText(t *testing.T) {
 	t.Parallel()
 	parts := []string{

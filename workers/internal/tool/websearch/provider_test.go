@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// outside gives a client that may reach these servers on loopback.
+// outside returns a client that may reach these servers on loopback.
 func outside(t *testing.T, allowed ...*httptest.Server) *outbound.Client {
 	t.Helper()
 	var cfg outbound.Config
@@ -38,13 +38,13 @@ func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// engines are the providers, each with an answer in its own format, as its documentation shows it.
+// engines are the providers, each with a response in its own format according to its documentation.
 var engines = []struct {
 	name   string
 	config func(address string) Config
-	check  func(*http.Request, string) string // what is wrong with the request for "river Elm"
+	check  func(*http.Request, string) string // returns what is wrong with the request for "river Elm"
 	answer string
-	none   string // an answer without results
+	none   string // a response without results
 	first  hit
 }{
 	{
@@ -190,7 +190,7 @@ func TestProviderFaults(t *testing.T) {
 			fmt.Fprint(w, `{"results":[`)
 		}, true, "did not answer"},
 		{"slow", func(_ http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err != nil { // unread, the server would not notice that the client left
+			if _, err := io.Copy(io.Discard, r.Body); err != nil { // otherwise the server would not notice that the client has left
 				t.Error(err)
 			}
 			<-r.Context().Done()
