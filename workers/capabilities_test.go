@@ -52,7 +52,7 @@ func TestWhyThereIsNoSandbox(t *testing.T) {
 	}
 }
 
-// sensible are settings as kong's defaults make them.
+// sensible returns settings like kong's defaults.
 func sensible() Config {
 	var cfg Config
 	cfg.OrgDispatchWindow = 1
@@ -112,7 +112,7 @@ func TestSurveyOfSettingsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// The sandbox that is asked for is opened, and nothing else; where it does not work that is what is said.
+// The configured sandbox is opened, and no other. If it does not work, the survey reports that.
 func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Parallel()
 	cfg := sensible()

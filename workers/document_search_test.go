@@ -10,7 +10,8 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// commonplace is documents of which every passage has a frequent word, and whichever is searched for has nothing else of the query.
+// commonplace is a store in which every passage shares a frequent word with the query and nothing
+// else.
 type commonplace struct{ retrieval.Store }
 
 func (commonplace) SearchText(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
@@ -29,7 +30,8 @@ func (commonplace) Passages(context.Context, string, []int64) ([]domain.Passage,
 	return []domain.Passage{{DocumentID: "doc_1", Name: "rules", Text: "The company closes at noon."}}, nil
 }
 
-// Who searches sees what shares words with the query; an agent is given only what has to do with it.
+// An ingress gets all passages that share words with the query; an agent only those that are
+// related to it.
 func TestAgentsAreGivenWhatSupports(t *testing.T) {
 	t.Parallel()
 	s := documentSearch{retrieval.New(commonplace{}, nil)}

@@ -16,7 +16,7 @@ import (
 	"parley/workers"
 )
 
-// What is fetched counts for what an organization may keep, as this worker was told.
+// Fetched documents count towards the organization's quota as configured for this worker.
 func TestWhatIsFetchedHasTheQuota(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleSweep)

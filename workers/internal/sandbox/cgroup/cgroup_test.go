@@ -19,10 +19,10 @@ import (
 
 var limits = sandbox.Limits{Memory: 96 << 20, Processes: 24, Files: 16 << 20}
 
-// soon is a second, and what a busy machine adds.
+// soon returns a second, plus the delay of a busy machine.
 func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
-// place opens what this machine gives.
+// place opens a Root on this machine.
 func place(t *testing.T) *Root {
 	t.Helper()
 	r, err := Open()
@@ -60,7 +60,7 @@ func usage(t *testing.T, g *Group) sandbox.Usage {
 	return u
 }
 
-// within waits until something is so.
+// within waits until is returns true.
 func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -88,7 +88,7 @@ func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, thread := range threads { // none of ours was forgotten in the group
+	for _, thread := range threads { // no thread of this process remains in the group
 		own, _ := os.ReadFile(thread) // it may have ended
 		for _, dir := range g.dirs {
 			if place := filepath.Join(filepath.Base(filepath.Dir(dir)), filepath.Base(dir)); strings.Contains(string(own), place+"\n") {
@@ -123,7 +123,8 @@ func TestAddedProcessIsInTheGroup(t *testing.T) {
 	}
 }
 
-// roughly is how much a child that uses so much may seem to: the race detector keeps a shadow of its memory.
+// roughly returns the memory that a child with this usage may appear to use: the race detector adds
+// shadow memory.
 func roughly(bytes int64) int64 {
 	if testkit.Race {
 		return 4 * bytes
@@ -302,11 +303,11 @@ func TestManyGroupsAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// A Parley that is killed leaves its group; one that lives beside it is left alone.
+// The group of a process that was killed is removed; the group of a live process is not.
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
 	place(t)
-	t.Cleanup(func() { // after the owners' end, so that nothing is left of this test
+	t.Cleanup(func() { // runs after the owners have ended, so that the test leaves nothing
 		if r, err := Open(); err == nil {
 			_ = r.Close()
 		}
@@ -320,7 +321,7 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 		t.Fatal("nothing was left to clean: ", err)
 	}
 	mine := place(t)
-	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another may be at it already
+	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another process may already be removing it
 		_, err := os.Stat(dead.dir)
 		return errors.Is(err, os.ErrNotExist)
 	})
@@ -343,7 +344,7 @@ type owning struct {
 	dir    string // its group
 }
 
-// owner starts a process that opens a Root of its own.
+// owner starts a process that opens its own Root.
 func owner(t *testing.T) owning {
 	t.Helper()
 	c := command(t, "root", 20)
@@ -375,7 +376,7 @@ func goneOrZombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// What starting in a group costs is on the way of every call.
+// Starting in a group is part of every call.
 func BenchmarkStartingInAGroup(b *testing.B) {
 	r, err := Open()
 	if err != nil {

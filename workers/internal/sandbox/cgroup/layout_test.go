@@ -52,7 +52,8 @@ func TestHomeOfThisProcess(t *testing.T) {
 	}
 }
 
-// v2 files that a made-up cgroup has; the kernel's own behaviour is for the machines that have it.
+// made creates a fake cgroup with these files. The kernel's own behaviour is tested on machines
+// that have it.
 func made(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -207,7 +208,8 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	if got := names(t, parent); got != filepath.Base(dir)+" parley-of-somebody" {
 		t.Error(got)
 	}
-	// Unlocked by hand: a program that another test starts at this moment has the lock, too, until it becomes that program.
+	// Unlocked explicitly: a program that another test is just starting shares the lock until its
+	// exec.
 	if err := errors.Join(syscall.Flock(int(lock.Fd()), syscall.LOCK_UN), lock.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +223,7 @@ func TestFolderIsLockedOnce(t *testing.T) {
 	}
 }
 
-// A group that gives way has a tenth of the share of processors, in the words of either version.
+// A group that gives way has a tenth of the processor share, in the units of either version.
 func TestGroupsGiveWay(t *testing.T) {
 	t.Parallel()
 	for version, c := range map[int]struct{ file, want string }{1: {"cpu.shares", "25"}, 2: {"cpu.weight", "10"}} {

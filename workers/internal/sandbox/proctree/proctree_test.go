@@ -13,10 +13,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// soon is a second, and what a busy machine adds.
+// soon returns a second, plus the delay of a busy machine.
 func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
-// own is a PID namespace for a child, as every sandbox has one.
+// own returns the attributes of a child with its own PID namespace, as in every sandbox.
 func own() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Getuid() != 0 {
@@ -88,7 +88,7 @@ func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would 
 	}
 }
 
-// A number that was given to another process names a tree that is gone.
+// If a pid was reused, the tree has ended.
 func TestAnotherProcessOfTheSameNumberIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, cmd, _ := begin(t, "stubborn", 0, nil)
@@ -145,7 +145,7 @@ func TestUsageCountsMemory(t *testing.T) {
 	t.Parallel()
 	tree, cmd, _ := begin(t, "allocate", 64, nil)
 	limit := int64(128 << 20)
-	if testkit.Race { // which keeps a shadow of the child's memory
+	if testkit.Race { // the race detector adds shadow memory
 		limit *= 4
 	}
 	for _, enough := range []int64{0, 1 << 40} {
@@ -189,7 +189,7 @@ func TestZombiesUseNothing(t *testing.T) {
 	_ = cmd.Wait() // killed
 }
 
-// Names of processes are the program's to choose.
+// A program chooses its process name.
 func TestLinesOfProcWithHostileNames(t *testing.T) {
 	t.Parallel()
 	rest := ` S 7 1 1 0 -1 4194304 1 2 3 4 100 50 25 5 20 0 3 0 12345 1 2 3`

@@ -118,7 +118,7 @@ func TestFilesBeyondTheLimit(t *testing.T) {
 	if o.Limit != sandbox.LimitFiles || o.Stdout != "" || !strings.HasPrefix(o.Traceback, "The file a cannot be placed") {
 		t.Errorf("%q %q %q", o.Limit, o.Stdout, o.Traceback)
 	}
-	o = run(t, Program{Files: []File{{strings.Repeat("a", 300), nil}}, Code: "print(1)"}) // longer than a name in a folder can be
+	o = run(t, Program{Files: []File{{strings.Repeat("a", 300), nil}}, Code: "print(1)"}) // longer than a file name can be
 	if !o.Failed() || o.Stdout != "" {
 		t.Error(o)
 	}

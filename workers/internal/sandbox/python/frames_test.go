@@ -18,7 +18,8 @@ func frame(kind byte, payload string) string {
 	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(payload)))) + payload
 }
 
-// FuzzFrames takes any bytes as what a sandbox says: nothing panics, and what is kept is within its limits.
+// FuzzFrames reads arbitrary bytes as a sandbox's frames: nothing panics, and results are within
+// the limits.
 func FuzzFrames(f *testing.F) {
 	f.Add(frame('Y', "") + frame('B', "") + frame('O', "hi\n") + frame('E', "\xff") + frame('X', "0 3 100 2 0 \n42") +
 		frame('F', "a.txt") + frame('D', "content") + frame('L', "link") + frame('G', "given") + frame('Z', ""))

@@ -9,7 +9,8 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// expected is what is said of a program's outcome. Of the texts that have "…" at an end, that end is left open.
+// expected is the expected outcome of a program. A text with "…" at an end only has to match
+// without that end.
 type expected struct {
 	stdout, stderr, value, traceback string
 	exitCode                         int
