@@ -10,23 +10,23 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// commonplace is a store in which every passage shares a frequent word with the query and nothing
+// commonWordStore is a store in which every passage shares a frequent word with the query and nothing
 // else.
-type commonplace struct{ retrieval.Store }
+type commonWordStore struct{ retrieval.Store }
 
-func (commonplace) SearchText(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
+func (commonWordStore) SearchText(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
 	return []knowledgedb.Hit{{ChunkID: 1, Score: 0.1}}, nil
 }
 
-func (commonplace) SearchSimilar(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
+func (commonWordStore) SearchSimilar(context.Context, knowledgedb.SearchScope, []knowledgedb.QueryWord, int) ([]knowledgedb.Hit, error) {
 	return nil, nil
 }
 
-func (commonplace) KnowledgeWords(context.Context, string, []string) (int64, map[string]int64, error) {
+func (commonWordStore) KnowledgeWords(context.Context, string, []string) (int64, map[string]int64, error) {
 	return 10_000, map[string]int64{"company": 9_900}, nil
 }
 
-func (commonplace) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
+func (commonWordStore) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
 	return []domain.Passage{{DocumentID: "doc_1", Name: "rules", Text: "The company closes at noon."}}, nil
 }
 
@@ -34,7 +34,7 @@ func (commonplace) Passages(context.Context, string, []int64) ([]domain.Passage,
 // related to it.
 func TestAgentsAreGivenWhatSupports(t *testing.T) {
 	t.Parallel()
-	s := documentSearch{retrieval.New(commonplace{}, nil)}
+	s := documentSearch{retrieval.New(commonWordStore{}, nil)}
 	query := contract.SearchRequest{Query: "company zeppelin vaccination volcano saxophone", Limit: 5}
 	reply, err := s.Search(t.Context(), "org_a", query)
 	if err != nil || len(reply.Found) != 1 {

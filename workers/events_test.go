@@ -96,7 +96,7 @@ func TestARunThatRunsOutOfTimeKeepsWhatItSaid(t *testing.T) {
 	run := r.result(r.start(r.agent("openai/test"), "s", "fault stall: one two three four"))
 	log, events := r.logFor(run.ID)
 	if text, _ := said(t, events); run.Status != domain.RunTimedOut || text != "echo: one two" {
-		t.Errorf("run %s said %q", run.Status, text)
+		t.Errorf("run %s answered %q", run.Status, text)
 	}
 	if byWorker := log.EndFence == 1 && log.EndN == len(events)+2; !byWorker && (log.EndFence != 2 || log.EndN != 1) {
 		t.Errorf("the log of %d events ends at %d.%d", len(events), log.EndFence, log.EndN)

@@ -93,7 +93,7 @@ func TestAnswersCiteTheirPages(t *testing.T) {
 	_, events := r.logFor(run.ID)
 	at := slices.IndexFunc(events, func(e domain.Event) bool { return e.Type == domain.EventCitationAdded })
 	if at < 0 || !strings.Contains(string(events[at].Data), `"documentId":"`+doc+`","page":7`) {
-		t.Errorf("told: %+v", events)
+		t.Errorf("events: %+v", events)
 	}
 	for message, agent := range map[string]string{
 		"What is the capital of Mongolia?": all,

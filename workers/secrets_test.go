@@ -80,7 +80,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 	call := func(t *testing.T, session string) (domain.Run, *lockedLog, *prometheus.Registry) {
 		t.Helper()
 		log, metrics := &lockedLog{}, prometheus.NewRegistry()
-		on := ground{dsn: dsn, org: house.Organization, secretsKey: sealedtest.KeyB, log: log, metrics: metrics}
+		on := envConfig{dsn: dsn, org: house.Organization, secretsKey: sealedtest.KeyB, log: log, metrics: metrics}
 		r := newTestEnvOn(t, on, 4, cfg, workers.RoleAgent, workers.RoleTool)
 		return r.result(r.start(agent, session, "tool pay: now")), log, metrics
 	}
@@ -100,7 +100,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 			t.Errorf("counted %v", n)
 		}
 		if lines := log.lines("sealed values need a key that SECRETS_KEY does not have"); len(lines) != len(sealdb.Kinds) {
-			t.Errorf("the check at the start said %s", lines)
+			t.Errorf("the check at the start logged %s", lines)
 		}
 	})
 	if _, err := sealed.Reseal(t.Context(), st.Seals, sealedtest.Box(t, both),

@@ -98,7 +98,7 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 	}
 	asked := service.Requests()
 	if len(asked) != 2 || asked[0].Fields["model"] != "gpt-4o-mini-tts" || asked[0].Fields["voice"] != "sage" || asked[1].Fields["model"] != "gpt-4o-mini-transcribe" {
-		t.Errorf("the service was asked %+v", asked)
+		t.Errorf("the service received %+v", asked)
 	}
 }
 

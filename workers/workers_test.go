@@ -59,11 +59,11 @@ func newTestEnvOf(t *testing.T, cfg config.Workers, roles ...workers.Role) *test
 // newTestEnvThrough sets the dispatch limit.
 func newTestEnvThrough(t *testing.T, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
-	return newTestEnvOn(t, ground{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
+	return newTestEnvOn(t, envConfig{dsn: testkit.Postgres(t), secretsKey: secretsKey, log: zerolog.NewTestWriter(t)}, window, cfg, roles...)
 }
 
-// ground is the database of an environment.
-type ground struct {
+// envConfig is the database of an environment.
+type envConfig struct {
 	dsn        string
 	org        string // empty: the environment creates one
 	secretsKey string
@@ -72,7 +72,7 @@ type ground struct {
 }
 
 // newTestEnvOn uses an existing database, which may contain an organization.
-func newTestEnvOn(t *testing.T, on ground, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
+func newTestEnvOn(t *testing.T, on envConfig, window int, cfg config.Workers, roles ...workers.Role) *testEnv {
 	t.Helper()
 	st, err := store.Open(on.dsn, 16)
 	if err != nil {

@@ -18,21 +18,21 @@ import (
 	"parley/workers/internal/retrieval"
 )
 
-// shelf is a real store with two organizations.
-type shelf struct {
+// realStore is a real store with two organizations.
+type realStore struct {
 	*testing.T
 	*store.Store
 	org, other string
 }
 
-func openShelf(t *testing.T) *shelf {
+func openShelf(t *testing.T) *realStore {
 	t.Helper()
 	s, err := store.Open(testkit.Postgres(t), 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	sh := &shelf{T: t, Store: s}
+	sh := &realStore{T: t, Store: s}
 	for n, org := range []*string{&sh.org, &sh.other} {
 		email := fmt.Sprintf("%d@example.com", n)
 		account, err := s.Accounts.SignUp(t.Context(), accountdb.NewUser{Email: email, Name: "a"}, accountdb.NewLogin{TokenHash: []byte(email), ExpiresAt: time.Now().Add(time.Hour)})
@@ -45,7 +45,7 @@ func openShelf(t *testing.T) *shelf {
 }
 
 // add adds a ready document with one passage per page, and vectors if a model is named.
-func (s *shelf) add(org, name, language, model string, metadata map[string]string, pages ...string) string {
+func (s *realStore) add(org, name, language, model string, metadata map[string]string, pages ...string) string {
 	s.Helper()
 	ctx := s.Context()
 	upload, err := s.Blobs.Upload(ctx, org, strings.NewReader(name+strings.Join(pages, "\n")), 1<<20)

@@ -51,7 +51,7 @@ func TestSupport(t *testing.T) {
 		"another code":                     {many, "What does ERR-4021 mean?", map[string]int64{"err-4021": 1, "mean": 50}, "Errors mean little.", false, 0, false},
 		"another script":                   {many, "保修期是多久", map[string]int64{"保修": 5, "修期": 5}, "本产品的保修期为两年。", false, 0, true},
 	} {
-		s := &shelves{chunks: c.chunks, counts: map[string]int64{}, text: hits(1), texts: map[int64]string{1: c.passage}}
+		s := &fakeStore{chunks: c.chunks, counts: map[string]int64{}, text: hits(1), texts: map[int64]string{1: c.passage}}
 		for _, w := range analysis.Query(c.query) {
 			for _, l := range w.Lexemes {
 				if n, known := c.have[w.Text]; known {
@@ -79,7 +79,7 @@ func TestSupport(t *testing.T) {
 // TestHeadingsSupport: a passage's headings and its document's name count as its text.
 func TestHeadingsSupport(t *testing.T) {
 	t.Parallel()
-	s := &headed{shelves: &shelves{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
+	s := &headedStore{fakeStore: &fakeStore{chunks: 1000, text: hits(1), counts: map[string]int64{}}}
 	for name, want := range map[string]bool{"flange torque": true, "gearbox": true, "capital of Mongolia": false} {
 		for _, w := range analysis.Query(name) {
 			for _, l := range w.Lexemes {
@@ -93,10 +93,10 @@ func TestHeadingsSupport(t *testing.T) {
 	}
 }
 
-// headed returns one passage with headings.
-type headed struct{ *shelves }
+// headedStore returns one passage with headings.
+type headedStore struct{ *fakeStore }
 
-func (headed) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
+func (headedStore) Passages(context.Context, string, []int64) ([]domain.Passage, error) {
 	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
 }
 

@@ -250,7 +250,7 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 		t.Errorf("%+v", run)
 	}
 	if len(s.done) != 1 || !strings.HasPrefix(s.done[0], "run_1 inbox {") {
-		t.Errorf("told %q", s.done)
+		t.Errorf("published results %q", s.done)
 	}
 }
 
@@ -302,7 +302,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		}
 		s.attempt(t, executiondb.Claimed{Attempts: 1})
 		if len(s.actions) != 1 || len(s.back) != c.back || len(s.done) != c.done || s.changes != c.changes {
-			t.Fatalf("%s: parked %d times, put back %v, told %q and %d changes", name, len(s.actions), s.back, s.done, s.changes)
+			t.Fatalf("%s: parked %d times, requeued %v, published %q and %d changes", name, len(s.actions), s.back, s.done, s.changes)
 		}
 		action, written := s.actions[0], s.written[0].Events
 		if left := time.Until(action.ExpiresAt.Time); left < 23*time.Hour || left > 24*time.Hour || action.Kind != domain.ActionApproval ||
@@ -314,7 +314,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		}
 		published := strings.HasPrefix(s.told[len(s.told)-1], "run.requires_action {")
 		if published != c.park.Parked {
-			t.Errorf("%s: told %q", name, s.told)
+			t.Errorf("%s: published events %q", name, s.told)
 		}
 		switch {
 		case c.status == "" && len(s.endings) != 0:
@@ -322,7 +322,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 		case c.status != "" && (len(s.endings) != 1 || s.endings[0].Run.Status != c.status || s.endings[0].Run.Error.Code != "action_limit"):
 			t.Errorf("%s: %+v", name, s.endings)
 		case c.park.Parked && s.done[0] != "run_1 inbox ":
-			t.Errorf("%s: whoever waits was told %q", name, s.done[0])
+			t.Errorf("%s: the waiting caller received %q", name, s.done[0])
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 	var doorbell *bus.Doorbell
 	err = b.Lane(domain.LaneChat).Fetch(t.Context(), 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
 	if err != nil || doorbell == nil {
-		t.Fatalf("no doorbell: %v", err)
+		t.Fatalf("no job message: %v", err)
 	}
 	unacknowledged := func() int64 {
 		_, n, err := b.Pending(t.Context(), domain.LaneChat)
@@ -70,22 +70,22 @@ func TestADoorbellOutlivesItsAttempt(t *testing.T) {
 		looked = true
 		for range 20 { // the server may take a moment to count an acknowledgement
 			if unacknowledged() != 1 {
-				t.Error("the doorbell was acknowledged before the run's end was written")
+				t.Error("the job message was acknowledged before the result was saved")
 				break
 			}
 		}
 		defer s.lock()()
 		if len(s.done) > 0 {
-			t.Errorf("%q was told before it was written", s.done)
+			t.Errorf("%q was published before it was saved", s.done)
 		}
 	}
 	executeJob(t, g, doorbell)
 	if !looked || len(s.done) != 1 {
-		t.Errorf("an end was written: %v; told was %q", looked, s.done)
+		t.Errorf("result saved: %v; published %q", looked, s.done)
 	}
 	for deadline := time.Now().Add(10 * time.Second); unacknowledged() != 0; {
 		if time.Now().After(deadline) {
-			t.Fatal("the doorbell is left")
+			t.Fatal("the job message was not acknowledged")
 		}
 	}
 }

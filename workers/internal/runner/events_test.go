@@ -84,7 +84,7 @@ func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
 		for n := range 20 {
 			tt.say(fmt.Sprint(n))
 			if len(tt.published) != n+2 {
-				t.Fatalf("event %d was not told at once", n)
+				t.Fatalf("event %d was not published immediately", n)
 			}
 			<-time.After(49 * time.Millisecond)
 		}
@@ -99,7 +99,7 @@ func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
 			t.Errorf("stored in %s, ended at %d", got, end)
 		}
 		if !strings.HasPrefix(tt.published[0], "1.1 run.started {") || tt.published[1] != "1.2 message.delta {\"text\":\"0\"}\n" {
-			t.Errorf("told %q", tt.published[:2])
+			t.Errorf("published %q", tt.published[:2])
 		}
 	})
 }
@@ -145,12 +145,12 @@ func TestALaterAttemptTellsThatTheRunBeganAnew(t *testing.T) {
 		tt.say("a")
 		tt.close()
 		if got := strings.Join(tt.published, ""); got != "3.1 run.restarted {\"afterStep\":4}\n3.2 message.delta {\"text\":\"a\"}\n" {
-			t.Errorf("told %q", got)
+			t.Errorf("published %q", got)
 		}
 		first := newWriterEnv(1)
 		first.restarted(0)
 		if len(first.published) != 1 {
-			t.Errorf("a first attempt told %q", first.published)
+			t.Errorf("a first attempt published %q", first.published)
 		}
 	})
 }

@@ -133,9 +133,9 @@ func TestALargeInputIsReadByTheAttempt(t *testing.T) {
 	s := &testEnv{model: scripted.New("stage/first", scripted.Call{Deltas: []string{"Read."}}), input: []byte(`{"message":"a large one"}`)}
 	s.attempt(t, executiondb.Claimed{Attempts: 1, LargeInput: 300 << 10, RawInput: []byte{}})
 	if len(s.endings) != 1 || s.endings[0].Run.Status != domain.RunCompleted {
-		t.Fatalf("the run ended as %+v", s.endings)
+		t.Fatalf("results %+v", s.endings)
 	}
 	if asked := s.model.Requests()[0]; asked.Messages[len(asked.Messages)-1].Text != "a large one" {
-		t.Errorf("the model was asked %+v", asked.Messages)
+		t.Errorf("the model received %+v", asked.Messages)
 	}
 }

@@ -66,7 +66,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		start("org_2", "run_victim")
 		synctest.Wait()
 		if len(model.Requests()) != 1 {
-			t.Errorf("%d runs have asked the model; want the victim alone", len(model.Requests()))
+			t.Errorf("%d runs have called the model; want only the other organization's", len(model.Requests()))
 		}
 		close(h.release)
 		attempts.Wait()

@@ -145,7 +145,7 @@ func TestALockedResultIsSavedOnceItsRunIsFree(t *testing.T) {
 			t.Errorf("saved after %s, in %d tries", took, l.tries)
 		}
 		if len(s.done) != 2 || !strings.HasPrefix(s.done[1], "run_1 ") {
-			t.Errorf("told %q", s.done)
+			t.Errorf("published results %q", s.done)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func TestAResultThatFailedIsSavedAlone(t *testing.T) {
 		stop()
 		all.Wait()
 		if len(s.done) != 3 {
-			t.Errorf("told %q", s.done)
+			t.Errorf("published results %q", s.done)
 		}
 		failed := l.alone[0]
 		for i := range failed {
@@ -231,13 +231,13 @@ func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
 		var doorbell *bus.Doorbell
 		err = b.Lane(domain.LaneChat).Fetch(ctx, 1, 10*time.Second, func(d *bus.Doorbell) { doorbell = d })
 		if err != nil || doorbell == nil {
-			t.Fatalf("the doorbell rang %d times: %v", n, err)
+			t.Fatalf("the job message was delivered %d times: %v", n, err)
 		}
 		r.execute(ctx, doorbell)
 	}
 	stop()
 	groups.Wait()
 	if len(s.done) != 1 {
-		t.Errorf("told %q", s.done)
+		t.Errorf("published results %q", s.done)
 	}
 }

@@ -69,10 +69,10 @@ func TestWhatIsSweptIsTold(t *testing.T) {
 		select {
 		case got := <-heard:
 			if got != (bus.Change{OrganizationID: org, Kind: c.kind}) {
-				t.Errorf("%s: heard %+v", c.what, got)
+				t.Errorf("%s: received %+v", c.what, got)
 			}
 		case <-time.After(20 * time.Second):
-			t.Errorf("%s: nothing was heard", c.what)
+			t.Errorf("%s: no change was received", c.what)
 		}
 	}
 }

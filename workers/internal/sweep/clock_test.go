@@ -13,8 +13,8 @@ import (
 	"parley/shared/testkit"
 )
 
-// held is a run that a worker has claimed, and a sweeper that has read the database's clock.
-type held struct {
+// clockEnv is a run that a worker has claimed, and a sweeper that has read the database's clock.
+type clockEnv struct {
 	*testing.T
 	db    *sql.DB
 	store *store.Store
@@ -22,11 +22,11 @@ type held struct {
 	run   lease.Held
 }
 
-func newHeld(t *testing.T) *held {
+func newClockEnv(t *testing.T) *clockEnv {
 	t.Helper()
 	dsn := testkit.Postgres(t)
 	st, b, run := dispatchedIn(t, dsn, testkit.NATS(t))
-	h := &held{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), lease.Held{}}
+	h := &clockEnv{t, testkit.SQL(t, dsn), st, New(window, st, b, zerolog.Nop()), lease.Held{}}
 	h.timeless()
 	claims, err := st.Executions.Claim(t.Context(), []string{run.ID})
 	if err != nil || claims[0].Run == nil {
@@ -38,7 +38,7 @@ func newHeld(t *testing.T) *held {
 }
 
 // timeless makes lost_runs ignore that the test's server has just started.
-func (h *held) timeless() {
+func (h *clockEnv) timeless() {
 	h.Helper()
 	var definition string
 	err := h.db.QueryRowContext(h.Context(), `SELECT pg_get_functiondef('lost_runs(bigint, interval)'::regprocedure)`).Scan(&definition)
@@ -48,14 +48,14 @@ func (h *held) timeless() {
 	h.exec(strings.Replace(definition, "pg_postmaster_start_time() <", "'-infinity'::timestamptz <", 1))
 }
 
-func (h *held) exec(query string, args ...any) {
+func (h *clockEnv) exec(query string, args ...any) {
 	h.Helper()
 	if _, err := h.db.ExecContext(h.Context(), query, args...); err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h *held) requeue() {
+func (h *clockEnv) requeue() {
 	h.Helper()
 	if err := h.sweep.requeueLost(h.Context()); err != nil {
 		h.Fatal(err)
@@ -63,13 +63,13 @@ func (h *held) requeue() {
 }
 
 // step simulates a step of the database's clock by moving all stored times back.
-func (h *held) step(by time.Duration) {
+func (h *clockEnv) step(by time.Duration) {
 	h.Helper()
 	h.sweep.clock.seen.Now = h.sweep.clock.seen.Now.Add(-by)
 	h.exec(`UPDATE open_runs SET lease_until = lease_until - make_interval(secs => $1), deadline = deadline - make_interval(secs => $1)`, by.Seconds())
 }
 
-func (h *held) wantHeld(want bool) {
+func (h *clockEnv) wantHeld(want bool) {
 	h.Helper()
 	leases, err := h.store.Executions.Extend(h.Context(), []lease.Held{h.run})
 	if err != nil || leases.Extended[h.run.RunID] != want {
@@ -80,16 +80,16 @@ func (h *held) wantHeld(want bool) {
 // A live worker keeps its runs when the clock that judges its leases steps.
 func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 	t.Parallel()
-	for name, step := range map[string]func(*held){
-		"the clock is set forward": func(h *held) { h.step(time.Hour) },
-		"a standby with a later clock is promoted": func(h *held) {
+	for name, step := range map[string]func(*clockEnv){
+		"the clock is set forward": func(h *clockEnv) { h.step(time.Hour) },
+		"a standby with a later clock is promoted": func(h *clockEnv) {
 			h.sweep.clock.seen.Started = h.sweep.clock.seen.Started.Add(-time.Minute)
 			h.exec(`UPDATE open_runs SET lease_until = clock_timestamp() - interval '1 millisecond'`)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHeld(t)
+			h := newClockEnv(t)
 			step(h)
 			h.requeue()
 			h.wantHeld(true)
@@ -107,7 +107,7 @@ func TestWorkersGetTimeAfterAStepOfTheClock(t *testing.T) {
 // After the clock was set back, a dead worker's run does not wait until the clock has caught up.
 func TestLeasesAreShortenedWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	h := newHeld(t)
+	h := newClockEnv(t)
 	h.step(-time.Hour)
 	h.requeue()
 	var long bool

@@ -45,15 +45,15 @@ func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
 		}
 	}
 	if len(bells) != 1 || bells[0] != delivery.Run.ID {
-		t.Errorf("rung for %v, want %s", bells, delivery.Run.ID)
+		t.Errorf("job messages for %v, want %s", bells, delivery.Run.ID)
 	}
 	select {
 	case got := <-heard:
 		if got != (bus.Change{OrganizationID: delivery.OrganizationID, Kind: domain.ChangedRuns}) {
-			t.Errorf("heard %+v", got)
+			t.Errorf("received %+v", got)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("nothing was heard")
+		t.Error("no change was received")
 	}
 	claims, err := st.Executions.Claim(context.WithoutCancel(t.Context()), []string{delivery.Run.ID})
 	if err != nil || claims[0].Run == nil {

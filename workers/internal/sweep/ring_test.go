@@ -34,7 +34,7 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 		}
 		err := lane.Fetch(t.Context(), 1, wait, func(d *bus.Doorbell) { heard++; d.Ack() })
 		if err != nil || heard != want {
-			t.Errorf("%d doorbells, want %d, %v", heard, want, err)
+			t.Errorf("%d job messages, want %d, %v", heard, want, err)
 		}
 	}
 	if _, err := b.EnsureStream(t.Context()); err != nil {
@@ -124,7 +124,7 @@ func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
 		_ = lane.Fetch(t.Context(), 1, time.Second, func(d *bus.Doorbell) { heard = d.RunID == run.ID; d.Ack() })
 	}
 	if !heard {
-		t.Error("the run is not rung for any more")
+		t.Error("the run's job message is no longer published")
 	}
 }
 

@@ -84,7 +84,7 @@ func TestSweepersShareOverdueRuns(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%d runs are left, want the 500 that the other sweeper has in hand", left)
+	t.Errorf("%d runs are left, want the 500 that the other sweeper has locked", left)
 }
 
 // Runs end within a minute of their deadline, even a hundred thousand after an outage.

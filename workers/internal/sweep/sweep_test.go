@@ -78,10 +78,10 @@ func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
 	select {
 	case runID := <-replies:
 		if runID != late.RunID {
-			t.Errorf("%s was told to have ended", runID)
+			t.Errorf("the end of %s was published", runID)
 		}
 	case <-time.After(5 * time.Second):
-		t.Error("whoever waits was told nothing")
+		t.Error("the waiting caller received no result")
 	}
 	for runID, want := range map[string]domain.RunStatus{late.RunID: domain.RunFailed, early.RunID: domain.RunRequiresAction} {
 		if run, err := st.Runs.RunByID(t.Context(), org, "", runID); err != nil || run.Run.Status != want {

@@ -24,8 +24,8 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// shelf fakes the file store of a server under test and logs the calls.
-type shelf struct {
+// fakeFiles fakes the file store of a server under test and logs the calls.
+type fakeFiles struct {
 	err     error
 	gone    bool // the run belongs to another worker
 	content string
@@ -33,7 +33,7 @@ type shelf struct {
 	log     []string
 }
 
-func (s *shelf) KeepFiles(_ context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64) ([]domain.File, bool, error) {
+func (s *fakeFiles) KeepFiles(_ context.Context, held lease.Held, callID string, made []blobdb.NewFile, removed []string, limit int64) ([]domain.File, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("keep %s %s %s %d %s %d", held.OrganizationID, held.RunID, callID, held.Fence, removed, limit))
 	var files []domain.File
 	for _, f := range made {
@@ -43,17 +43,17 @@ func (s *shelf) KeepFiles(_ context.Context, held lease.Held, callID string, mad
 	return files, !s.gone, s.err
 }
 
-func (s *shelf) SessionFiles(_ context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
+func (s *fakeFiles) SessionFiles(_ context.Context, held lease.Held, callID string) ([]domain.File, bool, error) {
 	s.log = append(s.log, fmt.Sprintf("list %s %s %s %d", held.OrganizationID, held.RunID, callID, held.Fence))
 	return []domain.File{{ID: "file_1", Name: "a", Bytes: 3}}, !s.gone, s.err
 }
 
-func (s *shelf) OpenFile(_ context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
+func (s *fakeFiles) OpenFile(_ context.Context, org, id string) (domain.File, io.ReadSeekCloser, error) {
 	s.log = append(s.log, "open "+org+" "+id)
 	return domain.File{ID: id}, content{bytes.NewReader(s.read(id))}, s.err
 }
 
-func (s *shelf) FileContents(_ context.Context, org string, ids []string) (contents [][]byte, err error) {
+func (s *fakeFiles) FileContents(_ context.Context, org string, ids []string) (contents [][]byte, err error) {
 	s.log = append(s.log, "read "+org+" "+strings.Join(ids, ","))
 	for _, id := range ids {
 		contents = append(contents, s.read(id))
@@ -61,7 +61,7 @@ func (s *shelf) FileContents(_ context.Context, org string, ids []string) (conte
 	return contents, s.err
 }
 
-func (s *shelf) read(id string) []byte {
+func (s *fakeFiles) read(id string) []byte {
 	if size, known := s.sizes[id]; known {
 		return bytes.Repeat([]byte(id), int(size))
 	}
@@ -91,15 +91,15 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 		return kept[0].ID + " " + kept[0].Name, nil
 	}
 	for name, c := range map[string]struct {
-		with shelf
+		with fakeFiles
 		want string
 		log  string
 	}{
-		"held":      {shelf{content: "123"}, "file_1 b", "list org_1 run_1 call_1 3; read org_1 file_1; keep org_1 run_1 call_1 3 [c] 1000; b text/plain 123"},
-		"not held":  {shelf{gone: true}, "error: " + tool.ErrStale.Error(), "list org_1 run_1 call_1 3"},
-		"away":      {shelf{err: boom}, "error: listing files of the session: " + boom.Error(), "list org_1 run_1 call_1 3"},
-		"too short": {shelf{content: "12"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
-		"too long":  {shelf{content: "1234"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
+		"held":      {fakeFiles{content: "123"}, "file_1 b", "list org_1 run_1 call_1 3; read org_1 file_1; keep org_1 run_1 call_1 3 [c] 1000; b text/plain 123"},
+		"not held":  {fakeFiles{gone: true}, "error: " + tool.ErrStale.Error(), "list org_1 run_1 call_1 3"},
+		"away":      {fakeFiles{err: boom}, "error: listing files of the session: " + boom.Error(), "list org_1 run_1 call_1 3"},
+		"too short": {fakeFiles{content: "12"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
+		"too long":  {fakeFiles{content: "1234"}, "error: reading file_1: the file's content is not what its record says", "list org_1 run_1 call_1 3; read org_1 file_1"},
 	} {
 		o, got := newOffice(endpoints), ""
 		o.files = c.with
@@ -111,15 +111,15 @@ func TestFilesAreThoseOfTheCapability(t *testing.T) {
 			return tool.Result{}, err
 		}})
 		reply := o.answer(t, sealed(t, capability(), request(false)))
-		if log := strings.Join(o.files.log, "; "); got != c.want || log != c.log || c.with.gone != (told(reply) == "stale") {
-			t.Errorf("%s: %s; %s; %s", name, got, log, told(reply))
+		if log := strings.Join(o.files.log, "; "); got != c.want || log != c.log || c.with.gone != (replySummary(reply) == "stale") {
+			t.Errorf("%s: %s; %s; %s", name, got, log, replySummary(reply))
 		}
 	}
 	for _, c := range []struct {
-		with shelf
+		with fakeFiles
 		want error
 	}{
-		{shelf{err: fmt.Errorf("keeping files: %w", blobdb.ErrFilesFull)}, tool.ErrFilesFull}, {shelf{gone: true}, tool.ErrStale}, {shelf{err: boom}, boom},
+		{fakeFiles{err: fmt.Errorf("keeping files: %w", blobdb.ErrFilesFull)}, tool.ErrFilesFull}, {fakeFiles{gone: true}, tool.ErrStale}, {fakeFiles{err: boom}, boom},
 	} {
 		o := newOffice(endpoints)
 		o.files = c.with
@@ -194,8 +194,8 @@ func TestAFailedCallShowsWhatThereIs(t *testing.T) {
 				return tool.Result{}, &tool.Error{Message: "no.", NotSent: true, Output: json.RawMessage(c.output)}
 			}})
 			reply := o.answer(t, sealed(t, capability(), request(effect)))
-			if told(reply) != "failed: no." || string(reply.Output) != c.want {
-				t.Errorf("%s: %s: %.100s", name, told(reply), reply.Output)
+			if replySummary(reply) != "failed: no." || string(reply.Output) != c.want {
+				t.Errorf("%s: %s: %.100s", name, replySummary(reply), reply.Output)
 			}
 			if effect && !strings.Contains(string(o.outcome), c.want) {
 				t.Errorf("%s: kept %.100s", name, o.outcome)
@@ -204,15 +204,15 @@ func TestAFailedCallShowsWhatThereIs(t *testing.T) {
 	}
 }
 
-// pool is a backend that states its number of slots.
-type pool struct{ backend }
+// slotsBackend is a backend that states its number of slots.
+type slotsBackend struct{ backend }
 
-func (pool) Serving() (slots, queue int) { return 3, 7 }
+func (slotsBackend) Serving() (slots, queue int) { return 3, 7 }
 
 func TestABackendMaySayHowManyCallsItTakes(t *testing.T) {
 	t.Parallel()
 	o, metrics := newOffice(endpoints), prometheus.NewRegistry()
-	start(t, o, metrics, pool{backend{kind: contract.ToolCodeExecution}}, backend{kind: contract.ToolWebSearch})
+	start(t, o, metrics, slotsBackend{backend{kind: contract.ToolCodeExecution}}, backend{kind: contract.ToolWebSearch})
 	own, other := o.serving[contract.ToolCodeExecution], o.serving[contract.ToolWebSearch]
 	if own.Slots != 3 || own.Queue != 7 || other.Slots != 8 || other.Queue != 2 {
 		t.Errorf("serving %+v and %+v", own, other)
@@ -276,7 +276,7 @@ func TestFilesOnARealStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.ReplaceAll(strings.ReplaceAll(told(reply), own.RunID, "A"), other.RunID, "B")
+		return strings.ReplaceAll(strings.ReplaceAll(replySummary(reply), own.RunID, "A"), other.RunID, "B")
 	}
 	for n, c := range []struct {
 		claims       contract.Capability
@@ -298,15 +298,15 @@ func TestFilesOnARealStore(t *testing.T) {
 	stale := own
 	stale.Fence++
 	s.claims = stale
-	if reply, err := s.call("late"); err != nil || told(reply) != "stale" {
-		t.Errorf("%s, %v", told(reply), err)
+	if reply, err := s.call("late"); err != nil || replySummary(reply) != "stale" {
+		t.Errorf("%s, %v", replySummary(reply), err)
 	}
 }
 
-// four is a backend with four slots and a queue of twelve calls.
-type four struct{ backend }
+// fourSlots is a backend with four slots and a queue of twelve calls.
+type fourSlots struct{ backend }
 
-func (four) Serving() (slots, queue int) { return 4, 12 }
+func (fourSlots) Serving() (slots, queue int) { return 4, 12 }
 
 // TestSlotsAreShared: three organizations send more calls than a worker has slots, on a real bus.
 // The last one starts as soon as a call of the first has ended, and no organization has more than
@@ -314,7 +314,7 @@ func (four) Serving() (slots, queue int) { return 4, 12 }
 func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	began, ends := make(chan string, 64), sync.Map{} // by organization
-	s := newService(t, four{backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
+	s := newService(t, fourSlots{backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, r tool.Request) (tool.Result, error) {
 		began <- r.OrganizationID
 		end, _ := ends.Load(r.OrganizationID)
 		select {

@@ -181,8 +181,8 @@ func TestEffectsOnARealLedger(t *testing.T) {
 			}()
 		}
 		reply, err := s.call(c.call)
-		if err != nil || told(reply) != c.want {
-			t.Errorf("%s: %s, %v", c.call, told(reply), err)
+		if err != nil || replySummary(reply) != c.want {
+			t.Errorf("%s: %s, %v", c.call, replySummary(reply), err)
 		}
 		after := s.prepare(c.call)
 		var outcome contract.ToolReply
@@ -191,23 +191,23 @@ func TestEffectsOnARealLedger(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if after.State != c.state || c.want != "stale" && after.State == domain.EffectDone && told(outcome) != c.want {
+		if after.State != c.state || c.want != "stale" && after.State == domain.EffectDone && replySummary(outcome) != c.want {
 			t.Errorf("%s: the effect is %s: %s", c.call, after.State, after.Outcome)
 		}
 	}
 	reply, err := s.call("read")
-	source := strings.Trim(told(reply), `"`)
+	source := strings.Trim(replySummary(reply), `"`)
 	if kept, keptErr := s.store.Blobs.SourceByID(t.Context(), s.claims.OrganizationID, source); err != nil || keptErr != nil || kept.Text != "What was read." {
 		t.Errorf("%s, %v: %+v, %v", source, err, kept, keptErr)
 	}
 	s.claims.Fence++ // the run is not claimed under this fence
 	for _, call := range []string{"read", "late"} {
-		if reply, err := s.call(call); err != nil || told(reply) != "stale" {
-			t.Errorf("%s under another fence: %s, %v", call, told(reply), err)
+		if reply, err := s.call(call); err != nil || replySummary(reply) != "stale" {
+			t.Errorf("%s under another fence: %s, %v", call, replySummary(reply), err)
 		}
 	}
 	s.claims.OrganizationID = "org_other"
-	if reply, err := s.call("pay"); err != nil || !strings.HasPrefix(told(reply), "again: ") {
-		t.Errorf("of another organization: %s, %v", told(reply), err)
+	if reply, err := s.call("pay"); err != nil || !strings.HasPrefix(replySummary(reply), "again: ") {
+		t.Errorf("of another organization: %s, %v", replySummary(reply), err)
 	}
 }

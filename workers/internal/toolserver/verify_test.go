@@ -60,7 +60,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 		if err := json.Unmarshal(raw, &reply); err != nil || (reply.Failure == nil) != (made > before) {
 			t.Errorf("%s %s: %s, %v; it was made: %v", kind, name, raw, err, made > before)
 		}
-		return told(reply)
+		return replySummary(reply)
 	}
 	const refused = "failed: The call has a side effect and was not recorded, so it was not made."
 	for _, c := range []struct {
@@ -99,8 +99,8 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 			t.Errorf("a request that says %s of itself: %s", said, got)
 		}
 	}
-	if got := o.answer(t, sealed(t, capability(), request(true))); told(got) != `"made"` {
-		t.Errorf("with an effect key: %s", told(got))
+	if got := o.answer(t, sealed(t, capability(), request(true))); replySummary(got) != `"made"` {
+		t.Errorf("with an effect key: %s", replySummary(got))
 	}
 }
 
@@ -117,7 +117,7 @@ func TestClocksMayBeAWhileApart(t *testing.T) {
 	if owner, ok := o.owners[contract.ToolHTTPRequest](m); !ok || owner != "org_1" {
 		t.Errorf("two seconds late: %s, %v", owner, ok)
 	}
-	if got := told(o.answer(t, m)); got != `"made"` || log.Len() > 0 {
+	if got := replySummary(o.answer(t, m)); got != `"made"` || log.Len() > 0 {
 		t.Errorf("two seconds late: %s; %s", got, log)
 	}
 	claims.Expires = time.Now().Add(-6 * time.Second)

@@ -205,7 +205,7 @@ func TestListedToolsAreFixedWhenTheRunStarts(t *testing.T) {
 		t.Fatalf("%+v, %v", set, err)
 	}
 	if got := set.Registry.Specs()[0]; got.Name != "a_x" || got.SideEffect != domain.SideEffectUnsafe {
-		t.Errorf("whoever listed the tool decides what it may do: %+v", got)
+		t.Errorf("the list determines the side effect: %+v", got)
 	}
 	b.answer.Tools = nil // the server's list has changed
 	later := run()
@@ -325,7 +325,7 @@ func TestKnowledge(t *testing.T) {
 	found, _ = set.Registry.Lookup(contract.ToolKnowledge)
 	_, err = found.Call(t.Context(), tool.Call{ID: "call_1", Name: contract.ToolKnowledge, Arguments: json.RawMessage(`{"query":"q"}`)})
 	if said(tool.Result{}, err) != "asks approval" || !found.Spec().Alone {
-		t.Errorf("always asked: %v", err)
+		t.Errorf("always with approval: %v", err)
 	}
 }
 

@@ -15,14 +15,14 @@ import (
 	"parley/workers/internal/speech"
 )
 
-// stuck returns a session whose backend never responds and whose goroutine is the test's.
-func stuck(t *testing.T) (*session, *recorded) {
+// newStuckSession returns a session whose backend never responds and whose goroutine is the test's.
+func newStuckSession(t *testing.T) (*session, *fakeEnd) {
 	t.Helper()
 	s, err := New(Config{Places: 1}, Deps{Metrics: prometheus.NewRegistry(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorded{}
+	r := &fakeEnd{}
 	l := newSession(s, r, contract.VoiceOpen{})
 	l.opened = time.Now().Add(-time.Hour)
 	l.call = func(func(context.Context, func())) context.CancelFunc { return func() {} }
@@ -30,7 +30,7 @@ func stuck(t *testing.T) (*session, *recorded) {
 }
 
 // failures returns how often each item was rejected as too much.
-func (r *recorded) failures(t *testing.T) map[string]int {
+func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	t.Helper()
 	told := map[string]int{}
 	for _, report := range r.reports {
@@ -55,7 +55,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		"much for too few": {16 * rate, 200, 200 - 19}, // the one being transcribed, and 18 complete ones in 300 s
 		"one by one":       {rate, 1000, -1},
 	} {
-		l, r := stuck(t)
+		l, r := newStuckSession(t)
 		second := make([]byte, sampleBytes*rate)
 		for n := range c.count {
 			for at := int64(0); at < c.each; at += rate {
@@ -79,7 +79,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		}
 		for item, times := range told {
 			if times != 1 {
-				t.Errorf("%s: %s was told of %d times", name, item, times)
+				t.Errorf("%s: %s was reported %d times", name, item, times)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 // seconds.
 func TestATapeThatNobodyReads(t *testing.T) {
 	t.Parallel()
-	l, _ := stuck(t)
+	l, _ := newStuckSession(t)
 	l.opened = time.Now().Add(time.Hour)
 	second := make([]byte, sampleBytes*rate)
 	for n := range int64(1000) {
@@ -103,7 +103,7 @@ func TestATapeThatNobodyReads(t *testing.T) {
 // TestARetryIsOfTheWhole: a retried utterance has the same audio, although the tape has advanced.
 func TestARetryIsOfTheWhole(t *testing.T) {
 	t.Parallel()
-	l, r := stuck(t)
+	l, r := newStuckSession(t)
 	second := make([]byte, sampleBytes*rate)
 	l.handleAudio(0, second)
 	l.commit(&contract.VoiceCommand{Item: "a", To: rate})
@@ -126,7 +126,7 @@ func TestNumbersOfALine(t *testing.T) {
 		{Position: contract.MaxVoiceSample, Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{}},
 		{Config: contract.VoiceConfig{Detection: d}, Speech: &contract.VoiceSpeech{From: contract.MaxVoiceSample}},
 	} {
-		l, _ := stuck(t)
+		l, _ := newStuckSession(t)
 		l.input = newInput(open)
 		l.handleAudio(contract.MaxVoiceSample, make([]byte, sampleBytes*rate))
 		l.commit(&contract.VoiceCommand{From: contract.MaxVoiceSample, To: 0}) // From is after To

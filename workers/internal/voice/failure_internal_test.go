@@ -44,10 +44,10 @@ func TestCausesAreLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := newSession(s, &recorded{}, contract.VoiceOpen{})
+		l := newSession(s, &fakeEnd{}, contract.VoiceOpen{})
 		told := l.failure(&speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Cause: c.cause}, speech.CodeSpeech)
 		if *told != (contract.VoiceFailure{Code: speech.CodeOverloaded, Message: "Busy."}) {
-			t.Errorf("%s: the caller is told %+v", name, told)
+			t.Errorf("%s: the failure for callers is %+v", name, told)
 		}
 		got := log.String()
 		if strings.Contains(got, "a secret") || strings.Contains(got, `"cause"`) != (c.want != "") || !strings.Contains(got, c.want) {

@@ -57,7 +57,8 @@ type transcript struct {
 }
 
 func newInput(open contract.VoiceOpen) input {
-	in := input{tape: tape{start: open.Position}, from: open.Position, since: open.Position, reported: open.Position, texts: make(chan transcript)}
+	at := open.Position
+	in := input{tape: tape{start: at}, from: at, since: at, reported: at, texts: make(chan transcript)}
 
 	d := open.Config.Detection
 	if d != nil {

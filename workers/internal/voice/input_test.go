@@ -27,9 +27,9 @@ func TestTurns(t *testing.T) {
 	}
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection, Language: "en", Prompt: "Paris"}})
-	l.bring(quiet(1000))
-	l.bring(pcm)
-	l.bring(quiet(2000))
+	l.sendAudio(quiet(1000))
+	l.sendAudio(pcm)
+	l.sendAudio(quiet(2000))
 	began := l.want(contract.VoiceStarted)
 	if late := began.From + 300*ms - 1000*ms; late < -20*ms || late > 150*ms || !strings.HasPrefix(began.Item, "item_") {
 		t.Errorf("%+v", began)
@@ -48,8 +48,8 @@ func TestTurns(t *testing.T) {
 	}
 	l.until("what was heard", func() bool { return l.heard == l.at && l.needs >= ended.To })
 
-	l.bring(pcm) // another utterance
-	l.bring(quiet(1000))
+	l.sendAudio(pcm) // another utterance
+	l.sendAudio(quiet(1000))
 	if r := l.want(contract.VoiceStarted); r.Item == began.Item || r.From < ended.To {
 		t.Errorf("%+v", r)
 	}
@@ -78,10 +78,10 @@ func TestStartedAtOnce(t *testing.T) {
 	var behind []int64
 	for n := range 20 {
 		l := svc.open(contract.VoiceOpen{Line: fmt.Sprint("line_", n), Config: contract.VoiceConfig{Detection: detection}})
-		l.bring(quiet(500))
+		l.sendAudio(quiet(500))
 		l.until("silence", func() bool { return l.heard == l.at })
 		for at := 0; ; at += 20 * ms * 2 { // as a client sends it: one frame at a time
-			l.bring(pcm[at : at+20*ms*2])
+			l.sendAudio(pcm[at : at+20*ms*2])
 			sent := time.Now()
 			if r, ok := l.report(5 * time.Millisecond); ok {
 				took = append(took, time.Since(sent))
@@ -96,10 +96,10 @@ func TestStartedAtOnce(t *testing.T) {
 	}
 	slices.Sort(took)
 	slices.Sort(behind)
-	t.Logf("told %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
+	t.Logf("reported %v after the frame (median of %d; at most %v), %d ms of speech had come, %d at most",
 		took[len(took)/2], len(took), took[len(took)-1], behind[len(behind)/2], behind[len(behind)-1])
 	if took[len(took)/2] > 5*time.Millisecond || behind[len(behind)/2] > 250 { // the median, because another test may delay a single one
-		t.Errorf("speech is told of late")
+		t.Errorf("speech is reported late")
 	}
 }
 
@@ -108,8 +108,8 @@ func TestByCommandAlone(t *testing.T) {
 	s := defaultScript()
 	s.hear = func(_ context.Context, u speech.Utterance) (string, error) { return fmt.Sprint(len(u.PCM) / 2), nil }
 	l := start(t, s).open(contract.VoiceOpen{Position: 7})
-	l.bring(speechFor(t)) // detection is off
-	l.bring(quiet(2000))
+	l.sendAudio(speechFor(t)) // detection is off
+	l.sendAudio(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_a", From: 7, To: 7 + 2400})
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_b", From: 7 + 2400, To: l.at})
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_c", From: l.at, To: l.at + 1_000_000})
@@ -123,7 +123,7 @@ func TestByCommandAlone(t *testing.T) {
 		}
 	}
 	l.until("what is needed", func() bool { return l.needs == l.at })
-	l.bring(quiet(300))
+	l.sendAudio(quiet(300))
 	l.until("what is needed", func() bool { return l.heard == l.at && l.needs == l.at-300*ms })
 	l.send(contract.VoiceCommand{Type: contract.VoiceClear, From: l.at})
 	l.until("what is needed", func() bool { return l.needs == l.at })
@@ -138,7 +138,7 @@ func TestClearAndCommitInSpeech(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			l := start(t, defaultScript()).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
-			l.bring(pcm[:rate])
+			l.sendAudio(pcm[:rate])
 			first := l.want(contract.VoiceStarted)
 			cut := l.at
 			if command == contract.VoiceClear {
@@ -149,8 +149,8 @@ func TestClearAndCommitInSpeech(t *testing.T) {
 					t.Errorf("%+v", r)
 				}
 			}
-			l.bring(pcm[rate:])
-			l.bring(quiet(1000))
+			l.sendAudio(pcm[rate:])
+			l.sendAudio(quiet(1000))
 			if r := l.want(contract.VoiceStarted); r.From < cut || r.Item == first.Item {
 				t.Errorf("%+v", r)
 			}
@@ -166,19 +166,19 @@ func TestConfigureDetection(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	l := start(t, defaultScript()).open(contract.VoiceOpen{})
-	l.bring(pcm)
+	l.sendAudio(pcm)
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Detection: detection}})
-	l.bring(quiet(1000))
+	l.sendAudio(quiet(1000))
 	at := l.at
-	l.bring(pcm[:rate])
+	l.sendAudio(pcm[:rate])
 	began := l.want(contract.VoiceStarted)
 	if began.From < at-320*ms {
 		t.Errorf("%+v", began)
 	}
 	// Back to commands in the middle of speech: no end is reported, and all of it can be committed.
 	l.send(contract.VoiceCommand{Type: contract.VoiceConfigure, Config: &contract.VoiceConfig{Language: "fr"}})
-	l.bring(pcm[rate:])
-	l.bring(quiet(2000))
+	l.sendAudio(pcm[rate:])
+	l.sendAudio(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_mine", From: began.From, To: l.at})
 	if r := l.want(contract.VoiceTranscript); r.Item != "item_mine" || r.Text != "said fr" {
 		t.Errorf("%+v", r)
@@ -199,16 +199,16 @@ func TestTakenUp(t *testing.T) {
 		Position: position, Config: contract.VoiceConfig{Detection: detection},
 		Speech: &contract.VoiceSpeech{Item: "item_now", From: position + first},
 	})
-	l.bring(pcm) // audio that is committed below
-	l.bring(quiet(700))
-	l.bring(pcm[:rate])
+	l.sendAudio(pcm) // audio that is committed below
+	l.sendAudio(quiet(700))
+	l.sendAudio(pcm[:rate])
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_before", From: position, To: position + first})
 	if r := l.want(contract.VoiceTranscript); r.Item != "item_before" || r.Text != fmt.Sprint(first) {
 		t.Errorf("%+v", r)
 	}
 	l.until("what is needed", func() bool { return l.heard == l.at && l.needs == position+first })
-	l.bring(pcm[rate:])
-	l.bring(quiet(1000))
+	l.sendAudio(pcm[rate:])
+	l.sendAudio(quiet(1000))
 	ended := l.want(contract.VoiceStopped)
 	if ended.Item != "item_now" || ended.From != position+first || ended.To < l.at-700*ms {
 		t.Errorf("%+v", ended)
@@ -236,21 +236,21 @@ func TestHeardEarly(t *testing.T) {
 		return "", ctx.Err()
 	}
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
-	l.bring(quiet(1000))
-	l.bring(pcm)
-	l.bring(quiet(350)) // the turn has not ended
+	l.sendAudio(quiet(1000))
+	l.sendAudio(pcm)
+	l.sendAudio(quiet(350)) // the turn has not ended
 	l.want(contract.VoiceStarted)
 	first := <-began
-	l.bring(pcm)
+	l.sendAudio(pcm)
 	<-dropped
-	l.bring(quiet(350))
+	l.sendAudio(quiet(350))
 	if again := <-began; again < first+len(pcm) {
 		t.Errorf("%d bytes, and then %d", first, again)
 	}
 	if r, ok := l.report(20 * time.Millisecond); ok {
-		t.Errorf("told before the turn is over: %+v", r)
+		t.Errorf("reported before the turn has ended: %+v", r)
 	}
-	l.bring(quiet(300))
+	l.sendAudio(quiet(300))
 	ended := l.want(contract.VoiceStopped)
 	if r := l.next(); r.Type != contract.VoiceTranscript || r.Item != ended.Item || r.Text != "both" {
 		t.Errorf("%+v", r)
@@ -294,7 +294,7 @@ func TestOrderAndFailures(t *testing.T) {
 	}
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{Config: contract.VoiceConfig{Language: "xx"}})
-	l.bring(quiet(100))
+	l.sendAudio(quiet(100))
 	for n := range int64(7) {
 		l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: fmt.Sprint("item_", n+1), From: 10 * n, To: 10*n + n + 1})
 	}
@@ -333,7 +333,7 @@ func TestAlive(t *testing.T) {
 	if took := time.Since(began); took > testkit.Within(2500*time.Millisecond) {
 		t.Errorf("four in %v", took)
 	}
-	l.bring(quiet(10_000)) // much faster than real time
+	l.sendAudio(quiet(10_000)) // much faster than real time
 	for last := int64(1000); last < l.at; {
 		f := <-l.Frames()
 		if step := f.Control.Heard - last; step > 600*ms || f.Control.Needs > f.Control.Heard || f.Control.Heard-f.Control.Needs > 2000*ms {

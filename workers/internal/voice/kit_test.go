@@ -63,13 +63,13 @@ func defaultScript() script {
 			if segment.Organization != "org_1" || segment.Begun == nil {
 				return fmt.Errorf("a line of %q", segment.Organization)
 			}
-			return out(counting(len(segment.Text) * 10 * ms))
+			return out(countingAudio(len(segment.Text) * 10 * ms))
 		},
 	}
 }
 
-// counting returns audio whose samples are all different.
-func counting(samples int) []byte {
+// countingAudio returns audio whose samples are all different.
+func countingAudio(samples int) []byte {
 	pcm := make([]byte, 0, 2*samples)
 	for i := range samples {
 		pcm = binary.LittleEndian.AppendUint16(pcm, uint16(i%50_000))
@@ -203,8 +203,8 @@ func (l *session) send(c contract.VoiceCommand) {
 	}
 }
 
-// bring sends audio in frames of 100 ms.
-func (l *session) bring(pcm []byte) {
+// sendAudio sends audio in frames of 100 ms.
+func (l *session) sendAudio(pcm []byte) {
 	l.Helper()
 	for part := range slices.Chunk(pcm, rate/10*2) {
 		if err := l.Audio(l.at, part); err != nil {

@@ -38,7 +38,7 @@ func TestSay(t *testing.T) {
 			t.Errorf("%+v, not %d to %d", r, start, end)
 		}
 		if n := len(l.pcm(0)); n < int(r.Samples)*2 {
-			t.Errorf("told of with %d bytes sent", n)
+			t.Errorf("reported with %d bytes sent", n)
 		}
 	}
 	want(strings.TrimSpace(opening), 0, len(opening))
@@ -49,7 +49,7 @@ func TestSay(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	said := slices.Concat(
-		counting(len(strings.TrimSpace(opening))*10*ms), counting(len(strings.TrimSpace(middle))*10*ms), counting(len("Many people visit it.")*10*ms),
+		countingAudio(len(strings.TrimSpace(opening))*10*ms), countingAudio(len(strings.TrimSpace(middle))*10*ms), countingAudio(len("Many people visit it.")*10*ms),
 	)
 	if !bytes.Equal(l.pcm(0), said) {
 		t.Error("the sound is another")
@@ -88,9 +88,9 @@ func TestStop(t *testing.T) {
 	s := defaultScript()
 	s.say = func(ctx context.Context, segment speech.Line, out func([]byte) error) error {
 		if segment.Text != "It goes on and on." {
-			return out(counting(100 * ms))
+			return out(countingAudio(100 * ms))
 		}
-		if err := out(counting(30_000 * ms)); err != nil {
+		if err := out(countingAudio(30_000 * ms)); err != nil {
 			return err
 		}
 		close(begun)
@@ -134,7 +134,7 @@ func TestAhead(t *testing.T) {
 		made = append(made, segment.Text)
 		mu.Unlock()
 		for range 50 { // 5 s
-			if err := out(counting(100 * ms)); err != nil {
+			if err := out(countingAudio(100 * ms)); err != nil {
 				return err
 			}
 		}
@@ -170,7 +170,7 @@ func TestTakeOver(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	l.want(contract.VoiceSaid)
-	if want := slices.Concat(counting(first)[2*had:], counting(len("Many people visit it.")*10*ms)); !bytes.Equal(l.pcm(had), want) {
+	if want := slices.Concat(countingAudio(first)[2*had:], countingAudio(len("Many people visit it.")*10*ms)); !bytes.Equal(l.pcm(had), want) {
 		t.Error("the sound is another")
 	}
 	l.send(contract.VoiceCommand{Type: contract.VoiceSay, Answer: "a2", Text: "Short.", Last: true, Skip: 10_000 * ms})
@@ -202,13 +202,13 @@ func TestSpeechFailures(t *testing.T) {
 		n := calls.Add(1)
 		switch segment.Text {
 		case "Fails once.":
-			if err := out(counting(300 * ms)[:2*int(n)*100*ms]); err != nil {
+			if err := out(countingAudio(300 * ms)[:2*int(n)*100*ms]); err != nil {
 				return err
 			}
 			if n == 1 {
 				return &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 			}
-			return out(counting(300 * ms)[2*200*ms:])
+			return out(countingAudio(300 * ms)[2*200*ms:])
 		case "Always busy.":
 			return &speech.Error{Code: speech.CodeOverloaded, Message: "Busy.", Retryable: true}
 		case "It panics.":
@@ -220,12 +220,12 @@ func TestSpeechFailures(t *testing.T) {
 			}
 			return &speech.Error{Code: speech.CodeUnknownLanguage, Message: "Not spoken."}
 		}
-		return out(counting(50 * ms))
+		return out(countingAudio(50 * ms))
 	}
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{})
 	l.say("a1", "Fails once.", 0, true)
-	if r := l.want(contract.VoiceSegment); r.Samples != 300*ms || !bytes.Equal(l.pcm(0), counting(300*ms)) {
+	if r := l.want(contract.VoiceSegment); r.Samples != 300*ms || !bytes.Equal(l.pcm(0), countingAudio(300*ms)) {
 		t.Errorf("%+v, %d bytes", r, len(l.pcm(0)))
 	}
 	l.want(contract.VoiceSaid)
@@ -257,13 +257,13 @@ func TestBargeIn(t *testing.T) {
 	t.Parallel()
 	s := defaultScript()
 	s.say = func(_ context.Context, _ speech.Line, out func([]byte) error) error {
-		return out(counting(30_000 * ms))
+		return out(countingAudio(30_000 * ms))
 	}
 	l := start(t, s).open(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: detection}})
 	l.say("a1", "A long answer.", 0, true)
-	l.bring(quiet(400))
+	l.sendAudio(quiet(400))
 	l.until("the answer", func() bool { return len(l.audio["a1"]) > 30 })
-	l.bring(speechFor(t))
+	l.sendAudio(speechFor(t))
 	began := time.Now()
 	l.want(contract.VoiceStarted)
 	l.send(contract.VoiceCommand{Type: contract.VoiceStop, Answer: "a1"})
@@ -271,7 +271,7 @@ func TestBargeIn(t *testing.T) {
 	l.until("the next answer", func() bool { return len(l.audio["a2"]) > 10 })
 	t.Logf("%v from speech to the next answer's sound", time.Since(began))
 	if behind := l.order[slices.Index(l.order, "a2"):]; slices.Contains(behind, "a1") {
-		t.Errorf("frames of what was stopped came behind the next answer: %v", behind)
+		t.Errorf("frames of the stopped answer arrived after the next answer: %v", behind)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestManyLines(t *testing.T) {
 		all.Go(func() {
 			for m := range 3 {
 				l.say(fmt.Sprint("a", m), "Hello there.", 0, true)
-				l.bring(quiet(600))
+				l.sendAudio(quiet(600))
 			}
 			for range 6 {
 				if r, ok := l.report(wait); !ok || r.Type != contract.VoiceSegment && r.Type != contract.VoiceSaid {

@@ -49,7 +49,7 @@ func TestTape(t *testing.T) {
 		t.Errorf("what is known: %v, %d", got, tp.end())
 	}
 	if got := tp.add(105, []byte{6, 6}); len(got) != 6 || got[3] != 0 || got[4] != 6 || tp.end() != 106 {
-		t.Errorf("behind a gap: %v, %d", got, tp.end())
+		t.Errorf("after a gap: %v, %d", got, tp.end())
 	}
 	if got := tp.copyRange(0, 200); len(got) != 12 || got[0] != 1 || tp.copyRange(106, 300) != nil || tp.copyRange(104, 102) != nil {
 		t.Errorf("%v", got)
@@ -63,7 +63,7 @@ func TestTape(t *testing.T) {
 		t.Errorf("it begins at %d", tp.start)
 	}
 	if got := tp.add(106+maxGap+1, []byte{7, 7}); len(got) != 2 || tp.start != 106+maxGap+1 {
-		t.Errorf("behind too much: %v, %d", got, tp.start)
+		t.Errorf("after a gap that is too large: %v, %d", got, tp.start)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestGapsAreHeard(t *testing.T) {
 	in.detect(in.tape.add(0, make([]byte, 2*rate)))
 	in.detect(in.tape.add(100*rate, make([]byte, 2*rate)))
 	if got := in.detector.Heard(); got != in.tape.end() {
-		t.Errorf("heard up to %d of %d", got, in.tape.end())
+		t.Errorf("processed up to %d of %d", got, in.tape.end())
 	}
 	if in.needs() < 99*rate {
 		t.Errorf("needs %d", in.needs())

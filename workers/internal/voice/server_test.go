@@ -75,7 +75,7 @@ func TestStopping(t *testing.T) {
 		say: func(ctx context.Context, _ speech.Line, out func([]byte) error) error {
 			begun <- struct{}{}
 			for {
-				if err := out(counting(1000)); err != nil {
+				if err := out(countingAudio(1000)); err != nil {
 					return err
 				}
 				if ctx.Err() != nil {
@@ -87,7 +87,7 @@ func TestStopping(t *testing.T) {
 	svc := start(t, s)
 	l := svc.open(contract.VoiceOpen{})
 	l.say("a1", "An answer.", 0, true)
-	l.bring(quiet(200))
+	l.sendAudio(quiet(200))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: l.at})
 	<-begun
 	<-begun
@@ -113,7 +113,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	svc := start(t, defaultScript())
 	l := svc.open(contract.VoiceOpen{})
-	l.bring(quiet(2000))
+	l.sendAudio(quiet(2000))
 	l.send(contract.VoiceCommand{Type: contract.VoiceCommit, Item: "item_1", To: l.at})
 	l.want(contract.VoiceTranscript)
 	l.say("a1", "1234567890", 0, true)

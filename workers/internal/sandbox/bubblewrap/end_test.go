@@ -277,7 +277,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 // An unprivileged worker may do less, and its sandboxes must give the same guarantees.
 func TestAllOfItAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
 	if os.Geteuid() != 0 {
-		t.Skip("this user is nobody special")
+		t.Skip("this user is already unprivileged")
 	}
 	dir := filepath.Join("/tmp", word())
 	if err := os.Mkdir(dir, 0o755); err != nil {

@@ -22,8 +22,8 @@ var limits = sandbox.Limits{Memory: 96 << 20, Processes: 24, Files: 16 << 20}
 // soon returns a second, plus the delay of a busy machine.
 func soon() time.Duration { return testkit.Within(2500 * time.Millisecond) }
 
-// place opens a Root on this machine.
-func place(t *testing.T) *Root {
+// openRoot opens a Root on this machine.
+func openRoot(t *testing.T) *Root {
 	t.Helper()
 	r, err := Open()
 	if err != nil {
@@ -74,7 +74,7 @@ func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 
 func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	g := group(t, r)
 	c := begin(t, g, "fork", 2)
 	if said := c.says(); said != "ready" {
@@ -100,7 +100,7 @@ func TestChildIsBornInItsGroupAndThisProcessIsNot(t *testing.T) {
 
 func TestAddedProcessIsInTheGroup(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := command(t, "wait", 0)
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func roughly(bytes int64) int64 {
 
 func TestMemoryIsLimitedAndItsWantNoticed(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	honest := begin(t, g, "allocate", 64)
 	if said := honest.says(); said != "ready" {
 		t.Fatal("64 MiB of 96: ", said)
@@ -163,7 +163,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 	if testkit.Race {
 		t.Skip("NOT TESTED under the race detector: its shadow of the child's memory alone exceeds the limit")
 	}
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := begin(t, g, "file", 64)
 	if said := c.says(); said != "ready" {
 		t.Fatal(said)
@@ -180,7 +180,7 @@ func TestFilesInMemoryAreLimitedAndNoMemoryOfTheProgram(t *testing.T) {
 
 func TestProcessesAreLimited(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := begin(t, g, "fork", 100)
 	if said := c.says(); !strings.Contains(said, "failed") && !strings.Contains(said, "runtime") {
 		t.Error(said)
@@ -192,7 +192,7 @@ func TestProcessesAreLimited(t *testing.T) {
 
 func TestProcessorTimeIsCounted(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	began := usage(t, g).CPU
 	c := begin(t, g, "spin", 300)
 	c.says()
@@ -203,7 +203,7 @@ func TestProcessorTimeIsCounted(t *testing.T) {
 
 func TestKillEndsAForkStormAndLeavesItsNeighbourAlone(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	g, neighbour := group(t, r), group(t, r)
 	calm := begin(t, neighbour, "stubborn", 0)
 	calm.says()
@@ -236,7 +236,7 @@ func TestKillEndsAForkStormAndLeavesItsNeighbourAlone(t *testing.T) {
 
 func TestStoppedProcessesAreKilled(t *testing.T) {
 	t.Parallel()
-	g := group(t, place(t))
+	g := group(t, openRoot(t))
 	c := begin(t, g, "stubborn", 0)
 	c.says()
 	if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -249,7 +249,7 @@ func TestStoppedProcessesAreKilled(t *testing.T) {
 
 func TestRemoveEndsWhatIsLeftAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	g, err := r.New(limits)
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestRemoveEndsWhatIsLeftAndLeavesNothing(t *testing.T) {
 
 func TestManyGroupsAtOnce(t *testing.T) {
 	t.Parallel()
-	r := place(t)
+	r := openRoot(t)
 	var all sync.WaitGroup
 	for range 32 {
 		all.Go(func() {
@@ -306,7 +306,7 @@ func TestManyGroupsAtOnce(t *testing.T) {
 // The group of a process that was killed is removed; the group of a live process is not.
 func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	t.Parallel()
-	place(t)
+	openRoot(t)
 	t.Cleanup(func() { // runs after the owners have ended, so that the test leaves nothing
 		if r, err := Open(); err == nil {
 			_ = r.Close()
@@ -320,7 +320,7 @@ func TestLeftoversOfTheDeadAreRemovedAndThoseOfTheLivingNot(t *testing.T) {
 	if _, err := os.Stat(dead.dir); err != nil {
 		t.Fatal("nothing was left to clean: ", err)
 	}
-	mine := place(t)
+	mine := openRoot(t)
 	within(t, 5*time.Second, "the end of what the dead one has left", func() bool { // another process may already be removing it
 		_, err := os.Stat(dead.dir)
 		return errors.Is(err, os.ErrNotExist)

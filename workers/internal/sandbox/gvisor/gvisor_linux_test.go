@@ -181,7 +181,7 @@ func TestNotRoot(t *testing.T) {
 	again.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	said, err := again.CombinedOutput()
 	if err != nil || !strings.Contains(string(said), "--- PASS: TestWithoutCgroups") {
-		t.Errorf("as nobody: %v\n%s", err, said)
+		t.Errorf("as an unprivileged user: %v\n%s", err, said)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestOptionsOfVersions(t *testing.T) {
 		t.Errorf("of an old version: %v, %v", options, err)
 	}
 	if slices.Contains(options, "-directfs=false") || slices.Contains(options, "-rootless") {
-		t.Errorf("it is told what it does not know, or need: %v", options)
+		t.Errorf("options that it does not know or need: %v", options)
 	}
 	fresh := map[string]string{"directfs": ""}
 	for name := range old {
@@ -111,7 +111,7 @@ func TestFilterIsWhole(t *testing.T) {
 		}
 	}
 	if want := len(seccomp.Rules(false)) + len(alias); told != want || f.DefaultAction != actRefuse {
-		t.Errorf("of %d rules %d are told, by default %s", want, told, f.DefaultAction)
+		t.Errorf("want %d rules, got %d; the default is %s", want, told, f.DefaultAction)
 	}
 }
 

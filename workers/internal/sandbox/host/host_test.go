@@ -82,7 +82,7 @@ func TestThreadEnds(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := thread.Do(ended, func() error { return errors.New("it was run") }); !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody waits for it any more: %v", err)
+		t.Errorf("ctx has ended: %v", err)
 	}
 	busy, free := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -98,7 +98,7 @@ func TestThreadEnds(t *testing.T) {
 	go func() { answer <- thread.Do(waiting, func() error { return errors.New("it was run") }) }()
 	stop()
 	if err := <-answer; !errors.Is(err, context.Canceled) {
-		t.Errorf("it waits though nobody waits for it: %v", err)
+		t.Errorf("it waits after the end of ctx: %v", err)
 	}
 	close(free)
 	thread.End()

@@ -147,7 +147,7 @@ func begin(t *testing.T, what string, n int, attr *syscall.SysProcAttr) (tree Tr
 		t.Fatal(err)
 	}
 	if lines := bufio.NewScanner(out); !lines.Scan() || lines.Text() != "ready" {
-		t.Error("said: ", lines.Text())
+		t.Error("output: ", lines.Text())
 	}
 	return tree, cmd, mark
 }

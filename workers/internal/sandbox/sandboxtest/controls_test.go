@@ -94,11 +94,11 @@ func TestGeneratedPrograms(t *testing.T) {
 	t.Parallel()
 	h := &host{canary: "canary"}
 	if !slices.Equal(generateHonest(7, 50), generateHonest(7, 50)) {
-		t.Error("the same seed makes other questions")
+		t.Error("the same seed generates other questions")
 	}
 	if one, other := generateHostile(7, 50, "/x", h), generateHostile(8, 50, "/x", h); one[3].code != generateHostile(7, 50, "/x", h)[3].code ||
 		slices.EqualFunc(one, other, func(a, b excess) bool { return a.code == b.code }) {
-		t.Error("seeds do not tell programs apart")
+		t.Error("different seeds generate the same programs")
 	}
 	for _, q := range generateHonest(7, 16) {
 		command := exec.CommandContext(t.Context(), interpreter, "-I", "-S", "-X", "utf8", "-c", q.code)

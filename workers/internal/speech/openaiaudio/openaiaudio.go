@@ -20,7 +20,8 @@ const (
 	officialURL   = "https://api.openai.com/v1/"
 	responseBytes = 25 << 20 // of audio: nine minutes
 
-	// total is much longer than a line, because audio is received at the pace of playback.
+	// total is the default time limit of a call. It is much longer than a line, because audio is
+	// received at the pace of playback.
 	total = 15 * time.Minute
 
 	faults   = 5

@@ -308,7 +308,7 @@ func TestAServiceThatFailsIsLeftAlone(t *testing.T) {
 		failed(t, err, speech.CodeTranscription, "not available", true)
 	}
 	if asked.Load() != 5 {
-		t.Errorf("asked %d times, want 5", asked.Load())
+		t.Errorf("%d calls, want 5", asked.Load())
 	}
 	if _, err := speechtest.Say(t.Context(), speaker, speech.Line{Text: "hello"}); err == nil || asked.Load() != 6 {
 		t.Errorf("speaking is left alone because listening fails: %v", err)
@@ -343,7 +343,7 @@ func TestRefusalsDoNotCount(t *testing.T) {
 		}
 	}
 	if asked.Load() != 12 {
-		t.Errorf("asked %d times, want 12", asked.Load())
+		t.Errorf("%d calls, want 12", asked.Load())
 	}
 }
 

@@ -196,7 +196,7 @@ func TestWAVIsReadAsItIsWritten(t *testing.T) {
 		t.Errorf("rate %d, %d bytes, %v", rate, len(rest), err)
 	}
 	if size := binary.LittleEndian.Uint32(pcm.AppendWAV(nil, sound, 16_000)[4:]); size != uint32(36+len(sound)) {
-		t.Errorf("the file says it has %d bytes behind its head, want %d", size, 36+len(sound))
+		t.Errorf("the header says %d bytes follow, want %d", size, 36+len(sound))
 	}
 }
 

@@ -101,7 +101,7 @@ func TestSparesAreNoMoreThanAreWanted(t *testing.T) {
 	p.Prepare()
 	p.spares.work.Wait()
 	if len(p.spares.ready) != 0 {
-		t.Error("one was started behind the end")
+		t.Error("a process was started after Close")
 	}
 }
 

@@ -90,10 +90,10 @@ func understood(t *testing.T, p Pair) {
 	sound := said(t, p, speech.Line{Text: p.Sentence, Organization: "org_1", Begun: begins})
 	got, err := p.Transcribe(t.Context(), speech.Utterance{PCM: sound, Language: "en", Prompt: "words", Organization: "org_1", Begun: begins})
 	if begun != 2 {
-		t.Errorf("%d calls told that they had begun, not 2", begun)
+		t.Errorf("%d calls reported that they had begun, want 2", begun)
 	}
 	if err != nil || !strings.EqualFold(got, p.Sentence) {
-		t.Errorf("understood %q, %v; said was %q", got, err, p.Sentence)
+		t.Errorf("transcript %q, %v; want %q", got, err, p.Sentence)
 	}
 }
 

@@ -17,20 +17,20 @@ import (
 	"parley/workers/internal/tool/codeexec"
 )
 
-// script is an interpreter that returns the test's outcome and records its programs.
-type script struct {
+// fakeInterpreter is an interpreter that returns the test's outcome and records its programs.
+type fakeInterpreter struct {
 	outcome python.Outcome
 	err     error
 	given   []python.Program
 }
 
-func (s *script) Run(_ context.Context, p python.Program) (python.Outcome, error) {
+func (s *fakeInterpreter) Run(_ context.Context, p python.Program) (python.Outcome, error) {
 	s.given = append(s.given, p)
 	return s.outcome, s.err
 }
 
-// cabinet fakes the files of a session and stores those of a call.
-type cabinet struct {
+// fakeFiles fakes the files of a session and stores those of a call.
+type fakeFiles struct {
 	session []domain.File
 	content map[string]string // by id
 	noList  error
@@ -43,19 +43,19 @@ type cabinet struct {
 	removed  []string
 }
 
-func (c *cabinet) Session(context.Context) ([]domain.File, error) {
+func (c *fakeFiles) Session(context.Context) ([]domain.File, error) {
 	c.nameList++
 	return c.session, c.noList
 }
 
-func (c *cabinet) Read(_ context.Context, files []domain.File) (contents [][]byte, err error) {
+func (c *fakeFiles) Read(_ context.Context, files []domain.File) (contents [][]byte, err error) {
 	for _, f := range files {
 		contents = append(contents, []byte(c.content[f.ID]))
 	}
 	return contents, c.noRead
 }
 
-func (c *cabinet) Keep(_ context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {
+func (c *fakeFiles) Keep(_ context.Context, made []tool.NewFile, removed []string) ([]domain.File, error) {
 	c.kept++
 	if c.noKeep != nil {
 		return nil, c.noKeep
@@ -69,7 +69,7 @@ func (c *cabinet) Keep(_ context.Context, made []tool.NewFile, removed []string)
 }
 
 // add adds a file to the session. Each is newer than the previous ones.
-func (c *cabinet) add(name, content string) *cabinet {
+func (c *fakeFiles) add(name, content string) *fakeFiles {
 	id := fmt.Sprintf("file_%d", len(c.session))
 	if c.content == nil {
 		c.content = map[string]string{}

@@ -35,7 +35,7 @@ func TestInASandbox(t *testing.T) {
 	t.Parallel()
 	i, l := interpreter(t), limits()
 	l.CPU = 2 * time.Second
-	files := (&cabinet{}).add("data.csv", "1\n2\n3\n").add("old.txt", "old")
+	files := (&fakeFiles{}).add("data.csv", "1\n2\n3\n").add("old.txt", "old")
 	run := func(keeps bool, arguments string) (shown, string) {
 		t.Helper()
 		return callWithin(t, i, files, keeps, arguments, l)

@@ -27,8 +27,8 @@ const (
 	signing = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// ledger is a server that records its requests.
-type ledger struct {
+// fakeServer is a server that records its requests.
+type fakeServer struct {
 	*httptest.Server
 
 	mu     sync.Mutex
@@ -41,9 +41,9 @@ type asked struct {
 	header            http.Header
 }
 
-func newLedger(t *testing.T) *ledger {
+func newLedger(t *testing.T) *fakeServer {
 	t.Helper()
-	l := &ledger{}
+	l := &fakeServer{}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		l.mu.Lock()
@@ -61,17 +61,17 @@ func newLedger(t *testing.T) *ledger {
 	return l
 }
 
-func (l *ledger) last(t *testing.T) asked {
+func (l *fakeServer) last(t *testing.T) asked {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.asked) == 0 {
-		t.Fatal("the server was not asked")
+		t.Fatal("the server received no request")
 	}
 	return l.asked[len(l.asked)-1]
 }
 
-func (l *ledger) count() int {
+func (l *fakeServer) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.asked)
@@ -104,7 +104,7 @@ func request(e domain.Endpoint, arguments string) tool.Request {
 	}
 }
 
-func (l *ledger) call(t *testing.T, req tool.Request) (map[string]any, error) {
+func (l *fakeServer) call(t *testing.T, req tool.Request) (map[string]any, error) {
 	t.Helper()
 	result, err := backend(t, l.Listener.Addr().String()).Call(t.Context(), req)
 	if err != nil {
@@ -170,7 +170,7 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 		}
 	}
 	if l.count() > 0 {
-		t.Errorf("the server was asked: %+v", l.asked)
+		t.Errorf("the server received %+v", l.asked)
 	}
 }
 
@@ -205,7 +205,7 @@ func TestWrongSetUpIsKnownBeforeAnythingIsSent(t *testing.T) {
 		}
 	}
 	if l.count() > 0 {
-		t.Errorf("the server was asked: %+v", l.asked)
+		t.Errorf("the server received %+v", l.asked)
 	}
 }
 
@@ -285,30 +285,30 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 	gone := newLedger(t)
 	gone.Close()
 	for _, c := range []struct {
-		name    string
-		ledger  *ledger
-		allowed bool
-		notSent bool
-		message string
+		name       string
+		fakeServer *fakeServer
+		allowed    bool
+		notSent    bool
+		message    string
 	}{
 		{"closed without an answer", l, true, false, "The connection broke off."},
 		{"nobody listens", gone, true, true, "The host could not be reached."},
 		{"not allowed", l, false, true, "The address leads to a host that may not be reached."},
 	} {
-		before, recorded := c.ledger.count(), 0
-		req := request(domain.Endpoint{Method: "POST", URL: c.ledger.URL + "/?token=secret"}, `{}`)
+		before, recorded := c.fakeServer.count(), 0
+		req := request(domain.Endpoint{Method: "POST", URL: c.fakeServer.URL + "/?token=secret"}, `{}`)
 		req.EffectKey = "eff_1"
 		req.Sending = func(context.Context) error { recorded++; return nil }
 		b := backend(t)
 		if c.allowed {
-			b = backend(t, c.ledger.Listener.Addr().String())
+			b = backend(t, c.fakeServer.Listener.Addr().String())
 		}
 		_, err := b.Call(t.Context(), req)
 		var public *tool.Error
 		if !errors.As(err, &public) || public.NotSent != c.notSent || public.Message != c.message || strings.Contains(fmt.Sprint(public.Err), "secret") {
 			t.Errorf("%s: got %+v", c.name, err)
 		}
-		if sent := c.ledger.count() - before; (sent == 0) != c.notSent || sent > 1 || (recorded == 0) != c.notSent {
+		if sent := c.fakeServer.count() - before; (sent == 0) != c.notSent || sent > 1 || (recorded == 0) != c.notSent {
 			t.Errorf("%s: sent %d times, recorded %d times", c.name, sent, recorded)
 		}
 	}
@@ -373,7 +373,7 @@ func TestRedirects(t *testing.T) {
 		}
 	}
 	if other.count() > 0 {
-		t.Error("another host was asked")
+		t.Error("another host received a request")
 	}
 }
 
@@ -449,7 +449,7 @@ func TestAGatewayThatLostItsServerLeavesAnEffectUnknown(t *testing.T) {
 			out, err := l.call(t, req)
 			var public *tool.Error
 			if known && (err != nil || out["status"] != float64(status)) || !known && (err == nil || errors.As(err, &public)) {
-				t.Errorf("%d behind %q: %v, %v", status, effect, out, err)
+				t.Errorf("%d after side effect %q: %v, %v", status, effect, out, err)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func older(method string, w http.ResponseWriter, _ *http.Request) bool {
 	return method == "server/discover"
 }
 
-func testTools(t *testing.T, p *tap) {
+func testTools(t *testing.T, p *countingServer) {
 	t.Helper()
 	b, req := newBackend(t), request(at("shop", p))
 	specs := list(t, b, req)
@@ -72,20 +72,20 @@ func testTools(t *testing.T, p *tap) {
 		}
 	}
 	if p.count("tools/list") != 1 {
-		t.Errorf("%d lists were asked for", p.count("tools/list"))
+		t.Errorf("%d lists were requested", p.count("tools/list"))
 	}
 }
 
-// ledger records a call's calls to the effect ledger.
-type ledger struct {
-	t     *testing.T
-	tap   *tap
-	begun int
-	err   error
+// fakeLedger records a call's calls to the effect ledger.
+type fakeLedger struct {
+	t              *testing.T
+	countingServer *countingServer
+	begun          int
+	err            error
 }
 
-func (l *ledger) sending(context.Context) error {
-	if l.tap.count("tools/call") != 0 {
+func (l *fakeLedger) sending(context.Context) error {
+	if l.countingServer.count("tools/call") != 0 {
 		l.t.Error("the call was sent before the ledger knew")
 	}
 	l.begun++
@@ -95,7 +95,7 @@ func (l *ledger) sending(context.Context) error {
 func TestSendingComesJustBeforeTheCall(t *testing.T) {
 	t.Parallel()
 	p := newTap(t, handler(newServer(), nil), nil)
-	b, l := newBackend(t), &ledger{t: t, tap: p}
+	b, l := newBackend(t), &fakeLedger{t: t, countingServer: p}
 	req := calling(request(at("shop", p)), "shop_greet", `{"name":"Ada"}`)
 	req.Sending, req.EffectKey = l.sending, "eff_1"
 	l.err = tool.ErrStale
@@ -137,8 +137,8 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		meddle func(http.ResponseWriter) bool
-		want   string // result, or the unknown outcome
+		intercept func(http.ResponseWriter) bool
+		want      string // result, or the unknown outcome
 	}{
 		"broken off":             {breakOff, "unknown: The connection broke off."},
 		"broken off, in events":  {unfinished(": hello\n\n"), "unknown: The connection broke off."},
@@ -160,9 +160,9 @@ func TestCallsWithoutAnAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newTap(t, handler(newServer(), nil), func(method string, w http.ResponseWriter, _ *http.Request) bool {
-				return method == "tools/call" && c.meddle(w)
+				return method == "tools/call" && c.intercept(w)
 			})
-			l := &ledger{t: t, tap: p}
+			l := &fakeLedger{t: t, countingServer: p}
 			req := calling(request(at("shop", p)), "shop_greet", `{"name":"Ada"}`)
 			req.Sending = l.sending
 			got, err := newBackend(t).Call(t.Context(), req)
@@ -332,7 +332,7 @@ func TestServersAreOfferedNothing(t *testing.T) {
 	}
 	for range 2 {
 		if err := <-asked; err == nil {
-			t.Error("a server was given what it asked for")
+			t.Error("the client answered the server's request")
 		}
 	}
 	for _, method := range []string{"initialize", "server/discover", "tools/call"} {

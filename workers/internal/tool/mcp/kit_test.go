@@ -21,14 +21,14 @@ import (
 	"parley/workers/internal/tool/mcp"
 )
 
-// tap is a proxy for an MCP server that counts requests.
-type tap struct {
+// countingServer is a proxy for an MCP server that counts requests.
+type countingServer struct {
 	*httptest.Server
 
 	next http.Handler
-	// meddle may answer a request instead. method is that of the JSON-RPC message, or of HTTP if
+	// intercept may answer a request instead. method is that of the JSON-RPC message, or of HTTP if
 	// there is none.
-	meddle func(method string, w http.ResponseWriter, r *http.Request) bool
+	intercept func(method string, w http.ResponseWriter, r *http.Request) bool
 
 	mu   sync.Mutex
 	seen map[string]int
@@ -36,9 +36,9 @@ type tap struct {
 	body map[string]string
 }
 
-func newTap(t *testing.T, next http.Handler, meddle func(string, http.ResponseWriter, *http.Request) bool) *tap {
+func newTap(t *testing.T, next http.Handler, intercept func(string, http.ResponseWriter, *http.Request) bool) *countingServer {
 	t.Helper()
-	p := &tap{next: next, meddle: meddle, seen: map[string]int{}, last: map[string]http.Header{}, body: map[string]string{}}
+	p := &countingServer{next: next, intercept: intercept, seen: map[string]int{}, last: map[string]http.Header{}, body: map[string]string{}}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(func() {
 		p.CloseClientConnections()
@@ -47,7 +47,7 @@ func newTap(t *testing.T, next http.Handler, meddle func(string, http.ResponseWr
 	return p
 }
 
-func (p *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *countingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	var message struct {
@@ -61,18 +61,18 @@ func (p *tap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.seen[method]++
 	p.last[method], p.body[method] = r.Header.Clone(), string(raw)
 	p.mu.Unlock()
-	if p.meddle == nil || !p.meddle(method, w, r) {
+	if p.intercept == nil || !p.intercept(method, w, r) {
 		p.next.ServeHTTP(w, r)
 	}
 }
 
-func (p *tap) count(method string) int {
+func (p *countingServer) count(method string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen[method]
 }
 
-func (p *tap) total() int {
+func (p *countingServer) total() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 0
@@ -82,7 +82,7 @@ func (p *tap) total() int {
 	return n
 }
 
-func (p *tap) request(method string) (http.Header, string) {
+func (p *countingServer) request(method string) (http.Header, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last[method], p.body[method]
@@ -163,7 +163,7 @@ func request(servers ...domain.MCPServer) tool.Request {
 	}
 }
 
-func at(name string, p *tap) domain.MCPServer {
+func at(name string, p *countingServer) domain.MCPServer {
 	return domain.MCPServer{Name: name, URL: p.URL + "/mcp"}
 }
 

@@ -140,7 +140,7 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 		t.Error(said)
 	}
 	if stranger.total() != 0 {
-		t.Errorf("the stranger was asked %d times", stranger.total())
+		t.Errorf("the other server received %d requests", stranger.total())
 	}
 	wrong := server
 	wrong.Headers = map[string]string{"Authorization": "sealed:org_1/ag_1:Bearer 2"}
@@ -193,7 +193,7 @@ func TestListsAreKeptForAWhile(t *testing.T) {
 	asked := func(want int) {
 		t.Helper()
 		if got := p.count("tools/list"); got != want {
-			t.Fatalf("asked %d times, not %d", got, want)
+			t.Fatalf("%d requests, want %d", got, want)
 		}
 	}
 	var all sync.WaitGroup
@@ -314,7 +314,7 @@ func TestAnOrganizationForgetsItsOwnListsOnly(t *testing.T) {
 		ask("org_2", fmt.Sprint("ag_", n))
 	}
 	if got := p.count("tools/list") - before; got != 600 || b.KeptFor("org_2") != 40 {
-		t.Errorf("%d lists were asked for, %d are kept", got, b.KeptFor("org_2"))
+		t.Errorf("%d lists were requested, %d are cached", got, b.KeptFor("org_2"))
 	}
 }
 

@@ -27,8 +27,8 @@ const (
 	addrKey  = "key-in-the-address-77"
 )
 
-// secretive returns a server with secrets in its headers and address.
-func secretive(p *tap) domain.MCPServer {
+// secretServer returns a server with secrets in its headers and address.
+func secretServer(p *countingServer) domain.MCPServer {
 	server := at("shop", p)
 	server.URL += "?api_key=" + addrKey
 	server.Headers = map[string]string{
@@ -80,7 +80,7 @@ func TestSecretsThatAServerEchoesAreNotShown(t *testing.T) {
 		"image":      `{"content":[{"type":"image","mimeType":` + quoted(t, echo) + `,"data":"AAAA"}]}`,
 	} {
 		p := newTap(t, scripted(map[string]string{"tools/list": tools, "tools/call": result}), nil)
-		got, err := newBackend(t).Call(t.Context(), calling(request(secretive(p)), "shop_x", `{}`))
+		got, err := newBackend(t).Call(t.Context(), calling(request(secretServer(p)), "shop_x", `{}`))
 		if form := shows(t, string(got.Output)); err != nil || form != "" || !strings.Contains(string(got.Output), "***") {
 			t.Errorf("%s: %q is shown in %s, %v", name, form, got.Output, err)
 		}
@@ -121,7 +121,7 @@ func TestErrorsThatQuoteSecretsAreNotShown(t *testing.T) {
 		p := newTap(t, list, rejecting(t, c.method, c.status))
 		var log bytes.Buffer
 		ctx := zerolog.New(&log).WithContext(t.Context())
-		b, req := newBackend(t), request(secretive(p))
+		b, req := newBackend(t), request(secretServer(p))
 		_, _ = b.List(ctx, req)
 		got, err := b.Call(ctx, calling(req, "shop_x", `{}`))
 		if said := said(got, err); said != c.want {
@@ -166,10 +166,10 @@ func TestServersThatCannotBeReachedKeepTheirAddressOutOfTheLog(t *testing.T) {
 		_, _ = fmt.Fprintf(conn, "HTTP/1.1 %s\r\n\r\n", r.Header.Get("Authorization"))
 		return true
 	})
-	wrong, broken := secretive(closed), secretive(closed)
+	wrong, broken := secretServer(closed), secretServer(closed)
 	wrong.URL = "http://127.0.0.1:99999/?api_key=" + addrKey
 	broken.URL = "http://127.0.0.1:x/?api_key=" + addrKey
-	for name, server := range map[string]domain.MCPServer{"closed": secretive(closed), "garbage": secretive(garbage), "port": wrong, "broken": broken} {
+	for name, server := range map[string]domain.MCPServer{"closed": secretServer(closed), "garbage": secretServer(garbage), "port": wrong, "broken": broken} {
 		var log bytes.Buffer
 		ctx := zerolog.New(&log).WithContext(t.Context())
 		b, req := newBackend(t), request(server)
@@ -200,7 +200,7 @@ func TestToolsThatQuoteSecretsAreNotListedWithThem(t *testing.T) {
 		map[string]any{"name": "c", "inputSchema": schema("p" + number)},
 	}})
 	p := newTap(t, scripted(map[string]string{"tools/list": raw}), nil)
-	specs := list(t, newBackend(t), request(secretive(p)))
+	specs := list(t, newBackend(t), request(secretServer(p)))
 	if got := names(specs); got != "shop_a shop_b" {
 		t.Error(got)
 	}
@@ -221,7 +221,7 @@ func TestPanicsAreTheirServersOnly(t *testing.T) {
 	var log bytes.Buffer
 	ctx := zerolog.New(&log).WithContext(t.Context())
 	b := panicking(t, func() { panic("the box holds " + token) })
-	guarded := secretive(works)
+	guarded := secretServer(works)
 	if specs, err := b.List(ctx, request(guarded)); err != nil || len(specs) > 0 || shows(t, log.String()) != "" || !strings.Contains(log.String(), "stack") {
 		t.Errorf("%d tools, %v, %s", len(specs), err, log.String())
 	}

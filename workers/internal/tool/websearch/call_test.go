@@ -21,14 +21,14 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// shelf stores texts by content, like the real store.
-type shelf struct {
+// fakeSources stores texts by content, like the real store.
+type fakeSources struct {
 	mu   sync.Mutex
 	kept map[string]domain.Source
 	err  error
 }
 
-func (s *shelf) keep(_ context.Context, source domain.Source) (string, error) {
+func (s *fakeSources) keep(_ context.Context, source domain.Source) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -42,7 +42,7 @@ func (s *shelf) keep(_ context.Context, source domain.Source) (string, error) {
 	return id, nil
 }
 
-func request(s *shelf, query string) tool.Request {
+func request(s *fakeSources, query string) tool.Request {
 	arguments, err := json.Marshal(map[string]string{"query": query})
 	if err != nil {
 		panic(err)
@@ -50,8 +50,8 @@ func request(s *shelf, query string) tool.Request {
 	return tool.Request{Call: tool.Call{ID: "c1", Name: "webSearch", Arguments: arguments}, Keep: s.keep}
 }
 
-// web returns a backend with a SearXNG engine and the pages that it finds.
-func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest.Server) {
+// newWeb returns a backend with a SearXNG engine and the pages that it finds.
+func newWeb(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest.Server) {
 	t.Helper()
 	site := httptest.NewServer(pages)
 	t.Cleanup(site.Close)
@@ -64,7 +64,7 @@ func web(t *testing.T, pages http.Handler, paths ...string) (*Backend, *httptest
 			t.Error(err)
 		}
 	})
-	b, err := New(Config{SearxngURL: engine.URL}, outside(t, site))
+	b, err := New(Config{SearxngURL: engine.URL}, loopbackClient(t, site))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +79,9 @@ func pageFor(contentType, body string) http.HandlerFunc {
 }
 
 // search makes a call and checks the invariants of every result.
-func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, *shelf) {
+func search(t *testing.T, b *Backend, query string) (output, []domain.Citation, *fakeSources) {
 	t.Helper()
-	var s shelf
+	var s fakeSources
 	result, err := b.Call(t.Context(), request(&s, query))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestCall(t *testing.T) {
 	mux.HandleFunc("/nile", pageFor("text/html", testdata(t, "nile.ar.html")))
 	mux.HandleFunc("/notes.txt", pageFor("text/plain; charset=utf-8", "Notes 🎉\n\nThe Elm is a river."))
 	mux.HandleFunc("/sixth", func(http.ResponseWriter, *http.Request) { t.Error("a sixth page was read") })
-	b, site := web(t, mux, "/news", "/river", "/turm", "/nile", "/notes.txt", "/sixth")
+	b, site := newWeb(t, mux, "/news", "/river", "/turm", "/nile", "/notes.txt", "/sixth")
 	if b.Kind() != "webSearch" {
 		t.Error(b.Kind())
 	}
@@ -182,7 +182,7 @@ func TestUnreadablePagesGiveTheirSnippets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, site := web(t, handler, "/page")
+			b, site := newWeb(t, handler, "/page")
 			if name == "stalled" {
 				b.readTime = 100 * time.Millisecond
 			}
@@ -206,11 +206,11 @@ func TestRedirectsAreFollowed(t *testing.T) {
 	mux.Handle("/4", http.RedirectHandler("/3", http.StatusFound))
 	mux.HandleFunc("/0", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.Header.Get("Cookie") != "" || r.Header.Get("Authorization") != "" || r.Header.Get("X-Subscription-Token") != "" {
-			t.Errorf("page was asked for with %s %v", r.Method, r.Header)
+			t.Errorf("the page was requested with %s %v", r.Method, r.Header)
 		}
 		pageFor("text/html", "<title>Zero</title><p>Where it led.")(w, r)
 	})
-	b, site := web(t, mux, "/3", "/4", "/1")
+	b, site := newWeb(t, mux, "/3", "/4", "/1")
 	out, sources, _ := search(t, b, "anything")
 	if len(sources) != 2 || sources[0].CitedText != "Where it led." || sources[0].URL != site.URL+"/0" || sources[1].CitedText != "Snippet of /4" {
 		t.Errorf("got %+v", sources) // the third page has the first one's text
@@ -224,7 +224,7 @@ func TestPagesAreReadTogether(t *testing.T) {
 	t.Parallel()
 	var all sync.WaitGroup
 	all.Add(maxResults)
-	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	b, _ := newWeb(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all.Done()
 		all.Wait() // returns when all pages have been requested
 		pageFor("text/html", "<p>Page "+r.URL.Path)(w, r)
@@ -237,7 +237,7 @@ func TestPagesAreReadTogether(t *testing.T) {
 
 func TestLargePagesAreReadInPart(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	b, _ := newWeb(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		for range 3 << 10 {
 			if _, err := io.WriteString(w, strings.Repeat("Words of a page.\n", 60)); err != nil {
@@ -261,7 +261,7 @@ func TestProviderIsNoPage(t *testing.T) {
 		asked = append(asked, r.URL.Path)
 		fmt.Fprintf(w, `{"results":[{"url":"%s/admin","title":"Admin","content":"A snippet."}]}`, engine.URL)
 	})
-	b, err := New(Config{SearxngURL: engine.URL}, outside(t))
+	b, err := New(Config{SearxngURL: engine.URL}, loopbackClient(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +273,8 @@ func TestProviderIsNoPage(t *testing.T) {
 
 func TestNothingFound(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.NotFoundHandler())
-	var s shelf
+	b, _ := newWeb(t, http.NotFoundHandler())
+	var s fakeSources
 	result, err := b.Call(t.Context(), request(&s, "x"))
 	if err != nil || string(result.Output) != `{"query":"x","results":[]}` || len(result.Sources) != 0 {
 		t.Errorf("got %s, %+v, %v", result.Output, result.Sources, err)
@@ -283,15 +283,15 @@ func TestNothingFound(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.NotFoundHandler())
+	b, _ := newWeb(t, http.NotFoundHandler())
 	for _, arguments := range []string{``, `null`, `[]`, `{}`, `{"query":7}`, `{"query":""}`, `{"query":" \u200b "}`, `{"query":"` + strings.Repeat("长", 401) + `"}`} {
 		var public *tool.Error
-		_, err := b.Call(t.Context(), tool.Request{Call: tool.Call{Arguments: json.RawMessage(arguments)}, Keep: (&shelf{}).keep})
+		_, err := b.Call(t.Context(), tool.Request{Call: tool.Call{Arguments: json.RawMessage(arguments)}, Keep: (&fakeSources{}).keep})
 		if !errors.As(err, &public) || public.Retryable {
 			t.Errorf("%.30s: got %v", arguments, err)
 		}
 	}
-	var s shelf
+	var s fakeSources
 	if _, err := b.Call(t.Context(), request(&s, strings.Repeat("长", 400))); err != nil {
 		t.Error(err)
 	}
@@ -299,12 +299,12 @@ func TestArguments(t *testing.T) {
 
 func TestKeepingFails(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, pageFor("text/html", "<p>Words."), "/page")
-	if _, err := b.Call(t.Context(), request(&shelf{err: tool.ErrStale}, "x")); !errors.Is(err, tool.ErrStale) {
+	b, _ := newWeb(t, pageFor("text/html", "<p>Words."), "/page")
+	if _, err := b.Call(t.Context(), request(&fakeSources{err: tool.ErrStale}, "x")); !errors.Is(err, tool.ErrStale) {
 		t.Errorf("stale: got %v", err)
 	}
 	var public *tool.Error
-	if _, err := b.Call(t.Context(), request(&shelf{err: errors.New("database is away")}, "x")); !errors.As(err, &public) || !public.Retryable || strings.Contains(public.Message, "database") {
+	if _, err := b.Call(t.Context(), request(&fakeSources{err: errors.New("database is away")}, "x")); !errors.As(err, &public) || !public.Retryable || strings.Contains(public.Message, "database") {
 		t.Errorf("broken: got %v", err)
 	}
 }
@@ -344,7 +344,7 @@ func textFor(read readsAs) *http.Client {
 // TestAPanicOfAPage: a panic while a page is parsed only loses that page.
 func TestAPanicOfAPage(t *testing.T) {
 	t.Parallel()
-	b, _ := web(t, http.NotFoundHandler(), "/1", "/2", "/3")
+	b, _ := newWeb(t, http.NotFoundHandler(), "/1", "/2", "/3")
 	b.pages.client = textFor(func([]byte) (int, error) { panic("a page made for that") })
 	b.pages.bodies, b.pages.slots = make(chan struct{}, 1), make(chan struct{}, 1) // both slots are released
 	_, sources, _ := search(t, b, "anything")
@@ -379,7 +379,7 @@ func TestBodiesAreBounded(t *testing.T) {
 			}
 		}
 		if len(r.bodies) != 0 || len(r.slots) != 0 {
-			t.Error("not all is given back")
+			t.Error("not all slots were released")
 		}
 	})
 }

@@ -67,7 +67,7 @@ func TestSpeechInNoise(t *testing.T) {
 						bounds(t, events, lead, lead+int64(len(said)))
 					}
 				}
-				t.Logf("%d of %d found, %d split, told after %d ms (at most %d)", c.found, c.of, c.split, c.late/int64(max(c.found, 1)), c.maxLate)
+				t.Logf("%d of %d found, %d split, reported after %d ms (at most %d)", c.found, c.of, c.split, c.late/int64(max(c.found, 1)), c.maxLate)
 				if 100*c.found < least*c.of || c.split > 0 || c.maxLate > 600 {
 					t.Errorf("%+v", c)
 				}
@@ -326,7 +326,7 @@ func TestRestartAndConfigure(t *testing.T) {
 	}
 	got := d.Write(said[rate : 2*rate])
 	if len(got) != 1 || got[0].From < rate/2 {
-		t.Fatalf("speech begins anew behind what was dealt with: %+v", got)
+		t.Fatalf("new speech begins before the end of the processed audio: %+v", got)
 	}
 	d.Configure(activity.Settings{Threshold: 0.5, PrefixMS: 0, SilenceMS: 1500})
 	got = d.Write(said[2*rate:])

@@ -9,7 +9,7 @@ import (
 // firstWide is the first character of the scripts whose marks need no space after them.
 const firstWide = 0x3000
 
-// ending is what the text read so far may end with. The next characters decide.
+// ending is the kind of end that the text read so far may have. The next characters decide.
 type ending int
 
 const (

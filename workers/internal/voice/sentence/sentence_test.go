@@ -99,7 +99,7 @@ func TestLengths(t *testing.T) {
 				t.Errorf("%.20q: a segment of %d characters", answer, n)
 			}
 			if n := utf8.RuneCountInString(s.Text); n > 640 {
-				t.Errorf("%.20q: %d characters are said", answer, n)
+				t.Errorf("%.20q: %d characters are spoken", answer, n)
 			}
 		}
 	}
