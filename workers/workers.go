@@ -281,6 +281,7 @@ func (w *Workers) close() error {
 	return errors.Join(errs...)
 }
 
+// check validates the settings of the configured roles.
 func check(cfg Config) error {
 	if err := cfg.Runs.Check(); err != nil {
 		return err
@@ -299,6 +300,7 @@ func check(cfg Config) error {
 	return nil
 }
 
+// setUpAgent sets up the runner of the role agent.
 func (w *Workers) setUpAgent() error {
 	prices, err := llm.ParsePrices(w.cfg.ModelPrices)
 	if err != nil {

@@ -47,6 +47,7 @@ type support struct {
 	few   bool
 }
 
+// weightedWord is a word of the query with its weight.
 type weightedWord struct {
 	knowledgedb.QueryWord
 

@@ -126,6 +126,7 @@ func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), er
 // model wraps a model so that its calls are charged to the budgets.
 func (s *runBudget) model(m llm.Model) llm.Model { return &budgetedModel{Model: m, budget: s} }
 
+// budgetedModel is a model whose calls are reserved and charged.
 type budgetedModel struct {
 	llm.Model
 	budget *runBudget
@@ -187,6 +188,7 @@ func (m *budgetedModel) actualUsage(req *llm.Request, res *llm.Response, failed 
 	return m.amounts(used)
 }
 
+// amounts converts usage to the amounts that budgets limit.
 func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
 	a := budgetdb.Amounts{Tokens: max(used.InputTokens, 0) + max(used.OutputTokens, 0)}
 	if m.budget.price != nil {

@@ -105,6 +105,7 @@ func (in *inputs) grant() {
 	in.waiting = kept
 }
 
+// add changes an organization's usage.
 func (in *inputs) add(org string, bytes int) {
 	if in.byOrg[org] += bytes; in.byOrg[org] == 0 {
 		delete(in.byOrg, org)

@@ -33,6 +33,7 @@ func Cap(r Result) Result {
 	return Result{Output: capOutput(r.Output), Sources: capSources(r.Sources)}
 }
 
+// capOutput truncates an output to maxOutput bytes, and replaces an empty one by null.
 func capOutput(output json.RawMessage) json.RawMessage {
 	if len(output) == 0 {
 		return json.RawMessage("null")
@@ -71,6 +72,7 @@ func encode(v truncatedOutput) json.RawMessage {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// capSources drops sources beyond the limits and truncates their passages.
 func capSources(sources []domain.Citation) []domain.Citation {
 	var kept []domain.Citation
 	room := maxPassages

@@ -164,6 +164,7 @@ func (c *call) keep(ctx context.Context, source domain.Source) (string, error) {
 	return id, nil
 }
 
+// list returns the tools of a backend that lists them.
 func (c *call) list(ctx context.Context, request tool.Request) contract.ToolReply {
 	lister, ok := c.backend.(tool.Lister)
 	if !ok {

@@ -56,6 +56,8 @@ type transcript struct {
 	err  error
 }
 
+// newInput returns the state of a new or moved session. If the session moved in the middle of
+// speech, detection resumes within that speech.
 func newInput(open contract.VoiceOpen) input {
 	at := open.Position
 	in := input{tape: tape{start: at}, from: at, since: at, reported: at, texts: make(chan transcript)}

@@ -19,6 +19,7 @@ func (p *pace) ahead(now time.Time) int64 {
 	return max(0, int64(p.played.Sub(now).Seconds()*rate))
 }
 
+// sent records that samples were sent.
 func (p *pace) sent(now time.Time, samples int64) {
 	if p.played.Before(now) {
 		p.played = now
@@ -31,4 +32,5 @@ func (p *pace) wait(now time.Time, samples int64) time.Duration {
 	return max(0, playTime(p.ahead(now))-playTime(maxAhead-samples))
 }
 
+// playTime returns the duration of samples.
 func playTime(samples int64) time.Duration { return time.Duration(samples) * time.Second / rate }

@@ -16,6 +16,7 @@ type tape struct {
 	pcm   []byte
 }
 
+// end returns the position after the last sample.
 func (t *tape) end() int64 { return t.start + int64(len(t.pcm)/sampleBytes) }
 
 // add appends audio that begins at the sample at, and returns the part that is new. Missing samples

@@ -29,6 +29,7 @@ func (s *Server) admit(capability string, body []byte) (session string, ok bool)
 	return claims.Line, true
 }
 
+// verify checks that a capability allows the session that body opens, and returns its claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims
 	raw, err := s.deps.Verifier.Verify(capability, body)

@@ -144,6 +144,7 @@ func (b *Backend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, er
 	return b.start(ctx, c)
 }
 
+// start is Start with the concrete type.
 func (b *Backend) start(ctx context.Context, c sandbox.Command) (*box, error) {
 	if err := check(c); err != nil {
 		return nil, err

@@ -56,6 +56,7 @@ func Open() (*Root, error) {
 	return open(string(mountinfo), string(own))
 }
 
+// open tries version 2 and then version 1.
 func open(mountinfo, own string) (*Root, error) {
 	mounts := mountsIn(mountinfo)
 	if len(mounts) == 0 {

@@ -48,6 +48,7 @@ func (g *Group) startV1(cmd *exec.Cmd) error {
 	return g.root.onThread(func() error { return g.startHere(cmd) })
 }
 
+// startHere starts the command from the calling thread, and kills it if the thread cannot move back.
 func (g *Group) startHere(cmd *exec.Cmd) error {
 	err := moveThread(g.dirs)
 	if err == nil {

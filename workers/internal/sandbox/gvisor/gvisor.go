@@ -71,6 +71,7 @@ func open(c Config, groups *cgroup.Root, whyNot error) (*Backend, error) {
 	return b, nil
 }
 
+// prepare finds the programs and creates the filter and the folder.
 func (b *Backend) prepare(c Config) (err error) {
 	if err := host.SealDescriptors(); err != nil {
 		return err

@@ -45,6 +45,7 @@ const (
 
 var errStat = errors.New("a line of /proc is not as it should be")
 
+// parse parses the text of /proc/<pid>/stat.
 func parse(pid int, stat []byte) (process, error) {
 	name := bytes.LastIndexByte(stat, ')') // a name may contain spaces and parentheses
 	field := strings.Fields(string(stat[name+1:]))

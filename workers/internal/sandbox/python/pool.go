@@ -36,6 +36,7 @@ func newPool(warm int, start func(context.Context) (*box, error), report func(er
 	return p
 }
 
+// refill keeps the pool at its size until ctx ends. After failures it waits with increasing delay.
 func (p *pool) refill(ctx context.Context) {
 	for {
 		missing, wait := p.want()
@@ -141,6 +142,7 @@ func (p *pool) take() *box {
 	return b
 }
 
+// close ends all idle sandboxes and waits for the background work.
 func (p *pool) close() {
 	p.cancel()
 	p.mu.Lock()

@@ -60,6 +60,7 @@ func (r *resultReader) take(kind byte, payload []byte) error {
 	}
 }
 
+// takeRunning processes a frame of the running program: its output or its end.
 func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	switch kind {
 	case frameOutput:
@@ -87,6 +88,7 @@ func (r *resultReader) print(kept, more []byte) []byte {
 	return append(kept, more[:min(int64(len(more)), room)]...)
 }
 
+// takeEnd parses the program's end: its exit code, value and traceback.
 func (r *resultReader) takeEnd(payload []byte) error {
 	head, body, found := bytes.Cut(payload, []byte("\n"))
 	var exitCode, written, cpu, value, traceback int64
@@ -117,6 +119,7 @@ func knownLimit(s string) sandbox.Limit {
 	}
 }
 
+// takeFile processes a frame after the program's end: its files.
 func (r *resultReader) takeFile(kind byte, payload []byte) error {
 	switch kind {
 	case frameFile:
@@ -149,6 +152,7 @@ func (r *resultReader) begin(name []byte) error {
 	return nil
 }
 
+// more appends a part to the current file, or drops the file if the limit is exceeded.
 func (r *resultReader) more(part []byte) error {
 	if r.skipping {
 		return nil
@@ -271,6 +275,7 @@ func (r *resultReader) read(frames *frameReader, begin, end func()) error {
 	return nil
 }
 
+// step processes one frame in any state.
 func (r *resultReader) step(kind byte, payload []byte, begin, end func()) error {
 	switch {
 	case kind == frameReady && !r.ready && !r.begun:

@@ -51,6 +51,7 @@ func (b *Backends) Close() {
 	}
 }
 
+// setUpTranscriber creates the configured Transcriber, or an Unavailable one.
 func (b *Backends) setUpTranscriber(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.TranscriptionModel, config.SpeechOpenAI)
 	switch {
@@ -75,6 +76,7 @@ func (b *Backends) setUpTranscriber(s config.Speech, processes int) error {
 	return nil
 }
 
+// setUpSynthesizer creates the configured Synthesizer, or an Unavailable one.
 func (b *Backends) setUpSynthesizer(s config.Speech, processes int) error {
 	name, online := strings.CutPrefix(s.SpeechModel, config.SpeechOpenAI)
 	switch {

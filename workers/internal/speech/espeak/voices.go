@@ -115,6 +115,7 @@ func (s *Synthesizer) installedVoices(ctx context.Context) (voices, error) {
 	return v, nil
 }
 
+// list returns espeak-ng's output for an option.
 func (s *Synthesizer) list(ctx context.Context, option string) (string, error) {
 	p, err := process.Start(s.command(option))
 	if err != nil {

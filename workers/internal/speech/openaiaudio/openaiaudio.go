@@ -52,6 +52,7 @@ type service struct {
 	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 }
 
+// newService creates the client and the circuit breaker. code is the code of its errors.
 func newService(cfg Config, code string) (*service, error) {
 	if !remote.ModelName(cfg.Model) {
 		return nil, fmt.Errorf("setting up speech: no name of a model: %q", cfg.Model)

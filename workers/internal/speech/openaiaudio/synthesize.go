@@ -74,6 +74,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return s.service.guarded(ctx, func() error { return s.ask(ctx, line, out) })
 }
 
+// ask sends the request and passes on the audio.
 func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	callCtx, watch := remote.StartWatch(ctx, s.service.limits)
 	defer watch.Stop()

@@ -54,6 +54,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, u speech.Utterance) (text 
 	return strings.ToValidUTF8(text[:min(len(text), maxWords)], ""), nil
 }
 
+// ask sends the request and returns the transcript.
 func (t *Transcriber) ask(ctx context.Context, u speech.Utterance) (string, error) {
 	callCtx, watch := remote.StartWatch(ctx, t.service.limits)
 	defer watch.Stop()

@@ -43,6 +43,7 @@ func filterFor(from, to int) (*filter, error) {
 	return f.(*filter), nil //nolint:forcetypeassert // nothing else is stored
 }
 
+// newFilter computes the filter for a ratio of rates: a windowed sinc.
 func newFilter(from, to int) *filter {
 	divisor := gcd(from, to)
 	f := &filter{up: to / divisor, down: from / divisor}

@@ -137,6 +137,7 @@ const (
 	humPiece   = 4001             // bytes; odd, so that pieces are not whole samples
 )
 
+// hum responds to audio/speech and remembers the text of the audio.
 func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	if !slices.Contains(serviceVoices, fields["voice"]) {
 		refuse(w, http.StatusBadRequest, "voice", "Invalid value: not one of the supported values")

@@ -191,6 +191,7 @@ func fill(method string, template *endpoint.Template, arguments json.RawMessage,
 	return address, body, err
 }
 
+// readArguments parses the arguments, which must be a JSON object, null or empty.
 func readArguments(raw json.RawMessage) (map[string]any, error) {
 	args := map[string]any{}
 	if len(raw) == 0 {

@@ -80,6 +80,7 @@ type collection struct {
 	log     *zerolog.Logger
 }
 
+// add adds a server's tools. It skips tools whose name is taken, and all tools beyond the limits.
 func (c *collection) add(server domain.MCPServer, tools []remoteTool) {
 	left := 0
 	for _, t := range tools {

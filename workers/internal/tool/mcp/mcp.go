@@ -90,6 +90,8 @@ func (b *Backend) find(ctx context.Context, req tool.Request) (location, error) 
 	}
 }
 
+// look searches the lists of servers for the requested tool. It returns nil if no list has it; the
+// error is that of a list that could not be read.
 func (b *Backend) look(ctx context.Context, req tool.Request, servers []domain.MCPServer) (*location, error) {
 	var failed error
 	for _, server := range servers {

@@ -21,6 +21,7 @@ type matcher struct {
 
 const startBits = 12
 
+// startHash returns the index of a text's first bytes in starts.
 func startHash(start uint32) uint32 { return start * 2654435761 >> (32 - startBits) }
 
 // newMatcher creates a matcher. It ignores texts shorter than minForm.

@@ -68,6 +68,7 @@ type walk struct {
 	err  error
 }
 
+// value returns v without secrets, or nil if the traversal has ended.
 func (w *walk) value(ctx context.Context, v any) any {
 	if w.over(ctx) {
 		return nil

@@ -65,6 +65,7 @@ func (b *Backend) answer(ctx context.Context, req tool.Request, query string, hi
 	return tool.Result{Output: raw, Sources: sources}, nil
 }
 
+// keep stores a page's text and returns its source id.
 func keep(ctx context.Context, req tool.Request, p *page) (string, error) {
 	id, err := req.Keep(ctx, domain.Source{
 		URL: p.url, Title: p.title, Language: p.language, Text: p.text,

@@ -38,6 +38,7 @@ func readHead(doc *html.Node) head {
 	return h
 }
 
+// look records the metadata in one element.
 func (h *head) look(n *html.Node) {
 	switch n.Data {
 	case "html":
@@ -64,6 +65,7 @@ func (h *head) look(n *html.Node) {
 // notFree matches the mark of pages with a paywall for search engines (schema.org).
 var notFree = regexp.MustCompile(`"isAccessibleForFree"\s*:\s*"?(?i:false)`)
 
+// meta records the metadata in a meta element.
 func (h *head) meta(n *html.Node) {
 	content := attr(n, "content")
 	switch strings.ToLower(orDefault(attr(n, "name"), orDefault(attr(n, "property"), attr(n, "http-equiv")))) {

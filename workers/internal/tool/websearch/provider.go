@@ -91,6 +91,7 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 	return a.do(req, into)
 }
 
+// do sends a request and decodes the JSON response.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
 	res, err := a.client.Do(req) //nolint:gosec // the address is the operator's, and the client stays there

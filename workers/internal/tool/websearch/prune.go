@@ -44,6 +44,8 @@ func (p *pruner) prune(n *html.Node, at position) extent {
 	return all
 }
 
+// look removes unwanted parts of a node. It returns the extent of the rest, and whether to keep the
+// node.
 func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	if p.nodes--; p.nodes < 0 || at.depth > maxDepth {
 		p.nodes, p.cut = max(p.nodes, 0), true

@@ -35,6 +35,7 @@ var blocks = map[string]int{
 	"title": 1, "head": 1, "option": 1, "thead": 1, "tbody": 1,
 }
 
+// node writes a node and its children.
 func (r *renderer) node(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:
@@ -119,6 +120,7 @@ func empty(n *html.Node) bool {
 	return true
 }
 
+// lineEnds requests n line ends before the next text.
 func (r *renderer) lineEnds(n int) {
 	if r.tight > 0 {
 		n = min(n, 1)
@@ -128,6 +130,7 @@ func (r *renderer) lineEnds(n int) {
 	}
 }
 
+// text writes text with collapsed white space, except in preformatted text.
 func (r *renderer) text(s string) {
 	for _, c := range s {
 		switch {
@@ -147,6 +150,7 @@ func (r *renderer) text(s string) {
 	}
 }
 
+// flush writes the pending line ends or space.
 func (r *renderer) flush() {
 	if r.out.Len() > 0 && r.lines > 0 {
 		r.out.WriteString("\n\n"[:r.lines])

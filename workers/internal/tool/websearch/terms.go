@@ -45,6 +45,7 @@ func inWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.N, unicode.M)
 }
 
+// emit yields the words in a run of letters: the run itself, or its pairs of letters.
 func emit(text string, start, end int, paired bool, yield func(string)) {
 	if start < 0 {
 		return
@@ -111,6 +112,7 @@ type terms struct {
 // stemWeight is the weight of another form of a query's word.
 const stemWeight = 0.4
 
+// newTerms returns the distinct words of a query.
 func newTerms(query string) terms {
 	t := terms{exact: map[string]int{}, stems: map[string]int{}}
 	eachWord(query, func(word string) {
