@@ -161,6 +161,7 @@ func (w *Workers) setUpServices() error {
 			return err
 		}
 	}
+
 	if w.has(RoleTool) {
 		if err := w.setUpTools(); err != nil {
 			return err
@@ -313,6 +314,7 @@ func (w *Workers) setUpAgent() error {
 	if w.caller, err = w.deps.Bus.NewToolCaller(); err != nil {
 		return fmt.Errorf("setting up tools: %w", err)
 	}
+
 	budget, limits := llm.NewBudget(retryBudget), sandboxLimits(w.cfg.Sandbox)
 	st := w.deps.Store
 	w.runner, err = runner.New(runner.Config{

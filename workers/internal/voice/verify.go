@@ -32,6 +32,7 @@ func (s *Server) admit(capability string, body []byte) (session string, ok bool)
 // verify checks that a capability allows the session that body opens, and returns its claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims
+
 	raw, err := s.deps.Verifier.Verify(capability, body)
 	if err != nil {
 		return c, fmt.Errorf("verifying claims: %w", err)
@@ -39,10 +40,12 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	if err := contract.ReadClaims(raw, &c); err != nil {
 		return c, fmt.Errorf("reading claims: %w", err)
 	}
+
 	var open contract.VoiceOpen
 	if err := json.Unmarshal(body, &open); err != nil { // a later release may send more fields
 		return c, fmt.Errorf("reading voice line: %w", err)
 	}
+
 	switch {
 	case c.Kind != contract.KindVoice:
 		return c, errKind

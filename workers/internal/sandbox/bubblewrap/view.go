@@ -108,6 +108,7 @@ func check(c sandbox.Command) error {
 			return fmt.Errorf("what is to be shown as %s has no absolute path: %q", file.Path, file.Host)
 		}
 	}
+
 	for _, text := range slices.Concat(c.Args, c.Env) {
 		if hasNUL(text) {
 			return fmt.Errorf("an argument or variable has a NUL byte: %q", text)

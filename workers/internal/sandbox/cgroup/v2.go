@@ -111,6 +111,7 @@ func moveToMain(base string) (undo func(), err error) {
 		}
 		_ = syscall.Rmdir(target) // another process of Parley may be in it
 	}
+
 	for range 5 { // processes started meanwhile are found by the next iteration
 		pids, err := directPids(base)
 		if err != nil {

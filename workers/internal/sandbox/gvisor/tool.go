@@ -70,6 +70,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 	if strings.Contains(known["platform"], "systrap") {
 		platform = "systrap"
 	}
+
 	options := []string{
 		"-platform=" + platform,
 		"-network=none",
@@ -78,6 +79,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 		"-overlay2=none",  // only tmpfs is writable, so no overlay is needed
 		"-file-access=exclusive",
 	}
+
 	if !root {
 		options = append(options, "-rootless")
 	}
@@ -86,6 +88,7 @@ func choose(known map[string]string, root bool) ([]string, error) {
 			return nil, fmt.Errorf("this runsc has no option -%s: it is older than 2022-12, or not gVisor's", optionName(o))
 		}
 	}
+
 	for _, o := range []string{
 		"-directfs=false",               // the gofer opens the host's files, not the sentry
 		"-host-uds=none",                // the default, like the next

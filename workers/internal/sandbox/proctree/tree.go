@@ -76,6 +76,7 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 		u.Processes += p.threads
 		u.Memory += memory(p.pid, "status", "RssAnon:", "RssShmem:")
 	}
+
 	if u.Memory <= enough {
 		return u, err
 	}
@@ -87,6 +88,7 @@ func (t Tree) Usage(enough int64) (u sandbox.Usage, err error) {
 		}
 		once += exact
 	}
+
 	u.Memory = once
 	return u, err
 }

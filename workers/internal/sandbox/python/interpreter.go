@@ -121,7 +121,7 @@ func (i *Interpreter) Run(ctx context.Context, p Program) (Outcome, error) {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	// a run depends on two contexts: the caller's and the interpreter's
+	//nolint:contextcheck // a run depends on two contexts: the caller's and the interpreter's
 	defer context.AfterFunc(i.ctx, func() { cancel(ErrClosed) })()
 
 	if b := i.pool.take(); b != nil {

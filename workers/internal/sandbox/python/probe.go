@@ -76,6 +76,7 @@ func (i *Interpreter) learn(path string, outcome Outcome) error {
 	if !runner {
 		return fmt.Errorf("the first program did not make what it should: %s", outcome.Stderr)
 	}
+
 	i.command = command(path, "parley_runner.pyc", i.limits, data)
 	lines := bufio.NewScanner(strings.NewReader(outcome.Stdout))
 	for lines.Scan() {

@@ -137,11 +137,13 @@ print(json.dumps({
     "changed": changed(), "folder": os.getcwd(), "user": os.getuid(), "work": os.listdir("/work") + os.listdir("/tmp"),
     "descriptors": [number for number in range(1024) if opened(number)],
 }))`
+
 	c := sandbox.Command{
 		Args: []string{interpreter, "-I", "-S", "-c", code}, Env: []string{"GIVEN=a b=ä"},
 		Data: []sandbox.Data{{Path: "/given/data.txt", Content: []byte("content")}}, Limits: wideLimits(),
 	}
 	box := s.startWith(t, c)
+
 	var said struct {
 		Environment []string `json:"environment"`
 		Data        string   `json:"data"`
@@ -155,6 +157,7 @@ print(json.dumps({
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
 		t.Fatalf("the program says %q: %v", text, err)
 	}
+
 	environment := slices.DeleteFunc(said.Environment, func(v string) bool { return strings.HasPrefix(v, "PWD=/") })
 	if !slices.Equal(environment, c.Env) {
 		t.Errorf("the environment is %q, not %q", said.Environment, c.Env)
@@ -187,6 +190,7 @@ sys.stdin.read()`)
 	if len(found) != 1 {
 		t.Fatalf("the program's processes are %v", found)
 	}
+
 	folder := fmt.Sprintf("/proc/%d/", found[0].pid)
 	for _, name := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
 		own, err := os.Readlink("/proc/self/ns/" + name)
@@ -197,6 +201,7 @@ sys.stdin.read()`)
 			t.Errorf("its namespace %s is the host's: %v", name, err)
 		}
 	}
+
 	text, err := os.ReadFile(folder + "status")
 	if err != nil {
 		t.Fatalf("reading the program's status: %v", err)
@@ -211,6 +216,7 @@ sys.stdin.read()`)
 			t.Errorf("%s is %s, not %s", name, fields[name], value)
 		}
 	}
+
 	if strings.HasPrefix(fields["Uid"], "0\t") || strings.HasPrefix(fields["Gid"], "0\t") {
 		t.Errorf("it is root on the host: users %s, groups %s", fields["Uid"], fields["Gid"])
 	}
@@ -314,6 +320,7 @@ while time.process_time() < end:
 print("ready", flush=True)
 sys.stdin.read()`)
 	line(t, bufio.NewReader(box.Stdout()), box)
+
 	u, err := box.Usage()
 	if err != nil {
 		t.Fatalf("asking for the usage: %v", err)
@@ -364,6 +371,7 @@ func workerDies(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatalf("starting the victim: %v", err)
 	}
+
 	output := bufio.NewScanner(stdout)
 	for output.Scan() && output.Text() != "victim ready" {
 		t.Log(output.Text())
@@ -371,6 +379,7 @@ func workerDies(t *testing.T) {
 	if output.Text() != "victim ready" {
 		t.Error("the victim has no sandbox")
 	}
+
 	_ = command.Process.Kill()
 	_ = command.Wait() // killed
 	for _, sign := range []string{mark, temporary} {

@@ -170,10 +170,12 @@ func (s *suite) mustFail(t *testing.T) {
 	before := s.host.reached.Load()
 	attempts := slices.Concat(deniedCalls(), deniedArguments(), deniedSockets(), deniedOnHost(t, s.host))
 	outcome := run(t, s.python(t, wideLimits()), python.Program{Code: attemptCode(attempts)})
+
 	found, err := results(outcome.Stdout)
 	if err != nil || outcome.Failed() {
 		t.Fatalf("making the attempts: %v %+v", err, outcome)
 	}
+
 	for _, a := range attempts {
 		t.Run(a.name, func(t *testing.T) {
 			r, ok := found[a.name]
@@ -192,6 +194,7 @@ func (s *suite) mustFail(t *testing.T) {
 			}
 		})
 	}
+
 	if reached := s.host.reached.Load() - before; reached > 0 {
 		t.Errorf("servers of this host were reached %d times", reached)
 	}

@@ -56,6 +56,7 @@ func (h *host) deniedFiles(t *testing.T) []attempt {
 		}
 		attempts = append(attempts, a)
 	}
+
 	devices := []string{"null", "zero", "full", "random", "urandom", "shm", "fd", "stdin", "stdout", "stderr"}
 	attempts = append(attempts, attempt{name: "files/devices", probe: "beyond", args: []any{"/dev", devices}, ownKernel: ownDevices})
 	for name, content := range hostFiles(t) {
@@ -99,6 +100,7 @@ func deniedWrites(h *host) []attempt {
 		{name: "writes/userfaultfd device", probe: "writes", args: []any{"/dev/userfaultfd"}, needs: optional},
 		{name: "writes/fuse", probe: "writes", args: []any{"/dev/fuse"}, needs: optional, ownKernel: ownDevices},
 	}
+
 	for _, path := range []string{
 		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger",
 		"/proc/self/oom_score_adj", "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/fs/cgroup/cgroup.procs",
@@ -152,6 +154,7 @@ func deniedPrivileges(t *testing.T) []attempt {
 	// Core files, processor time, address space, processes, open files, file size: each is limited
 	// and cannot be raised.
 	limits := []int{unix.RLIMIT_CORE, unix.RLIMIT_CPU, unix.RLIMIT_AS, unix.RLIMIT_NPROC, unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE}
+
 	root := func(name string, args ...any) attempt {
 		return attempt{name: "privileges/" + name, probe: "becomes", args: slices.Concat([]any{name}, args), needs: privileges}
 	}

@@ -33,11 +33,13 @@ func (s *suite) honest(t *testing.T) {
 		}
 		cases = append(cases, d)
 	}
+
 	outcomes := make([]python.Outcome, len(cases))
 	errs := make([]error, len(cases))
 	each(2, len(cases), func(i int) {
 		outcomes[i], errs[i] = in.Run(t.Context(), python.Program{Code: cases[i].code + "\nprint('good')\n"})
 	})
+
 	for i, d := range cases {
 		t.Run(d.name, func(t *testing.T) {
 			o := outcomes[i]
@@ -66,10 +68,12 @@ open("ünï.txt", "a").write(" und brot")
 os.remove("old")
 os.symlink("/etc/passwd", "link")
 os.mkfifo("pipe")`})
+
 	got := map[string]string{}
 	for _, f := range o.Files {
 		got[f.Name] = string(f.Content)
 	}
+
 	if o.Failed() || len(got) != 2 || got["out/deep/sum.txt"] != "3" || got["ünï.txt"] != "käse und brot" {
 		t.Errorf("the files are %q; %+v", got, o)
 	}

@@ -61,6 +61,7 @@ func newHost(t *testing.T) *host {
 	if len(h.files) < 3 {
 		t.Fatalf("only %d of the host's folders may be written to: %v", len(h.files), h.files)
 	}
+
 	h.listen(t)
 	h.share(t)
 	h.startBystander(t, nil)
@@ -194,6 +195,7 @@ func (h *host) share(t *testing.T) {
 		t.Fatalf("making a segment of shared memory: %v", err)
 	}
 	t.Cleanup(func() { _, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) })
+
 	name, _ := unix.BytePtrFromString(h.canary)
 	address := uintptr(unsafe.Pointer(name)) //nolint:gosec // there is no function for it
 	fd, _, code := unix.Syscall6(unix.SYS_MQ_OPEN, address, unix.O_CREAT|unix.O_RDWR, 0o666, 0, 0, 0)
@@ -221,6 +223,7 @@ sys.stdin.read()`
 	command.Env = []string{"PARLEY_CANARY=" + h.canary}
 	command.Dir = h.folders[0]
 	command.SysProcAttr = as
+
 	stdin, err := command.StdinPipe()
 	if err != nil {
 		t.Fatalf("opening a pipe: %v", err)
@@ -229,6 +232,7 @@ sys.stdin.read()`
 	if err != nil {
 		t.Fatalf("opening a pipe: %v", err)
 	}
+
 	if err := command.Start(); err != nil {
 		t.Fatalf("starting a bystander: %v", err)
 	}

@@ -79,15 +79,18 @@ func (s *suite) exceedAll(t *testing.T, cases []excess) {
 		cases = slices.DeleteFunc(cases, func(e excess) bool { return !e.brief })
 		t.Logf("%d of %d programs are tried with %s, whose starts take long", len(cases), n, s.backend.Name())
 	}
+
 	stop := make(chan struct{})
 	answers := make(chan error, 1)
 	go func() { answers <- s.neighbour(t.Context(), honest, stop) }()
 	all := make([]excessResult, len(cases))
 	each(parallel, len(cases), func(i int) { all[i] = s.exceed(t.Context(), hostile[limitsFor(cases[i]).Wall], cases[i]) })
+
 	close(stop)
 	if err := <-answers; err != nil {
 		t.Errorf("a neighbour was harmed: %v", err)
 	}
+
 	for i, e := range cases {
 		t.Run(e.name, func(t *testing.T) { s.verify(t, e, all[i]) })
 	}
@@ -151,18 +154,21 @@ func (s *suite) verify(t *testing.T, e excess, r excessResult) {
 	if len(r.left) > 0 {
 		t.Errorf("%s after its end live: %v", goneTimeout, r.left)
 	}
+
 	if len(o.Stdout)+len(o.Stderr) > int(l.Output) {
 		t.Errorf("%d bytes of output are kept", len(o.Stdout)+len(o.Stderr))
 	}
 	if strings.Contains(o.Stdout, unlimitedSign) {
 		t.Error("the program got what it wanted")
 	}
+
 	if e.fatal && r.err != nil {
 		return
 	}
 	if r.err != nil {
 		t.Fatalf("running the program: %v", r.err)
 	}
+
 	allowed := s.allowed(e, o, l)
 	if !slices.Contains(allowed, o.Limit) {
 		t.Errorf("the limit is %q, not one of %q", o.Limit, allowed)

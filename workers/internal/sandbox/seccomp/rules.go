@@ -42,9 +42,11 @@ func Rules(watched bool) []Rule {
 			rules = appendRule(rules, Rule{Name: name})
 		}
 	}
+
 	for name := range strings.FieldsSeq(pretended) {
 		rules = appendRule(rules, Rule{Name: name, Pretend: true})
 	}
+
 	more := countedRules
 	if watched {
 		more = watchedRules

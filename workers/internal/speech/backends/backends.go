@@ -22,8 +22,8 @@ type Backends struct {
 	close       []func()
 }
 
-// New creates the backends that config.Workers.Voice names. At most processes processes of each
-// offline backend run simultaneously. New fails if the settings are invalid.
+// New creates the backends that config.Workers.Voice names. Each offline backend runs at most the
+// given number of processes simultaneously. New fails if the settings are invalid.
 func New(s config.Speech, processes int) (*Backends, error) {
 	b := &Backends{Names: [2]string{s.TranscriptionModel, s.SpeechModel}, prepare: func() {}}
 	if err := b.setUpTranscriber(s, processes); err != nil {

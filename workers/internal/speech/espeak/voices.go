@@ -52,6 +52,7 @@ func parseVoices(languages, variants string) voices {
 			v.languages = append(v.languages, other[1])
 		}
 	}
+
 	for _, row := range variantRow.FindAllStringSubmatch(variants, -1) {
 		v.variants = append(v.variants, row[1])
 	}

@@ -49,7 +49,7 @@ type Transcriber struct {
 	spares    spares
 }
 
-// New finds pocketsphinx. At most processes processes run simultaneously.
+// New finds pocketsphinx. At most the given number of processes run simultaneously.
 func New(processes int) (*Transcriber, error) {
 	return open(modelFolder, processes)
 }

@@ -68,9 +68,11 @@ func (t *Transcriber) spare(want int) {
 		_ = l.sound.Close()
 		return true
 	})
+
 	if s.closed || len(s.ready)+s.coming >= want {
 		return
 	}
+
 	s.coming++
 	s.work.Go(func() {
 		l, err := t.start()

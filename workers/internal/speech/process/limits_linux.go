@@ -24,7 +24,7 @@ func setLimits(pid int, c Command) error {
 		{"open files", unix.RLIMIT_NOFILE, openFiles},
 		{"core dumps", unix.RLIMIT_CORE, 0},
 	} {
-		if err := lower(pid, limit.kind, limit.maximum); err != nil && !errors.Is(err, unix.ESRCH) { // it has ended, and its exit status states why
+		if err := lower(pid, limit.kind, limit.maximum); err != nil && !errors.Is(err, unix.ESRCH) { // ESRCH: it has already ended
 			return fmt.Errorf("%s: %w", limit.name, err)
 		}
 	}

@@ -96,6 +96,7 @@ func readRequest(r *http.Request) (Request, error) {
 		}
 		return request, nil
 	}
+
 	const limit = 26 << 20
 	r.Body = http.MaxBytesReader(nil, r.Body, limit)
 	if err := r.ParseMultipartForm(limit); err != nil { //nolint:gosec // limited in the line above
@@ -112,6 +113,7 @@ func readRequest(r *http.Request) (Request, error) {
 	if err != nil {
 		return request, fmt.Errorf("reading file: %w", err)
 	}
+
 	wav := bytes.NewReader(raw)
 	rate, err := pcm.ReadWAV(wav)
 	if err != nil {
@@ -147,6 +149,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 		refuse(w, http.StatusBadRequest, "response_format", "what the tests do not ask for")
 		return
 	}
+
 	speed := 1.0
 	if text, set := fields["speed"]; set {
 		_, _ = fmt.Sscan(text, &speed)
@@ -159,6 +162,7 @@ func (s *Service) hum(w http.ResponseWriter, fields map[string]string) {
 	s.mu.Lock()
 	s.hummed[sha256.Sum256(sound)] = fields["input"]
 	s.mu.Unlock()
+
 	w.Header().Set("Content-Type", "audio/pcm")
 	for len(sound) > 0 {
 		n := min(humPiece, len(sound))

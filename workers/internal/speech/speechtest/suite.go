@@ -175,6 +175,7 @@ func tooMuch(t *testing.T, p Pair) {
 	if sound := said(t, p, speech.Line{Text: strings.Repeat("a", speech.MaxText)}); len(sound) == 0 {
 		t.Errorf("as much as may be is no sound")
 	}
+
 	_, err := p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, 3)})
 	isError("half a sample", speech.CodeTranscription, err)
 	_, err = p.Transcribe(t.Context(), speech.Utterance{PCM: make([]byte, speech.MaxUtterance+2)})

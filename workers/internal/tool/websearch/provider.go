@@ -50,13 +50,16 @@ func newProvider(cfg Config, client *outbound.Client, timeout time.Duration) (pr
 	case cfg.TavilyAPIKey != "":
 		setting, address = "TAVILY_URL", orDefault(cfg.TavilyURL, tavilyURL)
 	}
+
 	at, err := endpoint(setting, address)
 	if err != nil {
 		return nil, err
 	}
+
 	// The operator chose this address. For this client alone, it may be private and have any port.
-	position, hostPort := origin(at)
-	client1 := client.HTTP(outbound.Options{Timeout: timeout, Origin: position, Trusted: hostPort})
+	target, hostPort := origin(at)
+	client1 := client.HTTP(outbound.Options{Timeout: timeout, Origin: target, Trusted: hostPort})
+
 	switch setting {
 	case "SEARXNG_URL":
 		return searxng{api{client1}, at}, nil

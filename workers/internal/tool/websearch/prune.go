@@ -51,6 +51,7 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 		p.nodes, p.cut = max(p.nodes, 0), true
 		return extent{}, false
 	}
+
 	switch n.Type {
 	case html.TextNode:
 		n.Data = visible(n.Data)
@@ -59,9 +60,11 @@ func (p *pruner) look(n *html.Node, at position) (extent, bool) {
 	default:
 		return extent{}, n.Type == html.DoctypeNode
 	}
+
 	if dropped[n.Data] || invisible.Element(n, p.hidden) || surrounding(n, at) {
 		return extent{}, false
 	}
+
 	inside := position{depth: at.depth + 1, content: at.content || n.Data == "main" || n.Data == "article"}
 	below := p.prune(n, inside)
 	if n.Data == "a" {
