@@ -52,7 +52,7 @@ next:
 
 // A tool whose secrets need a removed key reports that to the run, the log and the metrics. After
 // the secrets have been resealed, the tool no longer needs that key.
-func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step begins where the one before ended
+func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step depends on the previous one
 	t.Parallel()
 	model := httptest.NewServer(openaistub.New())
 	t.Cleanup(model.Close)
@@ -84,7 +84,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 		r := newTestEnvOn(t, on, 4, cfg, workers.RoleAgent, workers.RoleTool)
 		return r.result(r.start(agent, session, "tool pay: now")), log, metrics
 	}
-	t.Run("before resealing", func(t *testing.T) { //nolint:paralleltest // each step begins where the one before ended
+	t.Run("before resealing", func(t *testing.T) { //nolint:paralleltest // each step depends on the previous one
 		run, log, metrics := call(t, "before")
 		if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "The server cannot open this tool's secret.") {
 			t.Errorf("the run is %+v", run)
@@ -107,7 +107,7 @@ func TestToolsWhoseKeyIsRemoved(t *testing.T) { //nolint:tparallel // each step 
 		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {}); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("after it", func(t *testing.T) { //nolint:paralleltest // the same
+	t.Run("after it", func(t *testing.T) { //nolint:paralleltest // as above
 		run, log, metrics := call(t, "after")
 		if run.Status != domain.RunCompleted || run.Message == nil || !strings.Contains(*run.Message, "paid") {
 			t.Fatalf("the run is %+v", run)

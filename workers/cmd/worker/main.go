@@ -64,7 +64,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer servers.Close()
 
-	w, err := workers.New(workers.Config{ //nolint:contextcheck // what it opens gives up by itself
+	w, err := workers.New(workers.Config{ //nolint:contextcheck // it has its own timeouts
 		Runs: f.Runs, Secrets: f.Secrets, Documents: f.Documents, Workers: f.Workers, Telemetry: f.Telemetry,
 		Roles: f.Roles, OwnPorts: f.Servers.Ports(),
 	}, workers.Deps{

@@ -164,7 +164,7 @@ func backoff(attempts int) time.Duration {
 // jitter varies d by up to a quarter either way, so that calls that failed together are not retried
 // together.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // spreads load; nobody must not guess it
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // spreads load; need not be unpredictable
 }
 
 // requeue requeues the run. A nil cause means that this worker stops or has lost its lease. It

@@ -76,7 +76,7 @@ type Backend interface {
 }
 
 // Box is a sandbox in which a command runs. Nothing in it outlives Kill or this process.
-type Box interface { //nolint:interfacebloat // a running program has this many sides
+type Box interface { //nolint:interfacebloat // a running program has this many aspects
 	// Stdin returns the command's standard input.
 	Stdin() io.WriteCloser
 	// Stdout returns the command's standard output, up to its end.

@@ -1,4 +1,5 @@
-// Package sweep repairs what processes leave behind when they fail, and enforces time limits. It
+// Package sweep repairs what processes leave behind when they fail, and enforces time limits. It does
+// the following:
 //
 //   - publishes lost job messages again
 //   - requeues runs whose worker died

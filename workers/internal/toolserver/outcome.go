@@ -32,7 +32,8 @@ func failure(message string, retryable bool) contract.ToolReply {
 }
 
 // settle returns the reply to a finished call. It records the outcome of an effect in the ledger if
-// the request left, or if it certainly did not although the ledger may say that it did.
+// the request left. It also does so if the request certainly did not leave, but the ledger may say
+// that it did.
 func (c *call) settle(ctx context.Context, result tool.Result, err error) contract.ToolReply {
 	c.mu.Lock()
 	sent := c.sent

@@ -7,8 +7,8 @@ import (
 )
 
 // maxRead is the maximum number of bytes of frames that wait for a session. When a session moves to
-// this worker, the ingress sends all the audio that it has kept at once, which is more than the bus
-// buffers for a reader.
+// this worker, the ingress sends all its kept audio in a burst. That is more than the bus buffers
+// for a reader.
 const maxRead = 16 << 20
 
 type frame = contract.VoiceFrame[contract.VoiceCommand]

@@ -20,7 +20,7 @@ import (
 const asChild = "PARLEY_CGROUP_CHILD"
 
 // The main goroutine, on which the children below run, keeps the process's first thread.
-func init() { runtime.LockOSThread() } //nolint:gochecknoinits // only here can it be had
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // the only place where this is possible
 
 func TestMain(m *testing.M) {
 	if what, number, is := strings.Cut(os.Getenv(asChild), " "); is {
@@ -46,7 +46,7 @@ func spin(limit time.Duration) {
 }
 
 func child(what string, n int) {
-	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // whatever becomes of the test
+	time.AfterFunc(30*time.Second, func() { os.Exit(3) }) //nolint:revive // ends it even if the test hangs
 	switch what {
 	case "wait":
 	case "stubborn":

@@ -157,7 +157,7 @@ func put(root string, d sandbox.Data, mounts []specs.Mount) error {
 	if err := os.WriteFile(name, d.Content, 0o600); err != nil {
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
-	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads it; the host's others do not get here
+	if err := os.Chmod(name, 0o444); err != nil { //nolint:gosec // G302: the sandbox's user reads it; other users cannot enter the parent
 		return fmt.Errorf("writing a sandbox's file: %w", err)
 	}
 	return nil
@@ -176,7 +176,7 @@ func makeFolder(root, name string) error {
 		return nil
 	}
 	if err == nil {
-		err = os.Chmod(full, 0o755) //nolint:gosec // G302: the sandbox's user enters them; the host's others do not get here
+		err = os.Chmod(full, 0o755) //nolint:gosec // G302: the sandbox's user enters them; other users cannot enter the parent
 	}
 	if err != nil {
 		return fmt.Errorf("making a sandbox's folder: %w", err)

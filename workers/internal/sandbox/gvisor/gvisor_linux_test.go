@@ -160,7 +160,7 @@ func TestNotRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: the other tests run without its rights already")
 	}
-	folder, err := os.MkdirTemp("", "parley-test-nobody-") //nolint:usetesting // t.TempDir lies in a folder that others may not enter
+	folder, err := os.MkdirTemp("", "parley-test-nobody-") //nolint:usetesting // t.TempDir is in a folder that other users may not enter
 	if err != nil {
 		t.Fatal(err)
 	}

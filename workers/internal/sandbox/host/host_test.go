@@ -86,7 +86,7 @@ func TestThreadEnds(t *testing.T) {
 	}
 	busy, free := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = thread.Do(context.Background(), func() error { //nolint:usetesting // it is done before the test is
+		_ = thread.Do(context.Background(), func() error { //nolint:usetesting // it ends before the test does
 			close(busy)
 			<-free
 			return nil

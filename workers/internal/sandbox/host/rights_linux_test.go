@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestDescriptorsAreSealed(t *testing.T) { //nolint:paralleltest // another test may seal what this one has opened
+func TestDescriptorsAreSealed(t *testing.T) { //nolint:paralleltest // another test may seal this one's descriptors
 	for name, seal := range map[string]func() error{"at once": SealDescriptors, "one by one": sealEach} {
 		fd, err := syscall.Open("/etc", syscall.O_RDONLY, 0) // without CLOEXEC, like a careless library
 		if err != nil {

@@ -21,7 +21,7 @@ const (
 func Kill(pid int) error {
 	t, err := Of(pid)
 	if err != nil {
-		return nil //nolint:nilerr // the process has ended, and whatever it may have left is out of reach
+		return nil //nolint:nilerr // the process has ended, and its children cannot be found
 	}
 	return t.Kill()
 }

@@ -38,7 +38,7 @@ func within(t *testing.T, limit time.Duration, what string, is func() bool) {
 
 func TestHostileTreesEndSoon(t *testing.T) { //nolint:tparallel // storms would slow each other down
 	t.Parallel()
-	for name, c := range map[string]struct { //nolint:paralleltest // the same
+	for name, c := range map[string]struct { //nolint:paralleltest // as above
 		what   string
 		n      int
 		attr   *syscall.SysProcAttr

@@ -75,7 +75,7 @@ func (b *bareBackend) Start(_ context.Context, c sandbox.Command) (sandbox.Box, 
 		}
 		args = append(args, "--ro-bind", path, d.Path)
 	}
-	cmd := exec.Command("bwrap", append(append(args, "--"), c.Args...)...) //nolint:noctx // it outlives the start
+	cmd := exec.Command("bwrap", append(append(args, "--"), c.Args...)...) //nolint:noctx // it outlives ctx, which is of the start
 	box := &bareBox{cmd: cmd, errors: &bytes.Buffer{}, done: make(chan struct{}), usage: b.usage}
 	in, out, err := box.start()
 	if err != nil {

@@ -234,5 +234,5 @@ func (p peakBox) Usage() (sandbox.Usage, error) {
 	if err == nil {
 		p.maximum.Store(max(p.maximum.Load(), usage.Memory))
 	}
-	return usage, err //nolint:wrapcheck // it is the box's own
+	return usage, err //nolint:wrapcheck // the box's own error
 }

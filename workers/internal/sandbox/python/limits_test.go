@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) { //nolint:tparallel // see below
 	if len(backend.Notes()) > 0 {
 		shared = "" // if memory is watched, shared anonymous memory is refused
 	}
-	//nolint:paralleltest // one after the other: each wants a core to itself, and limits on time are among them
+	//nolint:paralleltest // each needs a core, and some have time limits
 	for name, c := range map[string]struct {
 		code      string
 		limit     sandbox.Limit

@@ -26,7 +26,7 @@ func TestControls(t *testing.T) {
 	}
 	found := unisolated(t, attempts)
 	bare := privileged()
-	for _, a := range attempts { //nolint:paralleltest // what they look at is there already
+	for _, a := range attempts { //nolint:paralleltest // the objects already exist
 		t.Run(a.name, func(t *testing.T) {
 			r, ok := found[a.name]
 			switch {

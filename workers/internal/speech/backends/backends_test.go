@@ -43,7 +43,7 @@ func TestOfflineBackendsConform(t *testing.T) { //nolint:paralleltest // it coun
 	})
 }
 
-func TestServiceBackendsConform(t *testing.T) { //nolint:paralleltest // the suite's parts follow one another
+func TestServiceBackendsConform(t *testing.T) { //nolint:paralleltest // the suite's parts run in order
 	speechtest.Run(t, func(t *testing.T) speechtest.Pair {
 		t.Helper()
 		b := open(t, config.Speech{

@@ -87,7 +87,7 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 	}
 
 	var res *http.Response
-	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // res is the same
+	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // res is the same response
 	if res != nil {
 		defer func() { _ = res.Body.Close() }()
 	}

@@ -123,7 +123,7 @@ func (p *Process) Fault() error {
 func (p *Process) Reader(ctx context.Context) io.Reader { return &reader{ctx: ctx, process: p} }
 
 type reader struct {
-	ctx     context.Context //nolint:containedctx // Read has none
+	ctx     context.Context //nolint:containedctx // Read has no context parameter
 	process *Process
 	rest    []byte
 }

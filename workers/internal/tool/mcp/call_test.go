@@ -319,7 +319,7 @@ func TestServersAreOfferedNothing(t *testing.T) {
 	s := newServer()
 	asked := make(chan error, 3)
 	sdk.AddTool(s, &sdk.Tool{Name: "curious"}, func(ctx context.Context, req *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
-		_, err := req.Session.CreateMessage(ctx, &sdk.CreateMessageParams{Messages: []*sdk.SamplingMessage{}}) //nolint:staticcheck // what is refused
+		_, err := req.Session.CreateMessage(ctx, &sdk.CreateMessageParams{Messages: []*sdk.SamplingMessage{}}) //nolint:staticcheck // the refused feature
 		asked <- err
 		_, err = req.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Your password?", RequestedSchema: map[string]any{"type": "object"}})
 		asked <- err

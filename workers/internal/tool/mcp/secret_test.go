@@ -142,7 +142,7 @@ func causes(err error) string {
 		return ""
 	}
 	text := err.Error()
-	switch err := err.(type) { //nolint:errorlint // each layer is looked at
+	switch err := err.(type) { //nolint:errorlint // each layer is examined
 	case interface{ Unwrap() error }:
 		text += "\n" + causes(err.Unwrap())
 	case interface{ Unwrap() []error }:

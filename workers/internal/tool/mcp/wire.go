@@ -107,7 +107,7 @@ type releasingBody struct {
 func (r *releasingBody) Close() error {
 	err := r.ReadCloser.Close()
 	r.release()
-	return err //nolint:wrapcheck // the body's own
+	return err //nolint:wrapcheck // the body's own error
 }
 
 // note records the outcome of the latest message to the server, because the library's errors omit
@@ -189,7 +189,7 @@ func (d *delivery) send(through http.RoundTripper, req *http.Request) (*http.Res
 	resp, err := through.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		d.fail(err)
-		return nil, err //nolint:wrapcheck // a round trip's error is the client's to wrap
+		return nil, err //nolint:wrapcheck // the HTTP client wraps a round trip's error
 	}
 
 	d.mu.Lock()
@@ -228,5 +228,5 @@ func (w *watchedBody) Read(p []byte) (int, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		w.of.fail(err)
 	}
-	return n, err //nolint:wrapcheck // io.EOF must stay what it is
+	return n, err //nolint:wrapcheck // io.EOF must not be wrapped
 }

@@ -97,7 +97,7 @@ func (a api) get(ctx context.Context, at *url.URL, query url.Values, header http
 // do sends a request and decodes the JSON response.
 func (a api) do(req *http.Request, into any) error {
 	req.Header.Set("Accept", "application/json")
-	res, err := a.client.Do(req) //nolint:gosec // the address is the operator's, and the client stays there
+	res, err := a.client.Do(req) //nolint:gosec // the operator chose the address, and the client cannot leave it
 	if err != nil {
 		return unreachable(err)
 	}
