@@ -51,7 +51,7 @@ func (r *testEnv) budget(metric domain.BudgetMetric, limit int64) func() domain.
 
 // Simultaneous runs use no more tokens than their budget allows, and the budget charges the usage
 // that each run reports. Runs for which nothing is left fail with that reason.
-func TestRunsAtOnceNeverUseMoreThanTheirBudget(t *testing.T) {
+func TestSimultaneousRunsNeverExceedTheirBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 40_000
 	stub := openaistub.New()

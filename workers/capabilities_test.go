@@ -128,7 +128,7 @@ func TestSurveyOpensTheSandbox(t *testing.T) {
 	t.Log(list)
 }
 
-func TestWhatDocumentsAreReadWith(t *testing.T) {
+func TestDocumentsCapability(t *testing.T) {
 	t.Parallel()
 	whole := readers{poppler: "22.12", tesseract: "5.3", languages: []string{"deu", "eng"}}
 	for _, c := range []struct {
@@ -153,7 +153,7 @@ func TestWhatDocumentsAreReadWith(t *testing.T) {
 	}
 }
 
-func TestWhatReadersSayTheyAre(t *testing.T) {
+func TestVersionsOfReaders(t *testing.T) {
 	t.Parallel()
 	for says, want := range map[string]string{
 		"pdftotext version 22.12.0\nCopyright 2005-2022": "22.12", "tesseract 5.3.0\n leptonica-1.82.0": "5.3", "tesseract v5.3.0.20221214": "5.3", "": "", "no": "", "x 7": "7",

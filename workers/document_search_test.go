@@ -32,7 +32,7 @@ func (commonWordStore) Passages(context.Context, string, []int64) ([]domain.Pass
 
 // An ingress gets all passages that share words with the query; an agent only those that are
 // related to it.
-func TestAgentsAreGivenWhatSupports(t *testing.T) {
+func TestAgentsGetRelatedPassagesOnly(t *testing.T) {
 	t.Parallel()
 	s := documentSearch{retrieval.New(commonWordStore{}, nil)}
 	query := contract.SearchRequest{Query: "company zeppelin vaccination volcano saxophone", Limit: 5}

@@ -87,7 +87,7 @@ func TestTheEventsOfARunAreItsAnswer(t *testing.T) {
 	}
 }
 
-func TestARunThatRunsOutOfTimeKeepsWhatItSaid(t *testing.T) {
+func TestATimedOutRunKeepsItsPartialOutput(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(openaistub.New())
 	t.Cleanup(server.Close)

@@ -17,7 +17,7 @@ import (
 )
 
 // Fetched documents count towards the organization's quota as configured for this worker.
-func TestWhatIsFetchedHasTheQuota(t *testing.T) {
+func TestFetchedDocumentsCountTowardsTheQuota(t *testing.T) {
 	t.Parallel()
 	r := newTestEnvOf(t, config.Workers{}, workers.RoleSweep)
 	book := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("more than it may be")) }))

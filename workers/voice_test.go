@@ -103,7 +103,7 @@ func TestTheRoleVoiceSpeaksAndListens(t *testing.T) {
 }
 
 // If one of two backends is missing, a session is served and reports that.
-func TestTheRoleVoiceByHalf(t *testing.T) {
+func TestTheRoleVoiceWithOneBackend(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
 	r := newTestEnvOf(t, config.Workers{Speech: config.Speech{AudioBaseURL: service.URL, TranscriptionModel: "off", VoiceConcurrency: 1}}, workers.RoleVoice)

@@ -178,13 +178,13 @@ var all = []mutant{
 			{"shared/store/queuedb/dispatch.go", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1) AND dispatched AND status = 'queued' AND next_dispatch_at <= clock_timestamp()", "UPDATE open_runs o SET dispatch_no = o.dispatch_no + 1, dispatched_at = clock_timestamp(),\n\t\t\tnext_dispatch_at = clock_timestamp() + least($2::interval * power(2, least(o.dispatch_no, 10)), interval '5 minutes')\n\t\t\tWHERE o.run_id IN (SELECT run_id FROM open_runs\n\t\t\t  WHERE run_id = ANY ($1)"},
 		},
 		"workers/internal/sweep",
-		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
+		[]string{"TestJobMessagesOfARecreatedStreamArePublished"},
 	},
 	{
 		"a sweeper that does not ring again",
 		[]edit{{"workers/internal/sweep/sweep.go", "s.dispatchWaiting, s.notifyAgain, s.endDocuments", "s.dispatchWaiting, s.endDocuments"}},
 		"workers/internal/sweep",
-		[]string{"TestAStreamThatIsMadeAnewIsRungFor"},
+		[]string{"TestJobMessagesOfARecreatedStreamArePublished"},
 	},
 	{
 		"a raw message id",
@@ -202,19 +202,19 @@ var all = []mutant{
 		"an acknowledgement before the commit",
 		[]edit{{executing, "\tr.finalize(ctx, a, d)\n", "\td.Ack()\n\tr.finalize(ctx, a, d)\n"}},
 		"workers/internal/runner",
-		[]string{"TestADoorbellOutlivesItsAttempt"},
+		[]string{"TestTheJobMessageIsAcknowledgedLast"},
 	},
 	{
 		"a reply before the commit",
 		[]edit{{executing, "\t\tsaved, err := r.finishes.Do(", "\t\tr.bus.Done(a.claim.RunID, a.replyTo, ending.Result)\n\t\tsaved, err := r.finishes.Do("}},
 		"workers/internal/runner",
-		[]string{"TestADoorbellOutlivesItsAttempt"},
+		[]string{"TestTheJobMessageIsAcknowledgedLast"},
 	},
 	{
 		"an attempt that outlives its lease",
 		[]edit{{"workers/internal/runner/held.go", "if now.After(run.leaseUntil) {", "if now.After(run.leaseUntil.AddDate(1, 0, 0)) {"}},
 		"workers/internal/runner",
-		[]string{"TestAnAttemptEndsWithItsLeaseWhoeverAnswers"},
+		[]string{"TestAnAttemptEndsWithItsLease"},
 	},
 	{
 		"a doorbell before the commit",
@@ -308,7 +308,7 @@ var all = []mutant{
 		"a locked run's doorbell is acknowledged",
 		[]edit{{executing, "\t\td.Nak(jitter(lockedRetry))\n", "\t\td.Ack()\n"}},
 		"workers/internal/runner",
-		[]string{"TestADoorbellOfALockedRunRingsAgain"},
+		[]string{"TestTheJobMessageOfALockedRunIsDeliveredAgain"},
 	},
 	{
 		"a locked run's result is dropped",

@@ -173,7 +173,7 @@ func TestRanksAreFused(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAsked(t *testing.T) {
+func TestFailingSources(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("away")
 	for name, c := range map[string]struct {
@@ -208,9 +208,9 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	}
 }
 
-// TestASlowServiceHoldsNoSearchUp: a search waits for its vector for at most two seconds. After
+// TestASlowServiceDoesNotDelaySearches: a search waits for its vector for at most two seconds. After
 // several timeouts, the next searches do not wait for a while.
-func TestASlowServiceHoldsNoSearchUp(t *testing.T) {
+func TestASlowServiceDoesNotDelaySearches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := full()
@@ -250,7 +250,7 @@ func TestASlowServiceHoldsNoSearchUp(t *testing.T) {
 	})
 }
 
-func TestSourcesAreAskedAtTheSameTime(t *testing.T) {
+func TestSourcesAreQueriedInParallel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := full()
@@ -300,7 +300,7 @@ func TestNothingToSearch(t *testing.T) {
 	}
 }
 
-func TestIdsThatAreNoneSearchNothing(t *testing.T) {
+func TestInvalidIDsFindNothing(t *testing.T) {
 	t.Parallel()
 	s := full()
 	s.text = hits(1)

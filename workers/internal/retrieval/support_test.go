@@ -100,8 +100,8 @@ func (headedStore) Passages(context.Context, string, []int64) ([]domain.Passage,
 	return []domain.Passage{{DocumentID: "doc_1", Name: "gearbox.pdf", Headings: []string{"Assembly", "Flange torque"}, Text: "It is 12 Nm."}}, nil
 }
 
-// TestLessSupportedMakeRoom: later passages replace omitted ones, in the same order.
-func TestLessSupportedMakeRoom(t *testing.T) {
+// TestLowerRanksReplaceOmittedPassages: later passages replace omitted ones, in the same order.
+func TestLowerRanksReplaceOmittedPassages(t *testing.T) {
 	t.Parallel()
 	s := full()
 	s.counts = map[string]int64{"ladder": 10}

@@ -233,7 +233,7 @@ func payCall() scripted.Call {
 	}
 }
 
-func TestARunSaysWhatItUsed(t *testing.T) {
+func TestARunReportsItsUsage(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{tools: []tool.Tool{payTool{}}, model: scripted.New("stage/first", payCall(), scripted.Call{
 		Deltas: []string{"Done [7]."}, Usage: llm.Usage{InputTokens: 20, OutputTokens: 5},
@@ -254,7 +254,7 @@ func TestARunSaysWhatItUsed(t *testing.T) {
 	}
 }
 
-func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
+func TestAnEarlyFailureKeepsTheUsageOfEarlierAttempts(t *testing.T) {
 	t.Parallel()
 	s := &testEnv{model: scripted.New("stage/first")}
 	s.attempt(t, executiondb.Claimed{Attempts: lease.MaxDeaths + 1, Deaths: lease.MaxDeaths})
@@ -263,7 +263,7 @@ func TestAnEndBeforeTheJournalIsReadHidesNothing(t *testing.T) {
 	}
 }
 
-func TestAttemptsBehindOthersAreNoted(t *testing.T) {
+func TestLaterAttemptsAreNoted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		attempts int
@@ -327,7 +327,7 @@ func TestARunThatWaitsForAPersonLeavesItsWorker(t *testing.T) {
 	}
 }
 
-func TestAnAttemptBehindAModelsFailureBeginsWithTheNextModel(t *testing.T) {
+func TestAnAttemptAfterAModelFailureBeginsWithTheNextModel(t *testing.T) {
 	t.Parallel()
 	failed := func(code string) sql.Null[[]byte] {
 		return sql.Null[[]byte]{V: []byte(`{"code":"` + code + `","message":"m"}`), Valid: true}

@@ -73,7 +73,7 @@ func asks(text string, maxTokens int64) llm.Request {
 }
 
 // Usage that is not known to be zero is charged, whether or not any text was produced.
-func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
+func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
 	const maximum = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
 	costs := func(in, out int64) budgetdb.Amounts {
@@ -112,7 +112,7 @@ func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
 }
 
 // An answer's length is limited if a budget applies, to what the budget allows, and not otherwise.
-func TestAnswersAreBoundedByBudgetsThatHoldThem(t *testing.T) {
+func TestAnswersAreLimitedByBudgets(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		fakeBudgets fakeBudgets
@@ -135,7 +135,7 @@ func TestAnswersAreBoundedByBudgetsThatHoldThem(t *testing.T) {
 }
 
 // A call without a hold is charged to budgets that exist when it ends.
-func TestBudgetsThatAreMadeMeanwhileCountTheCall(t *testing.T) {
+func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 	t.Parallel()
 	answer := scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}
 	counted := []settledCall{{false, budgetdb.Amounts{Tokens: 35, CostMicros: 75}}}

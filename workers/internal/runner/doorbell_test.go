@@ -35,7 +35,7 @@ func (g grantingEnv) Finish(ctx context.Context, endings []executiondb.Ending) (
 
 // The order is: save the result, publish it, acknowledge the job message. A worker that dies in
 // between loses none of them.
-func TestADoorbellOutlivesItsAttempt(t *testing.T) {
+func TestTheJobMessageIsAcknowledgedLast(t *testing.T) {
 	t.Parallel()
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
 	if err != nil {

@@ -77,7 +77,7 @@ func answered(text string) domain.Run {
 	return domain.Run{Status: domain.RunCompleted, Message: &text}
 }
 
-func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
+func TestEventsArePublishedImmediatelyAndSavedPeriodically(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tt := newWriterEnv(1)
@@ -137,7 +137,7 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 	})
 }
 
-func TestALaterAttemptTellsThatTheRunBeganAnew(t *testing.T) {
+func TestALaterAttemptPublishesThatTheRunRestarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tt := newWriterEnv(3)
@@ -155,7 +155,7 @@ func TestALaterAttemptTellsThatTheRunBeganAnew(t *testing.T) {
 	})
 }
 
-func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
+func TestAFailedCheckpointIsRetriedWithLaterEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tt := newWriterEnv(1)
@@ -179,7 +179,7 @@ func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
 	})
 }
 
-func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
+func TestFinishingWaitsForACheckpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tt := newWriterEnv(1)
@@ -203,7 +203,7 @@ func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
 	})
 }
 
-func TestARunThatWasTakenEndsItsAttempt(t *testing.T) {
+func TestALostRunEndsItsAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tt := newWriterEnv(1)

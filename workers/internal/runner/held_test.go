@@ -11,7 +11,7 @@ import (
 )
 
 // The attempt ends even if the heartbeat is blocked on a database that does not respond.
-func TestAnAttemptEndsWithItsLeaseWhoeverAnswers(t *testing.T) {
+func TestAnAttemptEndsWithItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &heldRuns{runs: map[string]*heldRun{}}

@@ -13,7 +13,7 @@ import (
 
 // The model receives a request's own history after the session's earlier turns and before its
 // message, and the request's instructions after the agent's.
-func TestWhatARequestBringsAlong(t *testing.T) {
+func TestHistoryAndInstructionsOfARequest(t *testing.T) {
 	t.Parallel()
 	exchanges := func(from, n int) []domain.Exchange {
 		out := make([]domain.Exchange, n)

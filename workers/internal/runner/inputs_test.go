@@ -93,7 +93,7 @@ func TestLargeInputsWaitForRoom(t *testing.T) {
 }
 
 // A run that ends while it waits frees its position in the queue.
-func TestAnInputThatIsNoLongerWaitedForLetsOthersIn(t *testing.T) {
+func TestACancelledWaitFreesItsPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInputs()

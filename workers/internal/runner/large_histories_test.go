@@ -82,7 +82,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 }
 
 // The part of a history that does not fit the model is released, so the next run continues.
-func TestRoomThatIsNotNeededIsGivenBack(t *testing.T) {
+func TestUnusedMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInputs()

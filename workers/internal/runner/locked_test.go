@@ -208,7 +208,7 @@ func (c *claimsLocked) Claim(ctx context.Context, runIDs []string) ([]executiond
 }
 
 // The job message of a locked run is rejected and delivered again.
-func TestADoorbellOfALockedRunRingsAgain(t *testing.T) {
+func TestTheJobMessageOfALockedRunIsDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	b, err := bus.Dial(testkit.NATS(t), "test", zerolog.Nop())
 	if err != nil {

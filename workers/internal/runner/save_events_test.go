@@ -28,7 +28,7 @@ func (r rejectingRecords) SaveEvents(context.Context, []executiondb.Checkpoint) 
 	}, r.err
 }
 
-func TestEventsThatAreRejectedStopNoRun(t *testing.T) {
+func TestRejectedEventsStopNoRun(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	r := &Runner{records: rejectingRecords{runID: "run_bad"}, log: zerolog.New(&log)}

@@ -19,7 +19,7 @@ import (
 )
 
 // Runs that the sweeper ends or requeues are published to subscribers of the organization.
-func TestWhatIsSweptIsTold(t *testing.T) {
+func TestSweptRunsArePublished(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	st, b := open(t, dsn, testkit.NATS(t))

@@ -21,7 +21,7 @@ import (
 
 // A run whose coalescing time is over is queued once by several sweepers, and the change is
 // published.
-func TestWhatHasCollectedLongEnoughIsRungFor(t *testing.T) {
+func TestCoalescedRunsAreDispatched(t *testing.T) {
 	t.Parallel()
 	st, b := open(t, testkit.Postgres(t), testkit.NATS(t))
 	delivery := deliveryTo(t, st)

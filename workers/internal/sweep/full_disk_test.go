@@ -12,10 +12,10 @@ import (
 	"parley/shared/testkit"
 )
 
-// TestStreamIsMadeAgainAfterAFullDisk fills the disk of a NATS server. The server still answers
+// TestStreamIsRecreatedAfterAFullDisk fills the disk of a NATS server. The server still answers
 // pings, but refuses to write to the stream even after there is space again, until the sweeper
 // recreates the stream.
-func TestStreamIsMadeAgainAfterAFullDisk(t *testing.T) {
+func TestStreamIsRecreatedAfterAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk, err := testkit.MemoryDisk(t, 64)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 // A recreated stream has lost its job messages. The sweeper publishes those of dispatched runs that
 // were not claimed, and no others.
-func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
+func TestJobMessagesOfARecreatedStreamArePublished(t *testing.T) {
 	t.Parallel()
 	st, b, run := dispatched(t, testkit.NATS(t)) // its job message is lost
 	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
@@ -54,7 +54,7 @@ func TestAStreamThatIsMadeAnewIsRungFor(t *testing.T) {
 // The next run of an idempotency key has the message ids of the previous run. If the stream still
 // remembers them, it drops the job message, and the sweeper publishes the job under the next
 // dispatch number.
-func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
+func TestARunWhoseMessageIDIsKnownIsNotified(t *testing.T) {
 	t.Parallel()
 	st, b, run := dispatched(t, testkit.NATS(t))
 	s, lane := New(window, st, b, zerolog.Nop()), b.Lane(domain.LaneAutomation)
@@ -91,7 +91,7 @@ func TestARunWhoseMessageIDIsKnownIsRungFor(t *testing.T) {
 
 // A stream that has lost messages which its consumers remember delivers nothing. The sweeper
 // recreates it and publishes the job messages.
-func TestAStreamThatForgotIsMadeAnew(t *testing.T) {
+func TestAStreamThatForgotIsRecreated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := testkit.NATSProcess(t, dir)

@@ -56,7 +56,7 @@ func parked(t *testing.T, st *store.Store, org, agent, reply string, expires dom
 	return held, source, files[0].ID
 }
 
-func TestUnansweredRunsEndAndWhatNothingLinksToGoes(t *testing.T) {
+func TestUnansweredRunsEndAndUnreferencedDataIsDeleted(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	st, b := open(t, dsn, testkit.NATS(t))

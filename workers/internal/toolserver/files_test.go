@@ -167,9 +167,9 @@ func TestSmallFilesAreReadTogether(t *testing.T) {
 	}
 }
 
-// TestAFailedCallShowsWhatThereIs: the output of a failed call is shown like that of a successful
+// TestAFailedCallShowsItsOutput: the output of a failed call is shown like that of a successful
 // one.
-func TestAFailedCallShowsWhatThereIs(t *testing.T) {
+func TestAFailedCallShowsItsOutput(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 70<<10)
 	for name, c := range map[string]struct{ output, want string }{
@@ -209,7 +209,7 @@ type slotsBackend struct{ backend }
 
 func (slotsBackend) Serving() (slots, queue int) { return 3, 7 }
 
-func TestABackendMaySayHowManyCallsItTakes(t *testing.T) {
+func TestABackendMayLimitItsCalls(t *testing.T) {
 	t.Parallel()
 	o, metrics := newOffice(endpoints), prometheus.NewRegistry()
 	start(t, o, metrics, slotsBackend{backend{kind: contract.ToolCodeExecution}}, backend{kind: contract.ToolWebSearch})

@@ -353,7 +353,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-func TestABackendIsToldWhoseCallItIs(t *testing.T) {
+func TestABackendReceivesTheCapabilitysIDs(t *testing.T) {
 	t.Parallel()
 	o := newOffice(endpoints)
 	var got []tool.Request

@@ -105,7 +105,7 @@ func TestSideEffectsGoThroughTheLedger(t *testing.T) {
 }
 
 // The signing and the verifying host have different clocks.
-func TestClocksMayBeAWhileApart(t *testing.T) {
+func TestClocksMayDiffer(t *testing.T) {
 	t.Parallel()
 	o, log := newOffice(endpoints), &bytes.Buffer{}
 	startLogging(t, o, prometheus.NewRegistry(), zerolog.New(log).Level(zerolog.WarnLevel), backend{kind: contract.ToolHTTPRequest, call: func(ctx context.Context, _ tool.Request) (tool.Result, error) {

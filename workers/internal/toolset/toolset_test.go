@@ -329,9 +329,9 @@ func TestKnowledge(t *testing.T) {
 	}
 }
 
-// TestAKeptFailureShowsWhatItShowed: a recorded failure is shown to the model as it was the first
+// TestARecordedFailureIsShownAgain: a recorded failure is shown to the model as it was the first
 // time.
-func TestAKeptFailureShowsWhatItShowed(t *testing.T) {
+func TestARecordedFailureIsShownAgain(t *testing.T) {
 	t.Parallel()
 	kept := json.RawMessage(`{"output":{"error":"no.","stdout":"1"},"failure":{"message":"no."}}`)
 	b := &testEnv{state: domain.Effect{State: domain.EffectDone, Outcome: kept}}

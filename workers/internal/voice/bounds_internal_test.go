@@ -45,9 +45,9 @@ func (r *fakeEnd) failures(t *testing.T) map[string]int {
 	return told
 }
 
-// TestWhatWaitsIsBounded: whatever an ingress sends and commits, a session's memory is bounded, and
+// TestMemoryIsBounded: whatever an ingress sends and commits, a session's memory is bounded, and
 // it reports what it drops.
-func TestWhatWaitsIsBounded(t *testing.T) {
+func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ each, count, fail int64 }{
 		"what fits":        {rate, maxWaiting, 0},
@@ -85,9 +85,9 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 	}
 }
 
-// TestATapeThatNobodyReads: audio without a commit is bounded, too, even in a session's first
+// TestUncommittedAudioIsBounded: audio without a commit is bounded, too, even in a session's first
 // seconds.
-func TestATapeThatNobodyReads(t *testing.T) {
+func TestUncommittedAudioIsBounded(t *testing.T) {
 	t.Parallel()
 	l, _ := newStuckSession(t)
 	l.opened = time.Now().Add(time.Hour)
@@ -117,8 +117,8 @@ func TestARetryIsOfTheWhole(t *testing.T) {
 	}
 }
 
-// TestNumbersOfALine: sessions at the limits of the positions can be opened.
-func TestNumbersOfALine(t *testing.T) {
+// TestPositionsOfASession: sessions at the limits of the positions can be opened.
+func TestPositionsOfASession(t *testing.T) {
 	t.Parallel()
 	d := &contract.VoiceDetection{Threshold: 1, PrefixMS: 60_000, SilenceMS: 60_000}
 	for _, open := range []contract.VoiceOpen{

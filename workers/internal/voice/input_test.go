@@ -58,9 +58,9 @@ func TestTurns(t *testing.T) {
 	secret(t, svc, "the words", "Paris")
 }
 
-// TestStartedAtOnce measures the delay between the frame that starts speech and the report at the
+// TestStartIsReportedImmediately measures the delay between the frame that starts speech and the report at the
 // ingress.
-func TestStartedAtOnce(t *testing.T) {
+func TestStartIsReportedImmediately(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	hold := make(chan struct{})
@@ -185,9 +185,9 @@ func TestConfigureDetection(t *testing.T) {
 	}
 }
 
-// TestTakenUp: a session that moves to another worker continues in the middle of speech, and its
+// TestResumed: a session that moves to another worker continues in the middle of speech, and its
 // pending audio is transcribed.
-func TestTakenUp(t *testing.T) {
+func TestResumed(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	s := defaultScript()
@@ -220,8 +220,8 @@ func TestTakenUp(t *testing.T) {
 	}
 }
 
-// TestHeardEarly: speech that may have ended is transcribed early, and again if it continues.
-func TestHeardEarly(t *testing.T) {
+// TestTranscribedEarly: speech that may have ended is transcribed early, and again if it continues.
+func TestTranscribedEarly(t *testing.T) {
 	t.Parallel()
 	pcm := speechFor(t)
 	began, dropped := make(chan int, 8), make(chan struct{}, 8)
@@ -343,8 +343,8 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// TestTakenUpWithMuch: audio may arrive much faster than real time.
-func TestTakenUpWithMuch(t *testing.T) {
+// TestResumedWithMuchAudio: audio may arrive much faster than real time.
+func TestResumedWithMuchAudio(t *testing.T) {
 	t.Parallel()
 	svc := start(t, defaultScript())
 	for name, d := range map[string]*contract.VoiceDetection{"by command": nil, "by detection": detection} {

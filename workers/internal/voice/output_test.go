@@ -275,7 +275,7 @@ func TestBargeIn(t *testing.T) {
 	}
 }
 
-func TestManyLines(t *testing.T) {
+func TestManySessions(t *testing.T) {
 	t.Parallel()
 	svc := start(t, defaultScript())
 	var all sync.WaitGroup

@@ -67,8 +67,8 @@ func TestTape(t *testing.T) {
 	}
 }
 
-// TestGapsAreHeard: after a gap that is too large, the positions of events are those of the audio.
-func TestGapsAreHeard(t *testing.T) {
+// TestPositionsAfterGaps: after a gap that is too large, the positions of events are those of the audio.
+func TestPositionsAfterGaps(t *testing.T) {
 	t.Parallel()
 	in := newInput(contract.VoiceOpen{Config: contract.VoiceConfig{Detection: &contract.VoiceDetection{Threshold: 0.5}}})
 	in.detect(in.tape.add(0, make([]byte, 2*rate)))

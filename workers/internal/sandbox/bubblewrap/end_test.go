@@ -143,7 +143,7 @@ func TestTheEndOfTheCommandEndsEverything(t *testing.T) {
 }
 
 // A program has the same user as bwrap, the first process of its namespace.
-func TestAProgramCannotEndItsKeeper(t *testing.T) {
+func TestAProgramCannotKillBwrap(t *testing.T) {
 	t.Parallel()
 	b := opened(t, nil, errors.New("the test wants none"))
 	x := start(t, b, code(`
@@ -275,7 +275,7 @@ func TestNothingRunsOfAWorkerThatDiedWhileStarting(t *testing.T) {
 }
 
 // An unprivileged worker may do less, and its sandboxes must give the same guarantees.
-func TestAllOfItAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
+func TestEverythingAsAnotherUser(t *testing.T) { //nolint:paralleltest // it runs the others
 	if os.Geteuid() != 0 {
 		t.Skip("this user is already unprivileged")
 	}

@@ -35,7 +35,7 @@ func number(t *testing.T, taken bool) int {
 	return 0
 }
 
-func TestSandboxesStartWhereNoProcessIsSecond(t *testing.T) {
+func TestSandboxesStartWithoutAProcessOfPID2(t *testing.T) {
 	t.Parallel()
 	b := numbered(t, number(t, true))
 	if text := said(t, start(t, b, code(`import os; print(os.getpid(), os.listdir("/work"))`))); text != "1 []\n" {
@@ -57,7 +57,7 @@ func TestSandboxesStartWhereNoProcessIsSecond(t *testing.T) {
 }
 
 // Without the workaround, bwrap fails like this in a container.
-func TestBwrapWantsAProcessOfItsChildsNumber(t *testing.T) {
+func TestBwrapNeedsAProcessWithItsChildsPID(t *testing.T) {
 	t.Parallel()
 	free := number(t, false)
 	x := start(t, numbered(t, free), code(`print("started")`))

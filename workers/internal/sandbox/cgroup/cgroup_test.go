@@ -132,7 +132,7 @@ func roughly(bytes int64) int64 {
 	return bytes
 }
 
-func TestMemoryIsLimitedAndItsWantNoticed(t *testing.T) {
+func TestMemoryIsLimitedAndExhaustionNoticed(t *testing.T) {
 	t.Parallel()
 	g := group(t, openRoot(t))
 	honest := begin(t, g, "allocate", 64)

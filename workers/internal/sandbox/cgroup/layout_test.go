@@ -125,7 +125,7 @@ func TestVersion2IsRefusedWithoutRightsToWrite(t *testing.T) {
 	}
 }
 
-func TestWhoseProcessIs(t *testing.T) {
+func TestDescendantsAreRecognized(t *testing.T) {
 	t.Parallel()
 	c := command(t, "fork", 1)
 	if err := c.Start(); err != nil {
@@ -176,7 +176,7 @@ func TestLimitsAndUsageOfVersion2(t *testing.T) {
 	}
 }
 
-func TestControllersAreHandedOnOnce(t *testing.T) {
+func TestControllersAreDelegatedOnce(t *testing.T) {
 	t.Parallel()
 	dir := made(t, map[string]string{"cgroup.subtree_control": "cpu memory pids\n"})
 	if err := delegate(dir, []string{"memory", "pids"}); err != nil {

@@ -63,7 +63,7 @@ func TestEveryNumberHasTheAnswerOfItsRules(t *testing.T) {
 	}
 }
 
-func TestMemoryThatIsSeenNowhere(t *testing.T) {
+func TestUncountedMemoryIsRefused(t *testing.T) {
 	t.Parallel()
 	const (
 		shared, private, validate, droppable, anonymous, fixed, huge = 1, 2, 3, 8, 0x20, 0x10, 0x40000

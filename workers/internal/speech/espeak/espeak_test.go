@@ -111,7 +111,7 @@ func TestTheVoiceOfTheSettings(t *testing.T) {
 	}
 }
 
-func TestTextIsNoNamesOfSounds(t *testing.T) {
+func TestTextIsNotReadAsPhonemes(t *testing.T) {
 	t.Parallel()
 	if got := escapeText("a [[h@]] [[[b"); got != "a [ [h@]] [ [[b\n" {
 		t.Errorf("%q", got)

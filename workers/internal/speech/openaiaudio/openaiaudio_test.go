@@ -257,7 +257,7 @@ func TestSoundIsPassedOnAsItComes(t *testing.T) {
 }
 
 // The listener's time does not count towards the service's limits.
-func TestASlowListenerIsNoStall(t *testing.T) {
+func TestASlowListenerIsNoTimeout(t *testing.T) {
 	t.Parallel()
 	service := speechtest.NewService(t)
 	cfg := config(service.URL)
@@ -294,7 +294,7 @@ func TestUnknownVoices(t *testing.T) {
 }
 
 // After five consecutive failures, the service is not called for a while.
-func TestAServiceThatFailsIsLeftAlone(t *testing.T) {
+func TestAFailingServiceIsNotCalled(t *testing.T) {
 	t.Parallel()
 	service, asked := speechtest.NewService(t), atomic.Int64{}
 	service.Answer = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -347,7 +347,7 @@ func TestRefusalsDoNotCount(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestServiceIsUnreachable(t *testing.T) {
 	t.Parallel()
 	listener, speaker := pair(t, config("http://127.0.0.1:1/v1"))
 	_, err := listener.Transcribe(t.Context(), speech.Utterance{PCM: []byte{1, 0}})

@@ -50,7 +50,7 @@ func resampled(t *testing.T, sound []byte, from, to int) []byte {
 	return out
 }
 
-func TestTonesThatFitStayAsTheyAre(t *testing.T) {
+func TestTonesInThePassBandAreUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ from, to int }{{24_000, 16_000}, {16_000, 24_000}, {22_050, 24_000}, {24_000, 22_050}, {48_000, 24_000}, {8_000, 24_000}} {
 		for _, part := range []float64{0.01, 0.1, 0.4, 0.8} {
@@ -73,7 +73,7 @@ func TestTonesThatFitStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestTonesThatDoNotFitAreGone(t *testing.T) {
+func TestTonesInTheStopBandAreRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		from, to int
@@ -152,7 +152,7 @@ func TestResampleKeepsLengths(t *testing.T) {
 	}
 }
 
-func TestTheLoudestSoundIsNotTurnedRound(t *testing.T) {
+func TestTheLoudestSoundDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	square := make([]byte, 0, 8_000)
 	for n := range 4_000 {
@@ -200,7 +200,7 @@ func TestWAVIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestWAVHeadsThatAreNone(t *testing.T) {
+func TestInvalidWAVHeaders(t *testing.T) {
 	t.Parallel()
 	good := string(pcm.AppendWAV(nil, []byte{1, 2}, 22_050))
 	format := good[12:36]

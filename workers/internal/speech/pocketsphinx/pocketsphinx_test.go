@@ -81,7 +81,7 @@ func TestASpareThatDied(t *testing.T) {
 	}
 }
 
-func TestSparesAreNoMoreThanAreWanted(t *testing.T) {
+func TestSparesAreLimited(t *testing.T) {
 	t.Parallel()
 	p := installed(t)
 	for range 10 {
@@ -117,7 +117,7 @@ func TestNoiseIsNotUnderstood(t *testing.T) {
 	}
 }
 
-func TestAModelThatIsNotThere(t *testing.T) {
+func TestAMissingModel(t *testing.T) {
 	t.Parallel()
 	installed(t)
 	dir := t.TempDir()

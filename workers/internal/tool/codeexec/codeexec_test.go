@@ -170,7 +170,7 @@ func TestFilesThatDoNotFit(t *testing.T) {
 	}
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestStoredFiles(t *testing.T) {
 	t.Parallel()
 	outcome := python.Outcome{
 		Files:   []python.File{{Name: "plot.png", Content: []byte("\x89PNG\r\n\x1a\n")}, {Name: "a.csv", Content: []byte("1")}, {Name: "../up"}, {Name: "a.csv"}, {Name: "new\nline"}, {Name: "gnp\u202e.exe"}, {Name: strings.Repeat("x", 256)}, {Name: "/abs"}, {Name: "\xff"}, {Name: "a//b"}},
@@ -235,7 +235,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestATimeThatIsCutShortIsNamed(t *testing.T) {
+func TestAShortenedTimeLimitIsNamed(t *testing.T) {
 	t.Parallel()
 	s := &fakeInterpreter{outcome: python.Outcome{Limit: sandbox.LimitWall, ExitCode: -9}}
 	b := codeexec.New(s, codeexec.Config{Limits: limits()})
@@ -256,7 +256,7 @@ func TestATimeThatIsCutShortIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingFilesAndSandboxes(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("clone: operation not permitted")
 	const noSandbox, noFiles, noKeep = "again: The sandbox is not available at the moment.", "again: The files of the session cannot be read at the moment.", "again: The files of the call cannot be kept at the moment."

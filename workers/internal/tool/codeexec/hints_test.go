@@ -56,8 +56,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsListed: a file whose id is not listed would be lost.
-func TestWhatIsKeptIsListed(t *testing.T) {
+// TestStoredFilesAreListed: a file whose id is not listed would be lost.
+func TestStoredFilesAreListed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		file   string

@@ -314,7 +314,7 @@ func TestFailuresSayWhetherTheRequestLeft(t *testing.T) {
 	}
 }
 
-func TestACallThatIsGivenUp(t *testing.T) {
+func TestACancelledCall(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -33,7 +33,7 @@ func kept(c *cache, org string) int {
 	return n
 }
 
-func TestThoseThatHaveMostLoseFirst(t *testing.T) {
+func TestOrganizationsWithTheMostListsLoseFirst(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                         string

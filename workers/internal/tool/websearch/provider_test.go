@@ -221,7 +221,7 @@ func TestProviderFaults(t *testing.T) {
 	}
 }
 
-func TestProviderIsGone(t *testing.T) {
+func TestProviderIsUnreachable(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	server.Close()
@@ -240,7 +240,7 @@ func TestProviderIsGone(t *testing.T) {
 	}
 }
 
-func TestPassingFaultIsAskedAgain(t *testing.T) {
+func TestATemporaryFaultIsRetried(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) {

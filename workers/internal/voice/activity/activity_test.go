@@ -281,9 +281,9 @@ func TestPiecesMakeNoDifference(t *testing.T) {
 	}
 }
 
-// TestTakenUp: at any position, another detector that receives the audio from Needs on continues
+// TestResumed: at any position, another detector that receives the audio from Needs on continues
 // like the first.
-func TestTakenUp(t *testing.T) {
+func TestResumed(t *testing.T) {
 	t.Parallel()
 	raw := session(t).pcm()
 	want := activity.New(usual, 0).Write(raw)
