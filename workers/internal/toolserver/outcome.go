@@ -73,8 +73,8 @@ func (c *call) outcome(ctx context.Context, result tool.Result, err error, sent 
 	case errors.Is(err, tool.ErrStale) && sent == sentNothing:
 		return contract.ToolReply{Failure: &contract.ToolFailure{Message: "The run was taken over.", Stale: true}}, true
 	case isToolErr:
-		// That the call was not sent is an outcome: the call is not repeated under this entry of
-		// the ledger.
+		// A call that was not sent has an outcome, too: it is not repeated under this entry of the
+		// ledger.
 		reply := failure(toolErr.Message, toolErr.Retryable && sent == sentNothing)
 		reply.Output = c.shown(toolErr.Output)
 		return reply, true

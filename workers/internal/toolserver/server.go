@@ -191,8 +191,8 @@ func (s *Server) owner(kind string) func(bus.ToolMessage) (string, bool) {
 	}
 }
 
-// refuse counts and logs a call that no capability allows. A call that came too late was refused
-// for its age and is not an attack.
+// refuse counts and logs a call that no capability allows. For an expired capability, the log asks
+// about the hosts' clocks.
 func (s *Server) refuse(kind string, err error) {
 	s.metrics.refused(kind)
 	log := s.log.Warn().Err(err).Str("tool", kind)
