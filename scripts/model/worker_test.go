@@ -216,7 +216,7 @@ func (a *attempt) settle(t *task) {
 	a.held = without(a.held, a.hold)
 }
 
-// backoff and jitter are those of carry.go.
+// backoff and jitter are those of execute.go.
 func (s *sim) backoff(attempts int) time.Duration {
 	return s.jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
 }

@@ -2,7 +2,8 @@ package speech
 
 import "context"
 
-// Unavailable is a Transcriber and a Synthesizer that can neither: Why says so to callers.
+// Unavailable is a Transcriber and a Synthesizer whose calls fail. Why states the reason to
+// callers.
 type Unavailable struct{ Why string }
 
 // Transcribe fails.

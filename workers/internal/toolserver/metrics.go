@@ -9,7 +9,7 @@ import (
 	"parley/shared/contract"
 )
 
-// metrics are what operators see of a worker's tool calls.
+// metrics are the Prometheus metrics of a worker's tool calls.
 type metrics struct {
 	calls   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -41,7 +41,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// inHand gives what keeps the gauges of a kind.
+// inHand returns a function that sets a kind's gauges.
 func (m *metrics) inHand(kind string) func(running, waiting int) {
 	runs, waits := m.running.WithLabelValues(kind), m.waiting.WithLabelValues(kind)
 	return func(running, waiting int) {
@@ -50,7 +50,7 @@ func (m *metrics) inHand(kind string) func(running, waiting int) {
 	}
 }
 
-// refused counts a call that was not taken.
+// refused counts a call that was refused.
 func (m *metrics) refused(kind string) { m.calls.WithLabelValues(kind, "refused").Inc() }
 
 // ended counts a call that was answered.
@@ -59,7 +59,7 @@ func (m *metrics) ended(kind string, f *contract.ToolFailure, took time.Duration
 	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
 }
 
-// outcome says in a word what a call came to.
+// outcome returns a call's outcome as a metric label.
 func outcome(f *contract.ToolFailure) string {
 	switch {
 	case f == nil:

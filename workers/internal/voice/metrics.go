@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what operators see of a worker's lines.
+// metrics are the Prometheus metrics of a worker's voice sessions.
 type metrics struct {
 	lines         prometheus.Gauge
 	refused       prometheus.Counter
@@ -49,12 +49,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// heard and said count speech by its samples.
-func (m *metrics) heard(samples int64) {
+// countHeard counts incoming speech in samples, and countSpoken counts synthesized speech.
+func (m *metrics) countHeard(samples int64) {
 	m.speech.WithLabelValues("in").Add(float64(max(0, samples)) / rate)
 }
 
-func (m *metrics) said(samples int64) { m.speech.WithLabelValues("out").Add(float64(samples) / rate) }
+func (m *metrics) countSpoken(samples int64) {
+	m.speech.WithLabelValues("out").Add(float64(samples) / rate)
+}
 
 func observe(seconds *prometheus.HistogramVec, began time.Time, err error) {
 	outcome := "completed"

@@ -17,8 +17,9 @@ var (
 	errRange    = errors.New("the numbers of the voice session are out of range")
 )
 
-// admit names the line that a capability opens; what it takes was signed by one of this service's processes.
-func (s *Server) admit(capability string, body []byte) (line string, ok bool) {
+// admit returns the voice session that a capability opens. A process of this service has signed
+// both.
+func (s *Server) admit(capability string, body []byte) (session string, ok bool) {
 	claims, err := s.verify(capability, body)
 	if err != nil {
 		s.metrics.refused.Inc()
@@ -28,8 +29,10 @@ func (s *Server) admit(capability string, body []byte) (line string, ok bool) {
 	return claims.Line, true
 }
 
+// verify checks that a capability allows the session that body opens, and returns its claims.
 func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, error) {
 	var c contract.VoiceClaims
+
 	raw, err := s.deps.Verifier.Verify(capability, body)
 	if err != nil {
 		return c, fmt.Errorf("verifying claims: %w", err)
@@ -37,10 +40,12 @@ func (s *Server) verify(capability string, body []byte) (contract.VoiceClaims, e
 	if err := contract.ReadClaims(raw, &c); err != nil {
 		return c, fmt.Errorf("reading claims: %w", err)
 	}
+
 	var open contract.VoiceOpen
-	if err := json.Unmarshal(body, &open); err != nil { // of a later release it may say more
+	if err := json.Unmarshal(body, &open); err != nil { // a later release may send more fields
 		return c, fmt.Errorf("reading voice line: %w", err)
 	}
+
 	switch {
 	case c.Kind != contract.KindVoice:
 		return c, errKind

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/sandbox/host"
 )
 
-// viewFor lists bwrap's arguments for what all sandboxes show.
+// viewFor returns bwrap's arguments for the part of the file system that all sandboxes show.
 func viewFor(python string, devices []string) []string {
 	var args []string
 	for _, path := range slices.Concat(host.Folders(python), host.Files) {
@@ -33,8 +33,10 @@ func viewFor(python string, devices []string) []string {
 	return args
 }
 
-// devicesFor are bound as they are: a device on a read-only mount of bwrap's cannot be opened. Where memory is watched, /dev/zero is
-// not among them: what is written to a shared map of it stays when the process has let go of the pages, and is counted nowhere then.
+// devicesFor returns the devices of sandboxes. They are bound individually, because bwrap's own
+// devices cannot be opened on a read-only mount. If memory is watched, /dev/zero is excluded:
+// memory written to a shared mapping of it is not counted anywhere once the process has released
+// the pages.
 func devicesFor(watched bool) []string {
 	devices := []string{"/dev/null", "/dev/full", "/dev/random", "/dev/urandom"}
 	if !watched {
@@ -43,7 +45,8 @@ func devicesFor(watched bool) []string {
 	return devices
 }
 
-// checkDevices refuses devices that a sandbox's user owns: for him they would be the host's to change.
+// checkDevices rejects devices that are owned by a user of sandboxes, because such a user could
+// change them for the whole host.
 func (o *owners) checkDevices(paths []string) error {
 	for _, path := range paths {
 		uid, err := ownerFor(path)
@@ -57,8 +60,8 @@ func (o *owners) checkDevices(paths []string) error {
 	return nil
 }
 
-// arguments are those of one sandbox, without the command and what all sandboxes show, which comes first. files are the numbers
-// of the descriptors of c.Data and then of host.MadeUp.
+// arguments returns bwrap's arguments for one sandbox, without the command and without the shared
+// view, which comes first. files are the descriptors of c.Data, followed by those of host.MadeUp.
 func arguments(c sandbox.Command, filter int, files []int) []string {
 	args := []string{
 		"--unshare-all", "--unshare-user", "--uid", strconv.Itoa(host.User), "--gid", strconv.Itoa(host.User), "--hostname", host.Hostname,
@@ -80,13 +83,14 @@ func arguments(c sandbox.Command, filter int, files []int) []string {
 	return append(args, "--remount-ro", "/", "--chdir", sandbox.WorkDir)
 }
 
-// folders may be written to.
+// folders are the writable folders.
 var folders = []string{sandbox.WorkDir, "/tmp", "/dev/shm"}
 
-// folderSize is the size of one of them; together they are watched. The least is a page, for bwrap knows no empty folder.
+// folderSize returns the size of one writable folder. Their sum is watched. The minimum is one
+// page, because bwrap rejects size 0.
 func folderSize(l sandbox.Limits) int64 { return max(l.Files, int64(os.Getpagesize())) }
 
-// check refuses what bwrap would take for something else.
+// check rejects commands that bwrap would misinterpret.
 func check(c sandbox.Command) error {
 	if len(c.Args) == 0 || !filepath.IsAbs(c.Args[0]) {
 		return fmt.Errorf("a sandbox's command must begin with an absolute path, not %q", c.Args)
@@ -104,6 +108,7 @@ func check(c sandbox.Command) error {
 			return fmt.Errorf("the folder for %s must have an absolute path, not %q", file.Path, file.Host)
 		}
 	}
+
 	for _, text := range slices.Concat(c.Args, c.Env) {
 		if hasNUL(text) {
 			return fmt.Errorf("an argument or variable contains a NUL byte: %q", text)
@@ -117,7 +122,7 @@ func check(c sandbox.Command) error {
 	return nil
 }
 
-// checkPlace refuses places in a sandbox that what is put there would not keep.
+// checkPlace rejects paths at which a file would not be kept.
 func checkPlace(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || hasNUL(path) {
 		return fmt.Errorf("data %q must have a clean absolute path", path)

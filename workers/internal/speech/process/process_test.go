@@ -88,13 +88,13 @@ func TestAProgramIsKilledWithItsGroup(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	p.Kill() // twice is once
+	p.Kill() // the second call has no effect
 	if err := p.Fault(); err == nil {
 		t.Error("a program that was killed ended well")
 	}
 }
 
-// alive is false for a process that only waits to be reaped.
+// alive returns false for a process that has ended but was not reaped.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ") || err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH)

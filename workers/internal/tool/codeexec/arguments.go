@@ -12,13 +12,14 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// arguments are what a model writes.
+// arguments are the arguments that a model writes.
 type arguments struct {
 	Code  string   `json:"code"`
 	Files []string `json:"files"`
 }
 
-// readArguments reads a call's arguments. The schema was checked before they were sent; this is the word of whoever carries them out.
+// readArguments parses and checks a call's arguments. The caller has checked the schema, but a tool
+// worker does not rely on that.
 func readArguments(raw json.RawMessage) (arguments, error) {
 	var a arguments
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -42,7 +43,7 @@ func readArguments(raw json.RawMessage) (arguments, error) {
 	return a, nil
 }
 
-// mistake is what the model can do better.
+// mistake returns an error that the model can correct.
 func mistake(format string, args ...any) error {
 	return &tool.Error{Message: fmt.Sprintf(format, args...), NotSent: true}
 }

@@ -10,7 +10,7 @@ import (
 	"parley/workers/internal/sandbox/python"
 )
 
-// interpreter is a real one, in bubblewrap.
+// interpreter returns a real interpreter in bubblewrap.
 func interpreter(t *testing.T) *python.Interpreter {
 	t.Helper()
 	if path, err := exec.LookPath("bwrap"); err != nil {
@@ -35,7 +35,7 @@ func TestInASandbox(t *testing.T) {
 	t.Parallel()
 	i, l := interpreter(t), limits()
 	l.CPU = 2 * time.Second
-	files := (&cabinet{}).add("data.csv", "1\n2\n3\n").add("old.txt", "old")
+	files := (&fakeFiles{}).add("data.csv", "1\n2\n3\n").add("old.txt", "old")
 	run := func(keeps bool, arguments string) (shown, string) {
 		t.Helper()
 		return callWithin(t, i, files, keeps, arguments, l)
@@ -65,7 +65,7 @@ func TestInASandbox(t *testing.T) {
 		t.Errorf("%s; %s, %s: %s", message, got.Limit, got.names(), got.Note)
 	}
 	got, message = run(false, `{"code":"try:\n  import matplotlib.pyplot as plt\nexcept ImportError:\n  open('plot.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n')\nelse:\n  plt.bar([1], [2])\n  plt.savefig('plot.png')"}`)
-	if message != "" || got.names() != "plot.png" || got.Files[0].MIMEType != "image/png" { // once: what is saved is not left open
+	if message != "" || got.names() != "plot.png" || got.Files[0].MIMEType != "image/png" { // once: a saved plot is no longer open
 		t.Errorf("%+v, %s", got, message)
 	}
 	got, message = run(false, `{"code":"import sys\nsys.exit(3)"}`)

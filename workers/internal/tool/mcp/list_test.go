@@ -33,9 +33,9 @@ func TestNames(t *testing.T) {
 		{"shop", "größe", "shop_gr__e_"},
 		{"shop", strings.Repeat("x", 59), "shop_" + strings.Repeat("x", 59)},
 		{"shop", strings.Repeat("x", 60), "shop_" + strings.Repeat("x", 50) + "_"},
-		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like one with a hash
+		{"shop", "x_0123abcd", "shop_x_0123abcd_"}, // looks like a name with a hash
 		{"a_b", "c", "a_b_c"},
-		{"a", "b_c", "a_b_c_"}, // not to be taken for the line above
+		{"a", "b_c", "a_b_c_"}, // must differ from the line above
 		{"a", "c", "a_c"},
 		{strings.Repeat("s", 64), "x", strings.Repeat("s", 55) + "_"},
 	} {
@@ -140,7 +140,7 @@ func TestHeadersGoToTheirServerOnly(t *testing.T) {
 		t.Error(said)
 	}
 	if stranger.total() != 0 {
-		t.Errorf("the stranger was asked %d times", stranger.total())
+		t.Errorf("the other server received %d requests", stranger.total())
 	}
 	wrong := server
 	wrong.Headers = map[string]string{"Authorization": "sealed:org_1/ag_1:Bearer 2"}
@@ -166,7 +166,7 @@ func TestARedirectedServerIsNotFollowed(t *testing.T) {
 	}
 }
 
-// clock is set by hand.
+// clock is set by the test.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -193,7 +193,7 @@ func TestListsAreKeptForAWhile(t *testing.T) {
 	asked := func(want int) {
 		t.Helper()
 		if got := p.count("tools/list"); got != want {
-			t.Fatalf("asked %d times, not %d", got, want)
+			t.Fatalf("%d requests, want %d", got, want)
 		}
 	}
 	var all sync.WaitGroup
@@ -239,7 +239,7 @@ func TestACallFindsToolsThatCameLater(t *testing.T) {
 		tool, want string
 		lists      int
 	}{
-		{"shop_new", gone, 1}, // the list is a moment old
+		{"shop_new", gone, 1}, // the list is too young to be requested again
 		{"shop_new", `{}`, 2},
 		{"shop_greet", `{"isError":true,"text":"The server rejected the call: `, 2}, // was removed meanwhile
 		{"shop_never", gone, 3},
@@ -314,7 +314,7 @@ func TestAnOrganizationForgetsItsOwnListsOnly(t *testing.T) {
 		ask("org_2", fmt.Sprint("ag_", n))
 	}
 	if got := p.count("tools/list") - before; got != 600 || b.KeptFor("org_2") != 40 {
-		t.Errorf("%d lists were asked for, %d are kept", got, b.KeptFor("org_2"))
+		t.Errorf("%d lists were requested, %d are cached", got, b.KeptFor("org_2"))
 	}
 }
 
@@ -448,7 +448,7 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// The outbound client lets nothing through to another origin; the secrets do not rely on it.
+// The outbound client rejects other origins, but the secrets do not depend on that.
 func TestSecretsAreAddedForTheirOriginOnly(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

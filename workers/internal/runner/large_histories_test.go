@@ -11,13 +11,14 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// largeHistories are the sessions of organizations. Each has as many bytes as a run may read. Those of org_1 are read until release.
+// largeHistories are sessions whose histories have the maximum size. Reads of those of org_1 block
+// until release.
 type largeHistories struct {
 	release chan struct{}
 
 	mu      sync.Mutex
-	reading map[string]int // by organization
-	maximum int            // at a time, of org_1
+	reading map[string]int // current reads by organization
+	maximum int            // maximum of simultaneous reads of org_1
 }
 
 func (h *largeHistories) ShortHistory(context.Context, string, int64, int, int) ([]sessiondb.Turn, int, error) {
@@ -38,7 +39,8 @@ func (h *largeHistories) History(_ context.Context, org string, _ int64, _, _ in
 	return []sessiondb.Turn{{Seq: 1, Message: "s", Answer: "t"}}, nil
 }
 
-// Runs of one organization read large histories one after the other. A run of another organization waits for none of them.
+// Runs of one organization read large histories one after the other. A run of another organization
+// does not wait for them.
 func TestLargeHistoriesWaitForRoom(t *testing.T) {
 	t.Parallel()
 	const runs = 12
@@ -55,7 +57,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		start := func(org, runID string) {
 			a := claimedAttempt(runID)
 			a.claim.OrganizationID, a.claim.Seq = org, 2
-			attempts.Go(func() { r.settle(ctx, a, nil) })
+			attempts.Go(func() { r.finalize(ctx, a, nil) })
 		}
 		for n := range runs {
 			start("org_1", "run_"+strconv.Itoa(n))
@@ -64,7 +66,7 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		start("org_2", "run_victim")
 		synctest.Wait()
 		if len(model.Requests()) != 1 {
-			t.Errorf("%d runs have asked the model; want the victim alone", len(model.Requests()))
+			t.Errorf("%d runs have called the model; want only the other organization's", len(model.Requests()))
 		}
 		close(h.release)
 		attempts.Wait()
@@ -73,14 +75,14 @@ func TestLargeHistoriesWaitForRoom(t *testing.T) {
 		if h.maximum != 1 || len(s.endings) != runs+1 {
 			t.Errorf("%d large histories of an organization were read at a time; %d runs have ended", h.maximum, len(s.endings))
 		}
-		if r.inputs.used != 0 || len(r.inputs.of) != 0 {
+		if r.inputs.used != 0 || len(r.inputs.byOrg) != 0 {
 			t.Errorf("%d bytes stay used", r.inputs.used)
 		}
 	})
 }
 
-// A history that does not fit the model is counted no longer: the next run goes on.
-func TestRoomThatIsNotNeededIsGivenBack(t *testing.T) {
+// The part of a history that does not fit the model is released, so the next run continues.
+func TestUnusedMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInputs()
@@ -106,7 +108,7 @@ func TestRoomThatIsNotNeededIsGivenBack(t *testing.T) {
 		}
 		in.leave(first)
 		in.leave(second)
-		if in.used != 0 || len(in.of) != 0 {
+		if in.used != 0 || len(in.byOrg) != 0 {
 			t.Errorf("%d bytes stay used", in.used)
 		}
 	})

@@ -11,10 +11,12 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// setStep is the number under which the journal keeps a run's tool set, before its first step.
+// setStep is the step number under which the journal stores a run's tool set. The run's own steps
+// begin at 1.
 const setStep = 0
 
-// remoteSpecs gives the tools that others decide on: as they were when the run started, whatever attempt this is.
+// remoteSpecs returns the tools of the agent's MCP servers. The first attempt lists and records
+// them; later attempts use the recorded list.
 func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) ([]tool.Spec, error) {
 	if !run.First {
 		kept, err := t.journal.ToolSet(ctx, run.OrganizationID, run.RunID)
@@ -25,14 +27,17 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 			return readSpecs(kept, tools)
 		}
 	}
+
 	specs, err := t.list(ctx, run)
 	if err != nil {
 		return nil, err
 	}
+
 	raw, err := json.Marshal(specs)
 	if err != nil {
 		return nil, fmt.Errorf("encoding tool set: %w", err)
 	}
+
 	held, err := t.journal.Journal(ctx, run.Held, setStep, [][]byte{raw})
 	switch {
 	case err != nil:
@@ -43,7 +48,8 @@ func (t *Tools) remoteSpecs(ctx context.Context, run Run, tools domain.MCPTool) 
 	return readSpecs(raw, tools)
 }
 
-// list asks a tool worker. Without an answer the run goes on without these tools, and is told so.
+// list asks a tool worker for the tools. If it fails, the run continues without them, and its
+// prompt names the servers that are missing.
 func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) {
 	answer, err := t.ask(ctx, run, contract.ToolMCP, contract.ToolRequest{Operation: contract.OperationList})
 	switch {
@@ -59,13 +65,14 @@ func (t *Tools) list(ctx context.Context, run Run) ([]contract.ToolSpec, error) 
 	return answer.Tools, nil
 }
 
-// readSpecs takes the tools that are of the agent's servers. What a call of one may do is the organization's word, whoever
-// has listed it.
+// readSpecs returns the listed tools that belong to the agent's servers. A tool's side effect comes
+// from the organization's configuration, never from the list.
 func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	var listed []contract.ToolSpec
 	if err := json.Unmarshal(raw, &listed); err != nil {
 		return nil, fmt.Errorf("reading tool set: %w", err)
 	}
+
 	specs := make([]tool.Spec, 0, len(listed))
 	for _, s := range listed {
 		if effect, found := tools.SideEffectFor(s.Name); found {
@@ -75,8 +82,8 @@ func readSpecs(raw []byte, tools domain.MCPTool) ([]tool.Spec, error) {
 	return specs, nil
 }
 
-// absent names the servers that none of the tools is of.
-func absent(servers []domain.MCPServer, specs []tool.Spec) []string {
+// absentServers returns the names of the servers that have no tool in specs.
+func absentServers(servers []domain.MCPServer, specs []tool.Spec) []string {
 	var names []string
 	for _, server := range servers {
 		found := false

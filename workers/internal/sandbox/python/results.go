@@ -14,7 +14,7 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// What of a program's work is kept, beyond its limits.
+// Limits on a program's results, in addition to its own limits.
 const (
 	maxFiles     = 100
 	maxLeftOut   = 100
@@ -25,17 +25,17 @@ const (
 
 var errFrame = errors.New("unexpected message of the sandbox")
 
-// reading is what has been read of a program's work. The frames may come from the program itself, which is why each
-// bound is held here once more.
-type reading struct {
-	limits sandbox.Limits
-	given  map[string][]byte // the program's files
+// resultReader collects a program's results from frames. The program itself may send frames, so all
+// limits are enforced again here.
+type resultReader struct {
+	limits  sandbox.Limits
+	initial map[string][]byte // the program's initial files
 
 	stdout, stderr []byte
 	seen, written  int64
 	ready, begun   bool
-	ended          bool // the program; its files follow
-	over           bool // all has been said
+	ended          bool // the program has ended; its files follow
+	complete       bool // all frames were received
 	exitCode       int
 	limit          sandbox.Limit
 	value          string
@@ -43,15 +43,15 @@ type reading struct {
 	cpu            time.Duration
 	files          []File
 	fileBytes      int64
-	skipping       bool // the file that comes is not kept
+	skipping       bool // the current file is not kept
 	removed        []string
 	leftOut        []string
 }
 
-// take takes one frame that came after the program began.
-func (r *reading) take(kind byte, payload []byte) error {
+// take processes a frame that arrived after the program began.
+func (r *resultReader) take(kind byte, payload []byte) error {
 	switch {
-	case r.over:
+	case r.complete:
 		return errFrame
 	case !r.ended:
 		return r.takeRunning(kind, payload)
@@ -60,7 +60,8 @@ func (r *reading) take(kind byte, payload []byte) error {
 	}
 }
 
-func (r *reading) takeRunning(kind byte, payload []byte) error {
+// takeRunning processes a frame of the running program: its output or its end.
+func (r *resultReader) takeRunning(kind byte, payload []byte) error {
 	switch kind {
 	case frameOutput:
 		r.stdout = r.print(r.stdout, payload)
@@ -80,14 +81,15 @@ func (r *reading) takeRunning(kind byte, payload []byte) error {
 	return nil
 }
 
-// print keeps what there is room for.
-func (r *reading) print(kept, more []byte) []byte {
+// print appends output within the limit.
+func (r *resultReader) print(kept, more []byte) []byte {
 	room := max(r.limits.Output-r.seen, 0)
 	r.seen += int64(len(more))
 	return append(kept, more[:min(int64(len(more)), room)]...)
 }
 
-func (r *reading) takeEnd(payload []byte) error {
+// takeEnd parses the program's end: its exit code, value and traceback.
+func (r *resultReader) takeEnd(payload []byte) error {
 	head, body, found := bytes.Cut(payload, []byte("\n"))
 	var exitCode, written, cpu, value, traceback int64
 	limit := ""
@@ -117,7 +119,8 @@ func knownLimit(s string) sandbox.Limit {
 	}
 }
 
-func (r *reading) takeFile(kind byte, payload []byte) error {
+// takeFile processes a frame after the program's end: its files.
+func (r *resultReader) takeFile(kind byte, payload []byte) error {
 	switch kind {
 	case frameFile:
 		return r.begin(payload)
@@ -127,20 +130,20 @@ func (r *reading) takeFile(kind byte, payload []byte) error {
 		r.leaveOut(payload)
 	case frameGone:
 		name := string(payload)
-		if _, was := r.given[name]; was && !slices.Contains(r.removed, name) {
+		if _, was := r.initial[name]; was && !slices.Contains(r.removed, name) {
 			r.removed = append(r.removed, name)
 		}
 	case frameEnd:
-		r.over = true
+		r.complete = true
 	default:
 		return errFrame
 	}
 	return nil
 }
 
-func (r *reading) begin(name []byte) error {
+func (r *resultReader) begin(name []byte) error {
 	same := func(f File) bool { return f.Name == string(name) }
-	r.skipping = len(r.files) >= maxFiles || !goodName(string(name)) || slices.ContainsFunc(r.files, same)
+	r.skipping = len(r.files) >= maxFiles || !validName(string(name)) || slices.ContainsFunc(r.files, same)
 	if r.skipping {
 		r.leaveOut(name)
 		return nil
@@ -149,7 +152,8 @@ func (r *reading) begin(name []byte) error {
 	return nil
 }
 
-func (r *reading) more(part []byte) error {
+// more appends a part to the current file, or drops the file if the limit is exceeded.
+func (r *resultReader) more(part []byte) error {
 	if r.skipping {
 		return nil
 	}
@@ -169,14 +173,14 @@ func (r *reading) more(part []byte) error {
 	return nil
 }
 
-func (r *reading) leaveOut(name []byte) {
+func (r *resultReader) leaveOut(name []byte) {
 	if len(r.leftOut) < maxLeftOut {
 		r.leftOut = append(r.leftOut, text(name[:min(len(name), maxName)]))
 	}
 }
 
-// outcome is what can be said now. A program whose end was not told has been killed.
-func (r *reading) outcome() Outcome {
+// outcome returns the results so far. A program whose end was not received has been killed.
+func (r *resultReader) outcome() Outcome {
 	o := Outcome{
 		Written: max(r.written, r.seen), Value: r.value, Traceback: r.traceback, ExitCode: r.exitCode, Limit: r.limit,
 		Removed: r.removed, LeftOut: r.leftOut, CPU: r.cpu,
@@ -185,10 +189,10 @@ func (r *reading) outcome() Outcome {
 		o.ExitCode = -9
 	}
 	o.Stdout, o.Stderr = r.texts()
-	if r.over {
+	if r.complete {
 		o.Files = slices.DeleteFunc(r.files, func(f File) bool {
-			was, given := r.given[f.Name]
-			return given && bytes.Equal(was, f.Content)
+			was, initial := r.initial[f.Name]
+			return initial && bytes.Equal(was, f.Content)
 		})
 		slices.SortFunc(o.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	}
@@ -198,15 +202,16 @@ func (r *reading) outcome() Outcome {
 	return o
 }
 
-// texts makes text of what was printed. A byte that is none becomes three, so that there may be too many again.
-func (r *reading) texts() (stdout, stderr string) {
+// texts converts the output to text. An invalid byte becomes three bytes, so the text is truncated
+// again.
+func (r *resultReader) texts() (stdout, stderr string) {
 	whole := max(r.written, r.seen) <= r.limits.Output
 	stderr = start(text(trimTail(r.stderr, whole)), r.limits.Output)
 	stdout = start(text(trimTail(r.stdout, whole)), r.limits.Output-int64(len(stderr)))
 	return stdout, stderr
 }
 
-// trimTail takes the beginning of a character off the end, where it is the cap that has cut it.
+// trimTail removes a partial character at the end if the output was truncated.
 func trimTail(b []byte, whole bool) []byte {
 	if whole {
 		return b
@@ -222,7 +227,7 @@ func trimTail(b []byte, whole bool) []byte {
 	return b
 }
 
-// start is the beginning of s, at most so many bytes.
+// start returns the first maximum bytes of s, without a partial character.
 func start(s string, maximum int64) string {
 	if int64(len(s)) <= maximum {
 		return s
@@ -237,28 +242,28 @@ func text(b []byte) string {
 	return string(bytes.ToValidUTF8(b, []byte("\uFFFD")))
 }
 
-// goodName reports whether a name may be that of a file, here and wherever it goes from here.
-func goodName(name string) bool {
+// validName reports whether a name is a valid file name.
+func validName(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxName && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-func newReading(l sandbox.Limits, files []File) *reading {
-	given := make(map[string][]byte, len(files))
+func newResultReader(l sandbox.Limits, files []File) *resultReader {
+	initial := make(map[string][]byte, len(files))
 	for _, f := range files {
-		given[f.Name] = f.Content
+		initial[f.Name] = f.Content
 	}
-	return &reading{limits: l, given: given}
+	return &resultReader{limits: l, initial: initial}
 }
 
-// read reads to the end of what is said. It calls begin when the program begins, and then end when that has ended or
-// nothing more comes.
-func (r *reading) read(frames *frameReader, begin, end func()) error {
+// read reads frames until the end of the stream. It calls begin when the program begins, and end
+// when the program or the stream has ended.
+func (r *resultReader) read(frames *frameReader, begin, end func()) error {
 	defer func() {
 		if r.begun && !r.ended {
 			end()
 		}
 	}()
-	for !r.over {
+	for !r.complete {
 		kind, payload, err := frames.next()
 		if err != nil {
 			return err
@@ -270,7 +275,8 @@ func (r *reading) read(frames *frameReader, begin, end func()) error {
 	return nil
 }
 
-func (r *reading) step(kind byte, payload []byte, begin, end func()) error {
+// step processes one frame in any state.
+func (r *resultReader) step(kind byte, payload []byte, begin, end func()) error {
 	switch {
 	case kind == frameReady && !r.ready && !r.begun:
 		r.ready = true

@@ -8,14 +8,16 @@ import (
 	"parley/shared/store/queuedb"
 )
 
-// places are the slots that finished runs left in their lanes and that no waiting run has yet.
-type places struct {
+// freeSlots are the dispatch slots that finished runs have released and that no queued run has
+// taken.
+type freeSlots struct {
 	mu    sync.Mutex
 	freed map[queuedb.Lane]int
 	wake  chan struct{}
 }
 
-func (p *places) add(freed map[queuedb.Lane]int) {
+// add adds released slots and wakes dispatchFreed.
+func (p *freeSlots) add(freed map[queuedb.Lane]int) {
 	if len(freed) == 0 {
 		return
 	}
@@ -29,11 +31,12 @@ func (p *places) add(freed map[queuedb.Lane]int) {
 	p.mu.Unlock()
 	select {
 	case p.wake <- struct{}{}:
-	default: // it will look anyhow
+	default: // dispatchFreed is already about to look
 	}
 }
 
-func (p *places) take() map[queuedb.Lane]int {
+// take returns the released slots and resets them.
+func (p *freeSlots) take() map[queuedb.Lane]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	freed := p.freed
@@ -41,20 +44,23 @@ func (p *places) take() map[queuedb.Lane]int {
 	return freed
 }
 
-// handOver gives places to waiting runs and rings for them, until ctx ends. What it fails to hand over
-// stays free, and the sweeper fills it.
-func (r *Runner) handOver(ctx context.Context) {
+// dispatchFreed dispatches queued runs into released slots and publishes their job messages, until
+// ctx ends. Slots that it fails to fill stay free, and the sweeper fills them.
+func (r *Runner) dispatchFreed(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.places.wake:
+		case <-r.freeSlots.wake:
 		}
+
 		failpoint.Here(failpoint.HandOverBefore)
-		next, err := r.queue.HandOver(ctx, r.places.take(), r.cfg.Window)
+
+		next, err := r.queue.HandOver(ctx, r.freeSlots.take(), r.cfg.Window)
 		if err != nil {
 			r.log.Warn().Err(err).Msg("cannot dispatch queued runs; the sweeper will retry")
 		}
+
 		failpoint.Here(failpoint.HandOverAfter)
 		r.bus.Ring(next...)
 	}

@@ -12,10 +12,10 @@ import (
 	"parley/workers/internal/sandbox"
 )
 
-// tryTime is far more than a sandbox takes to start and end.
+// tryTime is much longer than a sandbox takes to start and end.
 const tryTime = 20 * time.Second
 
-// try makes a sandbox that starts the interpreter, and says in one sentence why that fails.
+// try starts the interpreter in a sandbox. The error states in one sentence why that failed.
 func (b *Backend) try(python string) error {
 	x, err := b.start(context.Background(), sandbox.Command{
 		Args:   []string{python, "-I", "-S", "-c", "print('started')"},
@@ -27,13 +27,16 @@ func (b *Backend) try(python string) error {
 	if err != nil {
 		return err
 	}
+
 	late := time.AfterFunc(tryTime, x.Kill)
 	defer late.Stop()
 	said, _ := io.ReadAll(x.Stdout()) // reading a pipe does not fail
 	<-x.Done()
+
 	if string(said) == "started\n" {
 		return nil
 	}
+
 	why, _, _ := strings.Cut(strings.TrimSpace(x.Complaint()), "\n")
 	if why == "" {
 		why = fmt.Sprintf("%s prints nothing (%s)", python, x.cmd.ProcessState)

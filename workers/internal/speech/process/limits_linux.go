@@ -10,8 +10,8 @@ import (
 
 const openFiles = 64
 
-// restrain limits a program that has just been started, and was given nothing to read yet: it neither grows without end nor fills a disk.
-func restrain(pid int, c Command) error {
+// setLimits sets the limits of a program that has just been started and has not yet received input.
+func setLimits(pid int, c Command) error {
 	seconds := uint64(math.Ceil(c.CPU.Seconds()))
 	for _, limit := range []struct {
 		name    string
@@ -24,14 +24,14 @@ func restrain(pid int, c Command) error {
 		{"open files", unix.RLIMIT_NOFILE, openFiles},
 		{"core dumps", unix.RLIMIT_CORE, 0},
 	} {
-		if err := lower(pid, limit.kind, limit.maximum); err != nil && !errors.Is(err, unix.ESRCH) { // it has ended, and will say why
+		if err := lower(pid, limit.kind, limit.maximum); err != nil && !errors.Is(err, unix.ESRCH) { // ESRCH: it has already ended
 			return fmt.Errorf("%s: %w", limit.name, err)
 		}
 	}
 	return nil
 }
 
-// lower sets a limit, unless a lower one is set.
+// lower lowers a limit. It never raises one.
 func lower(pid, kind int, maximum uint64) error {
 	var is unix.Rlimit
 	if err := unix.Prlimit(pid, kind, nil, &is); err != nil {

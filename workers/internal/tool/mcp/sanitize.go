@@ -5,10 +5,10 @@ import (
 	"unicode"
 )
 
-// clean takes out of a text what a reader would not see, and space around it.
+// clean removes invisible characters, and white space around the text.
 func clean(text string) string { return strings.TrimSpace(visible(text)) }
 
-// visible takes out control characters, and those that only format or hide.
+// visible removes control characters, and characters that only format or hide text.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -14,47 +14,48 @@ import (
 )
 
 const (
-	budgetedAnswer = 8192 // tokens that an answer may have at most where tokens or their cost are budgeted,
-	leastAnswer    = 256  // and fewer, when less is left, down to so many
-	perMessage     = 16   // tokens that a message, or a tool, costs a model at most beside its text,
-	perPrompt      = 1024 // and a prompt beside all of these
+	maxAnswer  = 8192 // maximum tokens of an answer if tokens or their cost are budgeted
+	minAnswer  = 256  // if less is left in the budget, the limit is halved down to this
+	perMessage = 16   // overhead of a message or a tool in tokens, beyond its text, at most
+	perPrompt  = 1024 // overhead of a prompt in tokens, at most
 
-	settleTime = 5 * time.Second       // for writing what a call came to
-	roomTries  = 4                     // times that a call asks again in place for room that others hold, before its run is put back
-	roomWait   = 50 * time.Millisecond // before the first of these; twice as long before each other
-	holdPrefix = "hold"                // of the ids of what calls hold
+	settleTime   = 5 * time.Second       // for writing a call's actual usage
+	reserveTries = 4                     // retries of a reservation that other calls' holds leave no room for
+	reserveWait  = 50 * time.Millisecond // before the first retry; doubles with each
+	holdPrefix   = "hold"                // prefix of hold ids
 )
 
-// Budgets are what the calls of runs are counted against.
+// Budgets is the store of an organization's budgets and the holds on them.
 type Budgets interface {
 	Budgeted(ctx context.Context, org string) (bool, error)
 	Reserve(ctx context.Context, h budgetdb.Hold) (budgets int, lacking *budgetdb.Lacking, err error)
 	Settle(ctx context.Context, held lease.Held, holdID string, used budgetdb.Amounts) error
 }
 
-// spending holds the calls of an attempt to the budgets that its run falls under.
-type spending struct {
+// runBudget reserves and settles an attempt's calls against the budgets that apply to its run.
+type runBudget struct {
 	budgets Budgets
 	a       *attempt
 	price   func(model string, used llm.Usage) int64 // nil: free
-	wall    time.Duration                            // that code may run, at most
+	wall    time.Duration                            // maximum run time of a call's code
 }
 
-func (r *Runner) spending(a *attempt) *spending {
-	return &spending{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
+func (r *Runner) newRunBudget(a *attempt) *runBudget {
+	return &runBudget{budgets: r.budgets, a: a, price: r.cfg.Price, wall: r.cfg.SandboxWall}
 }
 
-// reservation is what a call may use at most. Its hold has no id where no budget holds any of it.
+// reservation is the most that a call may use. hold.ID is empty if no budget applies.
 type reservation struct {
-	*spending
+	*runBudget
 	hold budgetdb.Hold
 }
 
 func (r reservation) held() bool { return r.hold.ID != "" }
 
-// reserve holds what a call may use at most. The reservation must be settled, unless there is an error, an *agentloop.Error; lacking is
-// the budget that it is about, if it is about one.
-func (s *spending) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
+// reserve places a hold for the most that a call may use. The caller must settle the reservation
+// unless reserve returns an error, which is an *agentloop.Error. lacking is the exhausted budget if
+// that is the cause.
+func (s *runBudget) reserve(ctx context.Context, maximum budgetdb.Amounts) (reservation, *budgetdb.Lacking, error) {
 	r := reservation{s, budgetdb.Hold{Held: s.a.claim.Held(), Amounts: maximum}}
 	some, err := s.budgets.Budgeted(ctx, r.hold.OrganizationID)
 	if err != nil {
@@ -63,15 +64,17 @@ func (s *spending) reserve(ctx context.Context, maximum budgetdb.Amounts) (reser
 	if !some {
 		return r, nil, nil
 	}
+
 	r.hold.ID = id.New(holdPrefix)
 	budgets, lacking, err := s.budgets.Reserve(ctx, r.hold)
-	for n := 0; n < roomTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
-		_ = lifecycle.Sleep(ctx, jitter(roomWait<<n))
+	for n := 0; n < reserveTries && err == nil && lacking != nil && lacking.Later && ctx.Err() == nil; n++ {
+		_ = lifecycle.Sleep(ctx, jitter(reserveWait<<n))
 		budgets, lacking, err = s.budgets.Reserve(ctx, r.hold)
 	}
+
 	switch {
 	case err != nil:
-		r.settle(ctx, budgetdb.Amounts{}) // it may have been made all the same
+		r.settle(ctx, budgetdb.Amounts{}) // the hold may have been placed despite the error
 		return r, nil, retryable(err)
 	case lacking != nil:
 		e := budgetdb.UsedUp(lacking.Budget)
@@ -82,8 +85,8 @@ func (s *spending) reserve(ctx context.Context, maximum budgetdb.Amounts) (reser
 	return r, nil, nil
 }
 
-// settle writes what a call came to, also when its run has ended meanwhile. What cannot be written is the sweeper's, to whom all that was
-// held counts as used.
+// settle replaces the hold by the call's actual usage, even if the run has ended meanwhile. If the
+// write keeps failing, the sweeper removes the hold and counts all of it as used.
 func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
@@ -99,7 +102,8 @@ func (r reservation) settle(ctx context.Context, used budgetdb.Amounts) {
 	}
 }
 
-// write ends the hold. Where there is none, budgets may have been made meanwhile.
+// write settles the hold. If there is none, it still charges the usage, because budgets may have
+// been created during the call.
 func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	if !r.held() {
 		some, err := r.budgets.Budgeted(ctx, r.hold.OrganizationID)
@@ -110,8 +114,8 @@ func (r reservation) write(ctx context.Context, used budgetdb.Amounts) error {
 	return r.budgets.Settle(ctx, r.hold.Held, r.hold.ID, used)
 }
 
-// code reserves a call of codeExecution. done must be called with how long it took.
-func (s *spending) code(ctx context.Context) (done func(took time.Duration), err error) {
+// code reserves a call of codeExecution. The caller must call done with the time that the code ran.
+func (s *runBudget) code(ctx context.Context) (done func(took time.Duration), err error) {
 	r, _, err := s.reserve(ctx, budgetdb.Amounts{Sandbox: s.wall})
 	if err != nil {
 		return nil, err
@@ -119,38 +123,42 @@ func (s *spending) code(ctx context.Context) (done func(took time.Duration), err
 	return func(took time.Duration) { r.settle(ctx, budgetdb.Amounts{Sandbox: min(took, s.wall)}) }, nil
 }
 
-// model makes a model whose calls are held to the budgets.
-func (s *spending) model(m llm.Model) llm.Model { return &budgetedModel{Model: m, spending: s} }
+// model wraps a model so that its calls are charged to the budgets.
+func (s *runBudget) model(m llm.Model) llm.Model { return &budgetedModel{Model: m, budget: s} }
 
+// budgetedModel is a model whose calls are reserved and charged.
 type budgetedModel struct {
 	llm.Model
-	spending *spending
+	budget *runBudget
 }
 
-// Stream reserves the most that the call may use, which near a budget's end is less of an answer, makes it and settles what it has used.
+// Stream reserves the most that the call may use, makes the call and settles its actual usage. If
+// little of a budget is left, the answer's token limit is lowered.
 func (m *budgetedModel) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	r, err := m.reserve(ctx, &req)
 	if err != nil {
 		return llm.Response{}, err
 	}
 	res, err := m.Model.Stream(ctx, req, emit)
-	r.settle(ctx, m.cameTo(&req, &res, err))
+	r.settle(ctx, m.actualUsage(&req, &res, err))
 	return res, err
 }
 
-// reserve holds the call's worst case, with as long an answer as there is room for. Where a budget holds it, the answer is bounded.
+// reserve places a hold for the call's worst case with the longest answer that the budgets allow.
+// If a budget applies, it sets req.MaxTokens to that length.
 func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservation, error) {
-	some, err := m.spending.budgets.Budgeted(ctx, m.spending.a.claim.OrganizationID)
+	some, err := m.budget.budgets.Budgeted(ctx, m.budget.a.claim.OrganizationID)
 	if err != nil {
 		return reservation{}, retryable(err)
 	}
 	if !some {
-		return reservation{m.spending, budgetdb.Hold{Held: m.spending.a.claim.Held()}}, nil
+		return reservation{m.budget, budgetdb.Hold{Held: m.budget.a.claim.Held()}}, nil
 	}
+
 	maximum := worst(req)
 	for {
-		r, lacking, err := m.spending.reserve(ctx, m.amounts(maximum))
-		if lacking == nil || lacking.Later || maximum.OutputTokens/2 < leastAnswer {
+		r, lacking, err := m.budget.reserve(ctx, m.amounts(maximum))
+		if lacking == nil || lacking.Later || maximum.OutputTokens/2 < minAnswer {
 			if r.held() {
 				req.MaxTokens = maximum.OutputTokens
 			}
@@ -160,9 +168,10 @@ func (m *budgetedModel) reserve(ctx context.Context, req *llm.Request) (reservat
 	}
 }
 
-// cameTo is what a call has used: what its provider says. Unless this is known to be nothing, it is all that the call may have used; of an
-// answer of which only the text is known, at most a token for each byte.
-func (m *budgetedModel) cameTo(req *llm.Request, res *llm.Response, failed error) budgetdb.Amounts {
+// actualUsage returns the amounts to charge for a call. Normally this is the usage that the
+// provider reports. A failed call is charged its worst case unless it is known to be unused. If the
+// provider reports no usage, the answer is charged at most one token per byte.
+func (m *budgetedModel) actualUsage(req *llm.Request, res *llm.Response, failed error) budgetdb.Amounts {
 	var e *llm.Error
 	used := res.Usage
 	switch {
@@ -179,24 +188,26 @@ func (m *budgetedModel) cameTo(req *llm.Request, res *llm.Response, failed error
 	return m.amounts(used)
 }
 
+// amounts converts usage to the amounts that budgets limit.
 func (m *budgetedModel) amounts(used llm.Usage) budgetdb.Amounts {
 	a := budgetdb.Amounts{Tokens: max(used.InputTokens, 0) + max(used.OutputTokens, 0)}
-	if m.spending.price != nil {
-		a.CostMicros = max(m.spending.price(m.Model.Info().Name, used), 0)
+	if m.budget.price != nil {
+		a.CostMicros = max(m.budget.price(m.Model.Info().Name, used), 0)
 	}
 	return a
 }
 
-// worst is the most that a call can use of which the answer is bounded.
+// worst returns the most that a call can use with its bounded answer.
 func worst(req *llm.Request) llm.Usage {
-	answer := int64(budgetedAnswer)
+	answer := int64(maxAnswer)
 	if req.MaxTokens > 0 {
 		answer = min(answer, req.MaxTokens)
 	}
 	return llm.Usage{InputTokens: promptBound(req), OutputTokens: answer}
 }
 
-// promptBound is the most tokens that a prompt can be: no model makes more than one of a byte.
+// promptBound returns an upper limit of the prompt's tokens: no tokenizer makes more than one token
+// of a byte.
 func promptBound(req *llm.Request) int64 {
 	n := perPrompt + len(req.System)
 	for _, t := range req.Tools {

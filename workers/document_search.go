@@ -9,20 +9,21 @@ import (
 	"parley/workers/internal/searchserver"
 )
 
-// searching is how documents are searched here: for ingresses all that fits, for agents what has to do with what they ask.
-type searching struct{ searcher *retrieval.Searcher }
+// documentSearch searches documents: for ingresses all passages that match, for agents only those
+// that are related to the query.
+type documentSearch struct{ searcher *retrieval.Searcher }
 
 // Search searches for an ingress.
-func (s searching) Search(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
+func (s documentSearch) Search(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
 	return s.search(ctx, org, request, false)
 }
 
 // SearchFor searches for an agent.
-func (s searching) SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
+func (s documentSearch) SearchFor(ctx context.Context, org string, request contract.SearchRequest) (contract.SearchReply, error) {
 	return s.search(ctx, org, request, true)
 }
 
-func (s searching) search(ctx context.Context, org string, r contract.SearchRequest, supported bool) (contract.SearchReply, error) {
+func (s documentSearch) search(ctx context.Context, org string, r contract.SearchRequest, supported bool) (contract.SearchReply, error) {
 	result, err := s.searcher.Search(ctx, retrieval.Query{
 		OrganizationID: org, Text: r.Query, DocumentIDs: r.DocumentIDs, Metadata: r.Metadata, Limit: r.Limit, Supported: supported,
 	})
@@ -32,9 +33,9 @@ func (s searching) search(ctx context.Context, org string, r contract.SearchRequ
 	return contract.SearchReply{Found: result.Found, Without: result.Without}, nil
 }
 
-// setUpSearch makes what documents are searched with, and the part that answers ingresses.
-func (w *Workers) setUpSearch(signer *secrets.Signer) (searching, error) {
-	s := searching{retrieval.New(w.deps.Store.Knowledge, w.embedder)}
+// setUpSearch sets up the search of documents, and the server that answers ingresses.
+func (w *Workers) setUpSearch(signer *secrets.Signer) (documentSearch, error) {
+	s := documentSearch{retrieval.New(w.deps.Store.Knowledge, w.embedder)}
 	var err error
 	w.search, err = searchserver.New(searchserver.Config{Concurrency: w.cfg.ToolConcurrency}, searchserver.Deps{
 		Bus: w.deps.Bus, Searcher: s, Verifier: signer, Tracer: w.deps.Tracer, Metrics: w.deps.Metrics, Log: w.deps.Log,

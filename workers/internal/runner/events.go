@@ -16,32 +16,34 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// checkpointEvery is the least time between two writes of a run's events; a reader that comes anew misses no more.
+// checkpointEvery is the shortest time between two writes of a run's events. A new subscriber
+// misses at most the events of this time.
 const checkpointEvery = 250 * time.Millisecond
 
-// telling is what an attempt tells of its run: each event at once to whoever watches, and gathered to the
-// database. Only the attempt's goroutine tells; checkpoints are written from a timer's.
-type telling struct {
+// eventWriter publishes an attempt's events immediately and saves them in checkpoints. Only the
+// attempt's goroutine writes events; a timer's goroutine writes the checkpoints.
+type eventWriter struct {
 	held    lease.Held
 	publish func(runID string, chunk domain.EventChunk)
 	save    func(context.Context, executiondb.Checkpoint) (held bool, err error)
-	taken   func() // the run is no longer this attempt's
+	taken   func() // called when the run no longer belongs to this attempt
 	log     zerolog.Logger
 
-	mu     sync.Mutex
-	next   int           // number of the next event
-	first  int           // of the first that no checkpoint holds
-	lines  []byte        // those that no checkpoint holds
-	timer  *time.Timer   // runs while there are any
-	saving chan struct{} // closed when the checkpoint that is being written is; nil when none is
-	closed bool
+	mu      sync.Mutex
+	next    int           // number of the next event
+	first   int           // of the first event that is not yet saved
+	lines   []byte        // events that are not yet saved
+	timer   *time.Timer   // runs while there are unsaved events
+	writing chan struct{} // closed when the current checkpoint has been written; nil if there is none
+	closed  bool
 }
 
-// begin tells that an attempt has started. The first one's start is in the run's row, as far as logs go.
-func (t *telling) begin(startedAt domain.Time) {
+// begin publishes that the run has started. The first attempt's start event is not saved, because
+// the run's row implies it.
+func (t *eventWriter) begin(startedAt domain.Time) {
 	t.next, t.first = 1, 1
 	if t.held.Fence != domain.StartedID.Fence {
-		return // restarted tells, once it is known from where
+		return // restarted publishes an event once the number of recorded steps is known
 	}
 	t.next, t.first = 2, 2
 	started := domain.StartedEvent(startedAt)
@@ -50,15 +52,16 @@ func (t *telling) begin(startedAt domain.Time) {
 	})
 }
 
-// restarted tells that the run goes on after so many recorded steps: what earlier attempts told is void.
-func (t *telling) restarted(afterStep int) {
+// restarted publishes that the run continues after the given number of recorded steps. Clients
+// discard the events of earlier attempts.
+func (t *eventWriter) restarted(afterStep int) {
 	if t.held.Fence != domain.StartedID.Fence {
-		t.tell(domain.EventRunRestarted, domain.RestartedData(afterStep))
+		t.write(domain.EventRunRestarted, domain.RestartedData(afterStep))
 	}
 }
 
-// loop tells what the agent loop does.
-func (t *telling) loop(e agentloop.Event) {
+// loop publishes an event of the agent loop.
+func (t *eventWriter) loop(e agentloop.Event) {
 	var data []byte
 	var err error
 	switch e.Type {
@@ -78,38 +81,41 @@ func (t *telling) loop(e agentloop.Event) {
 	default:
 		return
 	}
+
 	if err != nil {
 		t.log.Error().Err(err).Str("type", e.Type).Msg("cannot encode event")
 		return
 	}
-	t.tell(e.Type, data)
+	t.write(e.Type, data)
 }
 
-func (t *telling) tell(kind string, data []byte) {
+// write appends an event to the unsaved ones, publishes it and starts the checkpoint timer.
+func (t *eventWriter) write(kind string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	from := len(t.lines)
 	t.lines = domain.AppendEventLine(t.lines, kind, data)
 	t.publish(t.held.RunID, domain.EventChunk{Fence: t.held.Fence, First: t.next, Lines: t.lines[from:]})
 	t.next++
+
 	switch {
 	case t.timer == nil:
 		t.timer = time.AfterFunc(checkpointEvery, t.checkpoint)
-	case from == 0 && t.saving == nil:
+	case from == 0 && t.writing == nil:
 		t.timer.Reset(checkpointEvery)
 	}
 }
 
-// checkpoint writes what was told and is not written. A failure leaves it to the next checkpoint.
-func (t *telling) checkpoint() {
+// checkpoint saves the unsaved events. If that fails, the next checkpoint saves them.
+func (t *eventWriter) checkpoint() {
 	t.mu.Lock()
-	if t.closed || t.saving != nil || len(t.lines) == 0 {
+	if t.closed || t.writing != nil || len(t.lines) == 0 {
 		t.mu.Unlock()
 		return
 	}
 	chunk, written := t.chunk(), len(t.lines)
 	done := make(chan struct{})
-	t.saving = done
+	t.writing = done
 	t.mu.Unlock()
 
 	held, err := t.save(context.Background(), executiondb.Checkpoint{Held: t.held, Chunk: chunk})
@@ -120,8 +126,9 @@ func (t *telling) checkpoint() {
 		t.lines = append(t.lines[:0], t.lines[written:]...)
 		t.first = chunk.LastN + 1
 	}
-	t.saving = nil
+	t.writing = nil
 	close(done)
+
 	switch {
 	case err == nil && !held:
 		t.taken()
@@ -130,42 +137,45 @@ func (t *telling) checkpoint() {
 	}
 }
 
-// chunk gives what was told and is not written.
-func (t *telling) chunk() executiondb.Chunk {
+// chunk returns the unsaved events.
+func (t *eventWriter) chunk() executiondb.Chunk {
 	if t.next == t.first {
 		return executiondb.Chunk{}
 	}
 	return executiondb.Chunk{FirstN: t.first, LastN: t.next - 1, Events: string(t.lines)}
 }
 
-// close ends the checkpoints. One that is being written is not waited for: the fence decides what becomes of it.
-func (t *telling) close() {
+// close stops the checkpoint timer. It does not wait for a checkpoint that is being written; the
+// fence decides whether that one takes effect.
+func (t *eventWriter) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	t.closed = true
 	if t.timer != nil {
 		t.timer.Stop()
 	}
 }
 
-// settled closes and waits until no checkpoint is being written, or ctx ends.
-func (t *telling) settled(ctx context.Context) {
+// closeAndWait closes the writer and waits until no checkpoint is being written or ctx ends.
+func (t *eventWriter) closeAndWait(ctx context.Context) {
 	t.close()
 	t.mu.Lock()
-	saving := t.saving
+	writing := t.writing
 	t.mu.Unlock()
-	if saving == nil {
+	if writing == nil {
 		return
 	}
 	select {
-	case <-saving:
+	case <-writing:
 	case <-ctx.Done():
 	}
 }
 
-// rest gives what is left to be written with the run's end, and the end's number. A first attempt that told
-// nothing but its whole answer in one piece leaves nothing: readers make that of the result.
-func (t *telling) rest(run domain.Run) (events executiondb.Chunk, endN int) {
+// rest returns the events to save with the run's result, and the number of the final event. It
+// returns no events if a first attempt wrote its whole answer as one delta: readers derive that
+// event from the result.
+func (t *eventWriter) rest(run domain.Run) (events executiondb.Chunk, endN int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	alone := t.held.Fence == domain.StartedID.Fence && t.first == 2 && t.next == 3
@@ -175,21 +185,22 @@ func (t *telling) rest(run domain.Run) (events executiondb.Chunk, endN int) {
 	return t.chunk(), t.next
 }
 
+// isAnswer reports whether lines are a single delta with the whole answer.
 func isAnswer(lines []byte, answer string) bool {
 	data, err := domain.DeltaData(answer)
 	return err == nil && answer != "" && string(lines) == string(domain.AppendEventLine(nil, domain.EventMessageDelta, data))
 }
 
-// forget drops what was told and is not written; the numbers remain taken.
-func (t *telling) forget() {
+// forget drops the unsaved events. Their numbers stay used.
+func (t *eventWriter) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lines, t.first = nil, t.next
 }
 
-// telling makes what an attempt tells its run's events with.
-func (r *Runner) telling(a *attempt, taken func()) *telling {
-	t := &telling{held: a.claim.Held(), publish: r.bus.Events, taken: taken, log: a.log}
+// newEventWriter creates an attempt's event writer.
+func (r *Runner) newEventWriter(a *attempt, taken func()) *eventWriter {
+	t := &eventWriter{held: a.claim.Held(), publish: r.bus.Events, taken: taken, log: a.log}
 	var alone bool
 	t.save = func(ctx context.Context, c executiondb.Checkpoint) (held bool, err error) {
 		answer, err := r.events.Do(ctx, checkpoint{Checkpoint: c, alone: alone})
@@ -210,10 +221,10 @@ func (r *Runner) telling(a *attempt, taken func()) *telling {
 type checkpoint struct {
 	executiondb.Checkpoint
 
-	alone bool // it is to be saved in a batch of its own
+	alone bool // save in a batch that contains nothing else
 }
 
-// size is about what the checkpoint adds to a batch.
+// size returns the checkpoint's share of a batch's byte limit.
 func (c checkpoint) size() int {
 	if c.alone {
 		return executiondb.MaxBatchBytes
@@ -221,23 +232,27 @@ func (c checkpoint) size() int {
 	return c.Size()
 }
 
-// saveEvents is one batch of checkpoints. It answers each with nil, errTaken, or why it is to be saved later.
+// saveEvents saves one batch of checkpoints. The result for each is nil, errTaken, or the reason to
+// retry later.
 func (r *Runner) saveEvents(ctx context.Context, checkpoints []checkpoint) ([]error, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
+
 	chunks := make([]executiondb.Checkpoint, len(checkpoints))
 	for i, c := range checkpoints {
 		chunks[i] = c.Checkpoint
 	}
+
 	done, err := r.records.SaveEvents(ctx, chunks)
 	if err != nil {
 		r.log.Warn().Err(err).Int("runs", len(checkpoints)).Msg("cannot save events, retrying")
 		return nil, err
 	}
+
 	out := make([]error, len(checkpoints))
 	for i, c := range checkpoints {
 		switch cause := done.Rejected[c.RunID]; {
-		case cause != nil: // they are told to whoever listens, and no later checkpoint has them
+		case cause != nil: // subscribers have received the events; they are not retried in a later checkpoint
 			r.log.Error().Err(cause).Str("run_id", c.RunID).Msg("cannot store events; the run continues without them")
 		case done.Locked[c.RunID]:
 			out[i] = pg.ErrLocked

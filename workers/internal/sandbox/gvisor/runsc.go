@@ -15,10 +15,10 @@ const (
 	findPoll = time.Millisecond
 )
 
-// findFirst waits until unshare has started runsc, the first process of the sandbox's namespace, and takes a hold on it (a pidfd), so
-// that never another process is killed. nil is that there is none, or none any more. unshare must not be waited for before: until then
-// its number is its own.
-func findFirst(unshare int, tree proctree.Tree) *os.Process {
+// findRunsc waits until unshare has started runsc, the first process of the sandbox's namespace,
+// and returns a handle on it (a pidfd), so that a reused pid is never killed. It returns nil if
+// runsc has ended. unshare must not be reaped before, because its pid could then be reused.
+func findRunsc(unshare int, tree proctree.Tree) *os.Process {
 	tick := time.NewTicker(findPoll)
 	defer tick.Stop()
 	for began := time.Now(); time.Since(began) < findTime; <-tick.C {
@@ -33,22 +33,22 @@ func findFirst(unshare int, tree proctree.Tree) *os.Process {
 		if err != nil {
 			continue // gone
 		}
-		if childFor(unshare, tree) == child { // still, so the hold is on it
+		if childFor(unshare, tree) == child { // still the same child, so the handle refers to it
 			return held
 		}
-		_ = held.Release() // of another's
+		_ = held.Release() // it belongs to another process
 	}
 	return nil
 }
 
-// childFor is the number of unshare's only child; 0 is that there is none.
+// childFor returns the pid of unshare's only child, or 0 if there is none.
 func childFor(unshare int, tree proctree.Tree) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", unshare, unshare))
 	if err == nil {
-		child, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 when there is none
+		child, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 if there is none
 		return child
 	}
-	pids, err := tree.Pids() // on kernels without that file
+	pids, err := tree.Pids() // for kernels without that file
 	if err != nil || len(pids) < 2 {
 		return 0
 	}

@@ -18,9 +18,9 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// teller is what a test hears and stores of an attempt.
-type teller struct {
-	*telling
+// writerEnv records the events that an event writer publishes and saves.
+type writerEnv struct {
+	*eventWriter
 
 	mu        sync.Mutex
 	published []string
@@ -32,9 +32,9 @@ type teller struct {
 	taken     int
 }
 
-func newTeller(fence int64) *teller {
-	tt := &teller{}
-	tt.telling = &telling{
+func newWriterEnv(fence int64) *writerEnv {
+	tt := &writerEnv{}
+	tt.eventWriter = &eventWriter{
 		held: lease.Held{RunID: "run_1", Fence: fence}, log: zerolog.Nop(),
 		publish: func(_ string, c domain.EventChunk) {
 			tt.published = append(tt.published, fmt.Sprintf("%d.%d %s", c.Fence, c.First, c.Lines))
@@ -46,7 +46,7 @@ func newTeller(fence int64) *teller {
 	return tt
 }
 
-func (tt *teller) store(_ context.Context, c executiondb.Checkpoint) (bool, error) {
+func (tt *writerEnv) store(_ context.Context, c executiondb.Checkpoint) (bool, error) {
 	if tt.slow > 0 {
 		<-time.After(tt.slow)
 	}
@@ -60,9 +60,11 @@ func (tt *teller) store(_ context.Context, c executiondb.Checkpoint) (bool, erro
 	return !tt.lost, nil
 }
 
-func (tt *teller) say(text string) { tt.loop(agentloop.Event{Type: agentloop.EventDelta, Text: text}) }
+func (tt *writerEnv) say(text string) {
+	tt.loop(agentloop.Event{Type: agentloop.EventDelta, Text: text})
+}
 
-// chunks shows what was saved, as in "2-3".
+// chunks formats the saved event ranges, for example "2-3".
 func chunks(saved []executiondb.Checkpoint) string {
 	var out []string
 	for _, c := range saved {
@@ -75,18 +77,18 @@ func answered(text string) domain.Run {
 	return domain.Run{Status: domain.RunCompleted, Message: &text}
 }
 
-func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
+func TestEventsArePublishedImmediatelyAndSavedPeriodically(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		for n := range 20 {
 			tt.say(fmt.Sprint(n))
 			if len(tt.published) != n+2 {
-				t.Fatalf("event %d was not told at once", n)
+				t.Fatalf("event %d was not published immediately", n)
 			}
 			<-time.After(49 * time.Millisecond)
 		}
-		tt.settled(t.Context())
+		tt.closeAndWait(t.Context())
 		for i := range tt.at[1:] {
 			if gap := tt.at[i+1].Sub(tt.at[i]); gap < checkpointEvery {
 				t.Errorf("two checkpoints within %s", gap)
@@ -97,7 +99,7 @@ func TestEventsAreToldAtOnceAndStoredNowAndThen(t *testing.T) {
 			t.Errorf("stored in %s, ended at %d", got, end)
 		}
 		if !strings.HasPrefix(tt.published[0], "1.1 run.started {") || tt.published[1] != "1.2 message.delta {\"text\":\"0\"}\n" {
-			t.Errorf("told %q", tt.published[:2])
+			t.Errorf("published %q", tt.published[:2])
 		}
 	})
 }
@@ -109,7 +111,7 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 			fence int64
 			texts []string
 			run   domain.Run
-			first int // of what is left to store; 0: nothing
+			first int // first event left to save; 0: none
 			end   int
 		}{
 			"the answer":           {1, []string{"all"}, answered("all"), 0, 3},
@@ -122,11 +124,11 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 			"timed out":            {1, []string{"all"}, domain.Run{Status: domain.RunTimedOut}, 2, 3},
 			"a later attempt":      {3, []string{"all"}, answered("all"), 1, 2},
 		} {
-			tt := newTeller(tc.fence)
+			tt := newWriterEnv(tc.fence)
 			for _, text := range tc.texts {
 				tt.say(text)
 			}
-			tt.settled(t.Context())
+			tt.closeAndWait(t.Context())
 			rest, end := tt.rest(tc.run)
 			if rest.FirstN != tc.first || end != tc.end || (rest.Events == "") != (tc.first == 0) || tc.first > 0 && rest.LastN != tc.end-1 {
 				t.Errorf("%s: left %+v, ends at %d", name, rest, end)
@@ -135,28 +137,28 @@ func TestAnAnswerInOnePieceStoresNothing(t *testing.T) {
 	})
 }
 
-func TestALaterAttemptTellsThatTheRunBeganAnew(t *testing.T) {
+func TestALaterAttemptPublishesThatTheRunRestarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(3)
+		tt := newWriterEnv(3)
 		tt.restarted(4)
 		tt.say("a")
 		tt.close()
 		if got := strings.Join(tt.published, ""); got != "3.1 run.restarted {\"afterStep\":4}\n3.2 message.delta {\"text\":\"a\"}\n" {
-			t.Errorf("told %q", got)
+			t.Errorf("published %q", got)
 		}
-		first := newTeller(1)
+		first := newWriterEnv(1)
 		first.restarted(0)
 		if len(first.published) != 1 {
-			t.Errorf("a first attempt told %q", first.published)
+			t.Errorf("a first attempt published %q", first.published)
 		}
 	})
 }
 
-func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
+func TestAFailedCheckpointIsRetriedWithLaterEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		tt.fail = errors.New("down")
 		tt.say("a")
 		<-time.After(3 * checkpointEvery)
@@ -170,22 +172,22 @@ func TestACheckpointThatFailsIsMadeAgainWithAllSince(t *testing.T) {
 		if tried < 2 || chunks(tt.saved) != "2-3" || tt.saved[0].Events != "message.delta {\"text\":\"a\"}\nmessage.delta {\"text\":\"b\"}\n" {
 			t.Errorf("after %d failures stored %+v", tried, tt.saved)
 		}
-		tt.settled(t.Context())
+		tt.closeAndWait(t.Context())
 		if rest, end := tt.rest(answered("ab")); rest != (executiondb.Chunk{}) || end != 4 {
 			t.Errorf("left %+v, ends at %d", rest, end)
 		}
 	})
 }
 
-func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
+func TestFinishingWaitsForACheckpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		tt.slow = time.Second
 		tt.say("a")
 		<-time.After(checkpointEvery + 100*time.Millisecond)
 		tt.say("b")
-		tt.settled(t.Context())
+		tt.closeAndWait(t.Context())
 		if rest, end := tt.rest(answered("ab")); chunks(tt.saved) != "2-2" || rest.FirstN != 3 || rest.LastN != 3 || end != 4 {
 			t.Errorf("stored %s, left %+v, ends at %d", chunks(tt.saved), rest, end)
 		}
@@ -201,10 +203,10 @@ func TestAnEndWaitsForACheckpointInHand(t *testing.T) {
 	})
 }
 
-func TestARunThatWasTakenEndsItsAttempt(t *testing.T) {
+func TestALostRunEndsItsAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		tt := newTeller(1)
+		tt := newWriterEnv(1)
 		tt.lost = true
 		tt.say("a")
 		<-time.After(2 * checkpointEvery)

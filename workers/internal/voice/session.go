@@ -11,40 +11,44 @@ import (
 
 const (
 	aliveEvery = 500 * time.Millisecond
-	// settleTime is how long all of the input is kept: what is to be transcribed of a line that was taken up is told behind it.
+	// settleTime is how long a new session keeps all audio. When a session moves to this worker,
+	// commands that still need earlier audio arrive after the audio.
 	settleTime = 5 * time.Second
 )
 
-// line is a voice line. Its goroutine alone touches it; backends' calls give their results through its channels.
-type line struct {
+// session is one voice session. Only its goroutine accesses it; backend calls deliver their results
+// through its channels.
+type session struct {
 	*Server
 
 	wire   end
-	org    string // whose speech it is
+	org    string // the organization that owns the session
 	config contract.VoiceConfig
 	opened time.Time
 	input  input
 	output output
 
-	// call makes a backend's call, which ends with the line or once it has taken too long, unless it is cancelled. The time that it waits
-	// for its turn, until it says that it has begun, is another's.
+	// call runs a backend call. Its context ends with the session, or when the call has waited or
+	// run for too long. The call's time limit starts when it calls begun; until then it is waiting
+	// for its turn.
 	call  func(do func(ctx context.Context, begun func())) context.CancelFunc
 	calls sync.WaitGroup
-	ended <-chan struct{} // closed when the line has ended: nobody takes what calls give
+	ended <-chan struct{} // closed when the session has ended: results of calls are then dropped
 }
 
-func newLine(s *Server, wire end, open contract.VoiceOpen) *line {
-	l := &line{Server: s, wire: wire, org: open.OrganizationID, config: open.Config, opened: time.Now()}
+func newSession(s *Server, wire end, open contract.VoiceOpen) *session {
+	l := &session{Server: s, wire: wire, org: open.OrganizationID, config: open.Config, opened: time.Now()}
 	l.input = newInput(open)
 	l.output = newOutput()
 	return l
 }
 
-// serve goes on until ctx or the frames end, and leaves no call behind.
-func (l *line) serve(ctx context.Context) {
+// serve runs until ctx ends or the frames do. It then waits for the session's calls.
+func (l *session) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer l.leave()
+	defer l.waitForCalls()
 	defer cancel()
+
 	l.ended = ctx.Done()
 	l.call = func(do func(context.Context, func())) context.CancelFunc {
 		ctx, begun, cancel := limited(ctx)
@@ -54,9 +58,11 @@ func (l *line) serve(ctx context.Context) {
 		})
 		return cancel
 	}
+
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	defer l.output.due.Stop()
+
 	l.alive()
 	frames := read(ctx, l.wire.Frames())
 	for {
@@ -64,22 +70,22 @@ func (l *line) serve(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case f, ok := <-frames:
-			if !ok || !l.take(f) {
+			if !ok || !l.handle(f) {
 				return
 			}
 		case <-alive.C:
 			l.alive()
 		case text := <-l.input.texts:
-			l.transcribed(text)
+			l.handleTranscript(text)
 		case sound := <-l.output.sounds():
-			l.sounded(sound)
+			l.handleSound(sound)
 		case <-l.output.due.C:
 			l.send()
 		}
 	}
 }
 
-// limited gives a call's context, which ends when it has waited too long, or once it has begun has taken too long.
+// limited returns a call's context. It ends after waitTime, or callTime after begun was called.
 func limited(ctx context.Context) (limited context.Context, begun func(), cancel context.CancelFunc) {
 	limited, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(waitTime, func() { end(context.DeadlineExceeded) })
@@ -97,7 +103,8 @@ func limited(ctx context.Context) (limited context.Context, begun func(), cancel
 	}
 }
 
-// outcome tells why a call failed: that it had no more time is nothing that its backend knows.
+// outcome returns context.DeadlineExceeded if the call's time limit was the cause of err, because
+// backends do not know the limit.
 func outcome(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
 		return cause
@@ -105,8 +112,8 @@ func outcome(ctx context.Context, err error) error {
 	return err
 }
 
-// leave waits for the calls that were cancelled, but not for one that does not end.
-func (l *line) leave() {
+// waitForCalls waits for the cancelled calls, for at most endTime.
+func (l *session) waitForCalls() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -121,10 +128,10 @@ func (l *line) leave() {
 	}
 }
 
-// take takes what came; false when the line was closed.
-func (l *line) take(f frame) bool {
+// handle processes a frame. It returns false if the session was closed.
+func (l *session) handle(f frame) bool {
 	if f.Audio != nil {
-		l.listen(f.Audio.At, f.Audio.PCM)
+		l.handleAudio(f.Audio.At, f.Audio.PCM)
 		return true
 	}
 	switch c := f.Control; c.Type {
@@ -140,11 +147,11 @@ func (l *line) take(f frame) bool {
 		l.say(c)
 	case contract.VoiceStop:
 		l.stop(c.Answer)
-	} // of a later release there may be more
+	} // a later release may send more types
 	return true
 }
 
-func (l *line) configure(c *contract.VoiceConfig) {
+func (l *session) configure(c *contract.VoiceConfig) {
 	if c == nil {
 		return
 	}
@@ -152,18 +159,20 @@ func (l *line) configure(c *contract.VoiceConfig) {
 	l.input.configure(c.Detection)
 }
 
-// alive tells that the worker is there, what it listened to, and what it needs no more.
-func (l *line) alive() {
+// alive reports that the worker is alive, how far it has processed the audio, and which audio it
+// still needs.
+func (l *session) alive() {
 	needs := l.input.needs()
 	if time.Since(l.opened) > settleTime {
 		l.input.tape.forget(needs)
 	}
-	l.input.told = l.input.tape.end()
-	l.report(contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.input.told, Needs: needs})
+	l.input.reported = l.input.tape.end()
+	l.report(contract.VoiceReport{Type: contract.VoiceAlive, Heard: l.input.reported, Needs: needs})
 }
 
-// report tells the ingress something. A line that is lost ends by its frames: there is nothing else to do.
-func (l *line) report(r contract.VoiceReport) {
+// report sends a report to the ingress. If the session is lost, its frames end, so a failure is
+// only logged.
+func (l *session) report(r contract.VoiceReport) {
 	if err := l.wire.Report(r); err != nil {
 		l.log.Debug().Err(err).Str("report", r.Type).Msg("cannot send the context of a voice session")
 	}

@@ -19,29 +19,33 @@ import (
 	"parley/workers/internal/agentloop"
 )
 
-// attempt is one try at a run by this worker.
+// attempt is one execution of a claimed run by this worker.
 type attempt struct {
 	claim   executiondb.Claimed
 	replyTo string
-	asked   time.Time // before the claim: the lease is over no later than a lease from here
-	claimed time.Time // when, by this process's monotonic clock, the database's clock showed claim.Now
+	asked   time.Time // just before the claim; the lease expires no later than lease.Lease after it
+	claimed time.Time // this process's monotonic clock at the moment the database's clock showed claim.Now
 	log     zerolog.Logger
-	events  *telling
+	events  *eventWriter
 }
 
-// now is the database's time.
+// now returns the database's current time.
 func (a *attempt) now() time.Time { return a.claim.Now.Add(time.Since(a.claimed)) }
 
-// deadline is when the run must have ended, by this process's clock.
+// deadline returns the run's deadline on this process's clock.
 func (a *attempt) deadline() time.Time { return a.claimed.Add(a.claim.Deadline.Sub(a.claim.Now)) }
 
-// carry follows one doorbell to its end. ctx ends only when the worker gives up waiting for its runs.
-func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
+// execute claims the run of one job message, executes it and settles the message. ctx is cancelled
+// only when the worker stops waiting for its runs.
+func (r *Runner) execute(ctx context.Context, d *bus.Doorbell) {
 	asked := time.Now()
+
 	ctx, span := r.tracer.Root(ctx, tracing.Consumer, "run.execute", d.Traceparent)
 	defer span.End()
 	span.Str("parley.run.id", d.RunID)
+
 	failpoint.Here(failpoint.ClaimBefore)
+
 	claim, err := r.claims.Do(ctx, tracing.For(ctx, d.RunID))
 	if err != nil {
 		span.Fail("not claimed")
@@ -49,8 +53,9 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 		d.Nak(jitter(time.Second))
 		return
 	}
+
 	if claim.Locked {
-		d.Nak(jitter(lockedAgain))
+		d.Nak(jitter(lockedRetry))
 		return
 	}
 	if claim.Run == nil {
@@ -60,39 +65,43 @@ func (r *Runner) carry(ctx context.Context, d *bus.Doorbell) {
 		d.Ack()
 		return
 	}
+
 	a := &attempt{claim: *claim.Run, replyTo: d.ReplyTo, asked: asked, claimed: time.Now(), log: r.log.With().
 		Str("org_id", claim.Run.OrganizationID).Str("agent_id", claim.Run.TargetID()).Str("run_id", d.RunID).Logger()}
 	r.changed(a)
 	a.describe(span)
 	failpoint.Here(failpoint.ClaimAfter)
-	r.settle(ctx, a, d)
+	r.finalize(ctx, a, d)
 	d.Ack()
 }
 
-// describe says on a span what is tried.
+// describe adds the attempt's attributes to its span.
 func (a *attempt) describe(span tracing.Span) {
 	span.Str("parley.organization.id", a.claim.OrganizationID)
 	span.Str("parley.agent.id", a.claim.TargetID())
 	span.Int("parley.run.attempt", int64(a.claim.Attempts))
 }
 
-// changed tells whoever watches runs that one has changed.
+// changed publishes that a run of the organization has changed.
 func (r *Runner) changed(a *attempt) { r.changes.Changed(domain.ChangedRuns, a.claim.OrganizationID) }
 
-// settle works on a claimed run until its end, its return to the queue or its loss is written.
-func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
+// finalize executes a claimed run. It returns after the outcome has been written: the run finished,
+// parked or was requeued, or it no longer belongs to this worker.
+func (r *Runner) finalize(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	tryCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &holding{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(lease.Lease)}
+
+	h := &heldRun{Held: a.claim.Held(), cancel: cancel, inProgress: d.InProgress, leaseUntil: a.asked.Add(lease.Lease)}
 	r.held.add(h)
-	defer r.held.remove(h) // not before the result is saved: the heartbeat keeps the lease meanwhile
-	a.events = r.telling(a, func() { cancel(errTaken) })
+	defer r.held.remove(h) // after the result is saved: the heartbeat keeps the lease until then
+	a.events = r.newEventWriter(a, func() { cancel(errTaken) })
 	defer a.events.close()
 	r.note(tryCtx, a)
 
 	deadlineCtx, stop := context.WithDeadlineCause(tryCtx, a.deadline(), context.DeadlineExceeded)
-	out, err := r.try(deadlineCtx, a)
+	out, err := r.runAttempt(deadlineCtx, a)
 	stop()
+
 	var parked *agentloop.Parked
 	switch cause := context.Cause(deadlineCtx); {
 	case err == nil:
@@ -100,7 +109,7 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	case errors.Is(cause, errTaken), errors.Is(err, errTaken):
 		a.log.Info().Msg("run was cancelled or taken over; attempt dropped")
 	case errors.Is(cause, errDraining), errors.Is(cause, errLease):
-		r.putBack(ctx, a, 0, nil)
+		r.requeue(ctx, a, 0, nil)
 	case errors.Is(cause, context.DeadlineExceeded):
 		r.finish(ctx, a, out, domain.RunTimedOut, executiondb.DeadlineExceeded)
 	case errors.As(err, &parked):
@@ -110,11 +119,13 @@ func (r *Runner) settle(ctx context.Context, a *attempt, d *bus.Doorbell) {
 	}
 }
 
-// note tells the run's timeline of an attempt behind others. One that it does not tell of goes on all the same.
+// note records in the run's timeline that a second or later attempt has begun. A failure is only
+// logged.
 func (r *Runner) note(ctx context.Context, a *attempt) {
 	if a.claim.Attempts == 1 {
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, noteTime)
 	defer cancel()
 	if err := r.parking.NoteAttempt(ctx, a.claim); err != nil {
@@ -122,20 +133,23 @@ func (r *Runner) note(ctx context.Context, a *attempt) {
 	}
 }
 
-// fail ends a run for good, or puts it back when trying again may help and there is time for it.
+// fail requeues the run if the error is retryable and the deadline leaves time for the backoff.
+// Otherwise the run finishes as failed.
 func (r *Runner) fail(ctx context.Context, a *attempt, out agentloop.Output, err error) {
 	public := &domain.RunError{Code: "internal", Message: "the run failed inside the service"}
 	var failure *agentloop.Error
 	if errors.As(err, &failure) {
 		public = &domain.RunError{Code: failure.Code, Message: failure.Message}
 	}
+
 	r.metrics.failed.WithLabelValues(public.Code).Inc()
 	a.log.Warn().Err(err).Str("code", public.Code).Int("attempt", a.claim.Attempts).Msg("attempt failed")
 	tracing.Current(ctx).Fail(public.Code)
+
 	if failure != nil && failure.Retryable {
 		wait := max(backoff(a.claim.Attempts), failure.RetryAfter)
 		if a.now().Add(wait).Before(a.claim.Deadline) {
-			r.putBack(ctx, a, wait, public)
+			r.requeue(ctx, a, wait, public)
 			return
 		}
 	}
@@ -147,14 +161,16 @@ func backoff(attempts int) time.Duration {
 	return jitter(min(time.Second<<min(attempts-1, 10), time.Minute))
 }
 
-// jitter spreads d by a quarter either way, so that what failed together is not tried again together.
+// jitter varies d by up to a quarter either way, so that calls that failed together are not retried
+// together.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // spreads load; nobody must not guess it
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2)) //nolint:gosec // spreads load; need not be unpredictable
 }
 
-// putBack returns the run to the queue; a nil cause is the worker's own. While the database cannot be
-// asked it goes on trying: until it is told, nobody but the lease's end would start the run again.
-func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
+// requeue requeues the run. A nil cause means that this worker stops or has lost its lease. It
+// retries while the database is unreachable: until the run is requeued, only the expiry of its
+// lease would start it again.
+func (r *Runner) requeue(ctx context.Context, a *attempt, wait time.Duration, cause *domain.RunError) {
 	r.persist(ctx, a, "requeueing run", func(ctx context.Context) error {
 		freed, err := r.runs.PutBack(ctx, a.claim.Held(), wait, cause)
 		if err == nil && len(freed) == 0 {
@@ -163,24 +179,27 @@ func (r *Runner) putBack(ctx context.Context, a *attempt, wait time.Duration, ca
 		if len(freed) > 0 {
 			r.changed(a)
 		}
-		r.places.add(freed)
+		r.freeSlots.add(freed)
 		return err
 	})
 	failpoint.Here(failpoint.PutBackAfter)
 }
 
-// finish saves the run's end; whoever waits is told with it.
+// finish saves the run's result. saveAll then publishes it to the waiting caller.
 func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, status domain.RunStatus, cause *domain.RunError) {
-	a.events.settled(ctx)
+	a.events.closeAndWait(ctx)
 	r.recall(ctx, a, &out)
+
 	ending, err := a.ending(out, status, cause)
 	if err != nil {
 		a.log.Error().Err(err).Msg("cannot encode the run's result")
 		r.finishEmpty(ctx, a)
 		return
 	}
+
 	failpoint.Here(failpoint.FinishBefore)
-	e := ended{Ending: ending, replyTo: a.replyTo}
+	e := endedRun{Ending: ending, replyTo: a.replyTo}
+
 	r.persist(ctx, a, "saving result", func(ctx context.Context) error {
 		saved, err := r.finishes.Do(ctx, tracing.For(ctx, e))
 		if err == nil {
@@ -206,7 +225,7 @@ func (r *Runner) finish(ctx context.Context, a *attempt, out agentloop.Output, s
 	})
 }
 
-// traceEnd says on the attempt's span how the run has ended.
+// traceEnd records the run's final status on the attempt's span.
 func traceEnd(ctx context.Context, run domain.Run) {
 	span := tracing.Current(ctx)
 	span.Str("parley.run.status", string(run.Status))
@@ -215,7 +234,8 @@ func traceEnd(ctx context.Context, run domain.Run) {
 	}
 }
 
-// recall adds what earlier attempts have used and done to an end that came before this one had read the journal.
+// recall adds the usage and tool calls of earlier attempts to a run that finishes before this
+// attempt has read the journal.
 func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) {
 	if out.Turns > 0 || a.claim.Attempts == 1 {
 		return
@@ -228,15 +248,15 @@ func (r *Runner) recall(ctx context.Context, a *attempt, out *agentloop.Output) 
 	out.Usage, out.ToolCalls, out.CitationsRemoved = done.Usage, done.ToolCalls, done.CitationsRemoved
 }
 
-// finishEmpty fails a run whose result can be rendered or stored in no way. What it told since the last
-// checkpoint goes too: that may be the cause.
+// finishEmpty fails a run whose result cannot be rendered or stored. It also drops the events since
+// the last checkpoint, because they may be the cause.
 func (r *Runner) finishEmpty(ctx context.Context, a *attempt) {
 	a.events.forget()
 	r.finish(ctx, a, agentloop.Output{}, domain.RunFailed, &domain.RunError{Code: "internal", Message: "the run's result could not be stored"})
 }
 
-// persist repeats a write that the database could not be asked for, or whose row another transaction has locked. The fence makes it
-// harmless however late.
+// persist retries a write while the database is unreachable or another transaction has locked the
+// row. The fence makes a late write harmless.
 func (r *Runner) persist(ctx context.Context, a *attempt, what string, write func(context.Context) error) {
 	for n := 1; ; n++ {
 		err := write(ctx)
@@ -254,60 +274,65 @@ func (r *Runner) persist(ctx context.Context, a *attempt, what string, write fun
 	}
 }
 
-// maxLocked is the longest time between tries to write what another transaction has locked.
+// maxLocked is the longest delay between retries of a write whose row another transaction has
+// locked.
 const maxLocked = time.Second
 
-// lockedBackoff doubles from a few milliseconds, which is how long most locks are held, to maxLocked.
+// lockedBackoff doubles from 5 ms, which outlasts most locks, to maxLocked.
 func lockedBackoff(n int) time.Duration { return min(5*time.Millisecond<<min(n-1, 10), maxLocked) }
 
-// ended is an ending and where its result is waited for.
-type ended struct {
+// endedRun is a run's result and the inbox on which the caller waits for it.
+type endedRun struct {
 	executiondb.Ending
 
 	replyTo string
-	alone   bool // it is to be saved in a batch of its own
+	alone   bool // save in a batch that contains nothing else
 }
 
-// size is about what the ending adds to a batch.
-func (e ended) size() int {
+// size returns the result's share of a batch's byte limit.
+func (e endedRun) size() int {
 	if e.alone {
 		return executiondb.MaxBatchBytes
 	}
 	return e.Size()
 }
 
-// saving is what became of an ending: stored and told, or lost to another worker, or rejected with err, or to be tried again after failed.
-type saving struct {
-	ok     bool
-	err    error
-	failed error
+// saveResult is the outcome of saving one result. If all fields are zero, the run was taken from
+// this worker.
+type saveResult struct {
+	ok     bool  // saved, and published to the waiting caller
+	err    error // the database will never store it
+	failed error // not saved this time; retry
 }
 
-// saveAll is one batch of results, and tells those who wait for them: what is told at once leaves together. The places that they leave
-// are handed over behind it, for nobody who waits for a result waits for that.
-func (r *Runner) saveAll(ctx context.Context, batch []ended) ([]saving, error) {
+// saveAll saves one batch of results and publishes each saved one to its waiting caller. The freed
+// slots are refilled by dispatchFreed afterwards, because no caller waits for that.
+func (r *Runner) saveAll(ctx context.Context, batch []endedRun) ([]saveResult, error) {
 	endings := make([]executiondb.Ending, len(batch))
 	for i, e := range batch {
 		endings[i] = e.Ending
 	}
+
 	finished, err := r.runs.Finish(ctx, endings)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]saving, len(batch))
+
+	out := make([]saveResult, len(batch))
 	for i, e := range batch {
 		id := e.Run.ID
-		out[i] = saving{ok: finished.Saved[id], err: finished.Rejected[id], failed: finished.Failed[id]}
+		out[i] = saveResult{ok: finished.Saved[id], err: finished.Rejected[id], failed: finished.Failed[id]}
 		if out[i].ok {
 			failpoint.Here(failpoint.FinishAfter)
 			r.bus.Done(id, e.replyTo, e.Result)
 		}
 	}
-	r.places.add(finished.Freed)
+
+	r.freeSlots.add(finished.Freed)
 	return out, nil
 }
 
-// ending makes the terminal run of what the loop gave.
+// ending builds the finished run and the rows to save from the loop's output.
 func (a *attempt) ending(out agentloop.Output, status domain.RunStatus, cause *domain.RunError) (executiondb.Ending, error) {
 	run := a.claim.Run()
 	run.Usage, run.ToolCalls, run.OmittedTurns = out.Usage, out.ToolCalls, out.OmittedTurns

@@ -5,23 +5,24 @@ import (
 	"unicode/utf8"
 )
 
-// forMark is room for the words between a text's beginning and its end.
-const forMark = 48
+// noteReserve is the space reserved for the note between a text's start and its end.
+const noteReserve = 48
 
-// shorten gives a text that takes no more than most bytes as JSON: itself, or its beginning and its end, which says how many
-// bytes are left out in between.
+// shorten returns a text that takes at most maximum bytes as JSON. A longer text becomes its start
+// and its end, with a note of the number of omitted bytes between them.
 func shorten(text string, maximum int) (short string, cut bool) {
 	if weight(text) <= maximum {
 		return text, false
 	}
-	room := maximum - forMark
+
+	room := maximum - noteReserve
 	head := begins(text, room/2)
 	tail := ends(text[head:], room/2)
 	left := len(text) - head - tail
 	return text[:head] + fmt.Sprintf("\n… %d bytes left out …\n", left) + text[len(text)-tail:], true
 }
 
-// weight is how many bytes of JSON a text takes at most, its quotes not counted.
+// weight returns the maximum size of a text as JSON, without quotes.
 func weight(text string) (n int) {
 	for at := 0; at < len(text); {
 		r, width := utf8.DecodeRuneInString(text[at:])
@@ -30,7 +31,7 @@ func weight(text string) (n int) {
 	return n
 }
 
-// begins gives how many bytes of a text's beginning take at most so many as JSON.
+// begins returns how many leading bytes of a text take at most maximum bytes as JSON.
 func begins(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeRuneInString(text[n:])
@@ -42,7 +43,7 @@ func begins(text string, maximum int) (n int) {
 	return n
 }
 
-// ends gives how many bytes of a text's end take at most so many as JSON.
+// ends returns how many trailing bytes of a text take at most maximum bytes as JSON.
 func ends(text string, maximum int) (n int) {
 	for n < len(text) {
 		r, width := utf8.DecodeLastRuneInString(text[:len(text)-n])
@@ -54,7 +55,7 @@ func ends(text string, maximum int) (n int) {
 	return n
 }
 
-// cost is how many bytes of JSON a character takes at most, among texts that are not made for HTML.
+// cost returns the maximum size of a character as JSON without HTML escapes.
 func cost(r rune, width int) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':

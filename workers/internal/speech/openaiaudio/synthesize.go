@@ -25,17 +25,18 @@ const (
 	pieceLen     = 16 << 10
 )
 
-// voiceName is what services call voices, OpenAI's and others'.
+// voiceName matches the voice names of OpenAI and other services.
 var voiceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 _.,:+/()-]{0,99}$`)
 
-// Synthesizer asks audio/speech; safe for concurrent use.
+// Synthesizer calls audio/speech. It is safe for concurrent use.
 type Synthesizer struct {
 	service  *service
 	endpoint sdk.AudioSpeechService
 	voice    string
 }
 
-// NewSynthesizer makes a Synthesizer; it fails as NewTranscriber does, and on a Voice that can be none.
+// NewSynthesizer creates a Synthesizer. It fails like NewTranscriber, or if Voice is not a valid
+// name.
 func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 	s, err := newService(cfg, speech.CodeSpeech)
 	if err != nil {
@@ -50,10 +51,11 @@ func NewSynthesizer(cfg Config) (*Synthesizer, error) {
 	return &Synthesizer{service: s, endpoint: sdk.NewAudioSpeechService(s.options...), voice: cfg.Voice}, nil
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (s *Synthesizer) Close() { s.service.client.CloseIdleConnections() }
 
-// Synthesize passes the sound on as it comes; see [speech.Synthesizer]. The time that out takes is not the service's.
+// Synthesize passes on the audio as it arrives; see [speech.Synthesizer]. The time that out takes
+// does not count towards the service's limits.
 func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	line, err := speech.CleanLine(line)
 	if err != nil {
@@ -72,6 +74,7 @@ func (s *Synthesizer) Synthesize(ctx context.Context, line speech.Line, out func
 	return s.service.guarded(ctx, func() error { return s.ask(ctx, line, out) })
 }
 
+// ask sends the request and passes on the audio.
 func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte) error) error {
 	callCtx, watch := remote.StartWatch(ctx, s.service.limits)
 	defer watch.Stop()
@@ -82,11 +85,13 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 	if line.Speed != 1 {
 		params.Speed = sdk.Float(line.Speed)
 	}
+
 	var res *http.Response
-	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // res is the same
+	_, err := s.endpoint.New(callCtx, params, option.WithResponseInto(&res)) //nolint:bodyclose // res is the same response
 	if res != nil {
 		defer func() { _ = res.Body.Close() }()
 	}
+
 	refusal := readRefusal(res)
 	if isUnknownVoice(res, refusal) {
 		return unknownVoice(openai.StatusError(res.StatusCode, refusal))
@@ -94,9 +99,11 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 	if err != nil {
 		return s.service.failure(ctx, callCtx, err, res)
 	}
+
 	if err := checkSound(res); err != nil {
 		return err
 	}
+
 	err = relay(callCtx, res.Body, watch, out)
 	if own, is := errors.AsType[*outError](err); is {
 		return own.error
@@ -109,20 +116,21 @@ func (s *Synthesizer) ask(ctx context.Context, line speech.Line, out func([]byte
 
 const maxRefusal = 64 << 10
 
-// readRefusal reads an error answer, and puts it back.
+// readRefusal reads an error response and restores its body.
 func readRefusal(res *http.Response) []byte {
 	if res == nil || res.StatusCode < http.StatusBadRequest {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
 	if err != nil {
-		return nil // the status alone says enough
+		return nil // the status suffices
 	}
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return body
 }
 
-// isUnknownVoice knows OpenAI's refusal of a voice by the field that it names, and others' by their words.
+// isUnknownVoice recognizes an unknown voice by the field name in OpenAI's error, and by the text
+// in other services'.
 func isUnknownVoice(res *http.Response, refusal []byte) bool {
 	if len(refusal) == 0 {
 		return false
@@ -139,7 +147,7 @@ func unknownVoice(cause error) error {
 	return &speech.Error{Code: speech.CodeUnknownVoice, Message: "The speech service does not know this voice.", Cause: cause}
 }
 
-// checkSound refuses what is no PCM: a web page, or a service that made another format of it.
+// checkSound rejects responses that are not PCM, for example a web page or another audio format.
 func checkSound(res *http.Response) error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch media {
@@ -152,17 +160,18 @@ func checkSound(res *http.Response) error {
 	return badAnswer("status %d with content type %q instead of PCM", res.StatusCode, media)
 }
 
-// outError is an error of who listens.
+// outError is an error of the out function.
 type outError struct{ error }
 
-// relay gives whole samples as they come.
+// relay passes on whole samples as they arrive.
 func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]byte) error) error {
 	buffer, kept, sounded := make([]byte, pieceLen), 0, false
 	for {
 		watch.Resume()
 		n, err := body.Read(buffer[kept:])
-		watch.Pause() // the listener's time is not the service's
+		watch.Pause() // the listener's time does not count towards the service's limits
 		have := kept + n
+
 		if whole := have &^ 1; whole > 0 {
 			sounded = true
 			if err := out(buffer[:whole]); err != nil {
@@ -172,13 +181,14 @@ func relay(ctx context.Context, body io.Reader, watch *remote.Watch, out func([]
 		} else {
 			kept = have
 		}
+
 		if errors.Is(err, io.EOF) {
 			if !sounded {
 				return llm.NewError(llm.KindTruncated, errors.New("no audio"))
 			}
 			return nil
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil { // what is in buffers is of no use to who has left
+		if err = errors.Join(err, ctx.Err()); err != nil { // buffered audio is useless after the end of the call
 			return err
 		}
 	}

@@ -19,22 +19,25 @@ import (
 	"parley/workers/internal/toolset"
 )
 
-// historyMax bounds how many earlier turns of a session are read; what of them fits the model is chosen after.
-const historyMax = 200
+// maxHistory is the maximum number of a session's earlier turns that are read. agentloop.Fit then
+// selects those that fit the model.
+const maxHistory = 200
 
-// try makes one attempt: everything between the claim and the result.
-func (r *Runner) try(ctx context.Context, a *attempt) (agentloop.Output, error) {
+// runAttempt runs one attempt, from the claimed run to its output.
+func (r *Runner) runAttempt(ctx context.Context, a *attempt) (agentloop.Output, error) {
 	if a.claim.Deaths >= lease.MaxDeaths {
 		return agentloop.Output{}, &agentloop.Error{Code: executiondb.WorkerLost.Code, Message: executiondb.WorkerLost.Message}
 	}
 	if !a.claim.CallerAllowed {
 		return agentloop.Output{}, &agentloop.Error{Code: "caller_not_allowed", Message: "the agent no longer allows this kind of caller"}
 	}
+
 	turns, room, err := r.load(ctx, a)
 	if err != nil {
 		return agentloop.Output{}, err
 	}
 	defer r.inputs.leave(room)
+
 	in, err := r.input(ctx, a, turns)
 	if err != nil {
 		return agentloop.Output{}, err
@@ -43,44 +46,51 @@ func (r *Runner) try(ctx context.Context, a *attempt) (agentloop.Output, error) 
 	return r.loop.Run(ctx, in, journal{r.records, a}, a.events.loop)
 }
 
-// input gathers what the loop starts from. turns are the session's earlier ones.
+// input builds the agent loop's input. turns are the session's earlier turns.
 func (r *Runner) input(ctx context.Context, a *attempt, turns []sessiondb.Turn) (agentloop.Input, error) {
 	asked, err := a.claim.Input()
 	if err != nil {
 		return agentloop.Input{}, err
 	}
+
 	cfg, err := r.configs.Get(ctx, a.claim.OrganizationID, a.claim.TargetID(), a.claim.ConfigVersion)
 	if err != nil {
 		return agentloop.Input{}, retryable(err)
 	}
+
 	first, fallbacks := modelsFor(a.claim, cfg)
-	spending := r.spending(a)
-	model, err := r.models.ResolveAll(first, fallbacks, spending.model)
+	runBudget := r.newRunBudget(a)
+	model, err := r.models.ResolveAll(first, fallbacks, runBudget.model)
 	if err != nil {
 		return agentloop.Input{}, agentloop.Classify(err)
 	}
+
 	tools, err := r.tools.For(ctx, toolset.Run{
 		Held: a.claim.Held(), TargetID: a.claim.TargetID(), ConfigVersion: a.claim.ConfigVersion, Deadline: a.deadline(),
-		First: a.claim.Attempts == 1, Code: spending.code, Log: a.log,
+		First: a.claim.Attempts == 1, Code: runBudget.code, Log: a.log,
 	}, cfg.Tools)
 	if err != nil {
 		return agentloop.Input{}, asRetry(err)
 	}
+
 	in := agentloop.Input{
 		System:  cfg.SystemPrompt + absentNote(tools.Absent) + furtherNote(asked.Instructions),
 		Message: asked.Message, Data: asked.Data, Model: model, Tools: tools.Registry, Limits: r.cfg.Limits, Price: r.cfg.Price,
 	}
+
 	history, err := historyFor(turns, asked)
 	if err != nil {
 		return agentloop.Input{}, err
 	}
+
 	in.History, in.OmittedTurns = agentloop.Fit(history, agentloop.HistoryBudget(in))
-	in.History = slices.Clone(in.History) // releases the turns that do not fit
+	in.History = slices.Clone(in.History) // so that the omitted turns can be freed
 	return in, nil
 }
 
-// historyFor gives what came before the message, oldest first: the session's earlier turns, each behind what its request
-// brought along, and what this request brings along itself.
+// historyFor returns the exchanges that precede the message, oldest first. Each earlier turn of the
+// session follows the history that its request supplied. The history of the current request comes
+// last.
 func historyFor(turns []sessiondb.Turn, asked domain.Input) ([]agentloop.Turn, error) {
 	history := make([]agentloop.Turn, 0, len(turns))
 	for _, t := range turns {
@@ -102,8 +112,9 @@ func plainTurns(exchanges []domain.Exchange) []agentloop.Turn {
 	return turns
 }
 
-// modelsFor gives the models to try, in their order. Each attempt that follows a model's failure begins with the next one: a
-// model that breaks off in the middle of its answer cannot be fallen back from within the attempt.
+// modelsFor returns the models in the order in which the attempt tries them. Each attempt after a
+// model's failure begins with the next model, because an attempt cannot fall back once a model has
+// begun its answer.
 func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fallbacks []string) {
 	names := append([]string{cfg.Model}, cfg.FallbackModels...)
 	var last domain.RunError
@@ -114,7 +125,7 @@ func modelsFor(claim executiondb.Claimed, cfg domain.Config) (first string, fall
 	return names[0], names[1:]
 }
 
-// absentNote says which tools an agent lacks in this run.
+// absentNote names the servers whose tools are unavailable in this run.
 func absentNote(servers []string) string {
 	if len(servers) == 0 {
 		return ""
@@ -122,7 +133,7 @@ func absentNote(servers []string) string {
 	return "\n\nThese servers offer no tools at the moment: " + strings.Join(servers, ", ") + ". Say so where it matters."
 }
 
-// furtherNote appends what the caller instructs the agent to what the agent's owner did.
+// furtherNote returns the caller's instructions, to be appended to the agent's system prompt.
 func furtherNote(instructions string) string {
 	if instructions == "" {
 		return ""
@@ -130,7 +141,8 @@ func furtherNote(instructions string) string {
 	return "\n\nFurther instructions of the caller:\n" + instructions
 }
 
-// asRetry passes on what ended an attempt, and takes what is not classified as passing.
+// asRetry returns tool errors that are not retryable unchanged, and marks all other errors as
+// retryable.
 func asRetry(err error) error {
 	var failed *tool.Error
 	if errors.As(err, &failed) && !failed.Retryable {
@@ -139,18 +151,19 @@ func asRetry(err error) error {
 	return retryable(err)
 }
 
-// retryable marks a failure of our own servers: the run goes back to the queue.
+// retryable marks a failure of the service's own dependencies: the run is requeued.
 func retryable(err error) error {
 	return &agentloop.Error{Code: "unavailable", Message: "the service could not read the run's data", Retryable: true, Err: err}
 }
 
-// journal keeps a run's steps under its fence.
+// journal reads and records a run's steps under its fence.
 type journal struct {
 	records Records
 	a       *attempt
 }
 
-// Load reads the steps that earlier attempts recorded, and tells that the run goes on from there.
+// Load returns the steps that earlier attempts recorded, and publishes that the run continues after
+// them.
 func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 	if j.a.claim.Attempts == 1 {
 		return nil, nil
@@ -169,14 +182,14 @@ func (j journal) Load(ctx context.Context) ([]agentloop.Step, error) {
 	return steps, nil
 }
 
-// Record writes one step; errTaken when the run is no longer this worker's.
+// Record saves one step. It returns errTaken if the run no longer belongs to this worker.
 func (j journal) Record(ctx context.Context, step agentloop.Step) error {
 	raw, err := json.Marshal(step)
 	if err != nil {
 		return fmt.Errorf("encoding step: %w", err)
 	}
 	kept, err := j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
-	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // what the step cost is not thrown away for a lock
+	for n := 1; pg.IsLocked(err) && ctx.Err() == nil; n++ { // a lock must not cost the step's work
 		_ = lifecycle.Sleep(ctx, lockedBackoff(n))
 		kept, err = j.records.Journal(ctx, j.a.claim.Held(), step.Seq, [][]byte{raw})
 	}

@@ -18,21 +18,21 @@ import (
 	"parley/workers/internal/llm/scripted"
 )
 
-// purse is a budget, or none, that keeps what is reserved of it and settled.
-type purse struct {
-	some    []bool // whether there are budgets, each time that somebody asks; the last one from then on
-	budgets int    // that hold a call
-	room    int64  // tokens that each call may hold
+// fakeBudgets fakes budgets, or none, and records reservations and settlements.
+type fakeBudgets struct {
+	some    []bool // results of successive calls of Budgeted; the last one repeats
+	budgets int    // number of budgets that apply to a call
+	room    int64  // maximum tokens of a hold
 	holds   []budgetdb.Amounts
-	settled []settlement
+	settled []settledCall
 }
 
-type settlement struct {
+type settledCall struct {
 	held bool
 	used budgetdb.Amounts
 }
 
-func (p *purse) Budgeted(context.Context, string) (bool, error) {
+func (p *fakeBudgets) Budgeted(context.Context, string) (bool, error) {
 	some := p.some[0]
 	if len(p.some) > 1 {
 		p.some = p.some[1:]
@@ -40,7 +40,7 @@ func (p *purse) Budgeted(context.Context, string) (bool, error) {
 	return some, nil
 }
 
-func (p *purse) Reserve(_ context.Context, h budgetdb.Hold) (int, *budgetdb.Lacking, error) {
+func (p *fakeBudgets) Reserve(_ context.Context, h budgetdb.Hold) (int, *budgetdb.Lacking, error) {
 	if p.room > 0 && h.Tokens > p.room {
 		return 0, &budgetdb.Lacking{Budget: domain.Budget{Limit: p.room}}, nil
 	}
@@ -48,16 +48,16 @@ func (p *purse) Reserve(_ context.Context, h budgetdb.Hold) (int, *budgetdb.Lack
 	return p.budgets, nil, nil
 }
 
-func (p *purse) Settle(_ context.Context, _ lease.Held, holdID string, used budgetdb.Amounts) error {
-	p.settled = append(p.settled, settlement{holdID != "", used})
+func (p *fakeBudgets) Settle(_ context.Context, _ lease.Held, holdID string, used budgetdb.Amounts) error {
+	p.settled = append(p.settled, settledCall{holdID != "", used})
 	return nil
 }
 
-// spend makes a call of a model by the purse, and gives the request that the model got.
-func (p *purse) spend(t *testing.T, call scripted.Call, req llm.Request) (llm.Request, error) {
+// spend makes a model call within the budgets, and returns the request that the model received.
+func (p *fakeBudgets) spend(t *testing.T, call scripted.Call, req llm.Request) (llm.Request, error) {
 	t.Helper()
 	model := scripted.New("test/m", call)
-	s := &spending{budgets: p, a: &attempt{log: zerolog.Nop()}, wall: time.Minute, price: func(_ string, used llm.Usage) int64 {
+	s := &runBudget{budgets: p, a: &attempt{log: zerolog.Nop()}, wall: time.Minute, price: func(_ string, used llm.Usage) int64 {
 		return 2*used.InputTokens + 3*used.OutputTokens
 	}}
 	_, err := s.model(model).Stream(t.Context(), req, func(llm.Delta) {})
@@ -72,8 +72,8 @@ func asks(text string, maxTokens int64) llm.Request {
 	return llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Text: text}}, MaxTokens: maxTokens}
 }
 
-// What is not known to be unused counts as used, whether or not any text was shown.
-func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
+// Usage that is not known to be zero is charged, whether or not any text was produced.
+func TestCallsAreChargedWhatTheyMayHaveUsed(t *testing.T) {
 	t.Parallel()
 	const maximum = perPrompt + perMessage + 100 + 500 // bytes of the prompt, and the answer
 	costs := func(in, out int64) budgetdb.Amounts {
@@ -103,65 +103,65 @@ func TestCallsAreSettledByWhatTheyMayHaveUsed(t *testing.T) {
 		"more than was bounded": {scripted.Call{Deltas: []string{strings.Repeat("x", 4000)}, Usage: llm.Usage{OutputTokens: 1000, Estimated: true}}, costs(maximum-500, 1000)},
 		"a long estimate":       {scripted.Call{Deltas: []string{strings.Repeat("x", 1600)}, Usage: llm.Usage{OutputTokens: 400, Estimated: true}}, whole},
 	} {
-		p := &purse{some: []bool{true}, budgets: 1}
+		p := &fakeBudgets{some: []bool{true}, budgets: 1}
 		_, err := p.spend(t, c.call, asks(strings.Repeat("x", 100), 500))
-		if len(p.holds) != 1 || p.holds[0] != whole || !slices.Equal(p.settled, []settlement{{true, c.want}}) || !errors.Is(err, c.call.Err) {
+		if len(p.holds) != 1 || p.holds[0] != whole || !slices.Equal(p.settled, []settledCall{{true, c.want}}) || !errors.Is(err, c.call.Err) {
 			t.Errorf("%s: held %+v, settled %+v, want %+v: %v", what, p.holds, p.settled, c.want, err)
 		}
 	}
 }
 
-// An answer is bounded where a budget holds it, by what there is room for, and nowhere else.
-func TestAnswersAreBoundedByBudgetsThatHoldThem(t *testing.T) {
+// An answer's length is limited if a budget applies, to what the budget allows, and not otherwise.
+func TestAnswersAreLimitedByBudgets(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		purse purse
-		asked int64
-		want  int64
+		fakeBudgets fakeBudgets
+		asked       int64
+		want        int64
 	}{
-		"no budget":             {purse{some: []bool{false}}, 0, 0},
-		"others' budgets":       {purse{some: []bool{true}}, 0, 0},
-		"others', of many":      {purse{some: []bool{true}}, 100_000, 100_000},
-		"a budget":              {purse{some: []bool{true}, budgets: 1}, 0, budgetedAnswer},
-		"a budget, of many":     {purse{some: []bool{true}, budgets: 2}, 100_000, budgetedAnswer},
-		"a budget, of few":      {purse{some: []bool{true}, budgets: 1}, 100, 100},
-		"a budget near its end": {purse{some: []bool{true}, budgets: 1, room: 2 * perPrompt}, 0, budgetedAnswer / 16},
+		"no budget":             {fakeBudgets{some: []bool{false}}, 0, 0},
+		"others' budgets":       {fakeBudgets{some: []bool{true}}, 0, 0},
+		"others', of many":      {fakeBudgets{some: []bool{true}}, 100_000, 100_000},
+		"a budget":              {fakeBudgets{some: []bool{true}, budgets: 1}, 0, maxAnswer},
+		"a budget, of many":     {fakeBudgets{some: []bool{true}, budgets: 2}, 100_000, maxAnswer},
+		"a budget, of few":      {fakeBudgets{some: []bool{true}, budgets: 1}, 100, 100},
+		"a budget near its end": {fakeBudgets{some: []bool{true}, budgets: 1, room: 2 * perPrompt}, 0, maxAnswer / 16},
 	} {
-		got, err := c.purse.spend(t, scripted.Call{Deltas: []string{"a"}}, asks("x", c.asked))
+		got, err := c.fakeBudgets.spend(t, scripted.Call{Deltas: []string{"a"}}, asks("x", c.asked))
 		if err != nil || got.MaxTokens != c.want {
 			t.Errorf("%s: at most %d tokens, want %d: %v", what, got.MaxTokens, c.want, err)
 		}
 	}
 }
 
-// Calls that nothing was held for are counted by budgets that there are when they end.
-func TestBudgetsThatAreMadeMeanwhileCountTheCall(t *testing.T) {
+// A call without a hold is charged to budgets that exist when it ends.
+func TestBudgetsCreatedDuringACallCountIt(t *testing.T) {
 	t.Parallel()
 	answer := scripted.Call{Deltas: []string{"a"}, Usage: llm.Usage{InputTokens: 30, OutputTokens: 5}}
-	counted := []settlement{{false, budgetdb.Amounts{Tokens: 35, CostMicros: 75}}}
+	counted := []settledCall{{false, budgetdb.Amounts{Tokens: 35, CostMicros: 75}}}
 	for what, c := range map[string]struct {
-		purse purse
-		call  scripted.Call
-		want  []settlement
+		fakeBudgets fakeBudgets
+		call        scripted.Call
+		want        []settledCall
 	}{
-		"none":               {purse{some: []bool{false}}, answer, nil},
-		"made meanwhile":     {purse{some: []bool{false, true}}, answer, counted},
-		"others' before":     {purse{some: []bool{true}}, answer, counted},
-		"for a refused call": {purse{some: []bool{false, true}}, scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nil},
+		"none":               {fakeBudgets{some: []bool{false}}, answer, nil},
+		"made meanwhile":     {fakeBudgets{some: []bool{false, true}}, answer, counted},
+		"others' before":     {fakeBudgets{some: []bool{true}}, answer, counted},
+		"for a refused call": {fakeBudgets{some: []bool{false, true}}, scripted.Call{Err: llm.NewUnused(llm.KindUnavailable, nil)}, nil},
 	} {
-		_, _ = c.purse.spend(t, c.call, asks("x", 0)) // whichever way it ends
-		if !slices.Equal(c.purse.settled, c.want) {
-			t.Errorf("%s: %+v", what, c.purse.settled)
+		_, _ = c.fakeBudgets.spend(t, c.call, asks("x", 0)) // whether or not it fails
+		if !slices.Equal(c.fakeBudgets.settled, c.want) {
+			t.Errorf("%s: %+v", what, c.fakeBudgets.settled)
 		}
 	}
-	p := &purse{some: []bool{false, true}}
-	s := &spending{budgets: p, a: &attempt{log: zerolog.Nop()}, wall: time.Minute}
+	p := &fakeBudgets{some: []bool{false, true}}
+	s := &runBudget{budgets: p, a: &attempt{log: zerolog.Nop()}, wall: time.Minute}
 	done, err := s.code(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	done(2 * time.Minute)
-	if !slices.Equal(p.settled, []settlement{{false, budgetdb.Amounts{Sandbox: time.Minute}}}) {
+	if !slices.Equal(p.settled, []settledCall{{false, budgetdb.Amounts{Sandbox: time.Minute}}}) {
 		t.Errorf("code: %+v", p.settled)
 	}
 }
