@@ -223,11 +223,11 @@ func TestLongQuotesAreCut(t *testing.T) {
 	} {
 		f := fold(text)
 		got := f.find(strings.TrimSpace(text))
-		if n := utf8.RuneCountInString(got); n > longestQuote || n < longestQuote-5 || !strings.HasPrefix(text, got) {
+		if n := utf8.RuneCountInString(got); n > maxQuote || n < maxQuote-5 || !strings.HasPrefix(text, got) {
 			t.Errorf("%s: %d characters", name, n)
 		}
 		p := passage{source: domain.Citation{CitedText: text}}
-		if n := utf8.RuneCountInString(p.choose("w")); n > longestQuote || n == 0 {
+		if n := utf8.RuneCountInString(p.choose("w")); n > maxQuote || n == 0 {
 			t.Errorf("%s: chose %d characters", name, n)
 		}
 	}
@@ -321,7 +321,7 @@ func holds(t *testing.T, text string, cuts ...int) {
 		if c.StartIndex < 0 || c.StartIndex > c.EndIndex || c.EndIndex > len(runes) {
 			t.Fatalf("%q: citation of %d..%d in %d characters", text, c.StartIndex, c.EndIndex, len(runes))
 		}
-		if c.CitedText == "" || !strings.Contains(tested[c.ID], c.CitedText) || utf8.RuneCountInString(c.CitedText) > longestQuote {
+		if c.CitedText == "" || !strings.Contains(tested[c.ID], c.CitedText) || utf8.RuneCountInString(c.CitedText) > maxQuote {
 			t.Fatalf("%q: %q does not stand in source %d", text, c.CitedText, c.ID)
 		}
 		if words := string(runes[c.StartIndex:c.EndIndex]); words != strings.TrimSpace(words) {

@@ -68,7 +68,7 @@ func TestQuotesThatDoNotEnd(t *testing.T) {
 // TestWordsNextToAMarker: of a very long sentence its end says what a marker is for.
 func TestWordsNextToAMarker(t *testing.T) {
 	t.Parallel()
-	far := "330 metres tall, about the same height as an 81-storey building " + strings.Repeat("— ", longestSupported)
+	far := "330 metres tall, about the same height as an 81-storey building " + strings.Repeat("— ", maxSupported)
 	if got := testPassages()[1].choose(far + "square"); got != "Its base is square." {
 		t.Errorf("got %q", got)
 	}
@@ -102,7 +102,7 @@ func TestReadingALongHistory(t *testing.T) {
 			t.Errorf("%d looks: %v, %d", tt.looks, err, r.earlier)
 		}
 	}
-	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readAtOnce) + "[12]"}}}}}
+	in := &Input{Model: offline.Echo{}, History: []Turn{{Messages: []llm.Message{{Role: llm.RoleAssistant, Text: strings.Repeat("长", readChunk) + "[12]"}}}}}
 	r := newRun(New(Config{}), in, nil, nil)
 	if err := r.readEarlier(t.Context()); err != nil || r.earlier != 12 {
 		t.Errorf("got %d, %v", r.earlier, err) // characters are cut in two between parts
