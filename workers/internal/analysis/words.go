@@ -1,7 +1,7 @@
 package analysis
 
-// stopWords are, of each language, the commonest of those words that only bind others. The lists are short on purpose: a word that
-// stays in costs a little, one that is left out cannot be found.
+// stopWords are the most common function words of each language. The lists are deliberately
+// short: a word that is kept costs little, but a stop word cannot be found.
 var stopWords = map[string]string{
 	"en": `a an the and or but if of to in on at by for from with as is are was were be been being am do does did has have had having
 		it its this that these those there here he she they we you i me him her them us my your his their our what which who whom whose
