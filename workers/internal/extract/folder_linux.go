@@ -10,13 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of folders that are in use or were; freshPrefix those that are not locked yet.
+// prefix begins the names of locked folders, freshPrefix the names of folders not yet locked.
 const (
 	prefix      = "parley-reader-"
 	freshPrefix = "parley-new-reader-"
 )
 
-// folder holds a copy of the program. It is locked as long as its owner lives, however that ends: the lock goes with the process.
+// folder contains a copy of the program. Its owner holds a lock on it, which ends with the
+// process, even after a crash.
 type folder struct {
 	path string
 	lock *os.File
@@ -24,7 +25,8 @@ type folder struct {
 
 func (f *folder) program() string { return filepath.Join(f.path, "program") }
 
-// newFolder makes a folder where programs may run and everyone gets to, and removes those whose owners are dead.
+// newFolder creates a folder that all users can enter and that allows programs to run. It also
+// removes the folders of dead owners.
 func newFolder() (*folder, error) {
 	why := errors.New("there is no folder to copy the own program to")
 	for _, parent := range []string{os.TempDir(), "/var/tmp", "/run"} {
@@ -64,7 +66,7 @@ func newFolderIn(parent string) (*folder, error) {
 	return f, nil
 }
 
-// sweep removes the folders of this user's that nobody has locked.
+// sweep removes this user's folders that are not locked.
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // fails for bad patterns only
 	for _, path := range left {
@@ -74,10 +76,10 @@ func sweep(parent string) {
 		}
 		var is unix.Stat_t
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			_ = os.RemoveAll(path) // what is left now, the next one finds
+			_ = os.RemoveAll(path) // the next sweep removes the rest
 		}
 		_ = lock.Close() // of what is only read
-	}
+	} // it was only read
 }
 
 func (f *folder) remove() error {

@@ -149,11 +149,11 @@ func TestTextHasLessProcessorTime(t *testing.T) {
 	for content, want := range map[string]time.Duration{
 		"# Title": textCPU, "<html>": textCPU, "a,b": textCPU, "%PDF-1.7": 2 * time.Minute, "PK\x03\x04": 2 * time.Minute,
 	} {
-		if got := (Limits{}).of([]byte(content)).CPU; got != want {
+		if got := (Limits{}).forContent([]byte(content)).CPU; got != want {
 			t.Errorf("%q: %v", content, got)
 		}
 	}
-	if got := (Limits{CPU: time.Second}).of([]byte("a")).CPU; got != time.Second {
+	if got := (Limits{CPU: time.Second}).forContent([]byte("a")).CPU; got != time.Second {
 		t.Error(got)
 	}
 }

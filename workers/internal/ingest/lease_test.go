@@ -18,7 +18,7 @@ func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
 	for what, claims := range map[string]*extending{"the database is away": {err: errors.New("away")}, "it is renewed": {}} {
 		synctest.Test(t, func(t *testing.T) {
-			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &held{documents: map[string]*holding{}}}
+			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*holding{}}}
 			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // of the clock of this test alone
 			defer cancelAll()
 			attempt, cancel := context.WithCancelCause(stop)

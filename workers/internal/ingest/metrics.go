@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How attempts at documents end.
+// Values of the label "end": the outcomes of attempts.
 const (
 	endReady     = "ready"
 	endFailed    = "failed"
@@ -16,7 +16,7 @@ const (
 	endLost      = "lost"
 )
 
-// metrics are what operators see of a worker's documents.
+// metrics are a worker's metrics about documents.
 type metrics struct {
 	ended  *prometheus.CounterVec
 	failed *prometheus.CounterVec
@@ -53,12 +53,12 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 		}
 	}
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
-		m.ended.WithLabelValues(end) // shown as none, before there is any
+		m.ended.WithLabelValues(end) // so that the series begin at 0
 	}
 	return m, nil
 }
 
-// end counts an attempt.
+// end counts an attempt by its outcome.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
 // ready counts a document that was indexed.

@@ -179,7 +179,7 @@ func TestShares(t *testing.T) {
 	s.now = func() time.Time { return now }
 	check := func(what string, free, maximum int, last bool, not ...string) {
 		t.Helper()
-		if m, n, l := s.room(free); m != maximum || l != last || !slices.Equal(n, not) {
+		if m, n, l := s.claimLimit(free); m != maximum || l != last || !slices.Equal(n, not) {
 			t.Errorf("%s: %d, %v, %v", what, m, n, l)
 		}
 	}
@@ -205,7 +205,7 @@ func TestShares(t *testing.T) {
 	read := func(org string, short bool, cpu time.Duration, left bool) {
 		d := s.take(org, short)
 		s.spend(d, cpu)
-		s.giveBack(d, left)
+		s.release(d, left)
 	}
 	for _, d := range []*turn{a1, a2, a3} {
 		s.spend(d, 1500*time.Millisecond)
@@ -214,7 +214,7 @@ func TestShares(t *testing.T) {
 	owing("while they are read", map[string]int64{"a": 4, "b": 2})
 	for _, d := range []*turn{a1, a2, a3, b} {
 		s.spend(d, time.Second)
-		s.giveBack(d, false)
+		s.release(d, false)
 	}
 	owing("once they are read", map[string]int64{"a": 3, "b": 1})
 	check("both owe little", 1, 1, true)
@@ -226,7 +226,7 @@ func TestShares(t *testing.T) {
 	if s.full() {
 		t.Error("the short lane takes no slots")
 	}
-	s.giveBack(short, true)
+	s.release(short, true)
 	owing("b had to leave it", map[string]int64{"a": 23, "b": 7}, "a")
 	check("and owes too much for the last slot", 1, 1, true, "a", "b")
 	now = now.Add(16 * time.Second)
@@ -234,10 +234,10 @@ func TestShares(t *testing.T) {
 	read("a", false, time.Hour, false)
 	owing("debts are bounded", map[string]int64{"a": 60, "b": 3}, "a")
 	now = now.Add(time.Hour)
-	if check("both have paid", 4, 3, false); len(s.of) != 0 {
-		t.Error(s.of)
+	if check("both have paid", 4, 3, false); len(s.shares) != 0 {
+		t.Error(s.shares)
 	}
-	if maximum, not, last := newShares(1, 0).room(1); maximum != 1 || not != nil || last {
+	if maximum, not, last := newShares(1, 0).claimLimit(1); maximum != 1 || not != nil || last {
 		t.Error(maximum, not, last)
 	}
 }

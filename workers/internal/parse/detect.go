@@ -17,15 +17,17 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// kind is what a content is, and what its sender should know of that.
+// kind is a detected type, and a note about it for the document's sender.
 type kind struct{ mimeType, note string }
 
-// detect finds out what a content is: by its first bytes, by the parts of its archive, and, where it is text, by its name.
+// detect returns the type of a document: from its first bytes, the parts of its archive and, for
+// text, also from its name.
 func detect(in Input) (kind, error) {
 	content := in.Content
 	if len(bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF")))) == 0 {
 		return kind{}, &document.Failure{Code: document.NoText, Message: "The document is empty."}
 	}
+
 	var is string
 	var err error
 	switch {
@@ -44,7 +46,7 @@ func detect(in Input) (kind, error) {
 	return kind{mimeType: is, note: misnamed(in.Name, is)}, nil
 }
 
-// IsText reports content that no reader of PDF or of archives gets: text, or something that nothing reads.
+// IsText reports whether a document is neither a PDF nor an archive: it is text or unsupported.
 func IsText(content []byte) bool {
 	return !isPDF(content) && !isArchive(content) && !isCompound(content)
 }
@@ -61,7 +63,7 @@ func isCompound(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"))
 }
 
-// misnamed is a note on a name that says something else than what the content is.
+// misnamed returns a note if a file's extension contradicts its content.
 func misnamed(name, is string) string {
 	said, ok := extensions[extension(name)]
 	if !ok || said == is || asText(said) && asText(is) || called[is] == "" {
@@ -81,7 +83,7 @@ func asText(mimeType string) bool {
 
 func extension(name string) string { return strings.ToLower(path.Ext(strings.TrimSpace(Clean(name)))) }
 
-// mainParts are the types that packages of the Office formats give to their main parts.
+// mainParts maps the content types of main parts in Office packages to MIME types.
 var mainParts = []struct{ part, is string }{
 	{"wordprocessingml.document.main+xml", DOCX},
 	{"wordprocessingml.template.main+xml", DOCX},
@@ -100,7 +102,7 @@ var mainParts = []struct{ part, is string }{
 	{"ms-package.xps-fixeddocumentsequence+xml", "application/vnd.ms-xpsdocument"},
 }
 
-// archived says what a ZIP archive is.
+// archived returns the type of a ZIP archive.
 func archived(content []byte) (string, error) {
 	a, err := pack.Open(content)
 	if err != nil {
@@ -110,16 +112,19 @@ func archived(content []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	lower := bytes.ToLower(types)
 	for _, m := range mainParts {
 		if bytes.Contains(lower, []byte(m.part)) {
 			return m.is, nil
 		}
 	}
+
 	declared, err := optional(a, "mimetype")
 	if err != nil {
 		return "", err
 	}
+
 	switch is := strings.TrimSpace(string(declared[:min(len(declared), 100)])); {
 	case is == EPUB || a.Has("META-INF/container.xml"):
 		return EPUB, nil
@@ -142,7 +147,8 @@ func optional(a *pack.Archive, name string) ([]byte, error) {
 	return content, err
 }
 
-// compound says what a file of Microsoft's compound format is, by the names in its directory.
+// compound returns the type of a file in Microsoft's compound format, from the names in its
+// directory.
 func compound(content []byte) (string, error) {
 	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
 	switch {
@@ -173,7 +179,8 @@ func utf16Name(s string) []byte {
 	return b
 }
 
-// textual says what text a content is, or what else.
+// textual returns the type of a document without a known signature: a kind of text, or another
+// type.
 func textual(in Input) string {
 	head := in.Content[:min(len(in.Content), 64<<10)]
 	if bytes.HasPrefix(head, []byte(`{\rtf`)) {
@@ -193,7 +200,7 @@ func textual(in Input) string {
 	return textFor(in, strings.ToLower(string(bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), " \t\r\n\f"))))
 }
 
-// textFor says what kind of text begins like that, in lower case.
+// textFor returns the kind of a text. start is its beginning in lower case.
 func textFor(in Input, start string) string {
 	said := saidToBe(in)
 	switch {
@@ -210,8 +217,8 @@ func textFor(in Input, start string) string {
 	}
 }
 
-// foreign reports a type that is no text. Bytes that nothing is known of are text when they have no zeros: all encodings of
-// one byte look like that.
+// foreign reports types that are not text. Bytes of an unknown type count as text if they contain
+// no zeros, because all single-byte encodings look like that.
 func foreign(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
@@ -224,7 +231,7 @@ func foreign(is string, head []byte) bool {
 	}
 }
 
-// markup reports text, in lower case, that begins as HTML does.
+// markup reports whether a text, in lower case, begins like HTML.
 func markup(start string) bool {
 	if strings.HasPrefix(start, "<?xml") {
 		_, start, _ = strings.Cut(start, "?>")
@@ -245,7 +252,7 @@ func markup(start string) bool {
 	return false
 }
 
-// saidToBe is the type that the name says, or else the sender.
+// saidToBe returns the type according to the name's extension, or else the sender.
 func saidToBe(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is
@@ -268,13 +275,13 @@ func base(mimeType string) string {
 	return strings.ToLower(strings.TrimSpace(is))
 }
 
-// convertible are documents that their own programs can save as others.
+// convertible lists formats whose programs can save documents in supported formats.
 var convertible = []string{
 	"application/rtf", "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint", iwork, xlsb,
 	"application/postscript", "application/vnd.ms-xpsdocument",
 }
 
-// unsupported says that nothing here reads documents of a type.
+// unsupported returns the failure for a type without a reader.
 func unsupported(is string) error {
 	what, how := called[is], ""
 	switch {

@@ -18,12 +18,12 @@ import (
 // item is a file of a book.
 type item struct{ part, mimeType, properties string }
 
-// book is what a book's package document says.
+// book is the content of a book's package document.
 type book struct {
 	info  document.Info
 	items map[string]item
-	spine []string // ids, in the order of reading
-	toc   string   // id of the old table of contents
+	spine []string // ids, in reading order
+	toc   string // id of the EPUB 2 table of contents
 }
 
 // EPUB reads a book.
@@ -39,13 +39,16 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return document.Info{}, err
 	}
+
 	titles, err := b.titles(a)
 	if err != nil {
 		return b.info, err
 	}
+
 	if err := out.Pages(len(b.spine)); err != nil {
 		return b.info, err
 	}
+
 	missing := 0
 	for i, id := range b.spine {
 		if err := ctx.Err(); err != nil {
@@ -76,7 +79,8 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return b.info, nil
 }
 
-// readable reports pages of text; the table of contents says again what stands above the chapters.
+// readable reports whether an item is a page of text. The table of contents is not: it repeats
+// the chapters' headings.
 func readable(it item) bool {
 	for p := range strings.FieldsSeq(it.properties) {
 		if p == "nav" {
@@ -86,7 +90,7 @@ func readable(it item) bool {
 	return strings.Contains(it.mimeType, "html") || it.mimeType == "" || strings.HasSuffix(it.mimeType, "/xml")
 }
 
-// unlocked fails for books whose text is encrypted; fonts often are, and are not read.
+// unlocked fails for books with encrypted text. Encrypted fonts are common and ignored.
 func unlocked(a *pack.Archive) error {
 	locked := &document.Failure{
 		Code: document.Encrypted, Message: "The book is protected against copying, and cannot be read.",
@@ -160,7 +164,7 @@ func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	return nil
 }
 
-// place is the part that an address in a part of a folder means; never anything outside of the book.
+// place resolves an address relative to a folder to a part of the book; "" if it is external.
 func place(dir, href string) string {
 	href, _, _ = strings.Cut(href, "#")
 	if plain, err := url.PathUnescape(href); err == nil {

@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// declared is where pages say their encoding.
+// declared matches a page's declaration of its encoding.
 var declared = regexp.MustCompile(`(?i)(?:<\?xml[^>]{0,200}?encoding|<meta[^>]{0,500}?charset)\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})`)
 
 // HTML reads a page.
@@ -30,7 +30,7 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	return info, err
 }
 
-// XHTML reads a page that is part of a document.
+// XHTML reads a page that is part of another document.
 func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	doc, err := page(content, "")
 	if err != nil {
@@ -40,7 +40,8 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	return about(doc), err
 }
 
-// tell tells the text of a page; that of its menus only when there is no other.
+// writePage writes the text of a page. It includes navigation menus only if there is no other
+// text.
 func tell(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	w := walk{out: out, hidden: styled(doc)}
 	before := out.Room()
@@ -54,7 +55,7 @@ func tell(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	return w.skipped, w.err
 }
 
-// styled returns what the style sheets in a page hide.
+// styled returns the class names and ids that the page's style sheets hide.
 func styled(doc *html.Node) invisible.Names {
 	names := invisible.Names{}
 	for n := range doc.Descendants() {
@@ -80,13 +81,15 @@ func page(content []byte, said string) (*html.Node, error) {
 	return doc, nil
 }
 
-// outermost are the start tags whose attributes the parser adds to those of the first one, which it compares all of each time.
+// outermost matches start tags of html and body. The parser merges the attributes of repeated
+// tags into the first, in quadratic time.
 var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
 
-// maxOutermost is how many of these tags keep their attributes: pages that were put together have a few.
+// maxOutermost is the number of such tags that keep their attributes. Concatenated pages have a
+// few.
 const maxOutermost = 20
 
-// once takes the attributes off all but the first tags of the page's outermost elements.
+// once removes the attributes of all but the first of the outermost tags.
 func once(text string) string {
 	seen := 0
 	return outermost.ReplaceAllStringFunc(text, func(tag string) string {
@@ -97,10 +100,10 @@ func once(text string) string {
 	})
 }
 
-// closed are elements of XHTML that end where they begin.
+// closed matches self-closing elements of XHTML.
 var closed = regexp.MustCompile(`<([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^<>"'=]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*/>`)
 
-// opened writes elements that end where they begin in the way that HTML knows.
+// opened rewrites self-closing elements as start and end tags, which HTML requires.
 func opened(text string) string {
 	return closed.ReplaceAllStringFunc(text, func(tag string) string {
 		name := strings.ToLower(closed.FindStringSubmatch(tag)[1])
@@ -112,7 +115,7 @@ func opened(text string) string {
 	})
 }
 
-// about is what a page says of itself.
+// metadata returns a page's title and language.
 func about(doc *html.Node) document.Info {
 	var info document.Info
 	heading := ""

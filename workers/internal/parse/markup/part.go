@@ -6,7 +6,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// Part reads a page that is part of a book, headed by a title where it has no heading itself.
+// Part reads a page of a book. If the page has no heading, title becomes its heading.
 func Part(content []byte, title string, out *parse.Writer) error {
 	doc, err := page(content, "")
 	if err != nil {
@@ -30,10 +30,10 @@ func headed(doc *html.Node) bool {
 	return false
 }
 
-// Link is a link of a page.
+// Link is a hyperlink of a page.
 type Link struct{ Address, Text string }
 
-// Links are the links of a page, in their order.
+// Links returns the hyperlinks of a page in order.
 func Links(content []byte) ([]Link, error) {
 	doc, err := page(content, "")
 	if err != nil {

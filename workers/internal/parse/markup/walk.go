@@ -12,22 +12,22 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// walk tells the blocks of a page, in one pass.
+// walk writes the blocks of a page in one pass.
 type walk struct {
-	hidden  invisible.Names // by style sheets of the page
+	hidden  invisible.Names // names that style sheets of the page hide
 	out     *parse.Writer
-	text    strings.Builder // of the block that is being read
-	space   bool            // a space is due before the next word
-	kind    document.Kind   // of that block
+	text    strings.Builder // text of the current block
+	space   bool // a space is needed before the next word
+	kind    document.Kind // kind of the current block
 	level   int
-	mark    string // what the next item begins with
-	pre     int    // how deep in preformatted text
-	menus   bool   // navigation is text
-	skipped bool   // navigation with text was left out
+	mark    string // prefix of the next item
+	pre     int // depth in preformatted text
+	menus   bool // include navigation
+	skipped bool // navigation with text was omitted
 	err     error
 }
 
-// dropped are elements whose content is no text of the page.
+// dropped lists elements whose content is not text of the page.
 var dropped = map[string]bool{
 	"head": true, "script": true, "style": true, "noscript": true, "template": true, "iframe": true, "object": true, "embed": true,
 	"svg": true, "canvas": true, "audio": true, "video": true, "button": true, "select": true, "textarea": true, "input": true,
@@ -35,7 +35,7 @@ var dropped = map[string]bool{
 	"annotation-xml": true, "frameset": true,
 }
 
-// blocks are elements that begin a line of their own.
+// blocks lists block-level elements.
 var blocks = map[string]bool{
 	"address": true, "article": true, "aside": true, "blockquote": true, "body": true, "caption": true, "center": true, "dd": true,
 	"details": true, "dir": true, "div": true, "dl": true, "dt": true, "fieldset": true, "figcaption": true, "figure": true,
@@ -59,7 +59,7 @@ func (w *walk) children(n *html.Node) {
 	}
 }
 
-// start is the number of the first item of a list.
+// start returns the number of the first item of a list.
 func start(n *html.Node) int {
 	if v, err := strconv.Atoi(attr(n, "start")); err == nil && n.Data == "ol" {
 		return v
@@ -110,7 +110,7 @@ func (w *walk) element(n *html.Node) {
 	}
 }
 
-// block tells an element that stands by itself.
+// block writes a block-level element.
 func (w *walk) block(n *html.Node) {
 	w.flush()
 	kind, level := w.kind, w.level
@@ -136,7 +136,7 @@ func (w *walk) block(n *html.Node) {
 	w.kind, w.level = kind, level
 }
 
-// words adds text to the block that is being read.
+// words adds text to the current block.
 func (w *walk) words(s string) {
 	if w.pre > 0 {
 		w.text.WriteString(s)
@@ -161,7 +161,7 @@ func (w *walk) words(s string) {
 	}
 }
 
-// flush tells the block that was read, if there is any text in it.
+// flush writes the current block if it has text.
 func (w *walk) flush() {
 	text := w.text.String()
 	w.text.Reset()
@@ -179,7 +179,7 @@ func (w *walk) flush() {
 	w.err = w.out.Put(b)
 }
 
-// inline is an element's text on one line.
+// inline returns an element's text as one line.
 func (w *walk) inline(n *html.Node) string {
 	in := walk{menus: true, hidden: w.hidden}
 	in.within(n)
@@ -222,7 +222,8 @@ func empty(n *html.Node) bool {
 	return true
 }
 
-// permalink reports signs that only link: behind a heading to itself, from a text to its footnote and back.
+// permalink reports links that are only signs: from a heading to itself, and between a text and
+// its footnotes.
 func permalink(n *html.Node) bool {
 	if n.Data != "a" {
 		return false

@@ -8,19 +8,19 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// wordParagraph is a paragraph that is being read.
+// wordParagraph is an open paragraph.
 type wordParagraph struct {
 	text  strings.Builder
 	style string
-	level int // what the paragraph says itself: -1 nothing
-	list  int // 1: an item, -1: none, 0: it says nothing
+	level int // the paragraph's own outline level; -1: unset
+	list  int // 1: an item, -1: no item, 0: unset
 	boxes []document.Block
 }
 
-// paragraph reads a paragraph up to its end, and tells it; text boxes and footnotes of it come behind it.
+// paragraph reads and writes a paragraph. Its text boxes and footnotes follow it.
 func (w *word) paragraph() error {
 	p := &wordParagraph{level: -1}
-	reading := false // inside of a text element
+	reading := false // inside a text element
 	for depth := w.e.Depth(); w.e.Depth() >= depth; {
 		t, err := w.e.Next()
 		if err != nil {
@@ -41,6 +41,7 @@ func (w *word) paragraph() error {
 			reading = false
 		}
 	}
+
 	if err := w.tell(p); err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (w *word) paragraph() error {
 	return w.flushNotes()
 }
 
-// inside takes an element of a paragraph.
+// inside processes an element in a paragraph.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	if skipped, err := w.pass(s); skipped || err != nil {
 		return err
@@ -73,13 +74,13 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 		w.due = append(w.due, strings.TrimSuffix(s.Name.Local, "Reference")+pack.Attr(s, "id"))
 	case "txbxContent":
 		return w.box(p)
-	case "p", "tbl": // only a broken file has them here
+	case "p", "tbl": // only in damaged files
 		p.text.WriteByte('\n')
 	}
 	return nil
 }
 
-// broken tells what of a paragraph stands on the page that ends.
+// splitPage ends the page inside a paragraph. It writes the text before the break first.
 func (w *word) broken(p *wordParagraph) error {
 	if w.holding == 0 && strings.TrimSpace(p.text.String()) != "" {
 		if err := w.tell(p); err != nil {
@@ -122,7 +123,7 @@ func (w *word) tell(p *wordParagraph) error {
 	return w.put(b)
 }
 
-// paragraphProperties reads what a paragraph is.
+// paragraphProperties reads the properties of a paragraph.
 func (w *word) paragraphProperties(p *wordParagraph) error {
 	return w.each(func(s xml.StartElement) error {
 		switch s.Name.Local {

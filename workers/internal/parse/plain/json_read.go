@@ -13,22 +13,22 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// reading reads a document value by value: no more of it is held than one object's own values.
+// jsonReader reads a document value by value. It keeps at most one object's own values in memory.
 type reading struct {
 	ctx    func() error
 	tokens *jsontext.Decoder
 	out    *parse.Writer
-	head   []string // the names of the columns of the rows told last
-	table  string   // the array that they are of
+	head   []string // column names of the last rows
+	table  string // path of their array
 }
 
 // pair is a value with its path.
 type pair struct{ path, text string }
 
-// pairs are values of an object that were read and not yet told.
+// pairs are values of an object that were read and not yet written.
 type pairs struct {
 	all  []pair
-	told bool // some were told as lines: the object is no row any more
+	told bool // some were written as lines, so the object cannot become a row
 }
 
 // next reads a value.
@@ -51,7 +51,7 @@ func (r *reading) value(path string, t jsontext.Token, into *pairs) error {
 	}
 }
 
-// scalar is the text of a value that is neither object nor array; null says nothing.
+// scalar returns the text of a value that is neither an object nor an array; null is "".
 func scalar(t jsontext.Token) string {
 	if t.Kind() == 'n' {
 		return ""
@@ -74,10 +74,11 @@ func (r *reading) object(path string, into *pairs) error {
 	}
 }
 
-// maxPath bounds the path of a value, in bytes: each value is written with its own.
+// maxPath bounds the path of a value, in bytes, because each value is written with its path.
 const maxPath = 1000
 
-// join gives the path of an object's value; that of one whose path would be too long is the object's.
+// join returns the path of an object's value. If the object's path is too long already, join
+// returns that path.
 func join(path, name string) string {
 	if len(path) > maxPath {
 		return path
@@ -91,7 +92,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// elements reads the values of an array, or those that stand one behind the other.
+// elements reads the values of an array, or the consecutive values of a document.
 func (r *reading) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
@@ -129,7 +130,7 @@ func (r *reading) elements(path string, into *pairs) error {
 	return r.add(path, strings.Join(words, ", "), into)
 }
 
-// index gives the path of an array's element, as join does.
+// index returns the path of an array's element; see join.
 func index(path string, i int) string {
 	if len(path) > maxPath {
 		return path
@@ -137,33 +138,37 @@ func index(path string, i int) string {
 	return fmt.Sprintf("%s[%d]", path, i)
 }
 
-// element reads an object or array of an array.
+// element reads an object or array in an array.
 func (r *reading) element(table, path string, opens jsontext.Token, into *pairs) error {
-	if err := r.lines(into); err != nil { // what stands before it, in its order
+	if err := r.lines(into); err != nil { // values before it
 		return err
 	}
+
 	into.told = true
 	var own pairs
 	if err := r.value(path, opens, &own); err != nil {
 		return err
 	}
+
 	if opens.Kind() == '{' && !own.told && rowLike(own.all) {
 		return r.row(table, path, own.all)
 	}
 	return r.lines(&own)
 }
 
-// rowLike reports values that fit into a row.
+// rowLike reports whether values fit into a row.
 func rowLike(all []pair) bool {
 	return len(all) > 0 && len(all) <= maxColumns && !slices.ContainsFunc(all, func(p pair) bool { return len(p.text) > maxCell })
 }
 
-// row tells an object as a row; its columns are named when they are others than those of the row before.
+// row writes an object as a row. A header row precedes it if the object has names that the last
+// header lacks.
 func (r *reading) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
 		names[i] = strings.TrimPrefix(p.path[len(path):], ".")
 	}
+
 	if r.table != table || !within(names, r.head) {
 		r.table, r.head = table, names
 		head := slices.Clone(names)
@@ -176,6 +181,7 @@ func (r *reading) row(table, path string, all []pair) error {
 			return err
 		}
 	}
+
 	cells := make([]string, len(r.head))
 	for i, p := range all {
 		if at := slices.Index(r.head, names[i]); cells[at] == "" {
@@ -207,7 +213,7 @@ func (r *reading) add(path, text string, into *pairs) error {
 	return nil
 }
 
-// lines tells values as lines that begin with their paths.
+// lines writes values as lines that begin with their paths.
 func (r *reading) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {

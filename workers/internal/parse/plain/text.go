@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/parse/charset"
 )
 
-// Text reads plain text: paragraphs are apart by empty lines.
+// Text reads plain text. Empty lines separate paragraphs.
 func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	return document.Info{}, tellText(ctx, text, out)
@@ -42,7 +42,7 @@ func tellText(ctx context.Context, text string, out *parse.Writer) error {
 	return passage(lines, out)
 }
 
-// passage tells lines that no empty line parts.
+// passage writes consecutive lines without an empty line between them.
 func passage(lines []string, out *parse.Writer) error {
 	if len(lines) == 0 {
 		return nil
@@ -65,10 +65,10 @@ func passage(lines []string, out *parse.Writer) error {
 	}
 }
 
-// numbered is a line that can be nothing but a numbered heading: "2.1 Scope", "Chapter 4: Findings".
+// numbered matches a numbered heading: "2.1 Scope", "Chapter 4: Findings".
 var numbered = regexp.MustCompile(`^(?:(?:[1-9][0-9]?\.){1,4}[1-9]?[0-9]?|(?i:chapter|section|part|appendix|kapitel|abschnitt|teil|chapitre|capítulo) (?:[0-9]{1,3}|[IVXLC]{1,6}|[A-Z])[.:]?)\s+\p{Lu}[^.!?;]*$`)
 
-// heading takes an underlined or numbered heading off the lines.
+// heading splits an underlined or numbered heading off the lines.
 func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	first := strings.TrimSpace(lines[0])
 	length := utf8.RuneCountInString(first)
@@ -87,7 +87,7 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 	return 0, "", nil, false
 }
 
-// underline is the mark that a line consists of; 0 when it is no such line.
+// underline returns the character of which an underline consists, or 0 for another line.
 func underline(l string) byte {
 	if len(l) < 3 || !strings.ContainsRune("=-~^", rune(l[0])) || strings.Trim(l, l[:1]) != "" {
 		return 0
@@ -97,10 +97,11 @@ func underline(l string) byte {
 
 func abs(n int) int { return max(n, -n) }
 
-// bullet is what an item of a list begins with.
+// bullet matches the beginning of a list item.
 var bullet = regexp.MustCompile(`^\s*(?:[-*•·‣◦▪–]|\(?[0-9]{1,3}[.)]|\(?[a-z][.)])\s+\S`)
 
-// listed reports lines that are a list: it begins with an item, and has another, or lines of the first that are indented.
+// listed reports whether lines are a list: they begin with an item, and each other line is an
+// item or indented.
 func listed(lines []string) bool {
 	if !bullet.MatchString(lines[0]) {
 		return false
@@ -129,7 +130,7 @@ func items(lines []string, out *parse.Writer) error {
 	return nil
 }
 
-// aligned reports lines whose spaces mean something: indented ones, and columns.
+// aligned reports whether lines use spaces for indentation or columns.
 func aligned(lines []string) bool {
 	if len(lines) < 2 {
 		return false
@@ -147,7 +148,7 @@ func aligned(lines []string) bool {
 	return columns*2 > len(lines) || indented == len(lines) && uneven(lines)
 }
 
-// uneven reports indented lines that are not simply a paragraph that stands further right.
+// uneven reports whether indented lines are something other than an indented paragraph.
 func uneven(lines []string) bool {
 	first := indent(lines[0])
 	for _, l := range lines[1:] {
@@ -160,7 +161,8 @@ func uneven(lines []string) bool {
 
 func indent(l string) int { return len(l) - len(strings.TrimLeft(l, " \t")) }
 
-// wrapped reports lines that were one before somebody wrapped them: all but the last are about as long as the longest.
+// wrapped reports whether lines are one wrapped paragraph: all but the last are about equally
+// long.
 func wrapped(lines []string) bool {
 	if len(lines) == 1 {
 		return true
@@ -181,7 +183,7 @@ func wrapped(lines []string) bool {
 	return short*5 <= len(lines)-1
 }
 
-// width is about how many columns a line takes: two for characters of East Asia.
+// width returns the approximate width of a line in columns. East Asian characters take two.
 func width(l string) int {
 	n := 0
 	for _, r := range l {
@@ -196,7 +198,8 @@ func ideographic(r rune) bool {
 	return r >= 0x2E80 && r <= 0x9FFF || r >= 0xF900 && r <= 0xFAFF || r >= 0xFF00 && r <= 0xFF60 || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// joined makes wrapped lines one: with a space between them, but for scripts that have none, and after a hyphen.
+// joined joins wrapped lines with spaces. It inserts no space after a hyphen, or between
+// characters of scripts without spaces.
 func joined(lines []string) string {
 	var b strings.Builder
 	var last, before rune

@@ -26,7 +26,7 @@ func (e *extending) ExtendDocuments(context.Context, []knowledgedb.HeldDocument)
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	claims := &extending{lost: []knowledgedb.HeldDocument{{OrganizationID: "org_a", ID: "doc_2", Fence: 7}}}
-	i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &held{documents: map[string]*holding{}}}
+	i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*holding{}}}
 	soon := time.Now().Add(time.Second)
 	hold := func(documentID string) context.Context {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -50,7 +50,7 @@ func TestHeartbeats(t *testing.T) {
 
 func TestAClaimTakesADocumentFromAnEarlierOne(t *testing.T) {
 	t.Parallel()
-	h := &held{documents: map[string]*holding{}}
+	h := &heldDocuments{documents: map[string]*holding{}}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	first := &holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
 	second := &holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
