@@ -258,7 +258,7 @@ func saidToBe(in Input) string {
 		return is
 	}
 	is := base(in.MIMEType)
-	if other := senders[is]; other != "" {
+	if other := aliases[is]; other != "" {
 		return other
 	}
 	if called[is] != "" && asText(is) && is != Text {

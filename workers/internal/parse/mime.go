@@ -25,7 +25,7 @@ var extensions = map[string]string{
 }
 
 // aliases maps other MIME types that senders use to the types above.
-var senders = map[string]string{
+var aliases = map[string]string{
 	"text/x-markdown": Markdown, "application/xhtml+xml": HTML, "application/csv": CSV, "application/x-csv": CSV, "text/json": JSON,
 	"application/jsonl": JSONLines, "application/x-jsonlines": JSONLines, "application/jsonlines": JSONLines, "application/ndjson": JSONLines,
 	"application/ld+json": JSON, "application/geo+json": JSON, "application/vnd.ms-excel.csv": CSV,

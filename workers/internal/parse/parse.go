@@ -13,8 +13,8 @@ import (
 
 // Limits bound the text that is read from a document. A zero means the default.
 type Limits struct {
-	Pages  int // default 2,000
-	Blocks int // default 500,000
+	Pages  int   // default 2,000
+	Blocks int   // default 500,000
 	Text   int64 // bytes of text; default 32 MiB
 }
 

@@ -13,14 +13,14 @@ const (
 	defaultBlocks = 500_000
 	defaultText   = 32 << 20
 	MaxBlock      = 16 << 10 // bytes of a block's text: longer ones are divided
-	maxHeading    = 1000 // bytes: a longer heading becomes a paragraph
-	maxTitle      = 300 // characters
+	maxHeading    = 1000     // bytes: a longer heading becomes a paragraph
+	maxTitle      = 300      // characters
 )
 
 // Writer emits the blocks of a document as events. It cleans their text, and fails when a limit
 // is exceeded. After an error every call returns the same error.
 type Writer struct {
-	tell   func(document.Event) error
+	emit   func(document.Event) error
 	limits Limits
 	page   int // page of the next block; 0: none yet
 	pages  int
@@ -31,7 +31,7 @@ type Writer struct {
 }
 
 // NewWriter returns a Writer that sends its events to a function.
-func NewWriter(limits Limits, tell func(document.Event) error) *Writer {
+func NewWriter(limits Limits, emit func(document.Event) error) *Writer {
 	if limits.Pages <= 0 {
 		limits.Pages = defaultPages
 	}
@@ -41,7 +41,7 @@ func NewWriter(limits Limits, tell func(document.Event) error) *Writer {
 	if limits.Text <= 0 {
 		limits.Text = defaultText
 	}
-	return &Writer{tell: tell, limits: limits}
+	return &Writer{emit: emit, limits: limits}
 }
 
 // Pages reports the number of pages. It fails if that exceeds the limit.
@@ -147,7 +147,7 @@ func (w *Writer) block(b document.Block) {
 }
 
 func (w *Writer) send(e document.Event) {
-	if err := w.tell(e); err != nil {
+	if err := w.emit(e); err != nil {
 		w.err, w.broken = err, err
 	}
 }

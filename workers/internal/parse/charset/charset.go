@@ -81,7 +81,6 @@ func guess(content []byte) string {
 	}
 	if thai(head) {
 		return "windows-874"
-
 	}
 	best, err := icu.NewTextDetector().DetectBest(head)
 	if err == nil && best.Confidence >= 35 {

@@ -23,7 +23,7 @@ type book struct {
 	info  document.Info
 	items map[string]item
 	spine []string // ids, in reading order
-	toc   string // id of the EPUB 2 table of contents
+	toc   string   // id of the EPUB 2 table of contents
 }
 
 // EPUB reads a book.

@@ -22,8 +22,8 @@ func HTML(_ context.Context, in parse.Input, out *parse.Writer) (document.Info, 
 	if err != nil {
 		return document.Info{}, err
 	}
-	info := about(doc)
-	skipped, err := tell(doc, out)
+	info := metadata(doc)
+	skipped, err := writePage(doc, out)
 	if skipped {
 		info.Notes = append(info.Notes, "Navigation menus of the page were left out.")
 	}
@@ -36,13 +36,13 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 	if err != nil {
 		return document.Info{}, err
 	}
-	_, err = tell(doc, out)
-	return about(doc), err
+	_, err = writePage(doc, out)
+	return metadata(doc), err
 }
 
 // writePage writes the text of a page. It includes navigation menus only if there is no other
 // text.
-func tell(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
+func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	w := walk{out: out, hidden: styled(doc)}
 	before := out.Room()
 	w.node(doc)
@@ -116,7 +116,7 @@ func opened(text string) string {
 }
 
 // metadata returns a page's title and language.
-func about(doc *html.Node) document.Info {
+func metadata(doc *html.Node) document.Info {
 	var info document.Info
 	heading := ""
 	for n := range doc.Descendants() {

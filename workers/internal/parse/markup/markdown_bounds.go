@@ -15,11 +15,11 @@ import (
 // time linear. Real texts are far below them.
 const (
 	maxSteps       = 100_000_000 // comparisons of delimiters and links: about half a second
-	maxDestination = 4096 // bytes of a link's address
-	maxFootnotes   = 50_000_000 // footnote marks times footnotes: about a second
-	maxTableCells  = 1_000_000 // including missing cells at the ends of rows
-	maxPipes       = 10_000 // escaped pipes
-	maxDefinitions = 200 // link definitions in consecutive lines
+	maxDestination = 4096        // bytes of a link's address
+	maxFootnotes   = 50_000_000  // footnote marks times footnotes: about a second
+	maxTableCells  = 1_000_000   // including missing cells at the ends of rows
+	maxPipes       = 10_000      // escaped pipes
+	maxDefinitions = 200         // link definitions in consecutive lines
 )
 
 // bounded rewrites a text so that it is parsed in linear time. It fails for nesting and tables
@@ -91,9 +91,9 @@ func footnoted(text string) bool {
 // bounds is an inline parser that consumes delimiters and brackets as text after they have cost
 // too much. It runs before the parsers of emphasis and links.
 type bounds struct {
-	steps int // cost so far, in the document
+	steps int      // cost so far, in the document
 	block ast.Node // the current block
-	marks int // marks in the block so far
+	marks int      // marks in the block so far
 }
 
 // Trigger returns the characters that begin or end emphasis, links and images.

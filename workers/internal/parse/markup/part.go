@@ -17,7 +17,7 @@ func Part(content []byte, title string, out *parse.Writer) error {
 			return err
 		}
 	}
-	_, err = tell(doc, out)
+	_, err = writePage(doc, out)
 	return err
 }
 

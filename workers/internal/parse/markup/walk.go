@@ -17,13 +17,13 @@ type walk struct {
 	hidden  invisible.Names // names that style sheets of the page hide
 	out     *parse.Writer
 	text    strings.Builder // text of the current block
-	space   bool // a space is needed before the next word
-	kind    document.Kind // kind of the current block
+	space   bool            // a space is needed before the next word
+	kind    document.Kind   // kind of the current block
 	level   int
 	mark    string // prefix of the next item
-	pre     int // depth in preformatted text
-	menus   bool // include navigation
-	skipped bool // navigation with text was omitted
+	pre     int    // depth in preformatted text
+	menus   bool   // include navigation
+	skipped bool   // navigation with text was omitted
 	err     error
 }
 

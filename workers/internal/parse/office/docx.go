@@ -20,12 +20,12 @@ type word struct {
 	styles  styles
 	chosen  choices
 	notes   map[string][]string // paragraphs of footnotes and endnotes, by kind and id
-	holding int // above 0: blocks are collected in held instead of written
+	holding int                 // above 0: blocks are collected in held instead of written
 	held    []document.Block
-	due     []string // ids of notes whose marks were read
-	page    int // 0: the document has no page breaks
+	due     []string                    // ids of notes whose marks were read
+	page    int                         // 0: the document has no page breaks
 	breaks  func(xml.StartElement) bool // reports whether an element ends a page
-	row     *tableRow // the innermost open row
+	row     *tableRow                   // the innermost open row
 	deleted bool
 }
 
@@ -139,7 +139,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	}
 	e, err := a.XML(part)
 	if err != nil {
-		return none(err)
+		return ignoreMissing(err)
 	}
 	w.e, w.breaks = e, func(xml.StartElement) bool { return false }
 	return e.Each(func(s xml.StartElement) error {
@@ -245,7 +245,7 @@ func (w *word) nextPage() error {
 	case w.page == 0:
 		return nil
 	case w.row != nil:
-		w.row.broken(w)
+		w.row.pageBreak(w)
 		return nil
 	case w.holding > 0:
 		return nil

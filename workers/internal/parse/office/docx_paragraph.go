@@ -42,7 +42,7 @@ func (w *word) paragraph() error {
 		}
 	}
 
-	if err := w.tell(p); err != nil {
+	if err := w.writeParagraph(p); err != nil {
 		return err
 	}
 	for _, b := range p.boxes {
@@ -59,7 +59,7 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 		return err
 	}
 	if w.breaks(s) {
-		return w.broken(p)
+		return w.splitPage(p)
 	}
 	switch s.Name.Local {
 	case "pPr":
@@ -81,9 +81,9 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 }
 
 // splitPage ends the page inside a paragraph. It writes the text before the break first.
-func (w *word) broken(p *wordParagraph) error {
+func (w *word) splitPage(p *wordParagraph) error {
 	if w.holding == 0 && strings.TrimSpace(p.text.String()) != "" {
-		if err := w.tell(p); err != nil {
+		if err := w.writeParagraph(p); err != nil {
 			return err
 		}
 		p.text.Reset()
@@ -108,7 +108,7 @@ func (w *word) box(p *wordParagraph) error {
 	return err
 }
 
-func (w *word) tell(p *wordParagraph) error {
+func (w *word) writeParagraph(p *wordParagraph) error {
 	b := document.Block{Kind: document.Paragraph, Text: p.text.String()}
 	level := p.level
 	if level < 0 {

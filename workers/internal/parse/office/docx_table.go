@@ -28,7 +28,7 @@ func (r *tableRow) touch() {
 	}
 }
 
-func (r *tableRow) broken(w *word) {
+func (r *tableRow) pageBreak(w *word) {
 	if w.holding > 1 { // a nested table
 		return
 	}
@@ -64,7 +64,7 @@ func (w *word) table() error {
 			}
 			before := first
 			first = nil
-			return w.tellRows(before, r, columns)
+			return w.writeRows(before, r, columns)
 		default:
 			_, err = w.pass(s)
 		}
@@ -74,7 +74,7 @@ func (w *word) table() error {
 		return err
 	}
 	if first != nil {
-		if err := w.tellRow(first); err != nil {
+		if err := w.writeRow(first); err != nil {
 			return err
 		}
 	}
@@ -83,14 +83,14 @@ func (w *word) table() error {
 
 // writeRows writes a row, after the first row if that was held. The first row becomes a header if
 // it looks like one.
-func (w *word) tellRows(first, r *tableRow, columns int) error {
+func (w *word) writeRows(first, r *tableRow, columns int) error {
 	if first != nil {
 		first.head = first.head || parse.NamesColumns(first.cells, max(columns, len(r.cells)))
-		if err := w.tellRow(first); err != nil {
+		if err := w.writeRow(first); err != nil {
 			return err
 		}
 	}
-	return w.tellRow(r)
+	return w.writeRow(r)
 }
 
 func (w *word) grid() (columns int, err error) {
@@ -103,7 +103,7 @@ func (w *word) grid() (columns int, err error) {
 	return columns, err
 }
 
-func (w *word) tellRow(r *tableRow) error {
+func (w *word) writeRow(r *tableRow) error {
 	w.row = nil
 	if r.before {
 		if err := w.nextPage(); err != nil {

@@ -24,8 +24,8 @@ type drawing struct {
 	hidden  bool
 	blocks  []document.Block
 	holder  string // type of the shape's placeholder: title, body, …; "" for none
-	rows    bool // the first row of the table is a header
-	row     int // number of the row in the table
+	rows    bool   // the first row of the table is a header
+	row     int    // number of the row in the table
 }
 
 func (d *drawing) read() error {

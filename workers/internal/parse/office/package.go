@@ -68,7 +68,7 @@ func properties(a *pack.Archive) (document.Info, error) {
 	var info document.Info
 	e, err := a.XML("docProps/core.xml")
 	if err != nil {
-		return info, none(err)
+		return info, ignoreMissing(err)
 	}
 	_ = e.Each(func(s xml.StartElement) (err error) { // ignore errors in metadata
 		switch s.Name.Local {
@@ -83,7 +83,7 @@ func properties(a *pack.Archive) (document.Info, error) {
 }
 
 // ignoreMissing returns nil for the error of a missing part.
-func none(err error) error {
+func ignoreMissing(err error) error {
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
 	}

@@ -53,7 +53,7 @@ func PPTX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		if info.Title == "" && i == 0 {
 			info.Title = s.title
 		}
-		if err := s.tell(out, i+1); err != nil {
+		if err := s.write(out, i+1); err != nil {
 			return info, err
 		}
 	}
@@ -96,7 +96,7 @@ type slide struct {
 	hidden bool
 }
 
-func (s *slide) tell(out *parse.Writer, page int) error {
+func (s *slide) write(out *parse.Writer, page int) error {
 	if err := out.Page(page); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	all := styles{}
 	e, err := a.XML(part)
 	if err != nil {
-		return all, none(err)
+		return all, ignoreMissing(err)
 	}
 	var s *style
 	err = e.Each(func(start xml.StartElement) error {

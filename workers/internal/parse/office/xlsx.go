@@ -16,10 +16,10 @@ import (
 
 // Limits of a workbook.
 const (
-	maxUnzipped = 256 << 20 // bytes of all parts
+	maxUnzipped = 256 << 20  // bytes of all parts
 	maxCells    = 10_000_000 // including empty cells before filled ones
-	maxText     = 256 << 20 // bytes of cell texts, including spaces: many cells may share one text
-	lookAhead   = 20 // rows from which a table's width is determined
+	maxText     = 256 << 20  // bytes of cell texts, including spaces: many cells may share one text
+	lookAhead   = 20         // rows from which a table's width is determined
 )
 
 // XLSX reads an Excel workbook. Each sheet is a page with its name as heading.

@@ -20,7 +20,7 @@ const (
 	maxEntry   = 128 << 20 // bytes of an inflated entry
 	maxAll     = 512 << 20 // bytes of all entries, as declared
 	maxRead    = 384 << 20 // inflated bytes in total
-	ratioFrom  = 8 << 20 // an entry larger than this and maxRatio times its compressed size is a bomb
+	ratioFrom  = 8 << 20   // an entry larger than this and maxRatio times its compressed size is a bomb
 	maxRatio   = 400
 )
 

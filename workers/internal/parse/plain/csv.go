@@ -11,10 +11,10 @@ import (
 
 // Limits of delimited values.
 const (
-	maxQuoted = 256 << 10 // bytes of a quoted cell: a longer quote is not a quote
-	maxSought = 32 << 20 // bytes scanned in vain for closing quotes; beyond, quotes are text
-	maxCells  = 16_384 // cells of a row
-	looked    = 50 // rows from which the delimiter is detected
+	maxQuoted  = 256 << 10 // bytes of a quoted cell: a longer quote is not a quote
+	maxScanned = 32 << 20  // bytes scanned in vain for closing quotes; beyond, quotes are text
+	maxCells   = 16_384    // cells of a row
+	sampleRows = 50        // rows from which the delimiter is detected
 )
 
 // CSV reads delimited values and detects the delimiter.
@@ -69,7 +69,7 @@ func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
 type records struct {
 	text      string
 	delimiter byte
-	sought    int // bytes scanned in vain for closing quotes
+	scanned   int // bytes scanned in vain for closing quotes
 }
 
 func (r *records) more() bool { return r.text != "" }
@@ -91,12 +91,12 @@ func (r *records) next() []string {
 // cell reads a cell. end reports that it was the last of its row.
 func (r *records) cell() (cell string, end bool) {
 	body := strings.TrimLeft(r.text[:min(len(r.text), 64)], " ")
-	if strings.HasPrefix(body, `"`) && r.sought < maxSought {
+	if strings.HasPrefix(body, `"`) && r.scanned < maxScanned {
 		body = r.text[min(len(r.text), 64)-len(body)+1:]
 		if cell, after, ok := quoted(body, r.delimiter); ok {
 			return cell, r.pass(after)
 		}
-		r.sought += min(len(body), maxQuoted)
+		r.scanned += min(len(body), maxQuoted)
 	}
 	i := strings.IndexAny(r.text, string(rune(r.delimiter))+"\n")
 	if i < 0 {
@@ -144,7 +144,7 @@ func delimiterFor(text string) byte {
 	for _, d := range []byte(",;\t|") {
 		rows := records{text: text[:min(len(text), 256<<10)], delimiter: d}
 		counts := map[int]int{}
-		for range looked {
+		for range sampleRows {
 			if !rows.more() {
 				break
 			}
@@ -165,7 +165,7 @@ func delimiterFor(text string) byte {
 func usual(rows records) int {
 	counts := map[int]int{}
 	best := 0
-	for range looked {
+	for range sampleRows {
 		if !rows.more() {
 			break
 		}

@@ -19,7 +19,7 @@ const (
 	maxNesting = 200
 	maxPairs   = 1000 // values of an object that are collected
 	maxColumns = 40
-	maxCell    = 400 // bytes of a value in a row
+	maxCell    = 400  // bytes of a value in a row
 	maxLines   = 1500 // bytes of a paragraph of values
 )
 
@@ -37,10 +37,10 @@ func JSON(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 
 	if values == 0 {
 		info := document.Info{Notes: []string{"The file is not valid JSON, and was read as plain text."}}
-		return info, tellText(ctx, text, out)
+		return info, writeText(ctx, text, out)
 	}
 
-	r := reading{ctx: ctx.Err, tokens: tokens(text), out: out}
+	r := jsonReader{ctx: ctx.Err, tokens: tokens(text), out: out}
 	var top pairs
 	var err error
 	if values == 1 {

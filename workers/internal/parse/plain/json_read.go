@@ -14,12 +14,12 @@ import (
 )
 
 // jsonReader reads a document value by value. It keeps at most one object's own values in memory.
-type reading struct {
+type jsonReader struct {
 	ctx    func() error
 	tokens *jsontext.Decoder
 	out    *parse.Writer
 	head   []string // column names of the last rows
-	table  string // path of their array
+	table  string   // path of their array
 }
 
 // pair is a value with its path.
@@ -27,12 +27,12 @@ type pair struct{ path, text string }
 
 // pairs are values of an object that were read and not yet written.
 type pairs struct {
-	all  []pair
-	told bool // some were written as lines, so the object cannot become a row
+	all     []pair
+	flushed bool // some were written as lines, so the object cannot become a row
 }
 
 // next reads a value.
-func (r *reading) next(path string, into *pairs) error {
+func (r *jsonReader) next(path string, into *pairs) error {
 	t, err := r.tokens.ReadToken()
 	if err != nil {
 		return fmt.Errorf("reading a value: %w", err)
@@ -40,7 +40,7 @@ func (r *reading) next(path string, into *pairs) error {
 	return r.value(path, t, into)
 }
 
-func (r *reading) value(path string, t jsontext.Token, into *pairs) error {
+func (r *jsonReader) value(path string, t jsontext.Token, into *pairs) error {
 	switch t.Kind() {
 	case '[':
 		return r.elements(path, into)
@@ -59,7 +59,7 @@ func scalar(t jsontext.Token) string {
 	return t.String()
 }
 
-func (r *reading) object(path string, into *pairs) error {
+func (r *jsonReader) object(path string, into *pairs) error {
 	for {
 		t, err := r.tokens.ReadToken()
 		if err != nil {
@@ -93,7 +93,7 @@ func join(path, name string) string {
 }
 
 // elements reads the values of an array, or the consecutive values of a document.
-func (r *reading) elements(path string, into *pairs) error {
+func (r *jsonReader) elements(path string, into *pairs) error {
 	var words []string
 	size := 0
 	for i := 0; ; i++ {
@@ -139,18 +139,18 @@ func index(path string, i int) string {
 }
 
 // element reads an object or array in an array.
-func (r *reading) element(table, path string, opens jsontext.Token, into *pairs) error {
+func (r *jsonReader) element(table, path string, opens jsontext.Token, into *pairs) error {
 	if err := r.lines(into); err != nil { // values before it
 		return err
 	}
 
-	into.told = true
+	into.flushed = true
 	var own pairs
 	if err := r.value(path, opens, &own); err != nil {
 		return err
 	}
 
-	if opens.Kind() == '{' && !own.told && rowLike(own.all) {
+	if opens.Kind() == '{' && !own.flushed && rowLike(own.all) {
 		return r.row(table, path, own.all)
 	}
 	return r.lines(&own)
@@ -163,7 +163,7 @@ func rowLike(all []pair) bool {
 
 // row writes an object as a row. A header row precedes it if the object has names that the last
 // header lacks.
-func (r *reading) row(table, path string, all []pair) error {
+func (r *jsonReader) row(table, path string, all []pair) error {
 	names := make([]string, len(all))
 	for i, p := range all {
 		names[i] = strings.TrimPrefix(p.path[len(path):], ".")
@@ -202,19 +202,19 @@ func within(names, head []string) bool {
 	return len(head) > 0
 }
 
-func (r *reading) add(path, text string, into *pairs) error {
+func (r *jsonReader) add(path, text string, into *pairs) error {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
 	if into.all = append(into.all, pair{path, text}); len(into.all) >= maxPairs {
-		into.told = true
+		into.flushed = true
 		return r.lines(into)
 	}
 	return nil
 }
 
 // lines writes values as lines that begin with their paths.
-func (r *reading) lines(of *pairs) error {
+func (r *jsonReader) lines(of *pairs) error {
 	var b strings.Builder
 	for _, p := range of.all {
 		if b.Len() > 0 && b.Len()+len(p.text) > maxLines {
@@ -235,7 +235,7 @@ func (r *reading) lines(of *pairs) error {
 	return r.paragraph(b.String())
 }
 
-func (r *reading) paragraph(text string) error {
+func (r *jsonReader) paragraph(text string) error {
 	if text == "" {
 		return nil
 	}

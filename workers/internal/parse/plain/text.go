@@ -15,13 +15,13 @@ import (
 // Text reads plain text. Empty lines separate paragraphs.
 func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
 	text, _ := charset.Decode(in.Content, in.Charset)
-	return document.Info{}, tellText(ctx, text, out)
+	return document.Info{}, writeText(ctx, text, out)
 }
 
-func tellText(ctx context.Context, text string, out *parse.Writer) error {
+func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	text = parse.Clean(parse.Lines(text))
 	var lines []string
-	told := 0
+	passages := 0
 	for l := range strings.SplitSeq(text, "\n") {
 		l = strings.TrimRightFunc(l, unicode.IsSpace)
 		if l != "" && len(lines) < 10_000 {
@@ -35,7 +35,7 @@ func tellText(ctx context.Context, text string, out *parse.Writer) error {
 		if l != "" {
 			lines = append(lines, l)
 		}
-		if told++; told%1000 == 0 && ctx.Err() != nil {
+		if passages++; passages%1000 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
