@@ -2,13 +2,11 @@
 // requests, and repeats until the model answers. The package uses no bus, database or HTTP; it
 // stores steps through a [Journal] and reports progress through a callback for events.
 //
-//	┌────────────── result recorded, more calls? ◄─┐
-//	▼                                              │
-//
-// load ─► model turn ──requests tools──► turn recorded ──► tool call
-//
-//	│
-//	└──no tools──► Output (not recorded: the caller saves it with the run's result)
+//	            ┌────────────── result recorded, more calls? ◄─┐
+//	            ▼                                              │
+//	load ─► model turn ──requests tools──► turn recorded ──► tool call
+//	            │
+//	            └──no tools──► Output (not recorded: the caller saves it with the run's result)
 //
 // The loop records every model turn that requests tools, and every tool call, as a [Step] before
 // it continues. A worker that takes a run over loads the steps and continues after the last one.

@@ -31,11 +31,9 @@ type mark struct {
 // bracket begins a marker. Text that was emitted never changes. The result depends only on the
 // text, not on how it was split into pieces.
 //
-//	┌── not a marker: passed on ──┐
-//
-// [ ─► held ─┼── holds: passed on as [n] ──┼─► text
-//
-//	└── fails: removed, counted ──┘
+//	           ┌── not a marker: passed on ──┐
+//	[ ─► held ─┼── holds: passed on as [n] ──┼─► text
+//	           └── fails: removed, counted ──┘
 //
 // Brackets in code and brackets of Markdown links are text. A bracket inside a possible marker is
 // decided first, so that a removal cannot turn the remaining text into a marker.

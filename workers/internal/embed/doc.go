@@ -1,6 +1,6 @@
 // Package embed computes embedding vectors of texts with a service that implements OpenAI's API.
 //
-// texts ─► truncated to the model's input ─► batches ─► service ─► checked: one vector for each text, all of one size ─► length 1
+//	texts ─► truncated to the model's input ─► batches ─► service ─► checked: one vector for each text, all of one size ─► length 1
 //
 // The package validates all responses. A failure is an *llm.Error, which says whether a retry may
 // help. Errors contain neither the key nor a text.

@@ -2,8 +2,7 @@
 // process's own program, started in another mode (see [Main]). Its output is validated, because a
 // malicious document may have taken the reader over.
 //
-// Extractor.Read ─► sandbox ─► Main ─► parse, parse/formats, parse/pdf ─► pdftotext, tesseract
-//
-//	▲                                    │
-//	└─ checked ◄─ lines of JSON ◄────────┘
+//	Extractor.Read ─► sandbox ─► Main ─► parse, parse/formats, parse/pdf ─► pdftotext, tesseract
+//	      ▲                                    │
+//	      └─ checked ◄─ lines of JSON ◄────────┘
 package extract

@@ -5,16 +5,15 @@
 // A worker's writes count only while its claim has the fence in PostgreSQL. A doorbell only
 // reports that a document waits, and is acknowledged immediately:
 //
-// doorbell, or a second ─► claim ─► content ─► reader ─► blocks ─► indexer ─► batches ─► writers ─► index
-//
-//	heartbeat: lease │        (fetched)  (sandbox)          (passages,            (vectors)    │
-//	                 │                                       terms)                            │
-//	                 ├─ all was written ───────────────────────────────────────► ready ◄───────┘
-//	                 ├─ it cannot be read ─────────────────────────────────────► failed, with its reason
-//	                 ├─ a transient error ─────────────────────────────────────► queued, for later
-//	                 ├─ the worker stops ──────────────────────────────────────► queued, for another
-//	                 ├─ it leaves the last slot or the short lane ──────────────► queued, for another slot
-//	                 └─ taken, deleted, replaced, or the lease is over ────────► nothing
+//	doorbell, or 1 s poll ─► claim ─► content ─► reader ─► blocks ─► indexer ─► batches ─► writers ─► index
+//	        heartbeat: lease │        (fetched)  (sandbox)          (passages,            (vectors)    │
+//	                         │                                       terms)                            │
+//	                         ├─ all was written ───────────────────────────────────────► ready ◄───────┘
+//	                         ├─ it cannot be read ─────────────────────────────────────► failed, with its reason
+//	                         ├─ a transient error ─────────────────────────────────────► queued, for later
+//	                         ├─ the worker stops ──────────────────────────────────────► queued, for another
+//	                         ├─ it leaves the last slot or the short lane ──────────────► queued, for another slot
+//	                         └─ taken, deleted, replaced, or the lease is over ────────► nothing
 //
 // Reader, indexer and writers run concurrently with small buffers between them, so a document's
 // text is never completely in memory.

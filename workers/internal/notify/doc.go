@@ -1,11 +1,10 @@
 // Package notify sends notifications to endpoints of organizations. Requests are signed as
 // Standard Webhooks.
 //
-// recorded ─► claimed ─► sent ─┬─ 2xx ─► delivered
-//
-//	▲              ├─ else ─► pending, until its next attempt ─┐
-//	│              └─ at the last attempt ─► failed            │
-//	└──────────────────────────────────────────────────────────┘
+//	recorded ─► claimed ─► sent ─┬─ 2xx ─► delivered
+//	              ▲              ├─ else ─► pending, until its next attempt ─┐
+//	              │              └─ at the last attempt ─► failed            │
+//	              └──────────────────────────────────────────────────────────┘
 //
 // Triggers record a notification in the transaction of the event: see notify_*.sql in
 // migrations/functions. So no notification is lost in a crash. A worker that dies between sending

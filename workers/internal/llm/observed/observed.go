@@ -13,7 +13,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// Observer observes the calls of a process's models.
+// Observer observes the model calls of a process.
 type Observer struct {
 	content bool
 	calls   *prometheus.CounterVec
@@ -22,7 +22,7 @@ type Observer struct {
 	tokens  *prometheus.CounterVec
 }
 
-// New makes an observer. content has prompts and answers put into spans.
+// New returns an Observer. content enables prompts and answers in spans.
 func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	seconds := []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	o := &Observer{
@@ -49,9 +49,9 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 	return o, nil
 }
 
-// Provider gives the models of a provider, observed under its name.
+// Provider returns a provider whose models are observed. name is its name in metrics.
 func (o *Observer) Provider(name string, p llm.Provider) llm.Provider {
-	o.calls.WithLabelValues(name, "completed") // shown as none, before there is any
+	o.calls.WithLabelValues(name, "completed") // so that the series begin at 0
 	o.seconds.WithLabelValues(name)
 	o.first.WithLabelValues(name)
 	o.tokens.WithLabelValues(name, "input")
@@ -65,7 +65,7 @@ type provider struct {
 	name     string
 }
 
-// Model makes a model whose calls are observed.
+// Model returns a model whose calls are observed.
 func (p *provider) Model(name string) (llm.Model, error) {
 	m, err := p.Provider.Model(name)
 	if err != nil {
@@ -78,10 +78,10 @@ type model struct {
 	llm.Model
 	observer *Observer
 	provider string
-	name     string // as its provider knows it
+	name     string // the provider's name for the model
 }
 
-// Stream makes a call.
+// Stream makes a call and records it.
 func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (llm.Response, error) {
 	began, first := time.Now(), time.Duration(0)
 	ctx, span := tracing.Child(ctx, tracing.Client, "chat", m.name)
@@ -104,7 +104,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, nil
 }
 
-// outcomeFor says in a word how a call went.
+// outcomeFor returns the value of the label "outcome".
 func outcomeFor(ctx context.Context, err error) string {
 	var failed *llm.Error
 	switch {

@@ -10,15 +10,15 @@ import (
 	"parley/workers/internal/llm/remote"
 )
 
-// accumulator puts decoded chunks together. openai-go has one too, but it refuses streams
-// whose chunks differ in id, merges parallel calls of servers that number them all 0, and
-// hands out unfinished calls.
+// accumulator assembles the chunks of a stream. openai-go's accumulator rejects streams whose
+// chunks have different ids, merges parallel calls of servers that number them all 0, and returns
+// unfinished calls.
 type accumulator struct {
-	text   strings.Builder
-	calls  []partialCall
-	finish string
-	usage  llm.Usage
-	said   bool // the provider said the usage
+	text     strings.Builder
+	calls    []partialCall
+	finish   string
+	usage    llm.Usage
+	reported bool // the provider sent the usage
 }
 
 type partialCall struct {
@@ -27,10 +27,11 @@ type partialCall struct {
 	args     strings.Builder
 }
 
-// add takes one chunk in and emits its text; choices other than the first are not ours (n is 1).
+// add processes one chunk and emits its text. It ignores choices other than the first, because n
+// is 1.
 func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) error {
 	if chunk.JSON.Usage.Valid() {
-		a.said = true
+		a.reported = true
 		a.usage.InputTokens = max(chunk.Usage.PromptTokens, 0)
 		a.usage.OutputTokens = max(chunk.Usage.CompletionTokens, 0)
 	}
@@ -40,7 +41,7 @@ func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) e
 			continue
 		}
 		a.addText(choice.Delta.Content, emit)
-		a.addText(choice.Delta.Refusal, emit) // a refusal is the answer, in the model's words
+		a.addText(choice.Delta.Refusal, emit) // a refusal is an answer in the model's words
 		for j := range choice.Delta.ToolCalls {
 			if err := a.addCall(&choice.Delta.ToolCalls[j]); err != nil {
 				return err
@@ -79,7 +80,8 @@ func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) err
 	return nil
 }
 
-// call finds the newest call that a piece belongs to; another id at the same index is another call.
+// call returns the newest call to which a piece belongs, or nil for a new call. A different id at
+// the same index means a different call.
 func (a *accumulator) call(index int64, id string) *partialCall {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		c := &a.calls[i]
@@ -94,7 +96,7 @@ func (a *accumulator) call(index int64, id string) *partialCall {
 	return nil
 }
 
-// response gives the complete answer; it is called once a finish_reason has come.
+// response returns the complete answer. It must be called after a finish_reason arrived.
 func (a *accumulator) response(model string, req llm.Request) (llm.Response, error) {
 	r := llm.Response{Text: a.text.String(), Model: model, StopReason: llm.StopEnd}
 	switch {
@@ -115,7 +117,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		r.ToolCalls = append(r.ToolCalls, llm.NewToolCall(llm.CleanText(c.id), llm.CleanText(c.name), c.args.String()))
 	}
 	r.Usage = a.usage
-	if !a.said {
+	if !a.reported {
 		r.Usage = remote.EstimateUsage(req, &r)
 	}
 	return r, nil

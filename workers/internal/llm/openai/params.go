@@ -11,8 +11,8 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// newParams turns a request into Chat Completions parameters. Only OpenAI itself is sent
-// max_completion_tokens, which its newer models insist on and many other servers do not know.
+// newParams converts a request to Chat Completions parameters. Only OpenAI's own service gets
+// max_completion_tokens: its newer models require it, but many servers do not support it.
 func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletionNewParams, error) {
 	p := sdk.ChatCompletionNewParams{
 		Model:         model,
@@ -67,7 +67,7 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	for _, call := range m.ToolCalls {
 		args := string(call.Arguments)
 		if args == "" {
-			args = "{}" // servers parse what they are sent back, so malformed arguments stay here
+			args = "{}" // servers parse these arguments, so malformed ones are not sent
 		}
 		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
@@ -85,7 +85,7 @@ func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 		f.Description = param.NewOpt(spec.Description)
 	}
 	if len(spec.Schema) > 0 {
-		// Raw values keep the schema's numbers and inner order as they were written.
+		// Raw values keep the schema's numbers and inner order.
 		var schema map[string]json.RawMessage
 		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
 			return sdk.ChatCompletionToolUnionParam{}, fmt.Errorf("reading schema of tool %s: %w", spec.Name, err)

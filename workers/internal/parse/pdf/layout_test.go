@@ -12,7 +12,7 @@ import (
 )
 
 // readPages reads pages that are made of their content.
-func readPages(t *testing.T, pages ...pdftest.Page) told {
+func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "document.pdf")
 	if err := os.WriteFile(path, pdftest.Pages(pages...).Bytes(), 0o600); err != nil {
@@ -37,7 +37,7 @@ func body(y int) string {
 }
 
 // outline is what blocks are, and how they begin.
-func outline(d told) string {
+func outline(d extracted) string {
 	var b strings.Builder
 	for _, x := range d.blocks {
 		name := string(x.Kind)
