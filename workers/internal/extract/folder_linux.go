@@ -78,8 +78,8 @@ func sweep(parent string) {
 		if unix.Fstat(int(lock.Fd()), &is) == nil && int(is.Uid) == os.Geteuid() && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_ = os.RemoveAll(path) // the next sweep removes the rest
 		}
-		_ = lock.Close() // of what is only read
-	} // it was only read
+		_ = lock.Close() // it was only read
+	}
 }
 
 func (f *folder) remove() error {

@@ -250,8 +250,8 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		asked := time.Now()
-		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.notShort(), Debts: i.shares.debts(), Short: true}) // claim logs errors
-		if err != nil || len(claimed) == 0 {                                                                                                       // claim reports errors
+		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.notShort(), Debts: i.shares.debts(), Short: true})
+		if err != nil || len(claimed) == 0 { // claim logs errors
 			<-i.short.taken
 			i.short.wait(ctx)
 			continue

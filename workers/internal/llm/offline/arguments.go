@@ -8,9 +8,9 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// schema is what is understood of a JSON Schema.
+// schema is the supported part of a JSON Schema.
 type schema struct {
-	Type       json.RawMessage   `json:"type"` // a word or a list of them
+	Type       json.RawMessage   `json:"type"` // a string or an array of strings
 	Enum       []json.RawMessage `json:"enum"`
 	Const      json.RawMessage   `json:"const"`
 	Default    json.RawMessage   `json:"default"`
@@ -21,7 +21,7 @@ type schema struct {
 	AnyOf      []schema          `json:"anyOf"`
 }
 
-// kind gives the type that a value should have, "string" where nothing is said.
+// kind returns the type of values, by default "string".
 func (s schema) kind() string {
 	var one string
 	if json.Unmarshal(s.Type, &one) == nil && one != "" {
@@ -41,7 +41,8 @@ func (s schema) kind() string {
 	return "string"
 }
 
-// plain gives the first alternative that is not null, for schemas that are nothing but alternatives.
+// plain returns the first alternative other than null if the schema consists only of
+// alternatives.
 func (s schema) plain() schema {
 	if len(s.Type) > 0 || len(s.Enum) > 0 {
 		return s
@@ -57,12 +58,13 @@ func (s schema) plain() schema {
 func schemaFor(t llm.ToolSpec) schema {
 	var s schema
 	if json.Unmarshal(t.Schema, &s) != nil {
-		return schema{} // a schema that is not understood asks for nothing
+		return schema{} // an invalid schema requires nothing
 	}
 	return s
 }
 
-// textProperty names the argument that takes the text: the usual one, or the first required text there is.
+// textProperty returns the name of the argument for the text: usual, or the first required
+// string.
 func textProperty(t llm.ToolSpec, usual string) string {
 	s := schemaFor(t)
 	if _, ok := s.Properties[usual]; ok {
@@ -76,8 +78,9 @@ func textProperty(t llm.ToolSpec, usual string) string {
 	return usual
 }
 
-// arguments returns the arguments that a message gives a named tool, and the required ones that it does not give: those of a JSON
-// object in it, those that it says by name, and those that leave no choice. Nothing is guessed: a call may not be undone.
+// arguments returns the arguments for a tool in its part of a message, and the names of missing
+// required ones. It uses a JSON object, values given by name, and values that the schema
+// determines. It never guesses, because a call may be irreversible.
 func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []string) {
 	s := schemaFor(t)
 	args, rest := jsonIn(passage)
@@ -104,10 +107,11 @@ func lacking(s schema, args map[string]any) []string {
 	return missing
 }
 
-// maxNesting bounds how deep objects go that leave no choice.
+// maxNesting bounds the depth of objects that fixed builds.
 const maxNesting = 4
 
-// fixed gives the value that a schema settles: its constant, its default, its only choice, an object of such values.
+// fixed returns the value that a schema determines: its constant, its default, its only choice,
+// or an object of such values.
 func fixed(s schema, depth int) (any, bool) {
 	settled := []json.RawMessage{s.Const, s.Default}
 	if len(s.Enum) == 1 {
@@ -133,7 +137,7 @@ func fixed(s schema, depth int) (any, bool) {
 	return inner, true
 }
 
-// lack says what a tool needs that the message does not give, and how to give it.
+// lack says which arguments of a tool are missing and how to give them.
 func lack(t llm.ToolSpec, missing []string) string {
 	s := schemaFor(t)
 	quoted := make([]string, len(missing))
@@ -152,10 +156,10 @@ func lack(t llm.ToolSpec, missing []string) string {
 	return fmt.Sprintf("%s needs %s: write %s as %s: value.", t.Name, list, it, missing[0])
 }
 
-// maxObjects bounds how many braces are tried for an object: each costs a reading.
+// maxObjects bounds the number of braces at which jsonIn tries to parse an object.
 const maxObjects = 32
 
-// jsonIn gives the first JSON object that a message contains, or an empty one, and the text around it.
+// jsonIn returns the first JSON object in a message, or an empty one, and the text around it.
 func jsonIn(message string) (args map[string]any, rest string) {
 	from := 0
 	for range maxObjects {

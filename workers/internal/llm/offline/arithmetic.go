@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Bounds that keep a calculation small, whatever is asked.
+// Limits that keep any calculation small.
 const (
 	maxExponent   = 256
 	maxExpression = 200
@@ -20,10 +20,11 @@ var (
 	errZero     = errors.New("division by zero")
 	errTooLarge = errors.New("too large")
 
-	// A calculation: numbers and brackets with an operator between at least two of them.
+	// A calculation: numbers and brackets with at least one operator between two of them.
 	calculation = regexp.MustCompile(`[-(\s]*\d[\d.()\s+*/^×÷−-]*[+*/^×÷−-][\d.()\s+*/^×÷−-]*\d[)\s]*`)
-	// A sign that means a calculation wherever it stands. A bare - or / does not: dates, phone
-	// numbers, ranges and 24/7 have them, so they count between spaces or in a message of their own.
+	// Signs that always mean a calculation. A bare - or / does not, because it occurs in dates,
+	// phone numbers, ranges and 24/7. It counts between spaces, or if the message contains
+	// nothing else.
 	certain = regexp.MustCompile(`[+*×÷^]|\s[-−/]\s`)
 	date    = regexp.MustCompile(`^\d+([-/.])\d+[-/.]\d+$`)
 	leadIn  = regexp.MustCompile(`(?i)^(?:please\s+)?(?:what(?:'s|\s+is)|how much is|calculate|compute|evaluate)\s+`)
@@ -43,7 +44,8 @@ var (
 	signs     = strings.NewReplacer("×", "*", "÷", "/", "−", "-")
 )
 
-// findExpression gives the calculation in a text in the signs + - * / ^ ( ), if there is one that can be carried out.
+// findExpression returns the calculation in a text with the signs + - * / ^ ( ), if it can be
+// evaluated.
 func findExpression(text string) (string, bool) {
 	text = inSigns(text)
 	found := strings.TrimSpace(calculation.FindString(text))
@@ -61,7 +63,7 @@ func findExpression(text string) (string, bool) {
 	return expression, true
 }
 
-// inSigns writes a calculation in words with signs, and numbers without signs between their thousands.
+// inSigns replaces words in a calculation by signs, and removes thousands separators.
 func inSigns(text string) string {
 	for _, s := range spelled {
 		text = s.words.ReplaceAllString(text, s.sign)
@@ -70,7 +72,8 @@ func inSigns(text string) string {
 	return thousands.ReplaceAllStringFunc(text, func(n string) string { return strings.ReplaceAll(n, ",", "") })
 }
 
-// calculate gives the value of an expression as text, and whether it is exact; else it has ten digits behind the point.
+// calculate returns the value of an expression as text, and whether that is exact. Otherwise the
+// text has at most ten decimal places.
 func calculate(expression string) (value string, exact bool, err error) {
 	v, err := evaluate(expression)
 	if err != nil {
@@ -96,13 +99,13 @@ func evaluate(expression string) (*big.Rat, error) {
 	return v, nil
 }
 
-// parser reads sums of products of powers of numbers, in exact fractions.
+// parser parses sums of products of powers of numbers. It calculates with exact fractions.
 type parser struct {
 	rest  string
 	depth int
 }
 
-// peek skips space and gives the next sign, 0 at the end.
+// peek skips space and returns the next byte, or 0 at the end.
 func (p *parser) peek() byte {
 	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
 	if p.rest == "" {
@@ -115,7 +118,7 @@ func (p *parser) sum() (*big.Rat, error) { return p.chain("+-", p.product) }
 
 func (p *parser) product() (*big.Rat, error) { return p.chain("*/", p.signed) }
 
-// chain reads operands joined by operators of one rank, from left to right.
+// chain evaluates operands joined by operators of equal precedence, from left to right.
 func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big.Rat, error) {
 	v, err := operand()
 	if err != nil {
@@ -154,7 +157,7 @@ func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	return v, nil
 }
 
-// signed reads an optional minus, which binds less than a power: -2^2 is -4.
+// signed parses an optional minus. It has lower precedence than a power: -2^2 is -4.
 func (p *parser) signed() (*big.Rat, error) {
 	if p.peek() != '-' {
 		return p.power()

@@ -7,16 +7,18 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// typeDocument is what sources are that are passages of documents.
+// typeDocument is the type of sources that are passages of documents.
 const typeDocument = "document"
 
-// notSaid is the answer where documents were searched and say nothing of what was asked.
+// notSaid is the answer if the searched documents do not contain an answer.
 const notSaid = "The documents do not say this."
 
-// notPlainly goes before what comes nearest where documents have the words asked for, but not the date or the number.
+// notPlainly precedes the best passages if they contain the words of the question, but not the
+// date or number that it asks for.
 const notPlainly = "The documents do not say this plainly."
 
-// fromDocuments says so when documents were searched and do not say what was asked.
+// fromDocuments returns notSaid or notPlainly if documents were searched and do not answer the
+// question, and "" otherwise.
 func fromDocuments(results []llm.ToolResult, asked asked) string {
 	asked = asked.ofDocuments()
 	searched, near := false, false
@@ -44,8 +46,8 @@ func fromDocuments(results []llm.ToolResult, asked asked) string {
 	return ""
 }
 
-// ofDocuments asks the same of documents, where what has not the words asked for is no answer: the search gives its best, however
-// little that has to do with the question.
+// ofDocuments returns the question for documents. Their passages must contain the words of the
+// question, because a search returns its best results, however irrelevant.
 func (a asked) ofDocuments() asked {
 	if a.wanted == nil {
 		a.wanted = want(a.message)
@@ -53,7 +55,7 @@ func (a asked) ofDocuments() asked {
 	return a
 }
 
-// saidBy reports whether a passage can be an answer.
+// saidBy reports whether a passage may contain the answer.
 func (a asked) saidBy(s domain.Citation) bool {
 	if strings.TrimSpace(s.CitedText) == "" {
 		return false

@@ -102,9 +102,9 @@ const (
 // scanner reads the rows that pdftotext -tsv and tesseract print: one for each page, block, line
 // and word, each before its parts. It trusts neither program, because a document's words may
 // contain line ends and tabs.
-type scanner struct { // size of a unit in points
+type scanner struct {
 	in    *bufio.Reader
-	unit  float64 // points
+	unit  float64 // size of a unit in points
 	long  []byte  // a row longer than the buffer
 	read  int     // number of the last page that began
 	ahead box     // box of that page, until next returns it
