@@ -235,7 +235,6 @@ func (f *filter) candidate(r rune) {
 	case r == '[' && !top.grammar.quoted():
 		f.begin()
 	default:
-
 		became := top.grammar.accept(r)
 		if r == '\n' && f.md.loose && became == undecided {
 			became = unclosed

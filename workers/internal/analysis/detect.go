@@ -94,7 +94,6 @@ func detectWindow(text string) string {
 }
 
 // census counts the letters of each script in a text, and its other characters.
-
 type census struct {
 	scripts              [len(scripts)]int
 	han, kana, all, rest int // all: letters except East Asian ones

@@ -33,7 +33,6 @@ func (c *Chunker) fill(block document.Block) {
 
 // piece adds a sentence, line or row of a block that is too long. It avoids leaving the last few
 // words of a block for another chunk.
-
 func (c *Chunker) piece(block document.Block, text string, size, left int) {
 	full := c.size()+size > c.limits.Target && c.size()+left > c.limits.Max
 	alone := size <= c.limits.Max || c.size() > c.limits.Max/2 // a heading stays with the beginning of a piece that must be divided anyway

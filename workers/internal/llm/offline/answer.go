@@ -21,7 +21,6 @@ const (
 )
 
 // answer returns the answer to a prompt, from tool results if there are any.
-
 func (p prompt) answer() string {
 	if len(p.results) > 0 {
 		parts := append([]string{fromResults(p.results, p.message)}, p.lacks...)

@@ -98,7 +98,6 @@ func writePage(p *page, body float64, put func(document.Block) error) error {
 			l.writeRows(rows)
 			i += cells(rows) - 1
 			continue
-
 		}
 		b := p.blocks[i]
 		l.block(b)
