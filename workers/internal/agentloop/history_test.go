@@ -75,7 +75,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestFitProperties tries every budget on mixed sizes: what is kept is a run of the newest, as long as it can be.
+// TestFitProperties tries every budget on mixed sizes. The result is always the longest run of
+// newest turns that fits.
 func TestFitProperties(t *testing.T) {
 	t.Parallel()
 	var history []agentloop.Turn

@@ -123,7 +123,7 @@ func TestQueryIsBounded(t *testing.T) {
 	}
 }
 
-// What is written one way in a document is found when it is asked for in another.
+// A document is found when the query spells its words differently.
 func TestFound(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ language, text, query string }{
@@ -167,8 +167,8 @@ func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
-// Every word of a text is found by the same word, whatever the language that the text is indexed in: unless the language says that
-// it means nothing.
+// Every word of a text is found by the same word, whatever language the text is indexed in. The
+// exception are stop words of that language.
 func TestEveryWordIsFound(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
@@ -239,7 +239,7 @@ func TestAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// FuzzTerms: nothing breaks it, and what was indexed is found.
+// FuzzTerms: no text causes a panic, and every indexed word is found.
 func FuzzTerms(f *testing.F) {
 	for language, text := range samples {
 		f.Add(language, text)

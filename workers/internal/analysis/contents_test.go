@@ -14,7 +14,8 @@ import (
 	"parley/workers/internal/analysis"
 )
 
-// contents is a table of contents: each entry with what leads to its page, as readers of PDFs give it.
+// contents returns a table of contents. leader separates each entry from its page number, as in
+// text extracted from PDFs.
 func contents(entries int, leader string) string {
 	var b strings.Builder
 	for n := range entries {
@@ -26,7 +27,7 @@ func contents(entries int, leader string) string {
 func TestContentsDoNotHideTheLanguage(t *testing.T) {
 	t.Parallel()
 	for language, text := range samples {
-		if language == "ja" || language == "zh" { // told from characters, of which there must be more than of others
+		if language == "ja" || language == "zh" { // detected from characters, which must be the majority
 			continue
 		}
 		for leader, entries := range map[string]int{". ": 40, ".": 60, "·": 60, "_": 30, " .": 100} {
@@ -54,7 +55,8 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 	}
 }
 
-// TestManualsWithContents reads manuals that Debian has, all of them English and with pages of contents before their text.
+// TestManualsWithContents reads manuals in Debian. All are English and begin with pages of
+// contents.
 func TestManualsWithContents(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/usr/share/doc/libtasn1-doc/libtasn1.pdf", "/usr/share/doc/nettle-dev/nettle.pdf.gz"} {
@@ -70,7 +72,7 @@ func TestManualsWithContents(t *testing.T) {
 	}
 }
 
-// textFor is the text of a PDF, which may be packed.
+// textFor returns the text of a PDF, which may be compressed.
 func textFor(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -43,7 +43,7 @@ func chunks(limits chunk.Limits, blocks ...document.Block) []domain.Passage {
 	return append(all, c.Close()...)
 }
 
-// pages are the texts that the offsets of chunks are places in.
+// pages returns the texts to which the offsets of chunks refer.
 func pages(blocks []document.Block) map[int]string {
 	texts := map[int]string{}
 	last, kind := -1, document.Kind("")
@@ -64,7 +64,7 @@ func pages(blocks []document.Block) map[int]string {
 	return texts
 }
 
-// check is what holds for the chunks of whatever blocks.
+// check verifies the invariants of chunks.
 func check(t *testing.T, limits chunk.Limits, blocks []document.Block) []domain.Passage {
 	t.Helper()
 	got := chunks(limits, blocks...)
@@ -150,7 +150,7 @@ func TestHeadings(t *testing.T) {
 	long := strings.Repeat("word ", 30)
 	tests := map[string]struct {
 		blocks []document.Block
-		want   []string // the headings of each chunk, with > between them
+		want   []string // the headings of each chunk, joined by >
 	}{
 		"levels":                               {[]document.Block{heading(1, "A"), paragraph(long), heading(2, "B"), paragraph(long), heading(2, "C"), paragraph(long), heading(1, "D"), paragraph(long)}, []string{"A", "A>B", "A>C", "D"}},
 		"levels skipped":                       {[]document.Block{heading(1, "A"), heading(4, "B"), paragraph(long), heading(2, "C"), paragraph(long)}, []string{"A>B", "A>C"}},
@@ -234,7 +234,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// sample is a document of many pages, of all kinds of blocks.
+// sample returns a document of many pages with all kinds of blocks.
 func sample(pages int) []document.Block {
 	prose := strings.Repeat("The quick brown fox jumps over the lazy dog, and nobody minds at all. ", 8)
 	var blocks []document.Block
@@ -252,7 +252,7 @@ func sample(pages int) []document.Block {
 	return blocks
 }
 
-// FuzzChunks makes blocks of lines: the first character says of what kind, and which page.
+// FuzzChunks converts lines to blocks. The first character decides on kind and page.
 func FuzzChunks(f *testing.F) {
 	f.Add("hTitle\npA sentence. Another one.\nr1 | 2\nRname | size\nr3 | 4\nvcode\n>\niitem\npx", 30)
 	f.Add("p"+strings.Repeat("ภาษาไทย", 30)+"\nh中文\np"+strings.Repeat("这是一句话。", 20), 20)
@@ -275,7 +275,7 @@ func FuzzChunks(f *testing.F) {
 
 func parse(source string) []document.Block {
 	kinds := map[byte]document.Kind{'h': document.Heading, 'p': document.Paragraph, 'i': document.Item, 'r': document.Row, 'R': document.Row, 'v': document.Verbatim}
-	page := len(source) % 2 // half of them have none
+	page := len(source) % 2 // half of them have no pages
 	var blocks []document.Block
 	for line := range strings.SplitSeq(strings.ToValidUTF8(source, "?"), "\n") {
 		if line == ">" && page > 0 {

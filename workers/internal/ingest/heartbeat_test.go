@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// extending renews the leases of all documents but some.
+// extending extends the leases of all documents except some.
 type extending struct {
 	Claims
 	lost []knowledgedb.HeldDocument

@@ -43,7 +43,7 @@ func TestWordsOfNames(t *testing.T) {
 	}
 }
 
-// block is a paragraph.
+// block returns a paragraph.
 func block(text string) document.Event {
 	return document.Event{Block: &document.Block{Kind: document.Paragraph, Text: text}}
 }

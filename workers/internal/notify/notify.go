@@ -91,7 +91,6 @@ func (n *Notifier) Run(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		select {
-
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:

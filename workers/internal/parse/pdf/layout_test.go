@@ -11,7 +11,7 @@ import (
 	"parley/workers/internal/parse/pdf/pdftest"
 )
 
-// readPages reads pages that are made of their content.
+// readPages reads generated pages.
 func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "document.pdf")
@@ -21,7 +21,7 @@ func readPages(t *testing.T, pages ...pdftest.Page) extracted {
 	return mustRead(t, path)
 }
 
-// at is a text at a place, x and y from the upper left corner.
+// at is a text at x and y from the upper left corner.
 func at(size, x, y int, text string) string {
 	return fmt.Sprintf("BT /F1 %d Tf 1 0 0 1 %d %d Tm (%s) Tj ET\n", size, x, 792-y, text)
 }
@@ -36,7 +36,7 @@ func body(y int) string {
 	return b.String()
 }
 
-// outline is what blocks are, and how they begin.
+// outline formats the kinds of blocks and their beginnings.
 func outline(d extracted) string {
 	var b strings.Builder
 	for _, x := range d.blocks {
@@ -129,7 +129,7 @@ func TestRotatedPagesAndTheirPlaces(t *testing.T) {
 			t.Errorf("page %d: %+v", i+1, b)
 		}
 	}
-	// 72 from the left and 80 from the top is 80 from the right on a page that was turned to the right.
+	// 72 from the left and 80 from the top is 80 from the right on a page rotated clockwise.
 	first, second := d.blocks[0].Box, d.blocks[1].Box
 	if first[0] < 71 || first[0] > 73 || first[1] < 65 || first[3] > 85 {
 		t.Errorf("it stands at %v", first)

@@ -45,7 +45,8 @@ func TestRangesAreToldInOrder(t *testing.T) {
 	}
 }
 
-// A range whose turn has not come waits when it has as much in memory as it may, and goes on when that is taken.
+// A range whose turn has not come waits when its memory is full, and continues when pages are
+// taken.
 func TestARangeWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	part := newRange(1, 3)
@@ -73,7 +74,7 @@ func TestARangeWaitsForRoom(t *testing.T) {
 	}
 }
 
-// What nobody wants any more ends, whatever waits for what.
+// Reading stops when its context ends, whatever is waiting.
 func TestReadingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const last = firstPages + 6*rangePages

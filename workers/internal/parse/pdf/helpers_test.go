@@ -17,7 +17,7 @@ type extracted struct {
 	pages  int
 }
 
-// page is the text of a page.
+// page returns the text of a page.
 func (d extracted) page(n int) string {
 	var parts []string
 	for _, b := range d.blocks {
