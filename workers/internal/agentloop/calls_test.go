@@ -114,7 +114,7 @@ func wantOrder(t *testing.T, h *eventLog, calls int) {
 		want = append(want, fmt.Sprint(i+2))
 	}
 	if !slices.Equal(started, want) || !slices.Equal(ended, want) {
-		t.Errorf("told %q", h.lines)
+		t.Errorf("events %q", h.lines)
 	}
 }
 
@@ -282,13 +282,13 @@ func TestHowResultsAreTold(t *testing.T) {
 	told := model.Requests()[1].Messages
 	cut, failed := told[len(told)-2].Result, told[len(told)-1].Result
 	if text := llm.RenderToolResult(*cut); cut.Failed || !strings.Contains(text, `"truncated":true`) || !strings.Contains(text, `"untrusted":true`) {
-		t.Errorf("told %s", text)
+		t.Errorf("model received %s", text)
 	}
 	if text := llm.RenderToolResult(*failed); !failed.Failed || !strings.Contains(text, `"failed":true`) || !strings.Contains(text, "at /query: missing") {
-		t.Errorf("told %s", text)
+		t.Errorf("model received %s", text)
 	}
 	if last := h.lines[4]; last != "3 tool.completed read failed" && h.lines[3] != "3 tool.completed read failed" {
-		t.Errorf("heard %q", h.lines)
+		t.Errorf("events %q", h.lines)
 	}
 }
 
@@ -325,11 +325,11 @@ func TestAFailedCallIsShown(t *testing.T) {
 			t.Errorf("%s: trace %s %s", name, got.Status, got.Output)
 		}
 		if len(told) != 1 || told[0] != "failed "+c.want || !strings.Contains(journal.steps[1], `"output":`+c.want) {
-			t.Errorf("%s: told %q; step %s", name, told, journal.steps[1])
+			t.Errorf("%s: events %q; step %s", name, told, journal.steps[1])
 		}
 		messages := model.Requests()[1].Messages
 		if r := messages[len(messages)-1].Result; r == nil || !r.Failed || string(r.Output) != c.want {
-			t.Errorf("%s: the model is told %+v", name, r)
+			t.Errorf("%s: model received %+v", name, r)
 		}
 	}
 }

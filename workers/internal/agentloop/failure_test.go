@@ -234,7 +234,7 @@ func TestRetryBudget(t *testing.T) {
 				loop := agentloop.New(agentloop.Config{Retry: func() bool { asks++; return asks <= tt.left }})
 				_, err := loop.Run(t.Context(), agentloop.Input{Model: model}, newMemory(), nil)
 				if err == nil || len(model.Requests()) != tt.made || asks != tt.asks {
-					t.Errorf("%d calls, asked %d times: %v", len(model.Requests()), asks, err)
+					t.Errorf("%d calls, Retry called %d times: %v", len(model.Requests()), asks, err)
 				}
 			})
 		})

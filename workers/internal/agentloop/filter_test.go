@@ -274,17 +274,17 @@ func TestTextIsNotHeldForLong(t *testing.T) {
 		return bytes, held
 	}
 	if n, _ := late("It is 330 m tall, `a := b`, and\n```\nx[0]\n```\nold. 真的！"); n > 1 {
-		t.Errorf("%d bytes of plain text are held", n)
+		t.Errorf("held back %d bytes of plain text", n)
 	}
 	if n, _ := late("It is tall [1 \"330 metres tall\"] and so on."); n > 30 {
-		t.Errorf("%d bytes are held for a marker", n)
+		t.Errorf("held back %d bytes for a marker", n)
 	}
 	for _, endless := range []string{
 		`x [1 "` + strings.Repeat("y", 5000), strings.Repeat("[", 5000), "`[" + strings.Repeat("y", 5000), strings.Repeat(" ", 5000), "` " + strings.Repeat(" ", 5000),
 		"[1" + strings.Repeat(" ", 5000), "[1" + strings.Repeat(", 1", 5000), strings.Repeat(`[1 "`, 5000), strings.Repeat("`[", 5000),
 	} {
 		if _, n := late(endless); n > maxHeld {
-			t.Errorf("%d characters are held of %q", n, endless[:10])
+			t.Errorf("held back %d characters of %q", n, endless[:10])
 		}
 	}
 }
@@ -324,7 +324,7 @@ func holds(t *testing.T, text string, cuts ...int) {
 			t.Fatalf("%q: citation of %d..%d in %d characters", text, c.StartIndex, c.EndIndex, len(runes))
 		}
 		if c.CitedText == "" || !strings.Contains(tested[c.ID], c.CitedText) || utf8.RuneCountInString(c.CitedText) > maxQuote {
-			t.Fatalf("%q: %q does not stand in source %d", text, c.CitedText, c.ID)
+			t.Fatalf("%q: %q is not in source %d", text, c.CitedText, c.ID)
 		}
 		if words := string(runes[c.StartIndex:c.EndIndex]); words != strings.TrimSpace(words) {
 			t.Fatalf("%q: supported words %q", text, words)

@@ -71,7 +71,7 @@ func TestFit(t *testing.T) {
 		}
 	}
 	if kept, omitted := agentloop.Fit(nil, 10); len(kept) != 0 || omitted != 0 {
-		t.Error("nothing gives nothing")
+		t.Error("no turns for an empty history")
 	}
 }
 

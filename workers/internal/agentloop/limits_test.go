@@ -43,7 +43,7 @@ func TestCallsOfATurn(t *testing.T) {
 			for i, m := range told[len(told)-40:] {
 				text := llm.RenderToolResult(*m.Result)
 				if m.Result.Failed != (i >= 32) || strings.Contains(text, "Too many calls in one turn; at most 32 are made.") != m.Result.Failed {
-					t.Errorf("call %d: told %s", i+1, text)
+					t.Errorf("call %d: model received %s", i+1, text)
 				}
 			}
 		})
@@ -95,7 +95,7 @@ func TestToolsThatPanic(t *testing.T) {
 	var logged atomic.Int32
 	loop := agentloop.New(agentloop.Config{Panicked: func(name string, err error) {
 		if name != "read" && name != "pay" || !strings.Contains(err.Error(), "limits_test.go") || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: told of %v", name, err)
+			t.Errorf("%s: reported %v", name, err)
 		}
 		logged.Add(1)
 	}})
@@ -109,7 +109,7 @@ func TestToolsThatPanic(t *testing.T) {
 	in := agentloop.Input{Model: scripted.New("scripted", asking("read", "read", "read"), done), Tools: tools}
 	out, err := loop.Run(t.Context(), in, newMemory(), nil)
 	if err != nil || out.Text != "done" || len(out.ToolCalls) != 3 || logged.Load() != 2 {
-		t.Fatalf("got %+v, %v; told %d times", out, err, logged.Load())
+		t.Fatalf("got %+v, %v; reported %d times", out, err, logged.Load())
 	}
 	for i, want := range []string{`{"error":"The tool failed."}`, `"fine"`, `{"error":"The tool failed."}`} {
 		if got := string(out.ToolCalls[i].Output); got != want {

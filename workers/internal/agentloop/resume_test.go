@@ -103,7 +103,7 @@ func TestResume(t *testing.T) {
 			for i, line := range h.byStep() {
 				plain, replayed := strings.CutSuffix(line, " replayed")
 				if len(h.lines) != len(told) || plain != told[i] || replayed != (line[0]-'0' <= byte(broken)) {
-					t.Errorf("event %d: %q, in the clean run %q", i, line, told[i])
+					t.Errorf("event %d: %q; in the undisturbed run %q", i, line, told[i])
 				}
 			}
 		})

@@ -33,7 +33,7 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 		for leader, entries := range map[string]int{". ": 40, ".": 60, "·": 60, "_": 30, " .": 100} {
 			whole := contents(entries, leader) + strings.Repeat(text+"\n", 12_000/len(text))
 			if got := analysis.Detect(whole); got != language {
-				t.Errorf("%s is told to be %q behind %d entries with %q", language, got, entries, leader)
+				t.Errorf("%s is detected as %q after %d entries with %q", language, got, entries, leader)
 			}
 		}
 	}
@@ -41,7 +41,7 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 		short := "The handling of structures " + strings.Repeat(leader, 60) + "2\nThe names of the fields and what they are for " +
 			strings.Repeat(leader, 70) + "3\nWhat is to be done with it " + strings.Repeat(leader, 80) + "12\n"
 		if got := analysis.Detect(short); got != "en" {
-			t.Errorf("contents alone are told to be %q", got)
+			t.Errorf("contents alone are detected as %q", got)
 		}
 	}
 	for name, text := range map[string]string{
@@ -50,7 +50,7 @@ func TestContentsDoNotHideTheLanguage(t *testing.T) {
 		"dots":    strings.Repeat(". . . . . . . . . . . . 12\n", 1000),
 	} {
 		if got := analysis.Detect(text); got != "" {
-			t.Errorf("much of %s is told to be %q", name, got)
+			t.Errorf("most of %s is detected as %q", name, got)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func TestManualsWithContents(t *testing.T) {
 			text := textFor(t, path)
 			for _, limit := range []int{20_000, 40_000} {
 				if got := analysis.Detect(text[:min(limit, len(text))]); got != "en" {
-					t.Errorf("by %d bytes it is told to be %q", limit, got)
+					t.Errorf("from %d bytes it is detected as %q", limit, got)
 				}
 			}
 		})

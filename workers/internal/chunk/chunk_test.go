@@ -85,19 +85,19 @@ func check(t *testing.T, limits chunk.Limits, blocks []document.Block) []domain.
 			t.Errorf("chunk %d has %d code points, want 1 to %d", i, n, limits.Max)
 		}
 		if passage.StartIndex < ends[page] || passage.EndIndex > len(texts[page]) || passage.StartIndex >= passage.EndIndex {
-			t.Fatalf("chunk %d is at %d to %d of %d on page %d, behind %d", i, passage.StartIndex, passage.EndIndex, len(texts[page]), page, ends[page])
+			t.Fatalf("chunk %d is at %d to %d of %d on page %d, after %d", i, passage.StartIndex, passage.EndIndex, len(texts[page]), page, ends[page])
 		}
 		if want := string(texts[page][passage.StartIndex:passage.EndIndex]); passage.Text != want {
-			t.Errorf("chunk %d is %q, at its place stands %q", i, passage.Text, want)
+			t.Errorf("chunk %d is %q; the text at its offsets is %q", i, passage.Text, want)
 		}
 		if lost := strings.TrimSpace(string(texts[page][ends[page]:passage.StartIndex])); lost != "" {
-			t.Errorf("before chunk %d %q is lost", i, lost)
+			t.Errorf("%[2]q before chunk %[1]d is missing", i, lost)
 		}
 		ends[page] = passage.EndIndex
 	}
 	for page, text := range texts {
 		if lost := strings.TrimSpace(string(text[ends[page]:])); lost != "" {
-			t.Errorf("behind the last chunk of page %d %q is lost", page, lost)
+			t.Errorf("%[2]q after the last chunk of page %[1]d is missing", page, lost)
 		}
 	}
 	return got
@@ -197,7 +197,7 @@ func TestBoxes(t *testing.T) {
 	first.Box, second.Box = &a, &b
 	got := chunks(chunk.Limits{}, first, second, on(2, paragraph("Three.")))
 	if got[0].Box == nil || *got[0].Box != (domain.Box{5, 20, 30, 60}) || a != (domain.Box{10, 20, 30, 40}) {
-		t.Errorf("got %v, want what covers both; the block's own is %v", got[0].Box, a)
+		t.Errorf("got %v, want a box around both blocks; the first block's is %v", got[0].Box, a)
 	}
 	if got[1].Box != nil || *got[1].Page != 2 {
 		t.Errorf("got %v on page %d, want none on page 2", got[1].Box, *got[1].Page)

@@ -238,7 +238,7 @@ func TestFailures(t *testing.T) {
 	}
 	_, err = nobody.Embed(t.Context(), []string{"a secret text"})
 	if failed, ok := errors.AsType[*llm.Error](err); !ok || !failed.Retryable || failed.Kind != llm.KindUnavailable {
-		t.Errorf("nobody there: %v", err)
+		t.Errorf("without a server: %v", err)
 	}
 	quiet(t, "nobody", err)
 }
@@ -259,7 +259,7 @@ func quiet(t *testing.T, name string, err error) {
 	t.Helper()
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		if text := fmt.Sprintf("%v %+v", cause, cause); strings.Contains(text, key) || strings.Contains(text, "secret text") {
-			t.Errorf("%s: the error tells too much: %s", name, text)
+			t.Errorf("%s: the error contains a secret: %s", name, text)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestReportsSayNothingOfADocument(t *testing.T) {
 				t.Errorf("%q and %v, in detail %q", reports, failure, details)
 			}
 			if name == "canary on stderr" && !strings.Contains(details[0], canary) {
-				t.Errorf("what it said is lost: %q", details)
+				t.Errorf("the reader's output is missing: %q", details)
 			}
 		})
 	}

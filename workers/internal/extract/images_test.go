@@ -88,7 +88,7 @@ func TestImagesWithTesseract(t *testing.T) {
 	}
 	// The first line is 92 points from the top and 72 from the left.
 	if b.Box == nil || b.Box[0] < 65 || b.Box[0] > 80 || b.Box[1] < 70 || b.Box[1] > 95 || b.Box[3] > 125 {
-		t.Errorf("it stands at %v", b.Box)
+		t.Errorf("box %v", b.Box)
 	}
 	want := []string{"Page 3 has no text.", "Page 2 is an image: its text was recognized, and may have errors."}
 	if !slices.Equal(d.info.Notes, want) {

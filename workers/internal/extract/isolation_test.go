@@ -124,7 +124,7 @@ func TestReadersAreWalledOff(t *testing.T) {
 	hidden := []string{mark, "/etc/shadow", "/root", "/home", "/proc/1/environ"}
 	own := lookAround(hidden, listener.Addr().String())
 	if !own.Reached || !slices.Contains(own.Files, mark) || !slices.Contains(own.Files, "/etc/shadow") || len(own.Environment) == 0 {
-		t.Fatalf("this process sees %+v, so what another sees says nothing", own)
+		t.Fatalf("this process sees %+v, so the test proves nothing", own)
 	}
 	var seen surroundings
 	var inside []map[string]string

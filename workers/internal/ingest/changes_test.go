@@ -23,7 +23,7 @@ type looking struct {
 
 func (l *looking) Changed(kind domain.ChangeKind, org string) {
 	if kind != domain.ChangedDocuments || org != l.org {
-		l.Errorf("told of %s of %s", kind, org)
+		l.Errorf("change %s of %s", kind, org)
 	}
 	d, err := l.store.Knowledge.DocumentByID(context.WithoutCancel(l.Context()), l.org, l.documentID)
 	if err != nil {
@@ -66,7 +66,7 @@ func TestWhatBecomesOfADocumentIsTold(t *testing.T) {
 				return d.Status == c.last && len(seen) >= len(c.seen) && seen[len(c.seen)-1] == c.seen[len(c.seen)-1]
 			})
 			if seen := l.states(); !slices.Equal(seen[:len(c.seen)], c.seen) {
-				t.Errorf("whoever looks sees %q, want %q", seen, c.seen)
+				t.Errorf("a client sees %q, want %q", seen, c.seen)
 			}
 			stop()
 		})

@@ -93,10 +93,10 @@ func TestBombsOfManyOrganizations(t *testing.T) { //nolint:paralleltest // it me
 		}
 	}
 	beside := r.ready("beside", documents)
-	t.Logf("alone: median %v, slowest %v; beside bombs: median %v, slowest %v",
+	t.Logf("alone: median %v, slowest %v; with bombs: median %v, slowest %v",
 		alone[documents/2], alone[documents-1], beside[documents/2], beside[documents-1])
 	if n := r.count(`SELECT count(*) FROM documents WHERE name = 'bomb.html' AND status = 'processing'`); n == 0 {
-		t.Error("no bomb is in hand any more: nothing was measured")
+		t.Error("no bomb is in process any more: nothing was measured")
 	}
 	if limit := 2*alone[documents/2] + time.Second; beside[documents/2] > limit {
 		t.Errorf("half of the documents take longer than %v", limit)

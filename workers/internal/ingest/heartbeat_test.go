@@ -39,7 +39,7 @@ func TestHeartbeats(t *testing.T) {
 		t.Errorf("a document that was taken: %v", cause)
 	}
 	if until := i.held.documents["doc_1"].leaseUntil; kept.Err() != nil || time.Until(until) < lease.Lease-5*time.Second {
-		t.Errorf("a document that is held: %v, until %s", kept.Err(), until)
+		t.Errorf("claimed document: %v, until %s", kept.Err(), until)
 	}
 	claims.lost, claims.err = nil, errors.New("away")
 	i.beat(t.Context())
@@ -63,6 +63,6 @@ func TestAClaimTakesADocumentFromAnEarlierOne(t *testing.T) {
 		t.Error("the earlier attempt has removed the later one")
 	}
 	if h.remove(second); h.count() != 0 {
-		t.Error("it is still held")
+		t.Error("the document is still claimed")
 	}
 }

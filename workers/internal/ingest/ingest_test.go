@@ -53,7 +53,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	}
 	r.exec(`UPDATE documents SET name = name`) // nothing else holds it
 	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
-		t.Errorf("%d documents are still held", n)
+		t.Errorf("%d documents are still claimed", n)
 	}
 }
 
@@ -430,7 +430,7 @@ func TestEmbeddings(t *testing.T) {
 		return !under
 	})
 	if !under {
-		t.Error("no vector is of a passage with what stands above it")
+		t.Error("no vector includes a passage's headings")
 	}
 	service.err = llm.NewError(llm.KindAuth, nil)
 	service.failures.Store(1000)

@@ -56,7 +56,7 @@ func TestTheLanguageIsToldByTheBeginning(t *testing.T) {
 		x.take(block(german))
 	}
 	if x.decided || len(x.pending) != 0 {
-		t.Error("it is told too early")
+		t.Error("the language is decided too early")
 	}
 	for range 8 {
 		x.take(block(german))
@@ -81,7 +81,7 @@ func TestTheLanguageIsWaitedForBehindContents(t *testing.T) {
 			x.take(block(entry))
 		}
 		if x.decided {
-			t.Fatal("it is given up by the contents")
+			t.Fatal("the detection stopped at the contents")
 		}
 		maximum := 0
 		for n := 0; !x.decided && n < 1000; n++ {
@@ -189,7 +189,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("%s: debts %v", what, got)
 		}
 		if not := s.notShort(); !slices.Equal(not, notShort) {
-			t.Errorf("%s: the short lane is for others than %v", what, not)
+			t.Errorf("%s: the short lane excludes %v", what, not)
 		}
 	}
 	check("none is in hand", 4, 3, false)

@@ -91,7 +91,7 @@ func TestFallbacks(t *testing.T) {
 				}
 			}
 			if asked.String() != tt.asked {
-				t.Errorf("asked %s", asked.String())
+				t.Errorf("called %s", asked.String())
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestBudget(t *testing.T) {
 		b.Earn()
 	}
 	if n := spend(b); n != 2 {
-		t.Errorf("the bucket came to hold %d retries", n)
+		t.Errorf("the budget has %d retries", n)
 	}
 	var none *llm.Budget
 	none.Earn()

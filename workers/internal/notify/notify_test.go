@@ -250,7 +250,7 @@ func TestNotificationsAreSignedAndDelivered(t *testing.T) {
 		t.Errorf("delivered %+v", n)
 	}
 	if told := <-changed; told != "notifications "+r.org {
-		t.Errorf("told %s", told)
+		t.Errorf("changes %s", told)
 	}
 	if e, err := r.store.Notifications.Endpoint(t.Context(), r.org, endpointID); err != nil || e.LastSuccessAt == nil || e.Failures != 0 {
 		t.Errorf("endpoint %+v, %v", e, err)
@@ -310,7 +310,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 	again(status(http.StatusBadGateway))
 	n := r.until(notificationID, func(n domain.Notification) bool { return n.Status == domain.NotificationFailed })
 	if n.Attempts != 10 || n.NextAttemptAt != nil || *n.ResponseCode != http.StatusBadGateway {
-		t.Errorf("given up as %+v", n)
+		t.Errorf("failed as %+v", n)
 	}
 	_, err := r.store.Notifications.ResendNotification(t.Context(), r.org, notificationID)
 	must(t, err)
@@ -379,7 +379,7 @@ func TestAWorkerThatDiesHasSentOnceMore(t *testing.T) {
 	stop()
 	notificationID := first.header.Get("Webhook-Id")
 	if n, err := r.store.Notifications.Notification(t.Context(), r.org, notificationID); err != nil || n.Status != domain.NotificationPending || time.Until(n.NextAttemptAt.Time) > lease {
-		t.Errorf("left behind: %+v, %v", n, err)
+		t.Errorf("after the crash: %+v, %v", n, err)
 	}
 	r.notifier(r.store.Notifications)
 	r.due()
@@ -526,7 +526,7 @@ func TestAttemptsAreSpread(t *testing.T) {
 		t.Errorf("the last attempt: %+v", a)
 	}
 	if a := failed(&notificationdb.ClaimedNotification{Attempts: 1}, notificationdb.Attempt{}, 1000*time.Hour); a.Next != 24*time.Hour {
-		t.Errorf("asked for too much: %+v", a)
+		t.Errorf("with a long Retry-After: %+v", a)
 	}
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{

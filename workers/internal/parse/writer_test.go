@@ -61,7 +61,7 @@ func TestWriter(t *testing.T) {
 				t.Errorf("ended in %v, want %q", err, c.code)
 			}
 			if got != c.want {
-				t.Errorf("told %s, want %s", got, c.want)
+				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
 	}

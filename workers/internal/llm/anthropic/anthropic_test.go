@@ -241,7 +241,7 @@ func TestSizes(t *testing.T) {
 		req := say("hi")
 		req.MaxTokens = tt.asked
 		if got := send(t, tt.model, req); got.MaxTokens != tt.limit {
-			t.Errorf("%s asked for %d: %d", tt.model, tt.asked, got.MaxTokens)
+			t.Errorf("%s with limit %d: %d", tt.model, tt.asked, got.MaxTokens)
 		}
 	}
 }

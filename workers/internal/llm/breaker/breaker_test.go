@@ -138,7 +138,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		go probe(silent)
 		synctest.Wait()
 		if e := call(t, p, "m"); e == nil || e.RetryAfter != 2*time.Second || len(m.Requests()) != 6 {
-			t.Errorf("beside a probe: %+v after %d calls", e, len(m.Requests()))
+			t.Errorf("during a probe: %+v after %d calls", e, len(m.Requests()))
 		}
 		giveUp() // says nothing about the provider: the next call is a probe again
 		synctest.Wait()
@@ -146,7 +146,7 @@ func TestOneProbeAtATime(t *testing.T) {
 		go probe(begun)
 		synctest.Wait()
 		if e := call(t, p, "m"); e != nil {
-			t.Errorf("beside a probe that is being answered: %+v", e)
+			t.Errorf("during the answer to a probe: %+v", e)
 		}
 		stop()
 		synctest.Wait()

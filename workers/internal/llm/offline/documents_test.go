@@ -152,7 +152,7 @@ func TestCitationsOfDocuments(t *testing.T) {
 			}
 		})
 		if err != nil || len(out.Citations) != 1 || len(told) != 1 || out.CitationsRemoved != 0 {
-			t.Fatalf("%v, %+v, %d told, %d removed", err, out.Citations, len(told), out.CitationsRemoved)
+			t.Fatalf("%v, %+v, %d events, %d removed", err, out.Citations, len(told), out.CitationsRemoved)
 		}
 		c := out.Citations[0]
 		if supported := string([]rune(out.Text)[c.StartIndex:c.EndIndex]); supported != "Ladders are inspected every 90 days." {
@@ -169,7 +169,7 @@ func TestCitationsOfDocuments(t *testing.T) {
 		in.History = append(in.History, out.Turn)
 	}
 	if len(k.asked) != 2 || k.asked[0] != `{"query":"How often are ladders inspected?"}` {
-		t.Errorf("asked %s", k.asked)
+		t.Errorf("queries %s", k.asked)
 	}
 }
 

@@ -183,7 +183,7 @@ func TestQuotesStandInTheirSources(t *testing.T) {
 		for _, m := range marker.FindAllStringSubmatch(answerTo(t, s), -1) {
 			quotes++
 			if !strings.Contains(texts[m[1]], m[2]) {
-				t.Errorf("%s: %q does not stand in source %s", name, m[2], m[1])
+				t.Errorf("%s: %q is not in source %s", name, m[2], m[1])
 			}
 		}
 	}

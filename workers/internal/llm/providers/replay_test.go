@@ -104,7 +104,7 @@ func TestReplayedFailures(t *testing.T) {
 					}
 					for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 						if strings.Contains(cause.Error(), "leak") {
-							t.Errorf("shows what it must not: %v", cause)
+							t.Errorf("contains a secret: %v", cause)
 						}
 					}
 				})

@@ -141,10 +141,10 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
 				said = r.err.Error()
 			}
 			if !strings.Contains(said, c.has) {
-				t.Errorf("said %.200q, want %q in it", said, c.has)
+				t.Errorf("got %.200q, want %q in it", said, c.has)
 			}
 			if strings.ContainsAny(said, "\x00\u202E\u2066\u200B") || !utf8.ValidString(said) || strings.Contains(said, "evil") || strings.Contains(said, "root:") {
-				t.Errorf("said %.200q", said)
+				t.Errorf("got %.200q", said)
 			}
 		})
 	}

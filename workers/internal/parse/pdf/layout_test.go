@@ -132,10 +132,10 @@ func TestRotatedPagesAndTheirPlaces(t *testing.T) {
 	// 72 from the left and 80 from the top is 80 from the right on a page rotated clockwise.
 	first, second := d.blocks[0].Box, d.blocks[1].Box
 	if first[0] < 71 || first[0] > 73 || first[1] < 65 || first[3] > 85 {
-		t.Errorf("it stands at %v", first)
+		t.Errorf("box %v", first)
 	}
 	if second[1] < 71 || second[1] > 73 || second[2] > 792-65 || second[0] < 792-85 {
-		t.Errorf("on the turned page it stands at %v", second)
+		t.Errorf("box on the rotated page: %v", second)
 	}
 }
 
