@@ -20,7 +20,7 @@ const (
 	CodeModelRejected     = "model_rejected"       // the provider rejects the request, the credentials or the answer
 	CodeModelQuota        = "model_quota_exceeded" // the account at the provider has no quota left
 	CodeModelNotAvailable = "model_not_available"  // no such model, or its provider is not configured
-	CodeContextTooLong    = "context_too_long"     // the message does not fit the model
+	CodeContextTooLong    = "context_too_long"     // the prompt is too long for the model
 	CodeTurnLimit         = "turn_limit"           // too many model calls
 	CodeTokenLimit        = "token_limit"          // too many tokens
 	CodeByteLimit         = "byte_limit"           // too much text

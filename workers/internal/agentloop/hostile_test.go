@@ -76,7 +76,7 @@ func TestWordsNextToAMarker(t *testing.T) {
 
 // expiringContext is a context that ends after a number of Err calls.
 type expiringContext struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context //nolint:containedctx // the type is a context
 	looks           int
 }
 

@@ -100,7 +100,7 @@ func (c *Chunker) enter(block document.Block) {
 	}
 	below := kept == len(c.path)
 	c.serial++
-	// A new array: drafts keep the old one.
+	// Copy the path, because drafts keep the old one.
 	c.path = append(c.path[:kept:kept], mark{serial: c.serial, level: level, text: name(block.Text)})
 	size := utf8.RuneCountInString(block.Text)
 	if c.draft != nil && below && !c.draft.body && c.draft.size+2+size <= c.limits.Target {

@@ -13,7 +13,7 @@ import (
 // maxHeading is the maximum length of a heading, or of a header row, in the path, in code points.
 const maxHeading = 200
 
-// draft is a chunk that is being filled.
+// draft is an open chunk.
 type draft struct {
 	text    []byte
 	start   int // offset on its page

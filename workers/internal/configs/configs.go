@@ -30,7 +30,7 @@ type key struct {
 	version     int
 }
 
-// New returns a cache over records.
+// New returns an empty Cache that reads from records.
 func New(records Records) *Cache { return &Cache{records: records, rows: map[key]domain.Config{}} }
 
 // Get returns one version of the configuration of an organization's agent or template.

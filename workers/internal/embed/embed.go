@@ -35,7 +35,7 @@ var errNoModel = errors.New("no embeddings model is set")
 type Config struct {
 	Model         string // EMBEDDINGS_MODEL: "openai/" and the service's model name; "" for none
 	OpenAIAPIKey  string // OPENAI_API_KEY
-	OpenAIBaseURL string // OPENAI_BASE_URL, up to and including "/v1"
+	OpenAIBaseURL string // OPENAI_BASE_URL, including "/v1"
 	Limits        remote.Limits
 	// Dial opens connections; nil dials TCP.
 	Dial remote.Dial
@@ -56,7 +56,7 @@ type Embedder struct {
 // provider, or if neither a key nor an address is set.
 func New(cfg Config) (*Embedder, error) {
 	if cfg.Model == "" {
-		return nil, nil //nolint:nilnil // the nil Embedder is one without a model
+		return nil, nil //nolint:nilnil // a nil Embedder has no model
 	}
 	name, ok := strings.CutPrefix(cfg.Model, provider)
 	switch {
@@ -87,7 +87,7 @@ func (e *Embedder) Model() string {
 	return e.model
 }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (e *Embedder) Close() {
 	if e != nil {
 		e.client.CloseIdleConnections()

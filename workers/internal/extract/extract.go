@@ -102,7 +102,7 @@ func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Bo
 	if err != nil {
 		return nil, fmt.Errorf("writing the order: %w", err)
 	}
-	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // it says what it did
+	return e.backend.Start(ctx, sandbox.Command{ //nolint:wrapcheck // its errors name the operation
 		Args:   []string{programPath},
 		Env:    []string{"PATH=/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8", "TZ=UTC", "GOTRACEBACK=single"},
 		Data:   []sandbox.Data{{Path: documentPath, Content: d.Content}, {Path: orderPath, Content: text}},

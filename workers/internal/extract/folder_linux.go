@@ -55,7 +55,7 @@ func newFolderIn(parent string) (*folder, error) {
 		err = unix.Flock(int(f.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err == nil {
-		err = os.Chmod(fresh, 0o755) //nolint:gosec // G302: the sandbox's user reads what is in it, which is no secret
+		err = os.Chmod(fresh, 0o755) //nolint:gosec // G302: the sandbox's user reads the program, which is not secret
 	}
 	if err == nil {
 		err = os.Rename(fresh, f.path)
@@ -68,7 +68,7 @@ func newFolderIn(parent string) (*folder, error) {
 
 // sweep removes this user's folders that are not locked.
 func sweep(parent string) {
-	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // fails for bad patterns only
+	left, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // only invalid patterns cause errors
 	for _, path := range left {
 		lock, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_DIRECTORY, 0)
 		if err != nil {

@@ -71,7 +71,7 @@ func lookAround(paths []string, address string) surroundings {
 			a.Folders = append(a.Folders, dir)
 		}
 	}
-	if c, err := net.DialTimeout("tcp", address, time.Second); err == nil { //nolint:noctx // there is none in a reader
+	if c, err := net.DialTimeout("tcp", address, time.Second); err == nil { //nolint:noctx // a reader has no context
 		a.Reached = c.Close() == nil
 	}
 	return a
@@ -94,7 +94,7 @@ func tellAround(content string) {
 		panic(err)
 	}
 	respond(`{"block":{"k":"item","t":` + string(text) + `}}`)
-	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // it stands for a main
+	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // it replaces a main
 	select {}                                          // until it was looked at from outside
 }
 

@@ -70,5 +70,5 @@ func parseDocument(o order, content []byte, write func(document.Event) error) (d
 	known := formats.All().With(pdf.MIMEType, pdf.Reader(pdf.Config{
 		Path: documentPath, NoOCR: o.NoOCR, CPU: o.Limits.CPU, Wall: o.Limits.Wall,
 	}))
-	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // it is reported as it is
+	return parse.Parse(context.Background(), in, parse.NewWriter(limits, write), known) //nolint:wrapcheck // it is reported unchanged
 }

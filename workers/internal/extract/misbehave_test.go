@@ -100,10 +100,10 @@ var spells = map[string]func(){
 		fmt.Print(hello)
 		for i := 0; ; i++ {
 			_ = os.WriteFile(fmt.Sprintf("%s/%d", []string{"/work", "/tmp"}[i%2], i), make([]byte, 4<<20), 0o600)
-			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // it is what is tested that waits
+			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // the tested reader waits
 		}
 	},
-	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // it stands for a main
+	"canary on stderr":     func() { fmt.Print(hello); fmt.Fprintln(os.Stderr, canary); os.Exit(1) }, //nolint:revive // it replaces a main
 	"canary before hello":  func() { fmt.Fprintln(os.Stderr, canary); os.Exit(1) },                   //nolint:revive // the same
 	"canary as hello":      func() { fmt.Println(canary) },
 	"canary as end":        func() { fmt.Print(canary) },
@@ -152,7 +152,7 @@ func misbehave() {
 	if !is {
 		return
 	}
-	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // select without it would be a deadlock to Go
+	go time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // without it, Go reports select as a deadlock
 	spells[what]()
-	os.Exit(0) //nolint:revive // it stands for a main
+	os.Exit(0) //nolint:revive // it replaces a main
 }

@@ -219,7 +219,7 @@ func backoff(attempts int) time.Duration {
 		d *= backoffFactor
 	}
 	d = min(d, maxBackoff)
-	return d - rand.N(d/4) //nolint:gosec // chance is all that is needed
+	return d - rand.N(d/4) //nolint:gosec // not security-relevant
 }
 
 // fenced calls write until it succeeds, while the database is unavailable for at most

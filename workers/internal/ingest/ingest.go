@@ -223,8 +223,8 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 		free := 1 + i.slots.acquireMore()
 		asked := time.Now()
 
-		maximum, not, last := i.shares.claimLimit(free)
-		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: not, Debts: i.shares.debts()})
+		maximum, excluded, last := i.shares.claimLimit(free)
+		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
 			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, asked: asked, last: last})
 		}
@@ -250,7 +250,7 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		asked := time.Now()
-		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.notShort(), Debts: i.shares.debts(), Short: true})
+		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true})
 		if err != nil || len(claimed) == 0 { // claim logs errors
 			<-i.short.taken
 			i.short.wait(ctx)

@@ -51,7 +51,7 @@ func TestADocumentBecomesReady(t *testing.T) {
 	if err != nil || len(found) != 1 || *found[0].Page != 299 || !strings.Contains(found[0].Text, "number 299 has") || found[0].Headings[0] != "Chapter 299" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	r.exec(`UPDATE documents SET name = name`) // nothing else holds it
+	r.exec(`UPDATE documents SET name = name`) // would wait if the row were still locked
 	if n := r.count(`SELECT count(*) FROM documents WHERE lease_until IS NOT NULL`); n != 0 {
 		t.Errorf("%d documents are still claimed", n)
 	}

@@ -67,7 +67,7 @@ func newShares(slots, short int) *shares {
 // claimLimit returns the number of documents to claim for the free slots, and the organizations
 // that are excluded. last reports that the claim is for the last slot. The remaining slots can be
 // claimed right after.
-func (s *shares) claimLimit(free int) (maximum int, not []string, last bool) {
+func (s *shares) claimLimit(free int) (maximum int, excluded []string, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.slots == 1 {
@@ -84,28 +84,28 @@ func (s *shares) claimLimit(free int) (maximum int, not []string, last bool) {
 		room := s.slots - 1 - len(o.held)
 		switch {
 		case room <= 0, last && (len(o.held) > 0 || s.owed(o) > quickDebt):
-			not = append(not, org)
+			excluded = append(excluded, org)
 		case s.idle(o):
 			delete(s.shares, org)
 		default:
 			maximum = min(maximum, room)
 		}
 	}
-	slices.Sort(not)
-	return maximum, not, last
+	slices.Sort(excluded)
+	return maximum, excluded, last
 }
 
-// notShort returns the organizations that may not use the short lane.
-func (s *shares) notShort() (not []string) {
+// excludedFromShort returns the organizations that may not use the short lane.
+func (s *shares) excludedFromShort() (excluded []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for org, o := range s.shares {
 		if len(o.short) >= max(s.short-1, 1) || s.owed(o) > shortDebt {
-			not = append(not, org)
+			excluded = append(excluded, org)
 		}
 	}
-	slices.Sort(not)
-	return not
+	slices.Sort(excluded)
+	return excluded
 }
 
 // debts returns the organizations' debts in whole seconds. Organizations with less than a second

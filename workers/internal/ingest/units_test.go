@@ -177,9 +177,9 @@ func TestShares(t *testing.T) {
 	now := time.Now()
 	s := newShares(4, 2)
 	s.now = func() time.Time { return now }
-	check := func(what string, free, maximum int, last bool, not ...string) {
+	check := func(what string, free, maximum int, last bool, excluded ...string) {
 		t.Helper()
-		if m, n, l := s.claimLimit(free); m != maximum || l != last || !slices.Equal(n, not) {
+		if m, n, l := s.claimLimit(free); m != maximum || l != last || !slices.Equal(n, excluded) {
 			t.Errorf("%s: %d, %v, %v", what, m, n, l)
 		}
 	}
@@ -188,8 +188,8 @@ func TestShares(t *testing.T) {
 		if got := s.debts(); !maps.Equal(got, want) {
 			t.Errorf("%s: debts %v", what, got)
 		}
-		if not := s.notShort(); !slices.Equal(not, notShort) {
-			t.Errorf("%s: the short lane excludes %v", what, not)
+		if excluded := s.excludedFromShort(); !slices.Equal(excluded, notShort) {
+			t.Errorf("%s: the short lane excludes %v", what, excluded)
 		}
 	}
 	check("none is in hand", 4, 3, false)
@@ -237,7 +237,7 @@ func TestShares(t *testing.T) {
 	if check("both have paid", 4, 3, false); len(s.shares) != 0 {
 		t.Error(s.shares)
 	}
-	if maximum, not, last := newShares(1, 0).claimLimit(1); maximum != 1 || not != nil || last {
-		t.Error(maximum, not, last)
+	if maximum, excluded, last := newShares(1, 0).claimLimit(1); maximum != 1 || excluded != nil || last {
+		t.Error(maximum, excluded, last)
 	}
 }

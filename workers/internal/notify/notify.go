@@ -223,6 +223,6 @@ func failed(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, ret
 	}
 	a.Status = domain.NotificationPending
 	delay := delays[max(c.Attempts, 1)-1]
-	a.Next = max(delay*9/10+rand.N(delay/5), min(retryAfter, delays[len(delays)-1])) //nolint:gosec // G404: so that not all come back at once
+	a.Next = max(delay*9/10+rand.N(delay/5), min(retryAfter, delays[len(delays)-1])) //nolint:gosec // G404: jitter is not security-relevant
 	return a
 }

@@ -176,7 +176,7 @@ const maxGap = 20
 // Cells returns the text of a row. Empty cells at its end are omitted.
 func Cells(cells []string) string {
 	var b strings.Builder
-	empty := 0 // cells before the next one
+	empty := 0 // empty cells before the next one
 	for _, c := range cells {
 		c = Line(c, 0)
 		if c == "" {

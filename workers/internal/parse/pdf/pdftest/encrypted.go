@@ -1,8 +1,8 @@
 package pdftest
 
 import (
-	"crypto/md5" //nolint:gosec // G501: what PDFs of that kind use
-	"crypto/rc4" //nolint:gosec // G503: the same
+	"crypto/md5" //nolint:gosec // G501: such PDFs use MD5
+	"crypto/rc4" //nolint:gosec // G503: such PDFs use RC4
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"

@@ -92,7 +92,7 @@ func Deflate(content []byte) []byte {
 // deflateAgain compresses a repeated text without keeping all of it in memory.
 func deflateAgain(text string, times int) []byte {
 	var b bytes.Buffer
-	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // a level that there is
+	w, _ := zlib.NewWriterLevel(&b, zlib.BestCompression) // the level is valid
 	piece := bytes.Repeat([]byte(text), 1000)
 	for range times / 1000 {
 		_, _ = w.Write(piece)
