@@ -169,6 +169,7 @@ type runeCounter struct {
 // position is an offset in a text, in bytes and in characters.
 type position struct{ bytes, runes int }
 
+// at returns the character offset of a byte offset.
 func (c *runeCounter) at(bytes int) int {
 	from := c.last[0]
 	if distance(c.last[1].bytes, bytes) < distance(from.bytes, bytes) {

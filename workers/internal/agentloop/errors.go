@@ -59,6 +59,7 @@ func (p *Parked) Error() string {
 	return fmt.Sprintf("the run waits for a person: %s of the call %s", p.Kind, p.Call.ID)
 }
 
+// limitError returns the error of a run that reached a limit. It is not retryable.
 func limitError(code, message string) *Error { return &Error{Code: code, Message: message} }
 
 // codes maps every kind of model failure to a public code.

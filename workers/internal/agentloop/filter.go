@@ -114,6 +114,7 @@ func (f *filter) finish() string {
 	}
 }
 
+// flush emits the decided text that was not emitted yet.
 func (f *filter) flush() {
 	if text := f.out.String()[f.emitted:]; text != "" {
 		f.emitted = f.out.Len()
@@ -121,6 +122,7 @@ func (f *filter) flush() {
 	}
 }
 
+// top returns the innermost possible marker.
 func (f *filter) top() *candidate { return &f.open[len(f.open)-1] }
 
 // step reads one character.
@@ -203,6 +205,8 @@ func (f *filter) notCode() {
 	f.rescan(held)
 }
 
+// endRun processes the end of a run of backticks or tildes. Text held back inside inline code is
+// released.
 func (f *filter) endRun() {
 	if f.md.endRun(f.maybeCode) {
 		f.maybeCode = false

@@ -39,6 +39,7 @@ func foldedForms() map[rune]string {
 	return forms
 }
 
+// fold normalizes a text for the comparison with quotes; see folding.
 func fold(source string) folding {
 	f := folding{source: source}
 	var text strings.Builder

@@ -108,6 +108,7 @@ func (r *run) endTurn(res llm.Response) *TurnStep {
 	return t
 }
 
+// request returns the next model call. left is the number of tokens that the run may still use.
 func (r *run) request(left int64) llm.Request {
 	maxTokens := r.limits.MaxAnswerTokens
 	if left < smallestReply && (maxTokens == 0 || left < maxTokens) {

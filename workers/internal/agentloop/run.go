@@ -60,6 +60,8 @@ type run struct {
 	out      Output
 }
 
+// newRun returns the state of a run before its first step: the prompt contains the history and
+// the message.
 func newRun(l *Loop, in *Input, journal Journal, events func(Event)) *run {
 	r := &run{
 		loop: l, in: in, limits: in.Limits.withDefaults(), journal: journal, events: events, history: in.History,
@@ -218,6 +220,7 @@ func (r *run) recordTurn(ctx context.Context, t *TurnStep) error {
 	return r.checkBytes()
 }
 
+// record stores a step under the next sequence number.
 func (r *run) record(ctx context.Context, s Step) error {
 	s.Seq = r.seq + 1
 	if err := r.journal.Record(ctx, s); err != nil {

@@ -139,6 +139,7 @@ func endsInAbbreviation(text string) bool {
 	return abbreviation.MatchString(text[max(len(text)-maxAbbreviation, 0):])
 }
 
+// splitSentences returns the sentences of text[from:to] as extents of text.
 func splitSentences(text string, from, to int) []extent {
 	var all []extent
 	for it := sentences.FromString(text[from:to]); it.Next(); {

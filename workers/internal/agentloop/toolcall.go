@@ -272,6 +272,7 @@ func input(call llm.ToolCall) json.RawMessage {
 	return quoted("malformed", call.Malformed)
 }
 
+// quoted returns a JSON object with one text.
 func quoted(key, text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{key: text})
 	if err != nil { // strings always marshal

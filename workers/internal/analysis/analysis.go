@@ -100,6 +100,7 @@ type queryWord struct {
 	acronym bool
 }
 
+// take adds the words of a token.
 func (q *query) take(t token) {
 	if len(q.found) >= 2*maxWords { // omitted words make room for others
 		return
@@ -150,6 +151,7 @@ func (q *query) add(word Word, loud bool) {
 	}
 }
 
+// words returns the query's words without stop words, at most maxWords.
 func (q *query) words() []Word {
 	texts := make([]string, len(q.found))
 	for i := range q.found {

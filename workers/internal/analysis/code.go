@@ -10,6 +10,7 @@ import (
 // traits are the kinds of characters in a token.
 type traits struct{ digit, letter, dash, join, hump, name bool }
 
+// traitsFor returns the traits of a token.
 func traitsFor(text string) (has traits) {
 	before := rune(0)
 	for _, r := range text {
@@ -31,6 +32,7 @@ func traitsFor(text string) (has traits) {
 	return has
 }
 
+// dash reports hyphens that join words.
 func dash(r rune) bool { return r == '-' || r == '‐' || r == '‑' }
 
 // code returns the terms of a token as a whole. simple reports that the token is a plain word.
@@ -137,6 +139,8 @@ func between(text string, at int) bool {
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
+// subparts calls each for the words in a part between joining characters. whole reports that the
+// part is the whole token.
 func subparts(part string, whole bool, each func(string)) {
 	numeric := isDigit(part[0]) && strings.Trim(part, "0123456789.,") == ""
 	switch {
@@ -208,6 +212,7 @@ func acronym(word string) bool {
 	return len(word) >= 2 && len(word) <= 5 && capitals(word)
 }
 
+// capitals reports whether a word consists of capitals.
 func capitals(word string) bool {
 	for _, r := range word {
 		if !unicode.IsUpper(r) {

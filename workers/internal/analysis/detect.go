@@ -99,6 +99,7 @@ type census struct {
 	han, kana, all, rest int // all: letters except East Asian ones
 }
 
+// count adds a character.
 func (c *census) count(r rune) {
 	switch {
 	case r|0x20 >= 'a' && r|0x20 <= 'z':

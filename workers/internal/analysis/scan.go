@@ -135,6 +135,7 @@ func suffixed(rest string) int {
 	return 0
 }
 
+// bounded truncates a token to maxToken bytes, at a character.
 func bounded(text string) string {
 	if len(text) <= maxToken {
 		return text

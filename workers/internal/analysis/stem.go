@@ -104,6 +104,7 @@ func base(tag string) string {
 	return language
 }
 
+// snowball returns a stemmer that uses a Snowball algorithm.
 func snowball(stem func(*snowballstem.Env) bool) func(string) string {
 	return func(word string) string {
 		env := snowballstem.NewEnv(word)
@@ -145,6 +146,8 @@ var (
 // dashes.
 const anyTongue = "-"
 
+// lookUp returns a word's forms in a language, or in all languages for anyTongue, from the cache
+// if possible.
 func lookUp(tongue, word string) *entry {
 	sum := maphash.String(seed, word) + uint64(len(tongue))
 	for i := range len(tongue) {

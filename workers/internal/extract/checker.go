@@ -86,6 +86,7 @@ func (c *checker) follow(from io.Reader, each func(document.Event) error) (docum
 	}
 }
 
+// violation returns the error for output that a correct reader does not write.
 func violation(why error) error { return &readerError{why: why, begun: true} }
 
 // violationDetail is violation with a detail that may contain text of the document.
@@ -93,6 +94,7 @@ func violationDetail(why error, detail any) error {
 	return &readerError{why: why, detail: fmt.Sprint(detail), begun: true}
 }
 
+// readFailure returns the error for output that ends, or has a line that is too long.
 func readFailure(err error) error {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		return violation(errLineTooLong)
@@ -145,6 +147,7 @@ func (c *checker) take(e document.Event) (info document.Info, over bool, err err
 	}
 }
 
+// takePages validates the number of pages. It must come first, and only once.
 func (c *checker) takePages(n int) error {
 	if c.pages != 0 || c.blocks > 0 || c.done > 0 || n < 1 || n > c.limits.Pages {
 		return violationDetail(errPages, n)
@@ -161,6 +164,7 @@ func (c *checker) last() int {
 	return c.limits.Pages
 }
 
+// takeDone validates a page reported as done. Pages are done in ascending order.
 func (c *checker) takeDone(n int) error {
 	if n <= c.done || n < c.page || n > c.last() {
 		return violation(errOrder)
@@ -169,6 +173,7 @@ func (c *checker) takeDone(n int) error {
 	return nil
 }
 
+// takeBlock validates a block and the limits of blocks and text.
 func (c *checker) takeBlock(b *document.Block) error {
 	if c.blocks++; c.blocks > c.limits.Blocks {
 		return tooLarge()
@@ -197,6 +202,7 @@ func tooLarge() error {
 	return &document.Failure{Code: document.TooLarge, Message: "The document has more text than is read."}
 }
 
+// checkBlock validates the fields of a block.
 func checkBlock(b *document.Block) error {
 	heading := b.Kind == document.Heading
 	switch {
@@ -235,6 +241,7 @@ func overrides(r rune) bool { return r >= 0x202A && r <= 0x202E || r >= 0x2066 &
 
 func short(s string, maximum int) bool { return len(s) <= maximum && clean(s, false) }
 
+// checkEnd validates the information about the whole document.
 func (c *checker) checkEnd(i document.Info) error {
 	good := c.blocks > 0 && i.MIMEType != "" && len(i.Notes) <= maxNotes &&
 		short(i.MIMEType, maxWord) && short(i.Language, maxWord) && short(i.Title, maxTitle)

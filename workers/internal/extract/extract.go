@@ -93,6 +93,7 @@ func (e *Extractor) Read(ctx context.Context, d Document, l Limits, each func(do
 	return document.Info{}, err
 }
 
+// start starts a reader in a sandbox.
 func (e *Extractor) start(ctx context.Context, d Document, l Limits) (sandbox.Box, error) {
 	program, err := e.program.path()
 	if err != nil {
@@ -218,6 +219,7 @@ func (r *readerRun) follow(ctx context.Context, each func(document.Event) error)
 	return newChecker(r.limits).follow(r.box.Stdout(), each)
 }
 
+// kill kills the reader because of a limit. The first limit counts.
 func (r *readerRun) kill(limit sandbox.Limit) {
 	r.mu.Lock()
 	if r.hit == "" {

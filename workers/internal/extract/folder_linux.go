@@ -23,6 +23,7 @@ type folder struct {
 	lock *os.File
 }
 
+// program returns the path of the copy.
 func (f *folder) program() string { return filepath.Join(f.path, "program") }
 
 // newFolder creates a folder that all users can enter and that allows programs to run. It also
@@ -44,6 +45,8 @@ func newFolder() (*folder, error) {
 	return nil, why
 }
 
+// newFolderIn creates a folder in parent. It renames the folder after locking it, so that sweep
+// never sees an unlocked folder in use.
 func newFolderIn(parent string) (*folder, error) {
 	fresh, err := os.MkdirTemp(parent, freshPrefix)
 	if err != nil {

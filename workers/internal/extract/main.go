@@ -63,6 +63,7 @@ func runReader() error {
 	return w.last(document.Event{Failure: failure})
 }
 
+// parseDocument runs the parser with all formats, and passes its events to write.
 func parseDocument(o order, content []byte, write func(document.Event) error) (document.Info, error) {
 	limits := parse.Limits{Pages: o.Limits.Pages, Blocks: o.Limits.Blocks, Text: o.Limits.Text}
 

@@ -23,6 +23,7 @@ type program struct {
 	folder *folder // with the copy; nil if no copy was needed yet
 }
 
+// openProgram opens the running program. path returns its error, if any.
 func openProgram() *program {
 	where, err := os.Executable()
 	if err != nil {
@@ -108,6 +109,7 @@ func copyProgram(from *os.File, to string) error {
 	return nil
 }
 
+// close removes the copy, if there is one.
 func (p *program) close() error {
 	if p.err != nil {
 		return nil

@@ -36,6 +36,7 @@ type Limits struct {
 	Text      int64         `json:"text"`      // bytes, default 32 MiB
 }
 
+// orDefaults returns the limits with defaults for zero fields.
 func (l Limits) orDefaults() Limits {
 	return Limits{
 		CPU: cmp.Or(l.CPU, 2*time.Minute), Wall: cmp.Or(l.Wall, 5*time.Minute),

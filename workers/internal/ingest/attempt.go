@@ -37,9 +37,9 @@ const (
 // work is one attempt at a document.
 type work struct {
 	knowledgedb.ClaimedDocument
-	asked time.Time // when it was claimed, or shortly before
-	last  bool      // it is in the last free slot
-	short bool      // it is in a slot of the short lane
+	requestedAt time.Time // when it was claimed, or shortly before
+	last        bool      // it is in the last free slot
+	short       bool      // it is in a slot of the short lane
 
 	log    zerolog.Logger
 	began  time.Time
@@ -54,7 +54,7 @@ type work struct {
 func (i *Ingester) execute(ctx context.Context, w *work) (left bool) {
 	attempt, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	h := &holding{HeldDocument: w.HeldDocument, cancel: cancel, leaseUntil: w.asked.Add(lease.Lease)}
+	h := &heldDocument{HeldDocument: w.HeldDocument, cancel: cancel, leaseUntil: w.requestedAt.Add(lease.Lease)}
 	i.held.add(h)
 	defer i.held.remove(h)
 

@@ -22,8 +22,8 @@ var (
 
 const heartbeatEvery = 10 * time.Second
 
-// holding is one document that this worker has claimed.
-type holding struct {
+// heldDocument is one document that this worker has claimed.
+type heldDocument struct {
 	knowledgedb.HeldDocument
 	cancel     context.CancelCauseFunc
 	leaseUntil time.Time // by this process's monotonic clock; guarded by mu of heldDocuments
@@ -32,12 +32,12 @@ type holding struct {
 // heldDocuments are the documents that this worker has claimed. One heartbeat extends all leases.
 type heldDocuments struct {
 	mu        sync.Mutex
-	documents map[string]*holding
+	documents map[string]*heldDocument
 }
 
 // add adds a document. If this worker has an earlier attempt at it, add cancels that attempt,
 // because the new claim replaced its claim.
-func (h *heldDocuments) add(d *holding) {
+func (h *heldDocuments) add(d *heldDocument) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if before := h.documents[d.ID]; before != nil {
@@ -47,7 +47,7 @@ func (h *heldDocuments) add(d *holding) {
 }
 
 // remove removes a document, unless a later claim of this worker replaced it.
-func (h *heldDocuments) remove(d *holding) {
+func (h *heldDocuments) remove(d *heldDocument) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.documents[d.ID] == d {
@@ -61,7 +61,7 @@ func (h *heldDocuments) cancelAll(cause error) {
 	}
 }
 
-func (h *heldDocuments) all() []*holding {
+func (h *heldDocuments) all() []*heldDocument {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Values(h.documents))
@@ -73,7 +73,7 @@ func (h *heldDocuments) count() int {
 	return len(h.documents)
 }
 
-func (h *heldDocuments) extend(d *holding, until time.Time) {
+func (h *heldDocuments) extend(d *heldDocument, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d.leaseUntil = until
@@ -100,6 +100,7 @@ func (h *heldDocuments) watch(ctx context.Context) {
 	}
 }
 
+// heartbeat extends the leases of all documents in process until ctx ends.
 func (i *Ingester) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
@@ -121,7 +122,7 @@ func (i *Ingester) beat(ctx context.Context) {
 	if len(documents) == 0 {
 		return
 	}
-	asked := time.Now()
+	requestedAt := time.Now()
 	ids := make([]knowledgedb.HeldDocument, len(documents))
 	for n, d := range documents {
 		ids[n] = d.HeldDocument
@@ -141,6 +142,6 @@ func (i *Ingester) beat(ctx context.Context) {
 			d.cancel(errTaken)
 			continue
 		}
-		i.held.extend(d, asked.Add(lease.Lease))
+		i.held.extend(d, requestedAt.Add(lease.Lease))
 	}
 }

@@ -26,11 +26,11 @@ func (e *extending) ExtendDocuments(context.Context, []knowledgedb.HeldDocument)
 func TestHeartbeats(t *testing.T) {
 	t.Parallel()
 	claims := &extending{lost: []knowledgedb.HeldDocument{{OrganizationID: "org_a", ID: "doc_2", Fence: 7}}}
-	i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*holding{}}}
+	i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*heldDocument{}}}
 	soon := time.Now().Add(time.Second)
 	hold := func(documentID string) context.Context {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		i.held.add(&holding{HeldDocument: knowledgedb.HeldDocument{OrganizationID: "org_a", ID: documentID, Fence: 7}, cancel: cancel, leaseUntil: soon})
+		i.held.add(&heldDocument{HeldDocument: knowledgedb.HeldDocument{OrganizationID: "org_a", ID: documentID, Fence: 7}, cancel: cancel, leaseUntil: soon})
 		return ctx
 	}
 	kept, taken := hold("doc_1"), hold("doc_2")
@@ -50,10 +50,10 @@ func TestHeartbeats(t *testing.T) {
 
 func TestAClaimTakesADocumentFromAnEarlierOne(t *testing.T) {
 	t.Parallel()
-	h := &heldDocuments{documents: map[string]*holding{}}
+	h := &heldDocuments{documents: map[string]*heldDocument{}}
 	ctx, cancel := context.WithCancelCause(t.Context())
-	first := &holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
-	second := &holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
+	first := &heldDocument{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 1}, cancel: cancel}
+	second := &heldDocument{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1", Fence: 2}, cancel: func(error) {}}
 	h.add(first)
 	h.add(second)
 	if !errors.Is(context.Cause(ctx), errTaken) {

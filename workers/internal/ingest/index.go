@@ -138,6 +138,7 @@ func (p *pipeline) last(ctx context.Context, x *indexer) error {
 	return nil
 }
 
+// send passes a batch to the writers.
 func (p *pipeline) send(ctx context.Context, b batch) error {
 	select {
 	case p.batches <- b:

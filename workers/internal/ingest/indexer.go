@@ -66,6 +66,7 @@ func (x *indexer) take(e document.Event) {
 	}
 }
 
+// add analyses passages, or keeps them until the language is decided.
 func (x *indexer) add(passages []domain.Passage) {
 	if x.decided {
 		x.analyse(passages)
@@ -119,6 +120,7 @@ func (x *indexer) close(info document.Info) {
 	}
 }
 
+// analyse extracts the terms of passages and makes them ready to be written.
 func (x *indexer) analyse(passages []domain.Passage) {
 	for _, p := range passages {
 		terms, last := termsFor(analysis.Terms(x.language, p.Text), false)
@@ -169,6 +171,7 @@ func (x *indexer) due(late bool) bool {
 	return len(x.pending) >= maxBatch || late && x.left()
 }
 
+// left reports whether anything remains to be written.
 func (x *indexer) left() bool { return x.changed || len(x.pending) > 0 }
 
 // batch returns the next batch to write.

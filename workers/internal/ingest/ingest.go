@@ -145,7 +145,7 @@ func New(cfg Config, deps Deps) (*Ingester, error) {
 		cfg.Concurrency = runtime.GOMAXPROCS(0) + 1
 	}
 	i := &Ingester{
-		cfg: cfg, deps: deps, held: &heldDocuments{documents: map[string]*holding{}},
+		cfg: cfg, deps: deps, held: &heldDocuments{documents: map[string]*heldDocument{}},
 		shares: newShares(cfg.Concurrency, cfg.Short), slots: newLane(cfg.Concurrency), short: newLane(cfg.Short),
 	}
 	var err error
@@ -221,12 +221,12 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 	failed := false
 	for i.slots.acquire(ctx) {
 		free := 1 + i.slots.acquireMore()
-		asked := time.Now()
+		requestedAt := time.Now()
 
 		maximum, excluded, last := i.shares.claimLimit(free)
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: maximum, Not: excluded, Debts: i.shares.debts()})
 		for _, c := range claimed {
-			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, asked: asked, last: last})
+			i.begin(until, attempts, i.slots, &work{ClaimedDocument: c, requestedAt: requestedAt, last: last})
 		}
 
 		for range free - len(claimed) {
@@ -249,14 +249,14 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 // delay them.
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
-		asked := time.Now()
+		requestedAt := time.Now()
 		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true})
 		if err != nil || len(claimed) == 0 { // claim logs errors
 			<-i.short.taken
 			i.short.wait(ctx)
 			continue
 		}
-		i.begin(until, attempts, i.short, &work{ClaimedDocument: claimed[0], asked: asked, short: true})
+		i.begin(until, attempts, i.short, &work{ClaimedDocument: claimed[0], requestedAt: requestedAt, short: true})
 	}
 }
 

@@ -19,12 +19,12 @@ func TestAttemptsEndWithTheirLeases(t *testing.T) {
 	t.Parallel()
 	for what, claims := range map[string]*extending{"the database is away": {err: errors.New("away")}, "it is renewed": {}} {
 		synctest.Test(t, func(t *testing.T) {
-			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*holding{}}}
+			i := &Ingester{deps: Deps{Claims: claims, Log: zerolog.Nop()}, held: &heldDocuments{documents: map[string]*heldDocument{}}}
 			stop, cancelAll := context.WithTimeout(t.Context(), 3*lease.Lease) // by this test's clock
 			defer cancelAll()
 			attempt, cancel := context.WithCancelCause(stop)
 			began := time.Now()
-			i.held.add(&holding{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(lease.Lease)})
+			i.held.add(&heldDocument{HeldDocument: knowledgedb.HeldDocument{ID: "doc_1"}, cancel: cancel, leaseUntil: began.Add(lease.Lease)})
 			go i.held.watch(stop)
 			go i.heartbeat(stop)
 			<-attempt.Done()

@@ -62,6 +62,7 @@ func compareBool(a, b bool) int {
 	}
 }
 
+// parsePrice parses one entry of MODEL_PRICES.
 func parsePrice(entry string) (price, error) {
 	at := strings.LastIndexByte(entry, '=') // model names may contain "="
 	if at < 0 {

@@ -51,6 +51,7 @@ func CleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	return b, nil
 }
 
+// cleanValue cleans all strings in a decoded JSON value.
 func cleanValue(v any) any {
 	switch v := v.(type) {
 	case string:

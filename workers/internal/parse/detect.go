@@ -139,6 +139,7 @@ func archived(content []byte) (string, error) {
 	return "application/zip", nil
 }
 
+// optional reads a part of an archive; a missing part is empty.
 func optional(a *pack.Archive, name string) ([]byte, error) {
 	content, err := a.Read(name)
 	if errors.Is(err, pack.ErrNoPart) {
@@ -267,6 +268,7 @@ func saidToBe(in Input) string {
 	return ""
 }
 
+// base returns a MIME type in lower case without parameters.
 func base(mimeType string) string {
 	is, _, err := mime.ParseMediaType(mimeType)
 	if err != nil {

@@ -87,6 +87,7 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("reader panicked: %v\n%s", p.value, p.stack) }
 
+// guarded calls a reader and converts a panic to an error.
 func guarded(ctx context.Context, in Input, out *Writer, read Reader) (info document.Info, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -128,6 +128,7 @@ func (w *Writer) Empty() bool { return w.blocks == 0 }
 // Room returns the number of bytes of text that may still be written.
 func (w *Writer) Room() int64 { return max(w.limits.Text-w.text, 0) }
 
+// block sends a block if the limits allow it.
 func (w *Writer) block(b document.Block) {
 	w.blocks++
 	w.text += int64(len(b.Text))

@@ -95,6 +95,7 @@ func (a *accumulator) addDeltaUsage(u sdk.MessageDeltaUsage) {
 	}
 }
 
+// start begins a block.
 func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Delta)) error {
 	content := event.ContentBlock
 	if a.block(event.Index) != nil {
@@ -122,6 +123,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 	return nil
 }
 
+// delta appends a piece to an open block.
 func (a *accumulator) delta(b *block, d sdk.MessageStreamEventUnionDelta, emit func(llm.Delta)) {
 	switch d.Type {
 	case "text_delta":
@@ -211,6 +213,8 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 	return llm.StopEnd, nil
 }
 
+// cut returns the stop reason of a truncated message, or an error if the message contains tool
+// calls.
 func (a *accumulator) cut() (llm.StopReason, error) {
 	if a.calls > 0 {
 		return "", remote.ErrCutCall()

@@ -61,6 +61,8 @@ func statusFor(kind string) int {
 	}
 }
 
+// kindFor returns the kind of a failure. kind and message are the provider's, message in lower
+// case.
 func kindFor(status int, kind, message string) llm.Kind {
 	switch {
 	case status == http.StatusPaymentRequired, status == http.StatusBadRequest && isQuota(message):
@@ -103,6 +105,7 @@ type detail struct {
 	} `json:"error"`
 }
 
+// readDetail returns the type and the lower-case message of an error body.
 func readDetail(body []byte) (kind, message string) {
 	var d detail
 	if json.Unmarshal(body, &d) != nil {

@@ -67,6 +67,7 @@ func (m *Model) blocks(message llm.Message) (sdk.MessageParamRole, []sdk.Content
 	}
 }
 
+// assistantBlocks returns the content of an assistant message: thinking, text, tool calls.
 func (m *Model) assistantBlocks(message llm.Message) []sdk.ContentBlockParamUnion {
 	blocks := readThinking(message.Thinking, m.info.Name)
 	if strings.TrimSpace(message.Text) != "" || len(message.ToolCalls) == 0 {

@@ -46,6 +46,7 @@ func (p *Provider) Model(name string) (llm.Model, error) {
 	return &model{Model: m, circuit: p.circuit(name)}, nil
 }
 
+// circuit returns the breaker of a model.
 func (p *Provider) circuit(name string) *circuit {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -119,6 +119,7 @@ func outcomeFor(ctx context.Context, err error) string {
 	}
 }
 
+// answered records the metrics of an answered call. first is the time to the first text, or 0.
 func (o *Observer) answered(provider string, took, first time.Duration, used llm.Usage) {
 	o.seconds.WithLabelValues(provider).Observe(took.Seconds())
 	if first > 0 {

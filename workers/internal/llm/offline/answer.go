@@ -95,6 +95,7 @@ var (
 	thanking = regexp.MustCompile(`(?i)^\s*(?:thanks|thank you|cheers)\b[\s,!.\pL]{0,20}$`)
 )
 
+// pleasantry answers a greeting or thanks.
 func (p prompt) pleasantry() string {
 	switch {
 	case greeting.MatchString(p.message):
@@ -106,6 +107,7 @@ func (p prompt) pleasantry() string {
 	}
 }
 
+// arithmetic answers a calculation.
 func (p prompt) arithmetic() string {
 	expression, ok := findExpression(p.message)
 	if !ok {

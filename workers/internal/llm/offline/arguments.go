@@ -97,6 +97,7 @@ func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []s
 	return args, lacking(s, args)
 }
 
+// lacking returns the required arguments that are missing.
 func lacking(s schema, args map[string]any) []string {
 	var missing []string
 	for _, name := range s.Required {

@@ -87,6 +87,8 @@ func calculate(expression string) (value string, exact bool, err error) {
 	return value, back != nil && back.Cmp(v) == 0, nil
 }
 
+// evaluate returns the exact value of an expression. Its errors are errNoNumber, errZero and
+// errTooLarge.
 func evaluate(expression string) (*big.Rat, error) {
 	p := &parser{rest: expression}
 	v, err := p.sum()
@@ -137,6 +139,7 @@ func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big
 	return v, nil
 }
 
+// apply calculates one operation within maxBits.
 func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	v := new(big.Rat)
 	switch {
@@ -173,6 +176,7 @@ func (p *parser) signed() (*big.Rat, error) {
 	return v.Neg(v), nil
 }
 
+// power parses a number with an optional exponent.
 func (p *parser) power() (*big.Rat, error) {
 	base, err := p.number()
 	if err != nil || p.peek() != '^' {
@@ -202,6 +206,7 @@ func (p *parser) power() (*big.Rat, error) {
 	return v, nil
 }
 
+// number parses a number or an expression in parentheses.
 func (p *parser) number() (*big.Rat, error) {
 	if p.peek() == '(' {
 		if p.depth++; p.depth > maxDepth {

@@ -28,6 +28,7 @@ type blocks struct {
 	others []string // languages of the other blocks, without duplicates
 }
 
+// readBlocks collects the code blocks of a message.
 func readBlocks(message string) (b blocks) {
 	for _, m := range codeBlock.FindAllStringSubmatch(message, -1) {
 		b.any = true

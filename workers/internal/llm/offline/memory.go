@@ -82,6 +82,7 @@ func (p prompt) recallStated(subject string) string {
 	return ""
 }
 
+// recallKept quotes the last text that the caller asked to remember.
 func (p prompt) recallKept() string {
 	for _, v := range slices.Backward(p.earlier) {
 		if v.Role != llm.RoleUser || reminds.MatchString(v.Text) {

@@ -107,6 +107,7 @@ type prompt struct {
 	results []llm.ToolResult // results of the tools requested for the message
 }
 
+// read parses a request. The last user message is the message to answer.
 func read(req llm.Request) prompt {
 	p := prompt{system: req.System, tools: req.Tools}
 	i := lastUser(req.Messages)
@@ -177,6 +178,7 @@ func wordLength(text string) int {
 	return len(text)
 }
 
+// promptWords counts the words of the whole prompt.
 func promptWords(req llm.Request) int64 {
 	n := countWords(req.System)
 	for _, m := range req.Messages {

@@ -63,6 +63,7 @@ func labelledValues(text string, s schema) map[string]any {
 	return values
 }
 
+// labels returns the argument names with a colon or equals sign in a text, in order.
 func labels(text string, s schema) []label {
 	var found []label
 	for name := range s.Properties {
@@ -126,6 +127,7 @@ func convert(text string, s schema) (any, bool) {
 	}
 }
 
+// numeral parses a number, also with thousands separators, a currency sign or a percent sign.
 func numeral(text string, whole bool) (any, bool) {
 	text = strings.Trim(text, "$€£%+")
 	if grouped.MatchString(text) {

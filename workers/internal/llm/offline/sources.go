@@ -133,6 +133,7 @@ type asked struct {
 	language string // language of the current passage
 }
 
+// ask analyses a question.
 func ask(message string) asked {
 	a := asked{message: message, words: make(map[string]bool)}
 	for _, w := range words(message) {

@@ -61,6 +61,7 @@ func (a *accumulator) addText(text string, emit func(llm.Delta)) {
 	}
 }
 
+// addCall adds a piece of a tool call.
 func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) error {
 	call := a.call(d.Index, d.ID)
 	if call == nil {

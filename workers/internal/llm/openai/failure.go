@@ -72,6 +72,7 @@ func (d detail) word() string { return strings.Trim(string(d.Code), `"`) }
 // code returns code and type as one text for the search for known words.
 func (d detail) code() string { return d.word() + " " + d.Type }
 
+// kind returns the kind of a failure.
 func kind(status int, code, message string) llm.Kind {
 	switch {
 	case strings.Contains(code, "insufficient_quota"):

@@ -59,6 +59,7 @@ func newMessage(m llm.Message) (sdk.ChatCompletionMessageParamUnion, error) {
 	}
 }
 
+// newAssistantMessage converts an assistant message with its tool calls.
 func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	var a sdk.ChatCompletionAssistantMessageParam
 	if m.Text != "" || len(m.ToolCalls) == 0 {
@@ -79,6 +80,7 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 }
 
+// newTool describes a tool.
 func newTool(spec llm.ToolSpec) (sdk.ChatCompletionToolUnionParam, error) {
 	f := shared.FunctionDefinitionParam{Name: spec.Name}
 	if spec.Description != "" {

@@ -59,6 +59,7 @@ func New(cfg Config) (*llm.Registry, error) {
 	return llm.NewRegistry(defaultModel(cfg), set, "openai", "anthropic")
 }
 
+// defaultModel returns the model of agents without one; see Config.DefaultModel.
 func defaultModel(cfg Config) string {
 	switch {
 	case cfg.DefaultModel != "":

@@ -46,6 +46,7 @@ func Failure(ctx, callCtx context.Context, ended Ended) error {
 	return e
 }
 
+// failure classifies a failure that the caller's context did not cause.
 func failure(callCtx context.Context, ended Ended) *llm.Error {
 	if limit := limitFor(callCtx); limit != nil {
 		e := llm.NewError(llm.KindTimeout, limit)
@@ -118,6 +119,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(d, 0), maxRetryAfter)
 }
 
+// clampRetry converts seconds to a duration between 0 and maxRetryAfter.
 func clampRetry(seconds float64) time.Duration {
 	if !(seconds > 0) { // includes NaN
 		return 0

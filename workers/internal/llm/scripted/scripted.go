@@ -81,6 +81,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	return res, nil
 }
 
+// next stores a request and returns the call to play.
 func (m *Model) next(req llm.Request) (Call, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

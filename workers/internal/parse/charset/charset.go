@@ -168,6 +168,7 @@ func superset(name string) string {
 	}
 }
 
+// decode decodes a text in a named encoding. An unknown name means windows-1252.
 func decode(content []byte, name string) (text, as string) {
 	e, as := charset.Lookup(name)
 	if e == nil {
@@ -193,6 +194,7 @@ func Wide(content []byte) (string, bool) {
 	return strings.TrimPrefix(string(out), "\uFEFF"), true
 }
 
+// wide returns the UTF-16 or UTF-32 encoding of a text, or nil.
 func wide(content []byte) encoding.Encoding {
 	switch {
 	case bytes.HasPrefix(content, []byte("\xFF\xFE\x00\x00")):
@@ -236,6 +238,7 @@ func unmarked(content []byte) encoding.Encoding {
 	}
 }
 
+// utf32Text reports whether a text is valid UTF-32 in a byte order and contains ASCII.
 func utf32Text(head []byte, order binary.ByteOrder) bool {
 	common := 0
 	for i := 0; i+4 <= len(head); i += 4 {

@@ -138,6 +138,7 @@ func open(a *pack.Archive) (*book, error) {
 	return b, nil
 }
 
+// element processes an element of the package document. dir is the document's folder.
 func (b *book) element(e *pack.Elements, s xml.StartElement, dir string) error {
 	switch s.Name.Local {
 	case "title", "language":
@@ -176,6 +177,7 @@ func place(dir, href string) string {
 	return strings.TrimPrefix(path.Join("/", dir, href), "/")
 }
 
+// rootFile returns the path of the package document.
 func rootFile(a *pack.Archive) (string, error) {
 	e, err := a.XML("META-INF/container.xml")
 	if errors.Is(err, pack.ErrNoPart) {

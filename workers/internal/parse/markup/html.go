@@ -66,6 +66,7 @@ func styled(doc *html.Node) invisible.Names {
 	return names
 }
 
+// page decodes and parses a page. said is the declared encoding, or "".
 func page(content []byte, said string) (*html.Node, error) {
 	if m := declared.FindSubmatch(content[:min(len(content), 4096)]); m != nil && said == "" {
 		said = string(m[1])

@@ -21,6 +21,7 @@ func Part(content []byte, title string, out *parse.Writer) error {
 	return err
 }
 
+// headed reports whether a page has a heading with text.
 func headed(doc *html.Node) bool {
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode && len(n.Data) == 2 && n.Data[0] == 'h' && n.Data[1] >= '1' && n.Data[1] <= '6' && !empty(n) {

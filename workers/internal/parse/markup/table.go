@@ -88,6 +88,7 @@ func arranges(n *html.Node, rows []*html.Node) bool {
 	return false
 }
 
+// cellsFor returns the cells of a row.
 func cellsFor(row *html.Node) []*html.Node {
 	var cells []*html.Node
 	for c := row.FirstChild; c != nil; c = c.NextSibling {
@@ -138,6 +139,7 @@ func (w *walk) row(n *html.Node, below map[int]int) (texts []string, head bool, 
 	return texts, len(cells) > 0 && (head || n.Parent.Data == "thead"), left
 }
 
+// span returns a rowspan or colspan between 1 and maxSpan.
 func span(n *html.Node, name string) int {
 	v, err := strconv.Atoi(strings.TrimSpace(attr(n, name)))
 	if err != nil {

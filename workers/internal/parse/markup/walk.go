@@ -45,6 +45,7 @@ var blocks = map[string]bool{
 	"tbody": true, "td": true, "tfoot": true, "th": true, "thead": true, "tr": true, "ul": true,
 }
 
+// children reads the children of an element, and numbers list items.
 func (w *walk) children(n *html.Node) {
 	number := start(n)
 	for c := n.FirstChild; c != nil && w.err == nil; c = c.NextSibling {
@@ -79,6 +80,7 @@ func (w *walk) node(n *html.Node) {
 	}
 }
 
+// element reads an element unless it is hidden, dropped or navigation.
 func (w *walk) element(n *html.Node) {
 	switch {
 	case dropped[n.Data] || invisible.Element(n, w.hidden) || permalink(n):
@@ -186,6 +188,7 @@ func (w *walk) inline(n *html.Node) string {
 	return strings.TrimSpace(in.text.String())
 }
 
+// within collects the text of an element's children without writing blocks.
 func (w *walk) within(n *html.Node) {
 	for c := n.FirstChild; c != nil; c = c.NextSibling {
 		switch {

@@ -71,6 +71,7 @@ func DOCX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
+// leftOut returns notes about content that was not read.
 func (w *word) leftOut(rels map[string]relation) []string {
 	var notes []string
 	if related(rels, "header") != "" || related(rels, "footer") != "" {
@@ -209,6 +210,7 @@ func (w *word) blocks() error {
 	})
 }
 
+// put writes a block, or collects it while blocks are held.
 func (w *word) put(b document.Block) error {
 	if strings.TrimSpace(b.Text) == "" {
 		return nil

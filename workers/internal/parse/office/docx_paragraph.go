@@ -108,6 +108,7 @@ func (w *word) box(p *wordParagraph) error {
 	return err
 }
 
+// writeParagraph writes a paragraph as a heading, a list item or text.
 func (w *word) writeParagraph(p *wordParagraph) error {
 	b := document.Block{Kind: document.Paragraph, Text: p.text.String()}
 	level := p.level

@@ -28,6 +28,7 @@ func (r *tableRow) touch() {
 	}
 }
 
+// pageBreak records a page break in the row.
 func (r *tableRow) pageBreak(w *word) {
 	if w.holding > 1 { // a nested table
 		return
@@ -93,6 +94,7 @@ func (w *word) writeRows(first, r *tableRow, columns int) error {
 	return w.writeRow(r)
 }
 
+// grid counts the columns of a table.
 func (w *word) grid() (columns int, err error) {
 	err = w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "gridCol" {
@@ -103,6 +105,7 @@ func (w *word) grid() (columns int, err error) {
 	return columns, err
 }
 
+// writeRow writes a row, with its page breaks.
 func (w *word) writeRow(r *tableRow) error {
 	w.row = nil
 	if r.before {

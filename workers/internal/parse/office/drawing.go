@@ -28,6 +28,7 @@ type drawing struct {
 	row     int    // number of the row in the table
 }
 
+// read reads all shapes of the part.
 func (d *drawing) read() error {
 	return d.e.Each(func(s xml.StartElement) error {
 		if d.chosen.skip(s.Name.Local, d.e.Depth()) {

@@ -96,6 +96,7 @@ type slide struct {
 	hidden bool
 }
 
+// write writes a slide: its title, its text and its notes.
 func (s *slide) write(out *parse.Writer, page int) error {
 	if err := out.Page(page); err != nil {
 		return err
@@ -111,6 +112,7 @@ func (s *slide) write(out *parse.Writer, page int) error {
 	return nil
 }
 
+// readSlide reads a slide with its notes and diagrams.
 func readSlide(a *pack.Archive, part string) (*slide, error) {
 	s := &slide{}
 	e, err := a.XML(part)

@@ -94,6 +94,7 @@ func (all styles) level(id string) int {
 	return 0
 }
 
+// named returns the heading level of a style's name or id, or 0.
 func named(name string) int {
 	switch strings.ToLower(name) {
 	case "title", "titel":

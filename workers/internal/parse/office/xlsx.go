@@ -63,6 +63,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
+// unreadable converts an error of the library to a failure, if the cause is known.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
@@ -160,6 +161,7 @@ type sheetRows struct {
 	begun bool
 }
 
+// add writes a row, or holds it until begin.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil

@@ -113,6 +113,7 @@ func writePage(p *page, body float64, put func(document.Block) error) error {
 // than the document's main font may be higher at the same size.
 const enoughOwn = 300
 
+// ownBody returns the page's own body height, or 0 if it has too little text.
 func (p *page) ownBody() float64 {
 	if len(p.text) < enoughOwn {
 		return 0
@@ -128,6 +129,7 @@ func (l *layout) hyphenated() bool {
 	return n > 0 && l.kind == document.Paragraph && strings.HasSuffix(l.parts[n-1], "-")
 }
 
+// block adds a block's lines as a heading, list items and paragraphs.
 func (l *layout) block(b block) {
 	l.number = 0
 	if level := l.headingLevel(b); level > 0 {

@@ -59,6 +59,7 @@ type about struct {
 	title string
 }
 
+// read reads the document at path. It starts the first range before the number of pages is known.
 func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
 	asked := make(chan about, 1)
 	go func() { asked <- ask(ctx, path) }()

@@ -22,6 +22,7 @@ const (
 // row is a range of blocks from first to before end, side by side and of one line each.
 type row struct{ first, end int }
 
+// cells returns the number of cells of rows.
 func cells(rows []row) int { return rows[len(rows)-1].end - rows[0].first }
 
 // table returns the rows of a table that begins with block first, or nil. It accepts only clear
@@ -84,6 +85,8 @@ func (l *layout) fits(r row, columns *[]box) bool {
 	return l.widen(r, found, columns)
 }
 
+// widen adds a row's cells to the columns found for them. It returns false if a cell has no
+// column, or two cells have the same.
 func (l *layout) widen(r row, found []int, columns *[]box) bool {
 	begins := len(*columns) == 0
 	seen := map[int]bool{}

@@ -27,6 +27,7 @@ func TSV(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info,
 	return document.Info{}, table(ctx, in, out, '\t')
 }
 
+// table reads delimited values. A delimiter of 0 is detected.
 func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byte) error {
 	text, _ := charset.Decode(in.Content, in.Charset)
 	text = parse.Lines(text)

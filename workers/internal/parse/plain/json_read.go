@@ -40,6 +40,7 @@ func (r *jsonReader) next(path string, into *pairs) error {
 	return r.value(path, t, into)
 }
 
+// value reads the value that begins with token t.
 func (r *jsonReader) value(path string, t jsontext.Token, into *pairs) error {
 	switch t.Kind() {
 	case '[':
@@ -193,6 +194,7 @@ func (r *jsonReader) row(table, path string, all []pair) error {
 	return r.out.Row(cells, false)
 }
 
+// within reports whether head contains all names.
 func within(names, head []string) bool {
 	for _, n := range names {
 		if !slices.Contains(head, n) {
@@ -202,6 +204,7 @@ func within(names, head []string) bool {
 	return len(head) > 0
 }
 
+// add collects a value, and writes the collected values when there are maxPairs.
 func (r *jsonReader) add(path, text string, into *pairs) error {
 	if strings.TrimSpace(text) == "" {
 		return nil

@@ -18,6 +18,7 @@ func Text(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return document.Info{}, writeText(ctx, text, out)
 }
 
+// writeText writes a text paragraph by paragraph.
 func writeText(ctx context.Context, text string, out *parse.Writer) error {
 	text = parse.Clean(parse.Lines(text))
 	var lines []string
@@ -114,6 +115,7 @@ func listed(lines []string) bool {
 	return true
 }
 
+// items writes the items of a list without their bullets. Numbers are kept.
 func items(lines []string, out *parse.Writer) error {
 	from := 0
 	for i := 1; i <= len(lines); i++ {
