@@ -139,6 +139,7 @@ func (p passages) citations(text string, marks []mark, offset int) []domain.Cita
 		number int
 		words  extent
 	}
+
 	chosen := map[choice]string{}
 	for i, m := range marks {
 		if m.number == 0 {

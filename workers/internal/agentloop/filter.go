@@ -74,6 +74,7 @@ func (f *filter) write(piece string) {
 		piece = string(f.partial) + piece
 		f.partial = f.partial[:0]
 	}
+
 	for piece != "" {
 		if !utf8.FullRuneInString(piece) {
 			f.partial = append(f.partial, piece...)
@@ -134,6 +135,7 @@ func (f *filter) step(r rune) {
 	if f.md.runEnded(r) {
 		f.endRun()
 	}
+
 	switch {
 	case f.md.mode == inSpan:
 		f.span(r)
@@ -181,6 +183,7 @@ func (f *filter) span(r rune) {
 		f.step(r)
 		return
 	}
+
 	f.md.count(r)
 	switch {
 	case f.maybeCode || r == '[':
@@ -192,6 +195,7 @@ func (f *filter) span(r rune) {
 		f.release()
 		f.put(r)
 	}
+
 	if len(f.tail) > maxHeld {
 		f.notCode()
 	}
@@ -274,6 +278,7 @@ func (f *filter) resolve(next rune) {
 		f.remove(top, next)
 		return
 	}
+
 	f.tail = f.tail[:top.at]
 	f.release()
 	for _, m := range kept {
@@ -337,15 +342,18 @@ func (f *filter) abandon() {
 		held, rest = held[:top.at], held[top.at+1+top.grammar.lastOpened():]
 		f.removed += len(top.grammar.items)
 	}
+
 	for _, r := range held {
 		if r != '[' {
 			f.put(r)
 		}
 	}
+
 	if f.reread += len(rest); f.reread > rereadAlways+maxReread*f.taken {
 		// Each bracket in the rest may begin another unended quote and cause another scan.
 		rest = slices.DeleteFunc(rest, func(r rune) bool { return r == '[' })
 	}
+
 	if len(rest) > 0 {
 		f.separate(rest[0])
 	}

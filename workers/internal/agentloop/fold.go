@@ -53,6 +53,7 @@ func fold(source string) folding {
 		f.to[len(f.to)-1] = to
 		text.WriteString(piece)
 	}
+
 	var it norm.Iter
 	it.InitString(norm.NFC, source)
 	for !it.Done() {
@@ -67,6 +68,7 @@ func fold(source string) folding {
 			add(piece, from, to)
 		}
 	}
+
 	f.text = text.String()
 	return f
 }

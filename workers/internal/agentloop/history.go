@@ -25,6 +25,7 @@ func (t Turn) Whole() bool {
 	if n < 2 || t.Messages[0].Role != llm.RoleUser {
 		return false
 	}
+
 	var open []llm.ToolCall
 	for _, m := range t.Messages[1:] {
 		switch {
@@ -58,6 +59,7 @@ func Fit(history []Turn, budget int) (kept []Turn, omitted int) {
 			whole = append(whole, t)
 		}
 	}
+
 	from := len(whole)
 	for from > 0 {
 		if budget -= whole[from-1].Tokens(); budget < 0 {

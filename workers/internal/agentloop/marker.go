@@ -134,6 +134,7 @@ func (g *grammar) digit(r rune) bool {
 	default:
 		return false
 	}
+
 	g.state = inNumber
 	g.digits++
 	last := &g.items[len(g.items)-1]

@@ -128,11 +128,13 @@ func (r *run) shortenHistory(err error) bool {
 	if !errors.As(err, &e) || e.Kind != llm.KindContextLength || r.streamed || len(r.history) == 0 {
 		return false
 	}
+
 	dropped := (len(r.history) + 1) / 2
 	messages := 0
 	for _, t := range r.history[:dropped] {
 		messages += len(t.Messages)
 	}
+
 	r.history = r.history[dropped:]
 	r.messages = r.messages[messages:]
 	r.own -= messages

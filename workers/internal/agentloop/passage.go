@@ -42,6 +42,7 @@ func (p passages) check(number int, quotes []string) (found string, missed int, 
 	if from == nil || !hasWords(from.source.CitedText) {
 		return "", max(1, len(quotes)), false
 	}
+
 	given := 0
 	for _, quote := range quotes {
 		if strings.TrimSpace(quote) == "" {

@@ -100,6 +100,7 @@ func (r *run) setSystem() {
 		}
 		r.system += text
 	}
+
 	if len(r.tools) > 0 || len(r.in.Data) > 0 {
 		add(untrustedRule)
 	}

@@ -81,6 +81,7 @@ func sentenceAfter(text string, marks []mark, inTable bool) (extent, bool) {
 	if inTable {
 		ends = "|\n"
 	}
+
 	if n := strings.IndexAny(text[from:], ends); n >= 0 {
 		end = from + n
 	}
@@ -160,6 +161,7 @@ func trim(text string, e extent) extent {
 		}
 		e.from += n
 	}
+
 	for e.from < e.to {
 		r, n := utf8.DecodeLastRuneInString(text[e.from:e.to])
 		if !unicode.IsSpace(r) && !strings.ContainsRune("([{（【「『“‘,;:，、；：|", r) {

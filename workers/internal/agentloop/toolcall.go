@@ -97,6 +97,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 		r.send(Event{Type: EventToolStarted, Step: r.seq + 1 + i, Tool: &started})
 		results[i] = make(chan callResult, 1)
 	}
+
 	for i, call := range calls {
 		excess := len(r.pending)-i <= r.excess
 		working.Go(func() {
@@ -107,6 +108,7 @@ func (r *run) callGroup(ctx context.Context, calls []llm.ToolCall) error {
 			results[i] <- done
 		})
 	}
+
 	for i := range calls {
 		if err := r.recordResult(ctx, groupCtx, <-results[i]); err != nil {
 			return err
@@ -170,6 +172,7 @@ func endsAttempt(ctx context.Context, call llm.ToolCall, err error) error {
 	case errors.As(err, &action):
 		return &Parked{Kind: action.Kind, Call: tool.Call{ID: call.ID, Name: call.Name, Arguments: call.Arguments}}
 	}
+
 	if classified, ok := errors.AsType[*Error](err); ok { // from a precondition of the call
 		return classified
 	}
@@ -189,10 +192,12 @@ func (r *run) execute(ctx context.Context, call llm.ToolCall, excess bool) (resu
 	case call.Arguments == nil:
 		return tool.Result{}, &tool.Error{Message: malformedNote}
 	}
+
 	t, ok := r.in.Tools.Lookup(call.Name)
 	if !ok {
 		return tool.Result{}, &tool.Error{Message: unknownNote}
 	}
+
 	spec := t.Spec()
 	defer func() {
 		if cause := recover(); cause != nil { // the call has its own goroutine, so no other recover applies

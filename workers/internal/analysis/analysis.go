@@ -143,6 +143,7 @@ func (q *query) add(word Word, loud bool) {
 		q.found = append(q.found, queryWord{word, loud})
 		return
 	}
+
 	there := &q.found[at]
 	for _, lexeme := range word.Lexemes {
 		if !slices.Contains(there.Lexemes, lexeme) && len(there.Lexemes) < maxLexemes {

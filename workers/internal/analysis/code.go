@@ -123,6 +123,7 @@ func parts(text string, each func(string)) {
 			subparts(part, len(part) == len(text), each)
 		}
 	}
+
 	for at, r := range text {
 		if dash(r) || strings.ContainsRune("_@#+", r) || (r == '.' || r == ',') && !between(text, at) {
 			give(at)
@@ -152,6 +153,7 @@ func subparts(part string, whole bool, each func(string)) {
 	case utf8.RuneCountInString(part) == 1:
 		return
 	}
+
 	if strings.ContainsAny(part, "0123456789") {
 		named(part, whole, each)
 		return
@@ -184,6 +186,7 @@ func humps(part string, each func(string)) {
 		}
 		start = end
 	}
+
 	for i := 1; i < len(runes); i++ {
 		up := unicode.IsUpper(runes[i])
 		if up && (unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsUpper(runes[i-1]) && unicode.IsLower(runes[i+1]) && hump(runes)) {
@@ -191,6 +194,7 @@ func humps(part string, each func(string)) {
 			split = true
 		}
 	}
+
 	if split {
 		give(len(runes))
 	}

@@ -63,6 +63,7 @@ func Detect(text string) string {
 			found = append(found, language)
 		}
 	}
+
 	if len(found) == 0 {
 		return ""
 	}
@@ -185,6 +186,7 @@ func stopShares(letters string) map[string]float64 {
 	for _, word := range words {
 		counts[folded(word)]++
 	}
+
 	found := map[string]float64{}
 	for language, set := range stops() {
 		n, different := 0, 0

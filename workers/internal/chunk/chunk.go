@@ -68,6 +68,7 @@ func (c *Chunker) Add(block document.Block) []domain.Passage {
 		c.release()
 		c.page = page{number: block.Page}
 	}
+
 	if block.Kind == document.Heading {
 		c.enter(block)
 	}
@@ -98,6 +99,7 @@ func (c *Chunker) enter(block document.Block) {
 	for kept > 0 && c.path[kept-1].level >= level {
 		kept--
 	}
+
 	below := kept == len(c.path)
 	c.serial++
 	// Copy the path, because drafts keep the old one.

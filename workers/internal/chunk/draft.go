@@ -154,10 +154,12 @@ func name(text string) string {
 			break
 		}
 	}
+
 	line := strings.Join(strings.Fields(short), " ")
 	if utf8.RuneCountInString(line) <= maxHeading && len(short) == len(text) {
 		return line
 	}
+
 	runes := []rune(line)
 	return strings.TrimRightFunc(string(runes[:min(len(runes), maxHeading-1)]), unicode.IsSpace) + "…"
 }

@@ -23,6 +23,7 @@ func (c *Chunker) fill(block document.Block) {
 		c.put(block, block.Text, size)
 		return
 	}
+
 	left := size
 	pieces(block, func(text string) {
 		n := utf8.RuneCountInString(text)

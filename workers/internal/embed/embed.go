@@ -65,10 +65,12 @@ func New(cfg Config) (*Embedder, error) {
 	case cfg.OpenAIAPIKey == "" && cfg.OpenAIBaseURL == "":
 		return nil, errors.New("EMBEDDINGS_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL")
 	}
+
 	base, err := remote.BaseURL(cfg.OpenAIBaseURL, officialURL)
 	if err != nil {
 		return nil, fmt.Errorf("reading OPENAI_BASE_URL: %w", err)
 	}
+
 	e := &Embedder{limits: cfg.Limits.WithDefaults(), model: cfg.Model, name: name}
 	e.client = remote.NewClient(cfg.Dial, e.limits, responseBytes)
 	// Created directly, like the models, so that no environment variable has an effect.

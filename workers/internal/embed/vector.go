@@ -20,6 +20,7 @@ func (e *Embedder) read(answer *sdk.CreateEmbeddingResponse, texts int) ([][]flo
 		}
 		return nil, fmt.Errorf("%d vectors for %d texts", given, texts)
 	}
+
 	vectors := make([][]float32, texts)
 	for i := range answer.Data {
 		one := &answer.Data[i]

@@ -213,12 +213,14 @@ func checkBlock(b *document.Block) error {
 	case b.Text == "", len(b.Text) > maxBlock, !clean(b.Text, true):
 		return violation(errors.New("a block's text is not clean"))
 	}
+
 	if b.Box == nil {
 		return nil
 	}
 	if b.Page == 0 || b.Box[0] > b.Box[2] || b.Box[1] > b.Box[3] {
 		return violation(errors.New("a block stands nowhere"))
 	}
+
 	for _, side := range b.Box {
 		if math.Abs(side) > maxCoordinate {
 			return violation(errors.New("a block stands nowhere"))

@@ -52,6 +52,7 @@ func newFolderIn(parent string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the own program: %w", err)
 	}
+
 	f := &folder{path: filepath.Join(parent, prefix+strings.TrimPrefix(filepath.Base(fresh), freshPrefix))}
 	f.lock, err = os.Open(fresh)
 	if err == nil {

@@ -49,10 +49,12 @@ func (p *program) path() (string, error) {
 	if p.inPlace() {
 		return p.where, nil
 	}
+
 	f, err := newFolder()
 	if err != nil {
 		return "", err
 	}
+
 	if err := copyProgram(p.file, f.program()); err != nil {
 		return "", errors.Join(err, f.remove())
 	}
@@ -98,6 +100,7 @@ func copyProgram(from *os.File, to string) error {
 	if err != nil {
 		return fmt.Errorf("copying the own program: %w", err)
 	}
+
 	const maximum = 1 << 40
 	_, err = io.Copy(file, io.NewSectionReader(from, 0, maximum))
 	if err == nil {

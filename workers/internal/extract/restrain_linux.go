@@ -58,6 +58,7 @@ func restrain(l Limits) error {
 			return fmt.Errorf("limiting %s: %w", limit.name, err)
 		}
 	}
+
 	debug.SetMemoryLimit(int64(goShare * float64(l.Memory)))
 	debug.SetGCPercent(gcPercent)
 	return nil

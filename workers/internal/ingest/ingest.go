@@ -250,7 +250,9 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		requestedAt := time.Now()
-		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true})
+		claimed, err := i.claimDocuments(until, knowledgedb.DocumentClaim{
+			Max: 1, Not: i.shares.excludedFromShort(), Debts: i.shares.debts(), Short: true,
+		})
 		if err != nil || len(claimed) == 0 { // claim logs errors
 			<-i.short.taken
 			i.short.wait(ctx)

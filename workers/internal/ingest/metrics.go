@@ -44,6 +44,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 900},
 		}),
 	}
+
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_documents_in_hand", Help: "Documents that this process is processing now.",
 	}, func() float64 { return float64(inHand()) })
@@ -52,6 +53,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
 		m.ended.WithLabelValues(end) // so that the series begin at 0
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// repaidPerSecond is the debt that an organization pays back in a second.
-	repaidPerSecond = 250 * time.Millisecond
+	// repayRate is the debt that an organization pays back in a second.
+	repayRate = 250 * time.Millisecond
 	// maxDebt bounds an organization's debt, and so the time for which others precede it: four
 	// minutes.
 	maxDebt = time.Minute
@@ -136,7 +136,7 @@ func (s *shares) owed(o *share) time.Duration {
 
 // unpaid returns the remaining debt for finished documents.
 func (s *shares) unpaid(o *share) time.Duration {
-	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repaidPerSecond)), 0)
+	return max(o.debt-time.Duration(s.now().Sub(o.at).Seconds()*float64(repayRate)), 0)
 }
 
 func (s *shares) idle(o *share) bool {

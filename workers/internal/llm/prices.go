@@ -44,6 +44,7 @@ func ParsePrices(setting string) (Prices, error) {
 		}
 		p.list = append(p.list, one)
 	}
+
 	// The longest name wins. Of two names of equal length, the exact one wins over the prefix.
 	slices.SortStableFunc(p.list, func(a, b price) int {
 		return cmp.Or(cmp.Compare(len(b.name), len(a.name)), compareBool(a.prefix, b.prefix))
@@ -68,19 +69,23 @@ func parsePrice(entry string) (price, error) {
 	if at < 0 {
 		return price{}, fmt.Errorf("want model=input/output")
 	}
+
 	var p price
 	p.name, p.prefix = strings.CutSuffix(strings.TrimSpace(entry[:at]), "*")
 	if strings.Contains(p.name, "*") || (p.name == "" && !p.prefix) {
 		return price{}, fmt.Errorf("want a model, or the beginning of its name and one *")
 	}
+
 	input, output, both := strings.Cut(entry[at+1:], "/")
 	if !both {
 		return price{}, fmt.Errorf("want two prices, input/output")
 	}
+
 	var err error
 	if p.in, err = parseAmount(input); err != nil {
 		return price{}, err
 	}
+
 	p.out, err = parseAmount(output)
 	return p, err
 }
@@ -92,10 +97,12 @@ func parseAmount(s string) (int64, error) {
 	if (whole == "" && fraction == "") || !digits(whole) || !digits(fraction) || len(fraction) > priceDigits {
 		return 0, fmt.Errorf("%q is no price: want a decimal number with at most %d digits behind the point", s, priceDigits)
 	}
+
 	n, err := strconv.ParseInt("0"+whole, 10, 64)
 	if err != nil || n > maxPrice {
 		return 0, fmt.Errorf("%q is no price: too large", s)
 	}
+
 	millionths, err := strconv.ParseInt("0"+fraction+strings.Repeat("0", priceDigits-len(fraction)), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is no price: %w", s, err)
@@ -112,6 +119,7 @@ func (p Prices) Cost(model string, u Usage) int64 {
 	if i < 0 {
 		return 0
 	}
+
 	one := p.list[i]
 	sum := new(big.Int).Mul(big.NewInt(max(u.InputTokens, 0)), big.NewInt(one.in))
 	sum.Add(sum, new(big.Int).Mul(big.NewInt(max(u.OutputTokens, 0)), big.NewInt(one.out)))

@@ -47,6 +47,7 @@ func (r *Registry) Resolve(model string) (Model, error) {
 	if len(model) > maxModelName {
 		return nil, NewUnused(KindUnknownModel, nil)
 	}
+
 	provider, name, _ := strings.Cut(model, "/")
 	p, ok := r.providers[provider]
 	switch {
@@ -81,6 +82,7 @@ func (r *Registry) ResolveAll(model string, fallbacks []string, wrap ...func(Mod
 			found = append(found, m)
 		}
 	}
+
 	if len(found) == 0 {
 		return nil, first
 	}

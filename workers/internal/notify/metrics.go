@@ -38,6 +38,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 			Name: "parley_notification_endpoints_disabled_total", Help: "Endpoints that this process disabled.",
 		}),
 	}
+
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_notifications_in_hand", Help: "Notifications that this process is sending now.",
 	}, func() float64 { return float64(inHand()) })
@@ -46,6 +47,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {
 		m.attempts.WithLabelValues(end) // so that the series begin at 0
 	}

@@ -199,6 +199,7 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 			Error: "The service cannot open the endpoint's secret: its operator must restore the key, or rotate the secret.", Unsent: true,
 		}, 0)
 	}
+
 	if err != nil {
 		return failed(c, notificationdb.Attempt{Error: err.Error()}, 0)
 	}

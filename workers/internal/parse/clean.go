@@ -92,6 +92,7 @@ func paragraph(s string) string {
 	if !strings.Contains(s, "\n") {
 		return strings.Join(strings.Fields(s), " ")
 	}
+
 	var b strings.Builder
 	for l := range strings.SplitSeq(s, "\n") {
 		l = strings.Join(strings.Fields(l), " ")
@@ -136,6 +137,7 @@ func split(s string, maximum int) (piece, rest string) {
 			break
 		}
 	}
+
 	if at < 0 {
 		at = boundary(s, maximum)
 	}
@@ -153,6 +155,7 @@ func boundary(s string, maximum int) int {
 			return i
 		}
 	}
+
 	for i := maximum; i > 0; i-- {
 		if utf8.RuneStart(s[i]) {
 			return i

@@ -166,6 +166,7 @@ func compound(content []byte) (string, error) {
 	case has("__properties_version1.0"):
 		return "application/vnd.ms-outlook", nil
 	}
+
 	if is := base(mimetype.Detect(content).String()); called[is] != "" {
 		return is, nil
 	}
@@ -190,6 +191,7 @@ func textual(in Input) string {
 	if bytes.HasPrefix(head, []byte("%!PS")) {
 		return "application/postscript"
 	}
+
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
 		if is := base(mimetype.Detect(in.Content).String()); foreign(is, head) {
@@ -244,6 +246,7 @@ func markup(start string) bool {
 		}
 		start = after
 	}
+
 	start = strings.TrimSpace(start)
 	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body", "<title>", "<meta "} {
 		if strings.HasPrefix(start, tag) {
@@ -302,6 +305,7 @@ func unsupported(is string) error {
 	case strings.HasSuffix(what, "archive"):
 		how = " Send the files in it one by one."
 	}
+
 	if what == "" {
 		what = "no document of a kind that is read"
 	}

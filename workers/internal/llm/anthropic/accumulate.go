@@ -101,6 +101,7 @@ func (a *accumulator) start(event sdk.MessageStreamEventUnion, emit func(llm.Del
 	if a.block(event.Index) != nil {
 		return llm.NewError(llm.KindBadResponse, fmt.Errorf("block %d begins twice", event.Index))
 	}
+
 	b := &block{index: event.Index, kind: content.Type}
 	a.blocks = append(a.blocks, b)
 	switch content.Type {
@@ -161,6 +162,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	if r.StopReason, err = a.stopReason(); err != nil {
 		return llm.Response{}, err
 	}
+
 	var thoughts []thinkingBlock
 	for _, b := range a.blocks {
 		switch {
@@ -175,6 +177,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 			thoughts = append(thoughts, b.sealed)
 		}
 	}
+
 	r.Thinking = writeThinking(model, thoughts)
 	r.Usage = a.usage(req, &r)
 	return r, nil
@@ -207,6 +210,7 @@ func (a *accumulator) stopReason() (llm.StopReason, error) {
 			return "", llm.NewError(llm.KindBadResponse, errors.New("tool call under a stop reason that is not known"))
 		}
 	}
+
 	if a.calls > 0 {
 		return llm.StopToolCalls, nil
 	}
@@ -228,6 +232,7 @@ func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 	if a.input.known && a.output.known {
 		return u
 	}
+
 	estimate := remote.EstimateUsage(req, r)
 	if !a.input.known {
 		u.InputTokens = estimate.InputTokens
@@ -235,6 +240,7 @@ func (a *accumulator) usage(req llm.Request, r *llm.Response) llm.Usage {
 	if !a.output.known {
 		u.OutputTokens = estimate.OutputTokens
 	}
+
 	u.Estimated = true
 	return u
 }

@@ -42,6 +42,7 @@ func New(cfg Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
 	// The service is created directly, because sdk.NewClient reads keys, addresses, profiles and
@@ -53,6 +54,7 @@ func New(cfg Config) (*Provider, error) {
 		option.WithHTTPClient(client),
 		option.WithoutOpenTelemetry(),
 	}
+
 	if cfg.APIKey != "" {
 		options = append(options, option.WithAPIKey(cfg.APIKey))
 	}

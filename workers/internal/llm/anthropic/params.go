@@ -29,6 +29,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		// still means a stall.
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{Display: sdk.ThinkingConfigAdaptiveDisplaySummarized}
 	}
+
 	for _, message := range req.Messages {
 		role, blocks, err := m.blocks(message)
 		if err != nil {
@@ -41,6 +42,7 @@ func (m *Model) params(req llm.Request) (sdk.MessageNewParams, error) {
 		}
 		p.Messages = append(p.Messages, sdk.MessageParam{Role: role, Content: blocks})
 	}
+
 	for _, spec := range req.Tools {
 		tool, err := newTool(spec, m.provider.official)
 		if err != nil {
@@ -143,6 +145,7 @@ func inputSchema(raw json.RawMessage) (json.RawMessage, error) {
 			return nil, errors.New("null is no schema")
 		}
 	}
+
 	schema["type"] = json.RawMessage(`"object"`)
 	for _, key := range []string{"oneOf", "anyOf", "allOf"} {
 		delete(schema, key)

@@ -36,6 +36,7 @@ func sizeFor(name string) size {
 		{"claude-mythos-5", size{context: 1_000_000, output: 128_000, adaptive: true}},
 		{"claude-", size{context: 200_000, output: 64_000}},
 	}
+
 	for _, s := range sizes {
 		if strings.HasPrefix(name, s.prefix) {
 			return s.size

@@ -45,6 +45,7 @@ func readThinking(raw json.RawMessage, model string) []sdk.ContentBlockParamUnio
 	if len(raw) == 0 || json.Unmarshal(raw, &t) != nil || t.Model != model {
 		return nil
 	}
+
 	blocks := make([]sdk.ContentBlockParamUnion, 0, len(t.Blocks)+1)
 	for _, b := range t.Blocks {
 		if b.Redacted != "" {

@@ -41,6 +41,7 @@ func New(registry prometheus.Registerer, content bool) (*Observer, error) {
 			Name: "parley_model_tokens_total", Help: "Tokens of answered model calls, by provider and direction.",
 		}, []string{"provider", "direction"}),
 	}
+
 	for _, c := range []prometheus.Collector{o.calls, o.seconds, o.first, o.tokens} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
@@ -93,12 +94,14 @@ func (m *model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		}
 		emit(d)
 	})
+
 	outcome := outcomeFor(ctx, err)
 	m.observer.calls.WithLabelValues(m.provider, outcome).Inc()
 	if err != nil {
 		span.Fail(outcome)
 		return res, err
 	}
+
 	m.observer.answered(m.provider, time.Since(began), first, res.Usage)
 	m.end(span, res)
 	return res, nil

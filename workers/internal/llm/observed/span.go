@@ -75,6 +75,7 @@ func parts(m llm.Message) []part {
 	if len(m.Data) > 0 {
 		list = append(list, part{Type: "text", Content: string(m.Data)})
 	}
+
 	for _, c := range m.ToolCalls {
 		list = append(list, part{Type: "tool_call", ID: c.ID, Name: c.Name, Arguments: c.Arguments})
 	}

@@ -79,6 +79,7 @@ func (p prompt) help() string {
 	if len(p.tools) == 0 {
 		return "I have no tools. I can calculate, and find what was said earlier in this session."
 	}
+
 	var b strings.Builder
 	b.WriteString("I can use these tools:\n")
 	for _, t := range p.tools {
@@ -113,6 +114,7 @@ func (p prompt) arithmetic() string {
 	if !ok {
 		return ""
 	}
+
 	value, exact, err := calculate(expression)
 	switch {
 	case errors.Is(err, errZero):

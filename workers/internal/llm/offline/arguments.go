@@ -27,6 +27,7 @@ func (s schema) kind() string {
 	if json.Unmarshal(s.Type, &one) == nil && one != "" {
 		return one
 	}
+
 	var list []string
 	if json.Unmarshal(s.Type, &list) == nil {
 		for _, kind := range list {
@@ -35,6 +36,7 @@ func (s schema) kind() string {
 			}
 		}
 	}
+
 	if len(s.Properties) > 0 {
 		return "object"
 	}
@@ -89,6 +91,7 @@ func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []s
 			args[name] = value
 		}
 	}
+
 	for _, name := range lacking(s, args) {
 		if value, ok := fixed(s.Properties[name].plain(), 0); ok {
 			args[name] = value
@@ -118,12 +121,14 @@ func fixed(s schema, depth int) (any, bool) {
 	if len(s.Enum) == 1 {
 		settled = append(settled, s.Enum[0])
 	}
+
 	for _, raw := range settled {
 		var value any
 		if len(raw) > 0 && json.Unmarshal(raw, &value) == nil && value != nil {
 			return value, true
 		}
 	}
+
 	if s.kind() != "object" || len(s.Required) == 0 || depth == maxNesting {
 		return nil, false
 	}
@@ -145,10 +150,12 @@ func lack(t llm.ToolSpec, missing []string) string {
 	for i, name := range missing {
 		quoted[i] = `"` + name + `"`
 	}
+
 	list, it := quoted[0], "it"
 	if last := len(quoted) - 1; last > 0 {
 		list, it = strings.Join(quoted[:last], ", ")+" and "+quoted[last], "them"
 	}
+
 	for _, name := range missing {
 		if s.Properties[name].plain().kind() == "object" {
 			return fmt.Sprintf("%s needs %s: write %s as a JSON object, {%q: {…}}.", t.Name, list, it, name)

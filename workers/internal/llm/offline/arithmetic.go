@@ -52,10 +52,12 @@ func findExpression(text string) (string, bool) {
 	if found == "" || len(found) > maxExpression {
 		return "", false
 	}
+
 	alone := strings.Trim(leadIn.ReplaceAllString(strings.TrimSpace(text), ""), " =?.\n\t") == found
 	if !certain.MatchString(found) && (!alone || date.MatchString(found)) {
 		return "", false
 	}
+
 	expression := signs.Replace(found)
 	if _, err := evaluate(expression); errors.Is(err, errNoNumber) {
 		return "", false
@@ -126,6 +128,7 @@ func (p *parser) chain(operators string, operand func() (*big.Rat, error)) (*big
 	if err != nil {
 		return nil, err
 	}
+
 	for op := p.peek(); op != 0 && strings.IndexByte(operators, op) >= 0; op = p.peek() {
 		p.rest = p.rest[1:]
 		next, err := operand()
@@ -154,6 +157,7 @@ func apply(op byte, a, b *big.Rat) (*big.Rat, error) {
 	default:
 		v.Sub(a, b)
 	}
+
 	if v.Num().BitLen() > maxBits || v.Denom().BitLen() > maxBits {
 		return nil, errTooLarge
 	}
@@ -182,6 +186,7 @@ func (p *parser) power() (*big.Rat, error) {
 	if err != nil || p.peek() != '^' {
 		return base, err
 	}
+
 	p.rest = p.rest[1:]
 	exponent, err := p.signed()
 	if err != nil {
@@ -190,6 +195,7 @@ func (p *parser) power() (*big.Rat, error) {
 	if !exponent.IsInt() || exponent.Num().CmpAbs(big.NewInt(maxExponent)) > 0 {
 		return nil, errTooLarge
 	}
+
 	n := exponent.Num().Int64()
 	if n < 0 {
 		if base.Sign() == 0 {
@@ -197,6 +203,7 @@ func (p *parser) power() (*big.Rat, error) {
 		}
 		base, n = new(big.Rat).Inv(base), -n
 	}
+
 	v := big.NewRat(1, 1)
 	for range n {
 		if v, err = apply('*', v, base); err != nil {
@@ -223,14 +230,17 @@ func (p *parser) number() (*big.Rat, error) {
 		p.rest = p.rest[1:]
 		return v, nil
 	}
+
 	end := strings.IndexFunc(p.rest, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
 	if end < 0 {
 		end = len(p.rest)
 	}
+
 	v, ok := new(big.Rat).SetString(p.rest[:end])
 	if !ok {
 		return nil, errNoNumber
 	}
+
 	p.rest = p.rest[end:]
 	return v, nil
 }

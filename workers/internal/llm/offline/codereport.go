@@ -57,6 +57,7 @@ func codeReport(name string, failed bool, out codeOutput) string {
 	case out.Value == "":
 		parts = append(parts, name+" answered, and said nothing.")
 	}
+
 	if out.Value != "" {
 		parts = append(parts, "The value of the last expression:", block(out.Value))
 	}
@@ -90,12 +91,14 @@ func (o codeOutput) left(told string) []string {
 			names = append(names, fmt.Sprintf("`%s` (%s, %s)", unfenced.Replace(excerpt(f.Name, quotedText)), unfenced.Replace(f.MIMEType), inBytes(f.Bytes)))
 		}
 	}
+
 	switch {
 	case len(names) == 1:
 		parts = append(parts, "It left the file "+names[0]+".")
 	case len(names) > 1:
 		parts = append(parts, "It left the files "+excerpt(strings.Join(names, ", "), quotedOutput)+".")
 	}
+
 	if o.Note != "" {
 		parts = append(parts, excerpt(unfenced.Replace(o.Note), quotedText))
 	}

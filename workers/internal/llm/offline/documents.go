@@ -37,6 +37,7 @@ func fromDocuments(results []llm.ToolResult, asked asked) string {
 			near = true
 		}
 	}
+
 	switch {
 	case near:
 		return notPlainly

@@ -37,6 +37,7 @@ func (p prompt) fromMemory() string {
 	case isQuestion(p.message):
 		return ""
 	}
+
 	if m := stated.FindStringSubmatch(p.message); m != nil {
 		return fmt.Sprintf("Noted: %s %s is %s.", yours(m[1]), m[2], strings.TrimSpace(m[3]))
 	}
@@ -56,6 +57,7 @@ func (p prompt) quoteEarlier() string {
 			said = m.Text
 		}
 	}
+
 	switch {
 	case said == "":
 		return "This is the first message of yours that I can see in this session."

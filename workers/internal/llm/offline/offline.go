@@ -49,6 +49,7 @@ func (Echo) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta)) (
 	if i := lastUser(req.Messages); i >= 0 {
 		message = req.Messages[i].Text
 	}
+
 	text := "echo: " + message
 	emit(llm.Delta{Text: text})
 	words := countWords(message)

@@ -157,11 +157,13 @@ func codeFor(message string, runs bool) (code, lack string) {
 		}
 		return b.code, lack
 	}
+
 	if runs {
 		if c, ok := compute(message); ok {
 			return c.program(), ""
 		}
 	}
+
 	if e, ok := findExpression(message); ok {
 		return "print(" + strings.ReplaceAll(e, "^", "**") + ")\n", ""
 	}
@@ -267,6 +269,7 @@ func nameWords(s string) []string {
 		}
 		begin = -1
 	}
+
 	for i, r := range s {
 		switch {
 		case !unicode.IsLetter(r) && !unicode.IsDigit(r):
@@ -279,6 +282,7 @@ func nameWords(s string) []string {
 		}
 		last = r
 	}
+
 	end(len(s))
 	return words
 }

@@ -90,6 +90,7 @@ func valueFor(name, text string, limit int, s schema) (value string, n int) {
 		line, _, _ := strings.Cut(raw, "\n")
 		return line, len(line)
 	}
+
 	if at := valueEnd.FindStringIndex(raw); at != nil {
 		raw = raw[:at[0]]
 	}
@@ -112,6 +113,7 @@ func convert(text string, s schema) (any, bool) {
 			return value, true
 		}
 	}
+
 	switch kind := s.kind(); {
 	case len(s.Enum) > 0, kind == "object":
 		return nil, false
@@ -158,6 +160,7 @@ func list(text string, s schema) (any, bool) {
 	if s.Items != nil {
 		items = s.Items.plain()
 	}
+
 	text = joining.ReplaceAllString(text+" ", "")
 	values := []any{}
 	for field := range strings.SplitSeq(strings.Trim(text, "[] .;"), ",") {

@@ -16,6 +16,7 @@ func fromResults(results []llm.ToolResult, message string) string {
 	if silent := fromDocuments(results, asked); silent != "" {
 		parts = append(parts, silent)
 	}
+
 	if found := fromSources(results, asked); found != "" {
 		parts = append(parts, found)
 	}
@@ -106,6 +107,7 @@ func outputText(output json.RawMessage, out toolOutput) string {
 		}
 		return outputText(out.Body, toolOutput{})
 	}
+
 	if printed := strings.TrimSpace(out.Stdout + "\n" + out.Stderr + "\n" + out.Text + "\n" + out.Error); printed != "" {
 		return printed
 	}

@@ -139,6 +139,7 @@ func ask(message string) asked {
 	for _, w := range words(message) {
 		a.words[w] = true
 	}
+
 	switch {
 	case asksWhen.MatchString(message):
 		a.form = aDate

@@ -141,10 +141,12 @@ func sameWord(a, b string) bool {
 	if len(x) > len(y) {
 		x, y = y, x
 	}
+
 	common := 0
 	for common < len(x) && x[common] == y[common] {
 		common++
 	}
+
 	ending := 3
 	if len(x) <= minCommon {
 		ending = 2

@@ -35,6 +35,7 @@ func (a *accumulator) add(chunk sdk.ChatCompletionChunk, emit func(llm.Delta)) e
 		a.usage.InputTokens = max(chunk.Usage.PromptTokens, 0)
 		a.usage.OutputTokens = max(chunk.Usage.CompletionTokens, 0)
 	}
+
 	for i := range chunk.Choices {
 		choice := &chunk.Choices[i]
 		if choice.Index != 0 {
@@ -71,12 +72,14 @@ func (a *accumulator) addCall(d *sdk.ChatCompletionChunkChoiceDeltaToolCall) err
 		a.calls = append(a.calls, partialCall{index: d.Index})
 		call = &a.calls[len(a.calls)-1]
 	}
+
 	if call.id == "" {
 		call.id = d.ID
 	}
 	if call.name != d.Function.Name { // some servers repeat the name in every chunk
 		call.name += d.Function.Name
 	}
+
 	call.args.WriteString(d.Function.Arguments)
 	return nil
 }
@@ -110,6 +113,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 	case len(a.calls) > 0:
 		r.StopReason = llm.StopToolCalls
 	}
+
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.name == "" {
@@ -117,6 +121,7 @@ func (a *accumulator) response(model string, req llm.Request) (llm.Response, err
 		}
 		r.ToolCalls = append(r.ToolCalls, llm.NewToolCall(llm.CleanText(c.id), llm.CleanText(c.name), c.args.String()))
 	}
+
 	r.Usage = a.usage
 	if !a.reported {
 		r.Usage = remote.EstimateUsage(req, &r)

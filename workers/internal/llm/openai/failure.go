@@ -33,6 +33,7 @@ func fromEvent(err error) *llm.Error {
 	if !errors.As(err, &event) {
 		return nil
 	}
+
 	d := readDetail(event.Event.Data)
 	status, err := strconv.Atoi(d.word())
 	if err != nil {

@@ -43,6 +43,7 @@ func New(cfg Config) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	limits := cfg.Limits.WithDefaults()
 	client := remote.NewClient(cfg.Dial, limits, cfg.ResponseBytes)
 	// The service is created directly, because sdk.NewClient reads keys, addresses and headers
@@ -135,6 +136,7 @@ func contextTokens(name string) int {
 		{"o3", 200_000},
 		{"o4", 200_000},
 	}
+
 	for _, s := range sizes {
 		if strings.HasPrefix(name, s.prefix) {
 			return s.tokens

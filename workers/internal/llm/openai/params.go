@@ -19,6 +19,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		Messages:      make([]sdk.ChatCompletionMessageParamUnion, 0, len(req.Messages)+1),
 		StreamOptions: sdk.ChatCompletionStreamOptionsParam{IncludeUsage: param.NewOpt(true)},
 	}
+
 	if req.System != "" {
 		p.Messages = append(p.Messages, sdk.SystemMessage(req.System))
 	}
@@ -29,6 +30,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		}
 		p.Messages = append(p.Messages, message)
 	}
+
 	for _, spec := range req.Tools {
 		tool, err := newTool(spec)
 		if err != nil {
@@ -36,6 +38,7 @@ func newParams(model string, req llm.Request, official bool) (sdk.ChatCompletion
 		}
 		p.Tools = append(p.Tools, tool)
 	}
+
 	switch {
 	case req.MaxTokens <= 0:
 	case official:
@@ -65,6 +68,7 @@ func newAssistantMessage(m llm.Message) sdk.ChatCompletionMessageParamUnion {
 	if m.Text != "" || len(m.ToolCalls) == 0 {
 		a.Content.OfString = param.NewOpt(m.Text)
 	}
+
 	for _, call := range m.ToolCalls {
 		args := string(call.Arguments)
 		if args == "" {

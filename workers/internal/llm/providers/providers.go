@@ -44,6 +44,7 @@ func New(cfg Config) (*llm.Registry, error) {
 		}
 		set["openai"] = breaker.New(p)
 	}
+
 	if cfg.AnthropicAPIKey != "" || cfg.AnthropicBaseURL != "" {
 		p, err := anthropic.New(anthropic.Config{APIKey: cfg.AnthropicAPIKey, BaseURL: cfg.AnthropicBaseURL})
 		if err != nil {
@@ -51,6 +52,7 @@ func New(cfg Config) (*llm.Registry, error) {
 		}
 		set["anthropic"] = breaker.New(p)
 	}
+
 	if cfg.Around != nil {
 		for name, p := range set {
 			set[name] = cfg.Around(name, p)

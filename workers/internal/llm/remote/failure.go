@@ -53,12 +53,14 @@ func failure(callCtx context.Context, ended Ended) *llm.Error {
 		e.Answering = errors.Is(limit, errLong)
 		return e
 	}
+
 	res, err := ended.Response, ended.Err
 	if res != nil && res.StatusCode >= http.StatusBadRequest {
 		e := ended.Status(res.StatusCode, readError(res.Body))
 		e.RetryAfter, e.Unused = retryAfter(res.Header, time.Now()), notProcessed(res.StatusCode) && e.Kind != llm.KindFiltered
 		return e
 	}
+
 	if e := ended.Event(err); e != nil {
 		return e
 	}

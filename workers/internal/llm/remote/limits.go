@@ -61,6 +61,7 @@ func StartWatch(parent context.Context, limits Limits) (context.Context, *Watch)
 	after := func(d time.Duration, cause error) *time.Timer {
 		return time.AfterFunc(d, func() { cancel(cause) })
 	}
+
 	w.connect = after(limits.Connect, errConnect)
 	w.total = time.AfterFunc(limits.Total, func() { cancel(w.overdue()) })
 	w.chunk = after(limits.FirstToken, errFirstToken)

@@ -59,6 +59,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 	if err != nil {
 		return llm.Response{}, err
 	}
+
 	res := llm.Response{ToolCalls: slices.Clone(call.ToolCalls), Usage: call.Usage, Model: m.name, StopReason: call.Stop}
 	for _, text := range call.Deltas {
 		if err := ctx.Err(); err != nil {
@@ -67,6 +68,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, emit func(llm.Delta
 		res.Text += text
 		emit(llm.Delta{Text: text})
 	}
+
 	switch {
 	case call.Hang:
 		<-ctx.Done()

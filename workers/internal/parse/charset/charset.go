@@ -30,6 +30,7 @@ func Decode(content []byte, declared string) (text, name string) {
 	if valid(content) {
 		return string(content), "utf-8"
 	}
+
 	if name := known(declared); name != "" && name != "utf-8" && name != "utf-16le" && name != "utf-16be" {
 		if text, name := decode(content, name); strings.Count(text, "\uFFFD")*50 <= len(text) {
 			return text, name
@@ -111,6 +112,7 @@ func thai(head []byte) bool {
 		}
 		before = kind
 	}
+
 	high := count[letter] + count[mark]
 	return count[foreign] == 0 && high >= 10 && count[mark]*8 >= high && astray*50 <= count[mark]
 }
@@ -279,6 +281,7 @@ func utf16Text(head []byte, order binary.ByteOrder) int {
 			ascii++
 		}
 	}
+
 	if (ascii+spaces)*50 < units { // not UTF-16
 		return 0
 	}

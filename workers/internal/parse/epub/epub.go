@@ -120,6 +120,7 @@ func open(a *pack.Archive) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	e, err := a.XML(root)
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil, incomplete()
@@ -127,6 +128,7 @@ func open(a *pack.Archive) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	b := &book{items: map[string]item{}}
 	err = e.Each(func(s xml.StartElement) error { return b.element(e, s, path.Dir(root)) })
 	if err != nil {
@@ -186,6 +188,7 @@ func rootFile(a *pack.Archive) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	root, found := "", false
 	err = e.Each(func(s xml.StartElement) error {
 		if s.Name.Local == "rootfile" && !found {
@@ -193,6 +196,7 @@ func rootFile(a *pack.Archive) (string, error) {
 		}
 		return nil
 	})
+
 	switch {
 	case found:
 		return root, nil

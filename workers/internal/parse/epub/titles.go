@@ -51,6 +51,7 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 			part = it.part
 		}
 	}
+
 	e, err := a.XML(part)
 	if errors.Is(err, pack.ErrNoPart) {
 		return nil
@@ -58,6 +59,7 @@ func (b *book) oldTitles(a *pack.Archive, titles map[string]string) error {
 	if err != nil {
 		return err
 	}
+
 	title := ""
 	_ = e.Each(func(s xml.StartElement) (err error) { // titles are optional
 		switch s.Name.Local {

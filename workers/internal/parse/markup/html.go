@@ -139,6 +139,7 @@ func metadata(doc *html.Node) document.Info {
 			}
 		}
 	}
+
 	if info.Title == "" {
 		info.Title = heading
 	}

@@ -30,11 +30,13 @@ func bounded(text string) (string, error) {
 			Code: document.TooLarge, Message: "Quotes, lists or brackets of the document are nested deeper than is read.",
 		}
 	}
+
 	if tooWide(text) {
 		return "", &document.Failure{
 			Code: document.TooLarge, Message: "The tables of the document have more cells than are read.",
 		}
 	}
+
 	if strings.Count(text, `\|`) > maxPipes {
 		text = strings.ReplaceAll(text, `\|`, "/")
 	}
@@ -105,6 +107,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 	if b.block != parent {
 		b.block, b.marks = parent, 0
 	}
+
 	b.marks++
 	far := false
 	switch line[0] {
@@ -118,6 +121,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 			far = length >= maxDestination
 		}
 	}
+
 	if b.steps <= maxSteps && !far {
 		return nil
 	}
@@ -125,6 +129,7 @@ func (b *bounds) Parse(parent ast.Node, block text.Reader, _ parser.Context) ast
 	for line[0] != ']' && n < len(line) && line[n] == line[0] {
 		n++
 	}
+
 	block.Advance(n)
 	return ast.NewTextSegment(segment.WithStop(segment.Start + n))
 }

@@ -73,6 +73,7 @@ func arranges(n *html.Node, rows []*html.Node) bool {
 	for _, row := range rows {
 		widest = max(widest, len(cellsFor(row)))
 	}
+
 	if widest <= 1 {
 		return true
 	}

@@ -91,6 +91,7 @@ func (w *walk) element(n *html.Node) {
 			return
 		}
 	}
+
 	switch n.Data {
 	case "br":
 		w.text.WriteByte('\n')
@@ -127,6 +128,7 @@ func (w *walk) block(n *html.Node) {
 	case "ul", "ol", "dl":
 		w.kind = document.Paragraph
 	}
+
 	w.children(n)
 	w.flush()
 	if n.Data == "pre" {
@@ -144,6 +146,7 @@ func (w *walk) words(s string) {
 		w.text.WriteString(s)
 		return
 	}
+
 	for len(s) > 0 {
 		end := strings.IndexFunc(s, unicode.IsSpace)
 		if end != 0 {
@@ -171,6 +174,7 @@ func (w *walk) flush() {
 	if w.err != nil || strings.TrimSpace(text) == "" {
 		return
 	}
+
 	b := document.Block{Kind: w.kind, Level: w.level, Text: text}
 	if b.Kind == "" {
 		b.Kind = document.Paragraph

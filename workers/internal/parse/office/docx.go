@@ -114,6 +114,7 @@ func (w *word) body(content []byte) error {
 			return err
 		}
 	}
+
 	w.e = pack.NewElements(content)
 	err := w.e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != "body" {
@@ -142,6 +143,7 @@ func (w *word) readNotes(a *pack.Archive, part, kind string) error {
 	if err != nil {
 		return ignoreMissing(err)
 	}
+
 	w.e, w.breaks = e, func(xml.StartElement) bool { return false }
 	return e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != kind {
@@ -252,6 +254,7 @@ func (w *word) nextPage() error {
 	case w.holding > 0:
 		return nil
 	}
+
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}

@@ -61,6 +61,7 @@ func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
 	if w.breaks(s) {
 		return w.splitPage(p)
 	}
+
 	switch s.Name.Local {
 	case "pPr":
 		return w.paragraphProperties(p)

@@ -113,6 +113,7 @@ func (w *word) writeRow(r *tableRow) error {
 			return err
 		}
 	}
+
 	if err := w.put(document.Block{Kind: document.Row, Head: r.head, Text: parse.Cells(r.cells)}); err != nil {
 		return err
 	}
@@ -172,6 +173,7 @@ func (w *word) cell(r *tableRow) error {
 			return err
 		})
 	})
+
 	if err != nil || len(r.cells) >= maxSpan {
 		return err
 	}

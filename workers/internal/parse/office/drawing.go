@@ -67,6 +67,7 @@ func (d *drawing) paragraph() error {
 	if err != nil || strings.TrimSpace(text) == "" {
 		return err
 	}
+
 	kind := document.Paragraph
 	switch d.holder {
 	case "title", "ctrTitle":
@@ -88,6 +89,7 @@ func (d *drawing) paragraph() error {
 			kind = document.Item
 		}
 	}
+
 	d.blocks = append(d.blocks, document.Block{Kind: kind, Text: text})
 	return nil
 }
@@ -163,6 +165,7 @@ func (d *drawing) tableRow() error {
 	for i, paragraphs := range cells {
 		texts[i] = strings.Join(paragraphs, "\n")
 	}
+
 	d.row++
 	d.blocks = append(d.blocks, document.Block{Kind: document.Row, Head: d.row == 1 && d.rows, Text: parse.Cells(texts)})
 	return nil

@@ -23,6 +23,7 @@ func relations(a *pack.Archive, of string) (map[string]relation, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[string]relation{}
 	err = e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != "Relationship" || pack.Attr(s, "TargetMode") == "External" {
@@ -70,6 +71,7 @@ func properties(a *pack.Archive) (document.Info, error) {
 	if err != nil {
 		return info, ignoreMissing(err)
 	}
+
 	_ = e.Each(func(s xml.StartElement) (err error) { // ignore errors in metadata
 		switch s.Name.Local {
 		case "title":

@@ -69,10 +69,12 @@ func slidesFor(a *pack.Archive, part string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	e, err := a.XML(part)
 	if err != nil {
 		return nil, err
 	}
+
 	var slides []string
 	err = e.Each(func(s xml.StartElement) error {
 		if s.Name.Local != "sldId" {

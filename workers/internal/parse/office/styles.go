@@ -31,6 +31,7 @@ func readStyles(a *pack.Archive, part string) (styles, error) {
 	if err != nil {
 		return all, ignoreMissing(err)
 	}
+
 	var s *style
 	err = e.Each(func(start xml.StartElement) error {
 		switch val := pack.Attr(start, "val"); start.Name.Local {

@@ -185,6 +185,7 @@ func (t *sheetRows) begin() error {
 	for _, cells := range t.first {
 		widest = max(widest, filled(cells))
 	}
+
 	head := true // the next row may be a header
 	for i, cells := range t.first {
 		var err error
@@ -198,6 +199,7 @@ func (t *sheetRows) begin() error {
 			return err
 		}
 	}
+
 	t.first = nil
 	return nil
 }

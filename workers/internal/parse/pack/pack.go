@@ -46,10 +46,12 @@ func Open(content []byte) (*Archive, error) {
 	if len(r.File) > maxEntries {
 		return nil, tooMany()
 	}
+
 	a := &Archive{parts: make(map[string]*zip.File, len(r.File)), room: maxRead}
 	if err := sane(r.File); err != nil {
 		return nil, err
 	}
+
 	for _, f := range r.File {
 		name, ok := partName(f.Name)
 		if !ok || strings.HasSuffix(f.Name, "/") {
@@ -92,6 +94,7 @@ func sane(files []*zip.File) error {
 		}
 		places = append(places, extent{from - 30 - int64(len(f.Name)), from + int64(min(f.CompressedSize64, 1<<40))})
 	}
+
 	slices.SortFunc(places, func(a, b extent) int { return cmp.Compare(a.from, b.from) })
 	for i := 1; i < len(places); i++ {
 		if places[i].from < places[i-1].to {

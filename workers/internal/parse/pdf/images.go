@@ -116,6 +116,7 @@ func languages(list string) string {
 			names = append(names, name)
 		}
 	}
+
 	slices.SortStableFunc(names, func(a, b string) int {
 		switch {
 		case a == b:
@@ -189,6 +190,7 @@ func (m *images) recognize(ctx context.Context, p *page, image string, pixel flo
 		m.failed = append(m.failed, p.number)
 		return
 	}
+
 	if len(p.words) == 0 {
 		m.blank = append(m.blank, p.number)
 		return
@@ -279,6 +281,7 @@ func ranges(pages []int) string {
 		}
 		i = j + 1
 	}
+
 	const maximum = 30
 	if len(parts) > maximum {
 		return strings.Join(parts[:maximum], ", ") + " and more"

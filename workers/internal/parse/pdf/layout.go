@@ -276,10 +276,12 @@ func (l *layout) beginsItem(ln line, first bool) bool {
 	if strings.ContainsRune("•◦▪▫●○■□‣⁃∙·–—*-", []rune(mark)[0]) && utf8.RuneCountInString(mark) == 1 {
 		return true
 	}
+
 	n, ok := itemNumber(mark)
 	if !ok || !first && n != l.number+1 {
 		return false
 	}
+
 	l.number = n
 	return true
 }

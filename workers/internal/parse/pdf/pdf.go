@@ -101,11 +101,13 @@ func (r *reading) all(ctx context.Context, first *pageRange, pages int) error {
 	if err := r.follow(ctx, first); err != nil {
 		return err
 	}
+
 	for part := range others {
 		if err := r.follow(ctx, part); err != nil {
 			return err
 		}
 	}
+
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("reading pages: %w", context.Cause(ctx))
 	}
@@ -152,6 +154,7 @@ func (r *reading) flush(ctx context.Context) error {
 			return fmt.Errorf("telling page %d: %w", p.number, err)
 		}
 	}
+
 	for _, p := range r.waiting {
 		r.ranges.spare.Put(p)
 	}
@@ -169,6 +172,7 @@ func ask(ctx context.Context, path string) (a about) {
 	if err != nil {
 		return about{}
 	}
+
 	for l := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(l, ":")
 		switch value = strings.TrimSpace(value); name {

@@ -39,12 +39,14 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 		why := fmt.Sprintf("PDFs cannot be read here: there is no %s. Install poppler-utils where the workers run.", name)
 		return nil, &document.Failure{Code: document.Internal, Message: why}
 	}
+
 	p := &program{cmd: exec.CommandContext(ctx, path, args...)}
 	p.cmd.Stderr = &p.said
 	p.cmd.Env = append(p.cmd.Environ(), env...)
 	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
+
 	if err := rationed(p.cmd.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
@@ -130,6 +132,7 @@ func explain(status syscall.WaitStatus, said string) *document.Failure {
 		}
 		return errCrashed
 	}
+
 	switch {
 	case strings.Contains(said, "Incorrect password"):
 		return errEncrypted

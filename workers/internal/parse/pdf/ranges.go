@@ -50,16 +50,19 @@ func (r *pageRange) read(ctx context.Context, path string, spare *sync.Pool) {
 	if r.last > 0 {
 		args = append(args, "-l", strconv.Itoa(r.last))
 	}
+
 	text, err := start(ctx, nil, "pdftotext", append(args, path, "-")...)
 	if err != nil {
 		r.err = err
 		return
 	}
+
 	err = r.scan(ctx, newScanner(text.stdout, r.first, 1), spare)
 	if !errors.Is(err, io.EOF) {
 		r.err = abandon(text, err)
 		return
 	}
+
 	r.err = text.finish()
 	if r.err == nil && r.lastRead == 0 {
 		r.err = errDamaged

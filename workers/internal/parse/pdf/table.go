@@ -38,6 +38,7 @@ func (l *layout) table(first int) (rows []row) {
 		rows = append(rows, r)
 		at = r.end
 	}
+
 	if len(rows) < minRows || len(columns) == 2 && len(rows) < minPairRows {
 		return nil
 	}
@@ -96,6 +97,7 @@ func (l *layout) widen(r row, found []int, columns *[]box) bool {
 		}
 		seen[in] = true
 	}
+
 	for i, cell := range l.page.blocks[r.first:r.end] {
 		if begins {
 			*columns = append(*columns, cell.box)
@@ -113,6 +115,7 @@ func (l *layout) writeRows(rows []row) {
 	for _, r := range rows[1:] {
 		head = head && l.hasDigit(r)
 	}
+
 	for i, r := range rows {
 		var texts []string
 		around := l.page.blocks[r.first].box

@@ -32,6 +32,7 @@ func (p *page) lineText(l line, leftToRight bool) string {
 		turned = turned || hasRightToLeft(text)
 		b.Write(text)
 	}
+
 	text := b.String()
 	if turned && !p.logical {
 		text = reorder([]rune(text), leftToRight)
@@ -58,6 +59,7 @@ func (p *page) leftToRight() bool {
 	if !hasRightToLeft(p.text) {
 		return true
 	}
+
 	for _, r := range string(p.text) {
 		switch class(r) { //nolint:exhaustive // the others have no direction
 		case bidi.L:
@@ -150,6 +152,7 @@ func marksBehind(text []rune) []rune {
 	for i, r := range text {
 		wrong = wrong || unicode.Is(unicode.Mn, r) && (i == 0 || text[i-1] == ' ')
 	}
+
 	for i := 0; wrong && i < len(text); i++ {
 		marks := i
 		for i < len(text) && unicode.Is(unicode.Mn, text[i]) {

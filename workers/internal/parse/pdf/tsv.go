@@ -155,6 +155,7 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 	for i := 0; i < tsvText && whole; i++ {
 		cells[i], rest, whole = bytes.Cut(rest, []byte("\t"))
 	}
+
 	cells[tsvText] = rest
 	switch level := cells[tsvLevel]; {
 	case len(level) != 1 || level[0] < pageLevel || level[0] > wordLevel:
@@ -169,6 +170,7 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 		s.insideWord, s.line = false, true
 		s.block = s.block || level[0] < lineLevel
 	}
+
 	if len(p.text) > maxPage || len(p.words) > maxWords {
 		return errTooMuch
 	}
@@ -268,6 +270,7 @@ func decimal(text []byte) float64 {
 	if len(digits) > maxDigits {
 		return 0
 	}
+
 	whole, scale := int64(0), int64(0)
 	for _, c := range digits {
 		switch {
@@ -280,6 +283,7 @@ func decimal(text []byte) float64 {
 			return 0
 		}
 	}
+
 	n := float64(whole) / float64(max(scale, 1))
 	if n >= maxPlace {
 		return 0

@@ -21,10 +21,12 @@ func rationed(start func() error) error {
 	if syscall.Getrlimit(syscall.RLIMIT_CPU, &own) != nil || own.Cur > math.MaxInt32 { // no limit
 		return start()
 	}
+
 	left := time.Duration(own.Cur)*time.Second - cpuTime()
 	if left < time.Second {
 		return errCPU
 	}
+
 	if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: uint64(left / time.Second), Max: own.Max}); err != nil {
 		return err
 	}

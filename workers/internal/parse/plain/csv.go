@@ -99,10 +99,12 @@ func (r *records) cell() (cell string, end bool) {
 		}
 		r.scanned += min(len(body), maxQuoted)
 	}
+
 	i := strings.IndexAny(r.text, string(rune(r.delimiter))+"\n")
 	if i < 0 {
 		i = len(r.text)
 	}
+
 	cell = r.text[:i]
 	return cell, r.pass(r.text[i:])
 }

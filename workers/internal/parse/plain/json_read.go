@@ -125,6 +125,7 @@ func (r *jsonReader) elements(path string, into *pairs) error {
 			words, size = words[:0], 0
 		}
 	}
+
 	if len(words) == 0 {
 		return nil
 	}
@@ -234,6 +235,7 @@ func (r *jsonReader) lines(of *pairs) error {
 		}
 		b.WriteString(p.text)
 	}
+
 	of.all = of.all[:0]
 	return r.paragraph(b.String())
 }

@@ -54,6 +54,7 @@ func passage(lines []string, out *parse.Writer) error {
 		}
 		return passage(rest, out)
 	}
+
 	switch {
 	case listed(lines):
 		return items(lines, out)
@@ -81,6 +82,7 @@ func heading(lines []string) (level int, title string, rest []string, ok bool) {
 			return strings.IndexByte("=-~^", mark) + 1, first, lines[2:], true
 		}
 	}
+
 	if len(lines) == 1 && length <= 80 && numbered.MatchString(first) {
 		number, _, _ := strings.Cut(first, " ")
 		return 1 + strings.Count(strings.Trim(number, "."), "."), first, nil, true
@@ -173,6 +175,7 @@ func wrapped(lines []string) bool {
 	for _, l := range lines {
 		longest = max(longest, width(l))
 	}
+
 	if longest < 40 || longest > 160 {
 		return false
 	}
