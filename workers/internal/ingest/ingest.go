@@ -245,8 +245,8 @@ func (i *Ingester) claim(ctx, until context.Context, attempts *sync.WaitGroup) {
 }
 
 // claimShort claims short documents for the short lane until ctx ends. Only organizations with
-// little debt qualify, so long documents of other organizations, which may take all slots, do not
-// delay them.
+// little debt qualify. Long documents of other organizations may take all slots without delaying
+// these.
 func (i *Ingester) claimShort(ctx, until context.Context, attempts *sync.WaitGroup) {
 	for i.short.acquire(ctx) {
 		requestedAt := time.Now()
