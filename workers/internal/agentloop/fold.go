@@ -12,10 +12,10 @@ import (
 // maxQuote bounds the words of a source that a citation shows, in characters.
 const maxQuote = 500
 
-// folding is a text normalized for the comparison with quotes. It is in Unicode's composed form
+// foldedText is a text normalized for the comparison with quotes. It is in Unicode's composed form
 // (NFC), runs of white space are a single space, and variants of quotation marks and dashes are
 // one character. Letters, digits and case are unchanged.
-type folding struct {
+type foldedText struct {
 	source string
 	text   string
 	from   []int // for each byte of text: offset in source where its character begins, -1 inside a character
@@ -40,8 +40,8 @@ func foldedForms() map[rune]string {
 }
 
 // fold normalizes a text for the comparison with quotes; see folding.
-func fold(source string) folding {
-	f := folding{source: source}
+func fold(source string) foldedText {
+	f := foldedText{source: source}
 	var text strings.Builder
 	add := func(piece string, from, to int) {
 		for i := range len(piece) {
@@ -97,7 +97,7 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, " ", `\t`, " ", `
 
 // find returns the source's spelling of quote, or "" if the source lacks it. It ignores dots at
 // both ends of the quote, and punctuation at its end that the source lacks.
-func (f *folding) find(quote string) string {
+func (f *foldedText) find(quote string) string {
 	for _, form := range []string{quote, unescape.Replace(quote)} {
 		wanted := strings.TrimSpace(fold(form).text)
 		wanted = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(wanted, "..."), "..."))
@@ -116,7 +116,7 @@ func (f *folding) find(quote string) string {
 
 // index returns the source's spelling of a normalized text, or "". A match consists of whole
 // characters.
-func (f *folding) index(wanted string) string {
+func (f *foldedText) index(wanted string) string {
 	for at := 0; at+len(wanted) <= len(f.text); at++ {
 		next := strings.Index(f.text[at:], wanted)
 		if next < 0 {

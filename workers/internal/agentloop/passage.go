@@ -22,8 +22,8 @@ const longWord = 8
 // passage is the text of a source that the model received.
 type passage struct {
 	source domain.Citation
-	folded *folding  // nil until a quote is looked up
-	parts  []segment // nil until a quote is chosen
+	folded *foldedText // nil until a quote is looked up
+	parts  []segment   // nil until a quote is chosen
 }
 
 // segment is a sentence of a passage, or a piece of a long sentence.

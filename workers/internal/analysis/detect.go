@@ -147,7 +147,7 @@ func survey(text string) (letters, language string, sure bool) {
 			continue
 		}
 		if scripts[i].language == "" {
-			return only(text, scripts[i].table), "", false
+			return onlyScript(text, scripts[i].table), "", false
 		}
 		return "", scripts[i].language, true
 	}
@@ -157,9 +157,9 @@ func survey(text string) (letters, language string, sure bool) {
 // latin is the index of Latin in scripts.
 const latin = 0
 
-// only returns the beginning of a text in small letters, with spaces for characters of other
+// onlyScript returns the beginning of a text in small letters, with spaces for characters of other
 // scripts.
-func only(text string, script *unicode.RangeTable) string {
+func onlyScript(text string, script *unicode.RangeTable) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range text {

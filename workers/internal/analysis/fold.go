@@ -23,17 +23,17 @@ func fold(word string) string {
 	b.Grow(len(word))
 	latin := false // marks after the last letter are removed
 	for _, r := range norm.NFC.String(word) {
-		if plain, known := plainer[r]; known {
+		if plain, known := plainLetters[r]; known {
 			b.WriteString(plain)
 			latin = false
 			continue
 		}
-		if invisible(r) || points(r) || latin && r >= 0x0300 && r <= 0x036F || r == 0x0301 {
+		if invisible(r) || isPoint(r) || latin && r >= 0x0300 && r <= 0x036F || r == 0x0301 {
 			continue
 		}
 		letter := r
 		if r >= 0x00C0 && unicode.In(r, unicode.Latin, unicode.Greek) {
-			letter = undecorated(r)
+			letter = baseLetter(r)
 		}
 		latin = letter < 0x0250 || unicode.Is(unicode.Greek, letter)
 		b.WriteRune(letter)
@@ -41,20 +41,20 @@ func fold(word string) string {
 	return b.String()
 }
 
-// plainer maps letters that Unicode does not decompose to plain ones.
-var plainer = map[rune]string{
+// plainLetters maps letters that Unicode does not decompose to plain ones.
+var plainLetters = map[rune]string{
 	'ß': "ss", 'ẞ': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'ł': "l", 'đ': "d", 'ð': "d", 'þ': "th", 'ı': "i", 'ħ': "h", 'ς': "σ", 'ё': "е",
 	'أ': "ا", 'إ': "ا", 'آ': "ا", 'ٱ': "ا", 'ى': "ي", 'ی': "ي", 'ې': "ي", 'ک': "ك", 'ة': "ه", 'ۀ': "ه", 'ؤ': "و", 'ئ': "ي", '’': "'",
 }
 
-// points reports marks of Arabic and Hebrew that are rarely written, and the Arabic elongation
+// isPoint reports marks of Arabic and Hebrew that are rarely written, and the Arabic elongation
 // sign.
-func points(r rune) bool {
+func isPoint(r rune) bool {
 	return r >= 0x064B && r <= 0x065F || r == 0x0670 || r == 0x0640 || r >= 0x0591 && r <= 0x05C7 && unicode.IsMark(r)
 }
 
-// undecorated returns the base letter of r.
-func undecorated(r rune) rune {
+// baseLetter returns the base letter of r.
+func baseLetter(r rune) rune {
 	var buffer [utf8.UTFMax]byte
 	n := utf8.EncodeRune(buffer[:], r)
 	apart := norm.NFD.Properties(buffer[:n]).Decomposition()

@@ -61,7 +61,8 @@ func (s stemmer) form(word, plain string) string {
 }
 
 // stemmers lists the stemmers of each script, the most used language first. If a word has more
-// stems than a query allows, stems of later languages are dropped, on both sides (see accepted).
+// stems than a query allows, stems of later languages are dropped, on both sides (see
+// searchableForms).
 var stemmers = []stemmer{
 	{"en", unicode.Latin, snowball(english.Stem)},
 	{"de", unicode.Latin, snowball(german.Stem)},
@@ -162,22 +163,23 @@ func lookUp(tongue, word string) *entry {
 	word = strings.Clone(word) // a substring would keep the whole page in memory
 	made := &entry{tongue: tongue, word: word}
 	if tongue == anyTongue {
-		made.forms = everywhere(word)
+		made.forms = allForms(word)
 	} else {
-		made.forms, made.stop = accepted(tongue, word), stops()[tongue][folded(word)]
+		made.forms, made.stop = searchableForms(tongue, word), stops()[tongue][folded(word)]
 	}
 	slot.Store(made)
 	return made
 }
 
-// accepted returns the forms of a word in a language that a query for the same word has, too.
-// Only forms of the last languages of a script can be missing there, so most need no comparison.
-func accepted(tongue, word string) []string {
+// searchableForms returns the forms of a word in a language that a query for the same word has,
+// too. Only forms of the last languages of a script can be missing there, so most need no
+// comparison.
+func searchableForms(tongue, word string) []string {
 	own := forms(tongue, word)
-	if len(own) == 0 || surely(tongue, len(own)) {
+	if len(own) == 0 || alwaysFits(tongue, len(own)) {
 		return own
 	}
-	asked := everywhere(word)
+	asked := allForms(word)
 	kept := slices.DeleteFunc(own, func(form string) bool { return !slices.Contains(asked, form) })
 	if len(kept) == 0 {
 		return asked[:1]
@@ -185,9 +187,9 @@ func accepted(tongue, word string) []string {
 	return kept
 }
 
-// surely reports whether a query always has room for the forms of a language, even if all
+// alwaysFits reports whether a query always has room for the forms of a language, even if all
 // languages before it use theirs.
-func surely(tongue string, each int) bool {
+func alwaysFits(tongue string, each int) bool {
 	at := slices.IndexFunc(stemmers, func(s stemmer) bool { return s.language == tongue })
 	if at < 0 {
 		return true
@@ -226,8 +228,8 @@ func forms(tongue, word string) []string {
 	return []string{marked, unmarked}
 }
 
-// everywhere returns the forms of a word in every language of its script, the plain form first.
-func everywhere(word string) []string {
+// allForms returns the forms of a word in every language of its script, the plain form first.
+func allForms(word string) []string {
 	small := bare(word)
 	plain := fold(small)
 	all := []string{plain}

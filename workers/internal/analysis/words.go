@@ -67,8 +67,8 @@ var stopWords = map[string]string{
 	"vi": `và hoặc là của có không cho với trong trên từ đến này đó những các một được bị tôi bạn gì ai đâu khi nào sao`,
 }
 
-// inflections are the endings of languages for which there is no stemming algorithm: mostly those of
-// nouns and adjectives, and of verbs in languages with many forms.
+// inflections are the endings of languages for which there is no stemming algorithm: mostly those
+// of nouns and adjectives, and of verbs in languages with many forms.
 var inflections = map[string]string{
 	"pl": `owie ami ach ów om em ie ego emu ymi imi ych ich ym im ej ą ę a e i o u y owi ować uje ujesz ują ował owała ali ały ała ało ać eć ić yć`,
 	"cs": `ami emi ách ích ům em ém ého ému ými ích ých ým ím ou ů a e i o u y á é í ý ě ové ovi ovat uje ují oval ovala ali aly ala alo at it et`,

@@ -109,15 +109,15 @@ func (i *Ingester) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			i.beat(ctx)
+			i.extendLeases(ctx)
 		}
 	}
 }
 
-// beat extends all leases in one statement. An attempt at a document that is no longer held is
-// cancelled immediately. If the database is unavailable, attempts continue until their leases
-// expire.
-func (i *Ingester) beat(ctx context.Context) {
+// extendLeases extends all leases in one statement. An attempt at a document that is no longer
+// held is cancelled immediately. If the database is unavailable, attempts continue until their
+// leases expire.
+func (i *Ingester) extendLeases(ctx context.Context) {
 	documents := i.held.all()
 	if len(documents) == 0 {
 		return

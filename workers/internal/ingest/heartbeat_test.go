@@ -34,7 +34,7 @@ func TestHeartbeats(t *testing.T) {
 		return ctx
 	}
 	kept, taken := hold("doc_1"), hold("doc_2")
-	i.beat(t.Context())
+	i.extendLeases(t.Context())
 	if cause := context.Cause(taken); !errors.Is(cause, errTaken) {
 		t.Errorf("a document that was taken: %v", cause)
 	}
@@ -42,7 +42,7 @@ func TestHeartbeats(t *testing.T) {
 		t.Errorf("claimed document: %v, until %s", kept.Err(), until)
 	}
 	claims.lost, claims.err = nil, errors.New("away")
-	i.beat(t.Context())
+	i.extendLeases(t.Context())
 	if kept.Err() != nil {
 		t.Error("a database that is away ends an attempt")
 	}

@@ -171,7 +171,7 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 	}
 	texts := make([]string, len(chunks))
 	for n, c := range chunks {
-		texts[n] = p.inContext(c)
+		texts[n] = p.withHeadings(c)
 	}
 
 	vectors, err := p.deps.Embedder.Embed(ctx, texts)
@@ -191,9 +191,9 @@ func (p *pipeline) embed(ctx context.Context, chunks []knowledgedb.NewChunk) err
 	return nil
 }
 
-// inContext returns a passage after the document's name and its headings. It omits the last
+// withHeadings returns a passage after the document's name and its headings. It omits the last
 // heading if the passage begins with it.
-func (p *pipeline) inContext(c knowledgedb.NewChunk) string {
+func (p *pipeline) withHeadings(c knowledgedb.NewChunk) string {
 	above := append([]string{wordsFor(p.Document.Name)}, c.Headings...)
 	if last := above[len(above)-1]; len(above) > 1 && strings.HasPrefix(c.Text, last) {
 		above = above[:len(above)-1]

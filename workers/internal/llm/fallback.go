@@ -40,7 +40,7 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 		}
 
 		var e *Error
-		if !errors.As(err, &e) || emitted || !passesOn(e.Kind, i > 0) {
+		if !errors.As(err, &e) || emitted || !tryNext(e.Kind, i > 0) {
 			return Response{}, err
 		}
 
@@ -49,10 +49,10 @@ func (f *fallbacks) Stream(ctx context.Context, req Request, emit func(Delta)) (
 	return Response{}, failed
 }
 
-// passesOn reports whether another model may answer after a failure of this kind. A problem with
+// tryNext reports whether another model may answer after a failure of this kind. A problem with
 // the prompt is reported for the first model, because the caller can shorten the prompt. For a
 // fallback it only means that the next is tried.
-func passesOn(kind Kind, standIn bool) bool {
+func tryNext(kind Kind, standIn bool) bool {
 	switch kind {
 	case KindRateLimited, KindUnavailable, KindTimeout, KindTruncated, KindBadResponse,
 		KindAuth, KindQuota, KindUnknownModel, KindNotConfigured:

@@ -195,13 +195,13 @@ func (n *Notifier) drop(ctx context.Context, c *notificationdb.ClaimedNotificati
 func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotification) notificationdb.Attempt {
 	resp, err := n.send(ctx, c)
 	if errors.Is(err, sealdb.ErrUnopened) { // not the endpoint's fault
-		return failed(c, notificationdb.Attempt{
+		return scheduleNext(c, notificationdb.Attempt{
 			Error: "The service cannot open the endpoint's secret: its operator must restore the key, or rotate the secret.", Unsent: true,
 		}, 0)
 	}
 
 	if err != nil {
-		return failed(c, notificationdb.Attempt{Error: err.Error()}, 0)
+		return scheduleNext(c, notificationdb.Attempt{Error: err.Error()}, 0)
 	}
 	a := notificationdb.Attempt{ResponseStatus: resp.status, Error: "The endpoint answered " + strconv.Itoa(resp.status) + "."}
 	switch {
@@ -212,12 +212,12 @@ func (n *Notifier) attempt(ctx context.Context, c *notificationdb.ClaimedNotific
 	case resp.status >= 300 && resp.status < 400:
 		a.Error = "The endpoint answered " + strconv.Itoa(resp.status) + ": redirects are not followed."
 	}
-	return failed(c, a, resp.retryAfter)
+	return scheduleNext(c, a, resp.retryAfter)
 }
 
-// failed schedules the next attempt: after an increasing delay, and not before the endpoint's
+// scheduleNext schedules the next attempt: after an increasing delay, and not before the endpoint's
 // Retry-After. Pings are not retried.
-func failed(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
+func scheduleNext(c *notificationdb.ClaimedNotification, a notificationdb.Attempt, retryAfter time.Duration) notificationdb.Attempt {
 	if c.Event == domain.NotifyPing || c.Attempts > len(delays) {
 		a.Status = domain.NotificationFailed
 		return a

@@ -516,16 +516,16 @@ func TestAttemptsAreSpread(t *testing.T) {
 	t.Parallel()
 	for attempt, delay := range delays {
 		for range 50 {
-			a := failed(&notificationdb.ClaimedNotification{Event: domain.NotifyRunFailed, Attempts: attempt + 1}, notificationdb.Attempt{}, 0)
+			a := scheduleNext(&notificationdb.ClaimedNotification{Event: domain.NotifyRunFailed, Attempts: attempt + 1}, notificationdb.Attempt{}, 0)
 			if a.Status != domain.NotificationPending || a.Next < delay*9/10 || a.Next > delay*11/10 {
 				t.Errorf("attempt %d: %+v", attempt+1, a)
 			}
 		}
 	}
-	if a := failed(&notificationdb.ClaimedNotification{Attempts: len(delays) + 1}, notificationdb.Attempt{}, 0); a.Status != domain.NotificationFailed {
+	if a := scheduleNext(&notificationdb.ClaimedNotification{Attempts: len(delays) + 1}, notificationdb.Attempt{}, 0); a.Status != domain.NotificationFailed {
 		t.Errorf("the last attempt: %+v", a)
 	}
-	if a := failed(&notificationdb.ClaimedNotification{Attempts: 1}, notificationdb.Attempt{}, 1000*time.Hour); a.Next != 24*time.Hour {
+	if a := scheduleNext(&notificationdb.ClaimedNotification{Attempts: 1}, notificationdb.Attempt{}, 1000*time.Hour); a.Next != 24*time.Hour {
 		t.Errorf("with a long Retry-After: %+v", a)
 	}
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)

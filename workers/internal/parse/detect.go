@@ -34,16 +34,16 @@ func detect(in Input) (kind, error) {
 	case isPDF(content):
 		is = PDF
 	case isArchive(content):
-		is, err = archived(content)
+		is, err = detectArchive(content)
 	case isCompound(content):
-		is, err = compound(content)
+		is, err = detectCompound(content)
 	default:
-		is = textual(in)
+		is = detectText(in)
 	}
 	if err != nil {
 		return kind{}, err
 	}
-	return kind{mimeType: is, note: misnamed(in.Name, is)}, nil
+	return kind{mimeType: is, note: extensionNote(in.Name, is)}, nil
 }
 
 // IsText reports whether a document is neither a PDF nor an archive: it is text or unsupported.
@@ -63,16 +63,16 @@ func isCompound(content []byte) bool {
 	return bytes.HasPrefix(content, []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"))
 }
 
-// misnamed returns a note if a file's extension contradicts its content.
-func misnamed(name, is string) string {
+// extensionNote returns a note if a file's extension contradicts its content.
+func extensionNote(name, is string) string {
 	said, ok := extensions[extension(name)]
-	if !ok || said == is || asText(said) && asText(is) || called[is] == "" {
+	if !ok || said == is || isTextType(said) && isTextType(is) || typeNames[is] == "" {
 		return ""
 	}
-	return fmt.Sprintf("The file is named as if it were %s, but is %s, and was read as that.", called[said], called[is])
+	return fmt.Sprintf("The file is named as if it were %s, but is %s, and was read as that.", typeNames[said], typeNames[is])
 }
 
-func asText(mimeType string) bool {
+func isTextType(mimeType string) bool {
 	switch mimeType {
 	case HTML, Markdown, Text, CSV, TSV, JSON, JSONLines:
 		return true
@@ -102,8 +102,8 @@ var mainParts = []struct{ part, is string }{
 	{"ms-package.xps-fixeddocumentsequence+xml", "application/vnd.ms-xpsdocument"},
 }
 
-// archived returns the type of a ZIP archive.
-func archived(content []byte) (string, error) {
+// detectArchive returns the type of a ZIP archive.
+func detectArchive(content []byte) (string, error) {
 	a, err := pack.Open(content)
 	if err != nil {
 		return "", err
@@ -133,7 +133,7 @@ func archived(content []byte) (string, error) {
 	case a.Has("Index/Document.iwa"):
 		return iwork, nil
 	}
-	if m := mimetype.Detect(content); called[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
+	if m := mimetype.Detect(content); typeNames[base(m.String())] != "" && !m.Is(DOCX) && !m.Is(PPTX) && !m.Is(XLSX) && !m.Is(EPUB) {
 		return base(m.String()), nil
 	}
 	return "application/zip", nil
@@ -148,9 +148,9 @@ func optional(a *pack.Archive, name string) ([]byte, error) {
 	return content, err
 }
 
-// compound returns the type of a file in Microsoft's compound format, from the names in its
+// detectCompound returns the type of a file in Microsoft's compound format, from the names in its
 // directory.
-func compound(content []byte) (string, error) {
+func detectCompound(content []byte) (string, error) {
 	has := func(name string) bool { return bytes.Contains(content, utf16Name(name)) }
 	switch {
 	case has("EncryptedPackage"):
@@ -167,7 +167,7 @@ func compound(content []byte) (string, error) {
 		return "application/vnd.ms-outlook", nil
 	}
 
-	if is := base(mimetype.Detect(content).String()); called[is] != "" {
+	if is := base(mimetype.Detect(content).String()); typeNames[is] != "" {
 		return is, nil
 	}
 	return "application/x-ole-storage", nil
@@ -181,9 +181,9 @@ func utf16Name(s string) []byte {
 	return b
 }
 
-// textual returns the type of a document without a known signature: a kind of text, or another
+// detectText returns the type of a document without a known signature: a kind of text, or another
 // type.
-func textual(in Input) string {
+func detectText(in Input) string {
 	head := in.Content[:min(len(in.Content), 64<<10)]
 	if bytes.HasPrefix(head, []byte(`{\rtf`)) {
 		return "application/rtf"
@@ -194,7 +194,7 @@ func textual(in Input) string {
 
 	wide, isWide := charset.Wide(head[:len(head)&^3])
 	if !isWide {
-		if is := base(mimetype.Detect(in.Content).String()); foreign(is, head) {
+		if is := base(mimetype.Detect(in.Content).String()); isBinaryType(is, head) {
 			return is
 		}
 	} else {
@@ -205,9 +205,9 @@ func textual(in Input) string {
 
 // textFor returns the kind of a text. start is its beginning in lower case.
 func textFor(in Input, start string) string {
-	said := saidToBe(in)
+	said := declaredType(in)
 	switch {
-	case markup(start), said == HTML && strings.Contains(start, "<"):
+	case looksLikeHTML(start), said == HTML && strings.Contains(start, "<"):
 		return HTML
 	case strings.HasPrefix(start, "<svg"):
 		return "image/svg+xml"
@@ -220,9 +220,9 @@ func textFor(in Input, start string) string {
 	}
 }
 
-// foreign reports types that are not text. Bytes of an unknown type count as text if they contain
-// no zeros, because all single-byte encodings look like that.
-func foreign(is string, head []byte) bool {
+// isBinaryType reports types that are not text. Bytes of an unknown type count as text if they
+// contain no zeros, because all single-byte encodings look like that.
+func isBinaryType(is string, head []byte) bool {
 	switch {
 	case is == "application/octet-stream":
 		return bytes.IndexByte(head, 0) >= 0 && (!utf8.Valid(head) || bytes.Count(head, []byte{0})*50 > len(head))
@@ -230,12 +230,12 @@ func foreign(is string, head []byte) bool {
 		is == "application/x-ndjson", is == "application/xml", strings.HasPrefix(is, "application/x-subrip"):
 		return is == "image/svg+xml"
 	default:
-		return bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:min(len(head), 256)]) || called[is] != ""
+		return bytes.IndexByte(head, 0) >= 0 || !utf8.Valid(head[:min(len(head), 256)]) || typeNames[is] != ""
 	}
 }
 
-// markup reports whether a text, in lower case, begins like HTML.
-func markup(start string) bool {
+// looksLikeHTML reports whether a text, in lower case, begins like HTML.
+func looksLikeHTML(start string) bool {
 	if strings.HasPrefix(start, "<?xml") {
 		_, start, _ = strings.Cut(start, "?>")
 	}
@@ -256,8 +256,8 @@ func markup(start string) bool {
 	return false
 }
 
-// saidToBe returns the type according to the name's extension, or else the sender.
-func saidToBe(in Input) string {
+// declaredType returns the type according to the name's extension, or else the sender.
+func declaredType(in Input) string {
 	if is := extensions[extension(in.Name)]; is != "" {
 		return is
 	}
@@ -265,7 +265,7 @@ func saidToBe(in Input) string {
 	if other := aliases[is]; other != "" {
 		return other
 	}
-	if called[is] != "" && asText(is) && is != Text {
+	if typeNames[is] != "" && isTextType(is) && is != Text {
 		return is
 	}
 	return ""
@@ -288,7 +288,7 @@ var convertible = []string{
 
 // unsupported returns the failure for a type without a reader.
 func unsupported(is string) error {
-	what, how := called[is], ""
+	what, how := typeNames[is], ""
 	switch {
 	case strings.HasPrefix(is, "image/") && is != "image/svg+xml" && is != "image/vnd.djvu":
 		what, how = "an image", " Images are read inside PDF documents only: put it into one, and send that."

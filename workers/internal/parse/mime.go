@@ -31,8 +31,8 @@ var aliases = map[string]string{
 	"application/ld+json": JSON, "application/geo+json": JSON, "application/vnd.ms-excel.csv": CSV,
 }
 
-// called maps MIME types to their names in messages.
-var called = map[string]string{
+// typeNames maps MIME types to their names in messages.
+var typeNames = map[string]string{
 	PDF: "a PDF document", DOCX: "a Word document", PPTX: "a PowerPoint presentation", XLSX: "an Excel workbook", EPUB: "an EPUB book",
 	HTML: "an HTML page", Markdown: "Markdown", Text: "plain text", CSV: "comma-separated values", TSV: "tab-separated values",
 	JSON: "JSON", JSONLines: "JSON Lines",

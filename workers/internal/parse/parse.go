@@ -60,7 +60,7 @@ func Parse(ctx context.Context, in Input, out *Writer, formats Formats) (documen
 	}
 	in.MIMEType = kind.mimeType
 
-	info, err := guarded(ctx, in, out, read)
+	info, err := readSafely(ctx, in, out, read)
 	if err == nil {
 		err = out.finish()
 	}
@@ -87,8 +87,8 @@ type panicked struct {
 
 func (p *panicked) Error() string { return fmt.Sprintf("reader panicked: %v\n%s", p.value, p.stack) }
 
-// guarded calls a reader and converts a panic to an error.
-func guarded(ctx context.Context, in Input, out *Writer, read Reader) (info document.Info, err error) {
+// readSafely calls a reader and converts a panic to an error.
+func readSafely(ctx context.Context, in Input, out *Writer, read Reader) (info document.Info, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicked{value: v, stack: debug.Stack()}

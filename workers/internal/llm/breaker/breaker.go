@@ -89,7 +89,7 @@ func newCircuit(name string) *circuit {
 		Name: name, MaxRequests: 1, Timeout: openTime,
 		ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= maxFaults },
 		IsSuccessful: func(err error) bool { return !isFault(err) },
-		IsExcluded:   isSilent,
+		IsExcluded:   isExcluded,
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			if to == gobreaker.StateOpen {
 				now := time.Now()
@@ -114,8 +114,8 @@ func isFault(err error) bool {
 	}
 }
 
-// isSilent reports an outcome that says nothing about the provider: the caller gave up.
-func isSilent(err error) bool {
+// isExcluded reports an outcome that says nothing about the provider: the caller gave up.
+func isExcluded(err error) bool {
 	var e *llm.Error
 	return err != nil && !errors.As(err, &e)
 }

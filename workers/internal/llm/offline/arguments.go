@@ -92,16 +92,16 @@ func arguments(t llm.ToolSpec, passage string) (args map[string]any, missing []s
 		}
 	}
 
-	for _, name := range lacking(s, args) {
-		if value, ok := fixed(s.Properties[name].plain(), 0); ok {
+	for _, name := range missingArguments(s, args) {
+		if value, ok := onlyValue(s.Properties[name].plain(), 0); ok {
 			args[name] = value
 		}
 	}
-	return args, lacking(s, args)
+	return args, missingArguments(s, args)
 }
 
-// lacking returns the required arguments that are missing.
-func lacking(s schema, args map[string]any) []string {
+// missingArguments returns the required arguments that are missing.
+func missingArguments(s schema, args map[string]any) []string {
 	var missing []string
 	for _, name := range s.Required {
 		if _, given := args[name]; !given {
@@ -114,9 +114,9 @@ func lacking(s schema, args map[string]any) []string {
 // maxNesting bounds the depth of objects that fixed builds.
 const maxNesting = 4
 
-// fixed returns the value that a schema determines: its constant, its default, its only choice,
+// onlyValue returns the value that a schema determines: its constant, its default, its only choice,
 // or an object of such values.
-func fixed(s schema, depth int) (any, bool) {
+func onlyValue(s schema, depth int) (any, bool) {
 	settled := []json.RawMessage{s.Const, s.Default}
 	if len(s.Enum) == 1 {
 		settled = append(settled, s.Enum[0])
@@ -134,7 +134,7 @@ func fixed(s schema, depth int) (any, bool) {
 	}
 	inner := map[string]any{}
 	for _, name := range s.Required {
-		value, ok := fixed(s.Properties[name].plain(), depth+1)
+		value, ok := onlyValue(s.Properties[name].plain(), depth+1)
 		if !ok {
 			return nil, false
 		}

@@ -25,8 +25,8 @@ type codeFile struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// ofProgram parses the output of an executed program. It returns false if none was executed.
-func ofProgram(r llm.ToolResult) (codeOutput, bool) {
+// programOutput parses the output of an executed program. It returns false if none was executed.
+func programOutput(r llm.ToolResult) (codeOutput, bool) {
 	var out codeOutput
 	var object map[string]json.RawMessage
 	if plain(r.Name) != toolCode || json.Unmarshal(r.Output, &object) != nil || object["stdout"] == nil {
@@ -42,7 +42,7 @@ func codeReport(name string, failed bool, out codeOutput) string {
 	switch {
 	case failed:
 		text := strings.TrimRight(out.Error, "\n ")
-		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(inALine(text, out.Limit != "")), quotedText)))
+		parts = append(parts, fmt.Sprintf("%s failed: %s", name, excerpt(unfenced.Replace(errorLine(text, out.Limit != "")), quotedText)))
 		if sentence, rest, more := strings.Cut(text, "\n"); more {
 			if out.Limit != "" && sentence != "" { // already contained in the first part
 				text = rest
@@ -73,9 +73,9 @@ func block(text string) string {
 	return "```\n" + text + "\n```"
 }
 
-// inALine returns the line that names an error: the last line of a traceback, or the first if a
+// errorLine returns the line that names an error: the last line of a traceback, or the first if a
 // limit ended the program.
-func inALine(text string, limit bool) string {
+func errorLine(text string, limit bool) string {
 	lines := strings.Split(text, "\n")
 	if limit {
 		return lines[0]

@@ -28,7 +28,7 @@ func fromDocuments(results []llm.ToolResult, asked asked) string {
 		}
 		searched = true
 		for _, s := range r.Sources {
-			if !asked.saidBy(s) {
+			if !asked.answeredBy(s) {
 				continue
 			}
 			if !asked.expects() || asked.has(s.CitedText) {
@@ -56,8 +56,8 @@ func (a asked) ofDocuments() asked {
 	return a
 }
 
-// saidBy reports whether a passage may contain the answer.
-func (a asked) saidBy(s domain.Citation) bool {
+// answeredBy reports whether a passage may contain the answer.
+func (a asked) answeredBy(s domain.Citation) bool {
 	if strings.TrimSpace(s.CitedText) == "" {
 		return false
 	}

@@ -67,7 +67,7 @@ func labelledValues(text string, s schema) map[string]any {
 func labels(text string, s schema) []label {
 	var found []label
 	for name := range s.Properties {
-		for _, at := range occurrences(text, spoken(name)) {
+		for _, at := range occurrences(text, namePattern(name)) {
 			if sign := labelled.FindString(text[at[1]:]); sign != "" {
 				found = append(found, label{name, at[0], at[1] + len(sign)})
 			}
@@ -187,9 +187,9 @@ func occurrences(text, pattern string) [][]int {
 
 func inName(r rune) bool { return r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// spoken returns a pattern that matches a name however its words are joined: orderId, order_id,
-// "order id".
-func spoken(name string) string {
+// namePattern returns a pattern that matches a name however its words are joined: orderId,
+// order_id, "order id".
+func namePattern(name string) string {
 	words := nameWords(name)
 	for i, w := range words {
 		words[i] = regexp.QuoteMeta(w)

@@ -43,7 +43,7 @@ type toolOutput struct {
 
 // report describes the outcome of a call without sources.
 func report(r llm.ToolResult, message string) string {
-	if program, ok := ofProgram(r); ok {
+	if program, ok := programOutput(r); ok {
 		if results := computed(message, program); results != "" && !r.Failed {
 			return results
 		}

@@ -31,7 +31,7 @@ func fromSources(results []llm.ToolResult, asked asked) string {
 		for _, source := range r.Sources {
 			asked := asked
 			if source.Type == typeDocument {
-				if asked = asked.ofDocuments(); !asked.saidBy(source) {
+				if asked = asked.ofDocuments(); !asked.answeredBy(source) {
 					continue
 				}
 				asked.language = languageFor(source.CitedText)

@@ -12,9 +12,9 @@ import (
 )
 
 // wanted are the words of a question that a passage should contain.
-type wanted []wantedWord
+type wanted []requiredWord
 
-type wantedWord struct {
+type requiredWord struct {
 	text  string
 	forms []string // search terms in all languages
 	must  bool     // no answer lacks this word
@@ -41,7 +41,7 @@ func want(message string) wanted {
 	all := analysis.Query(bare)
 	var list, others wanted
 	for _, w := range all {
-		one := wantedWord{text: w.Text, forms: w.Lexemes, must: names[w.Text]}
+		one := requiredWord{text: w.Text, forms: w.Lexemes, must: names[w.Text]}
 		if !one.must && (stopWords[w.Text] || idle[w.Text] || isIdlePair(w.Text)) {
 			others = append(others, one)
 			continue
@@ -54,7 +54,7 @@ func want(message string) wanted {
 	}
 
 	if len(list) > 0 {
-		longest := slices.MaxFunc(list, func(a, b wantedWord) int { return cmp.Compare(a.length(), b.length()) })
+		longest := slices.MaxFunc(list, func(a, b requiredWord) int { return cmp.Compare(a.length(), b.length()) })
 		for i := range list {
 			list[i].must = list[i].must || list[i].text == longest.text && longest.length() > 2
 		}
@@ -62,7 +62,7 @@ func want(message string) wanted {
 	return list
 }
 
-func (w wantedWord) length() int { return utf8.RuneCountInString(w.text) }
+func (w requiredWord) length() int { return utf8.RuneCountInString(w.text) }
 
 // isIdlePair reports whether a pair of characters belongs to a question word or function word.
 func isIdlePair(pair string) bool {
@@ -113,7 +113,7 @@ func terms(text, language string) map[string]bool {
 }
 
 // in reports whether have contains the word in any form.
-func (w wantedWord) in(have map[string]bool) bool {
+func (w requiredWord) in(have map[string]bool) bool {
 	if slices.ContainsFunc(w.forms, func(f string) bool { return have[f] }) {
 		return true
 	}

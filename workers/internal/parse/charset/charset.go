@@ -24,10 +24,10 @@ func Decode(content []byte, declared string) (text, name string) {
 		return text, "utf-16"
 	}
 	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
-	if escaped(content) {
+	if isISO2022JP(content) {
 		return decode(content, "iso-2022-jp")
 	}
-	if valid(content) {
+	if mostlyUTF8(content) {
 		return string(content), "utf-8"
 	}
 
@@ -39,9 +39,9 @@ func Decode(content []byte, declared string) (text, name string) {
 	return decode(content, guess(content))
 }
 
-// valid reports UTF-8 text. A few invalid bytes are allowed, as in a truncated text or a log with
-// lines in another encoding.
-func valid(content []byte) bool {
+// mostlyUTF8 reports UTF-8 text. A few invalid bytes are allowed, as in a truncated text or a log
+// with lines in another encoding.
+func mostlyUTF8(content []byte) bool {
 	if utf8.Valid(content) {
 		return true
 	}
@@ -59,8 +59,8 @@ func valid(content []byte) bool {
 	return wide > 20*broken
 }
 
-// escaped reports ISO-2022-JP, which is ASCII with escape sequences.
-func escaped(content []byte) bool {
+// isISO2022JP reports ISO-2022-JP, which is ASCII with escape sequences.
+func isISO2022JP(content []byte) bool {
 	return bytes.Contains(content, []byte("\x1b$B")) && bytes.Contains(content, []byte("\x1b(B")) ||
 		bytes.Contains(content, []byte("\x1b$@")) && bytes.Contains(content, []byte("\x1b(J"))
 }
@@ -78,9 +78,9 @@ func known(label string) string {
 func guess(content []byte) string {
 	head := content
 	if len(head) > sample {
-		head = interesting(content)
+		head = nonASCIISample(content)
 	}
-	if thai(head) {
+	if isThai(head) {
 		return "windows-874"
 	}
 	best, err := icu.NewTextDetector().DetectBest(head)
@@ -98,9 +98,9 @@ func guess(content []byte) string {
 	return "windows-1252"
 }
 
-// thai reports Thai text. Both detectors take a short Thai text for Chinese. Thai is recognized
+// isThai reports Thai text. Both detectors take a short Thai text for Chinese. Thai is recognized
 // because its vowel and tone marks follow letters.
-func thai(head []byte) bool {
+func isThai(head []byte) bool {
 	var count [4]int
 	astray := 0
 	before := none
@@ -142,9 +142,9 @@ var thaiKind = func() (kinds [256]int) {
 	return kinds
 }()
 
-// interesting returns the piece of a long text that begins shortly before its first non-ASCII
+// nonASCIISample returns the piece of a long text that begins shortly before its first non-ASCII
 // character.
-func interesting(content []byte) []byte {
+func nonASCIISample(content []byte) []byte {
 	at := bytes.IndexFunc(content, func(r rune) bool { return r >= utf8.RuneSelf })
 	from := max(at-1024, 0)
 	return content[from:min(from+sample, len(content))]
@@ -208,18 +208,18 @@ func wide(content []byte) encoding.Encoding {
 	case bytes.HasPrefix(content, []byte("\xFE\xFF")):
 		return unicode.UTF16(unicode.BigEndian, unicode.UseBOM)
 	default:
-		return unmarked(content)
+		return detectWide(content)
 	}
 }
 
-// unmarked detects UTF-16 and UTF-32 without a byte order mark. Texts in all languages contain
+// detectWide detects UTF-16 and UTF-32 without a byte order mark. Texts in all languages contain
 // spaces, digits and line ends, and the other bytes of these are zero.
-func unmarked(content []byte) encoding.Encoding {
+func detectWide(content []byte) encoding.Encoding {
 	head := content[:min(len(content), sample)]
 	if len(head) < 4 || bytes.IndexByte(head, 0) < 0 {
 		return nil
 	}
-	if bytes.Count(head, []byte{0})*10 < len(head) && controls(head)*50 < len(head) && valid(head) { // single-byte text with a few zeros
+	if bytes.Count(head, []byte{0})*10 < len(head) && controls(head)*50 < len(head) && mostlyUTF8(head) { // single-byte text with a few zeros
 		return nil
 	}
 	if utf32Text(head, binary.LittleEndian) {

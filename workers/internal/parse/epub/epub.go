@@ -32,7 +32,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return document.Info{}, err
 	}
-	if err := unlocked(a); err != nil {
+	if err := checkEncryption(a); err != nil {
 		return document.Info{}, err
 	}
 	b, err := open(a)
@@ -66,7 +66,7 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 		if err != nil {
 			return b.info, err
 		}
-		if !readable(it) {
+		if !isTextPage(it) {
 			continue
 		}
 		if err := markup.Part(content, titles[it.part], out); err != nil {
@@ -79,9 +79,9 @@ func EPUB(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return b.info, nil
 }
 
-// readable reports whether an item is a page of text. The table of contents is not: it repeats
+// isTextPage reports whether an item is a page of text. The table of contents is not: it repeats
 // the chapters' headings.
-func readable(it item) bool {
+func isTextPage(it item) bool {
 	for p := range strings.FieldsSeq(it.properties) {
 		if p == "nav" {
 			return false
@@ -90,8 +90,8 @@ func readable(it item) bool {
 	return strings.Contains(it.mimeType, "html") || it.mimeType == "" || strings.HasSuffix(it.mimeType, "/xml")
 }
 
-// unlocked fails for books with encrypted text. Encrypted fonts are common and ignored.
-func unlocked(a *pack.Archive) error {
+// checkEncryption fails for books with encrypted text. Encrypted fonts are common and ignored.
+func checkEncryption(a *pack.Archive) error {
 	locked := &document.Failure{
 		Code: document.Encrypted, Message: "The book is protected against copying, and cannot be read.",
 	}

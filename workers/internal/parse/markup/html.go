@@ -43,7 +43,7 @@ func XHTML(content []byte, out *parse.Writer) (document.Info, error) {
 // writePage writes the text of a page. It includes navigation menus only if there is no other
 // text.
 func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
-	w := walk{out: out, hidden: styled(doc)}
+	w := walk{out: out, hidden: hiddenByStyle(doc)}
 	before := out.Room()
 	w.node(doc)
 	w.flush()
@@ -55,8 +55,8 @@ func writePage(doc *html.Node, out *parse.Writer) (skipped bool, err error) {
 	return w.skipped, w.err
 }
 
-// styled returns the class names and ids that the page's style sheets hide.
-func styled(doc *html.Node) invisible.Names {
+// hiddenByStyle returns the class names and ids that the page's style sheets hide.
+func hiddenByStyle(doc *html.Node) invisible.Names {
 	names := invisible.Names{}
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode && n.Data == "style" && n.FirstChild != nil {
@@ -73,9 +73,9 @@ func page(content []byte, said string) (*html.Node, error) {
 	}
 	text, _ := charset.Decode(content, said)
 	if head := text[:min(len(text), 512)]; strings.Contains(head, "<?xml") || strings.Contains(head, "XHTML") {
-		text = opened(text)
+		text = expandSelfClosing(text)
 	}
-	doc, err := html.ParseWithOptions(strings.NewReader(once(text)), html.ParseOptionEnableScripting(false))
+	doc, err := html.ParseWithOptions(strings.NewReader(stripRepeated(text)), html.ParseOptionEnableScripting(false))
 	if err != nil {
 		return nil, &document.Failure{Code: document.TooLarge, Message: "Elements of the page stand deeper in each other than is read."}
 	}
@@ -90,8 +90,8 @@ var outermost = regexp.MustCompile(`(?i)<(?:html|body)\s[^>]*>`)
 // few.
 const maxOutermost = 20
 
-// once removes the attributes of all but the first of the outermost tags.
-func once(text string) string {
+// stripRepeated removes the attributes of all but the first of the outermost tags.
+func stripRepeated(text string) string {
 	seen := 0
 	return outermost.ReplaceAllStringFunc(text, func(tag string) string {
 		if seen++; seen <= maxOutermost {
@@ -101,13 +101,13 @@ func once(text string) string {
 	})
 }
 
-// closed matches self-closing elements of XHTML.
-var closed = regexp.MustCompile(`<([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^<>"'=]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*/>`)
+// selfClosing matches self-closing elements of XHTML.
+var selfClosing = regexp.MustCompile(`<([a-zA-Z][a-zA-Z0-9]*)((?:\s+[^<>"'=]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*/>`)
 
-// opened rewrites self-closing elements as start and end tags, which HTML requires.
-func opened(text string) string {
-	return closed.ReplaceAllStringFunc(text, func(tag string) string {
-		name := strings.ToLower(closed.FindStringSubmatch(tag)[1])
+// expandSelfClosing rewrites self-closing elements as start and end tags, which HTML requires.
+func expandSelfClosing(text string) string {
+	return selfClosing.ReplaceAllStringFunc(text, func(tag string) string {
+		name := strings.ToLower(selfClosing.FindStringSubmatch(tag)[1])
 		switch name {
 		case "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "param":
 			return tag

@@ -40,7 +40,7 @@ func bounded(text string) (string, error) {
 	if strings.Count(text, `\|`) > maxPipes {
 		text = strings.ReplaceAll(text, `\|`, "/")
 	}
-	return apart(text), nil
+	return separateDefinitions(text), nil
 }
 
 // tooWide reports tables with too many cells. Each row has as many cells as the delimiter row.
@@ -62,9 +62,9 @@ func tooWide(text string) bool {
 	return false
 }
 
-// apart inserts empty lines into long runs of link definitions. That does not change their
-// meaning.
-func apart(text string) string {
+// separateDefinitions inserts empty lines into long runs of link definitions. That does not
+// change their meaning.
+func separateDefinitions(text string) string {
 	if strings.Count(text, "\n[")+strings.Count(text, " [")+strings.Count(text, ">[") <= maxDefinitions {
 		return text
 	}

@@ -12,7 +12,7 @@ func Part(content []byte, title string, out *parse.Writer) error {
 	if err != nil {
 		return err
 	}
-	if title != "" && !headed(doc) {
+	if title != "" && !hasHeading(doc) {
 		if err := out.Heading(1, title); err != nil {
 			return err
 		}
@@ -21,8 +21,8 @@ func Part(content []byte, title string, out *parse.Writer) error {
 	return err
 }
 
-// headed reports whether a page has a heading with text.
-func headed(doc *html.Node) bool {
+// hasHeading reports whether a page has a heading with text.
+func hasHeading(doc *html.Node) bool {
 	for n := range doc.Descendants() {
 		if n.Type == html.ElementNode && len(n.Data) == 2 && n.Data[0] == 'h' && n.Data[1] >= '1' && n.Data[1] <= '6' && !empty(n) {
 			return true

@@ -22,7 +22,7 @@ func (w *walk) table(n *html.Node) {
 	defer func() { w.kind, w.level = kind, level }()
 	w.kind, w.level = document.Paragraph, 0
 	rows := w.rowsFor(n)
-	if arranges(n, rows) {
+	if isLayoutTable(n, rows) {
 		w.children(n)
 		w.flush()
 		return
@@ -64,8 +64,8 @@ func (w *walk) rowsFor(n *html.Node) []*html.Node {
 	return rows
 }
 
-// arranges reports a layout table.
-func arranges(n *html.Node, rows []*html.Node) bool {
+// isLayoutTable reports a layout table.
+func isLayoutTable(n *html.Node, rows []*html.Node) bool {
 	if role := attr(n, "role"); role == "presentation" || role == "none" {
 		return true
 	}

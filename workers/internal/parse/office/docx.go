@@ -89,9 +89,9 @@ func (w *word) leftOut(rels map[string]relation) []string {
 	return notes
 }
 
-// paged decides what ends a page: the page breaks that Word rendered, or else explicit page
-// breaks.
-func (w *word) paged(content []byte) {
+// findPageBreaks decides what ends a page: the page breaks that Word rendered, or else explicit
+// page breaks.
+func (w *word) findPageBreaks(content []byte) {
 	switch {
 	case bytes.Contains(content, []byte("lastRenderedPageBreak")):
 		w.page = 1
@@ -108,7 +108,7 @@ func (w *word) paged(content []byte) {
 
 // body reads the main text.
 func (w *word) body(content []byte) error {
-	w.paged(content)
+	w.findPageBreaks(content)
 	if w.page > 0 {
 		if err := w.out.Page(1); err != nil {
 			return err
@@ -172,17 +172,17 @@ func (w *word) hold(read func() error) ([]string, error) {
 	return texts, err
 }
 
-// passed lists elements whose content is not text of the document.
-var passed = map[string]bool{
+// ignoredElements lists elements whose content is not text of the document.
+var ignoredElements = map[string]bool{
 	"del": true, "moveFrom": true, "sdtPr": true, "sdtEndPr": true, "sectPr": true, "tblPr": true, "tblGrid": true, "trPr": true,
 	"tcPr": true, "rPr": true, "instrText": true, "delText": true, "delInstrText": true, "rt": true, "pPrChange": true, "rubyPr": true,
 	"customXmlPr": true, "smartTagPr": true, "tblPrEx": true, "fldData": true,
 }
 
-// pass skips an element that is not read, and reports whether it did.
-func (w *word) pass(s xml.StartElement) (bool, error) {
+// skipIgnored skips an element that is not read, and reports whether it did.
+func (w *word) skipIgnored(s xml.StartElement) (bool, error) {
 	name := s.Name.Local
-	if !passed[name] && !w.chosen.skip(name, w.e.Depth()) {
+	if !ignoredElements[name] && !w.chosen.skip(name, w.e.Depth()) {
 		return false, nil
 	}
 	w.deleted = w.deleted || name == "del" || name == "moveFrom"
@@ -192,7 +192,7 @@ func (w *word) pass(s xml.StartElement) (bool, error) {
 // each calls f for each child of the current element, except children that are not read.
 func (w *word) each(f func(s xml.StartElement) error) error {
 	return w.e.Each(func(s xml.StartElement) error {
-		if skipped, err := w.pass(s); skipped || err != nil {
+		if skipped, err := w.skipIgnored(s); skipped || err != nil {
 			return err
 		}
 		return f(s)

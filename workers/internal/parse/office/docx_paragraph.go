@@ -55,7 +55,7 @@ func (w *word) paragraph() error {
 
 // inside processes an element in a paragraph.
 func (w *word) inside(p *wordParagraph, s xml.StartElement) error {
-	if skipped, err := w.pass(s); skipped || err != nil {
+	if skipped, err := w.skipIgnored(s); skipped || err != nil {
 		return err
 	}
 	if w.breaks(s) {

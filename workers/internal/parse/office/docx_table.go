@@ -67,7 +67,7 @@ func (w *word) table() error {
 			first = nil
 			return w.writeRows(before, r, columns)
 		default:
-			_, err = w.pass(s)
+			_, err = w.skipIgnored(s)
 		}
 		return err
 	})
@@ -136,7 +136,7 @@ func (w *word) tableRow() (*tableRow, error) {
 		case "tc":
 			err = w.cell(r)
 		default:
-			_, err = w.pass(s)
+			_, err = w.skipIgnored(s)
 		}
 		return err
 	})
@@ -168,7 +168,7 @@ func (w *word) cell(r *tableRow) error {
 				err = w.table()
 			case "tcPr", "sdt", "sdtContent":
 			default:
-				_, err = w.pass(s)
+				_, err = w.skipIgnored(s)
 			}
 			return err
 		})

@@ -28,7 +28,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	if err != nil {
 		return document.Info{}, err
 	}
-	if err := harmless(a); err != nil {
+	if err := checkParts(a); err != nil {
 		return document.Info{}, err
 	}
 
@@ -77,8 +77,8 @@ func unreadable(err error) error {
 	}
 }
 
-// harmless checks the small XML parts of a workbook as strictly as those of other documents.
-func harmless(a *pack.Archive) error {
+// checkParts checks the small XML parts of a workbook as strictly as those of other documents.
+func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
 		if !strings.HasSuffix(lower, ".xml") && !strings.HasSuffix(lower, ".rels") {

@@ -48,7 +48,7 @@ func Open(content []byte) (*Archive, error) {
 	}
 
 	a := &Archive{parts: make(map[string]*zip.File, len(r.File)), room: maxRead}
-	if err := sane(r.File); err != nil {
+	if err := checkEntries(r.File); err != nil {
 		return nil, err
 	}
 
@@ -75,8 +75,8 @@ func partName(name string) (string, bool) {
 	return name, true
 }
 
-// sane rejects archives that no document program writes: bombs, and overlapping entries.
-func sane(files []*zip.File) error {
+// checkEntries rejects archives that no document program writes: bombs, and overlapping entries.
+func checkEntries(files []*zip.File) error {
 	type extent struct{ from, to int64 }
 	places := make([]extent, 0, len(files))
 	var all uint64

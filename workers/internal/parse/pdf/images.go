@@ -64,7 +64,7 @@ func (m *images) read(ctx context.Context, p *page) error {
 		m.unread = append(m.unread, p.number)
 		return ctx.Err()
 	}
-	if m.late != nil || m.spent() {
+	if m.late != nil || m.outOfTime() {
 		m.late = append(m.late, p.number)
 		return ctx.Err()
 	}
@@ -97,7 +97,7 @@ func (m *images) available(ctx context.Context) bool {
 		return false
 	}
 
-	text, err := output(ctx, aboutSize, nil, "tesseract", "--list-langs")
+	text, err := output(ctx, maxInfo, nil, "tesseract", "--list-langs")
 	if err != nil {
 		return false
 	}
@@ -131,8 +131,8 @@ func languages(list string) string {
 	return strings.Join(names[:min(len(names), maxLanguages)], "+")
 }
 
-// spent reports whether ocrShare of the time limit is over.
-func (m *images) spent() bool {
+// outOfTime reports whether ocrShare of the time limit is over.
+func (m *images) outOfTime() bool {
 	if limit := m.config.Wall; limit > 0 && time.Since(m.began) > part(limit) {
 		return true
 	}
@@ -245,8 +245,8 @@ func (m *images) notes() (list []string) {
 	return list
 }
 
-// verdict returns the failure of a document without any text, and nil otherwise.
-func (m *images) verdict(empty bool) error {
+// noTextFailure returns the failure of a document without any text, and nil otherwise.
+func (m *images) noTextFailure(empty bool) error {
 	if m.scratch != "" {
 		_ = os.RemoveAll(m.scratch) // the sandbox removes the rest
 	}

@@ -221,7 +221,7 @@ func (l *layout) headingLevel(b block) int {
 	}
 
 	height, letters := l.measure(b)
-	if letters > maxHeadingSize || !l.hasLetters(b) || l.leads(b) {
+	if letters > maxHeadingSize || !l.hasLetters(b) || l.isContentsEntry(b) {
 		return 0
 	}
 	for i, least := range levels {
@@ -250,8 +250,8 @@ func (l *layout) measure(b block) (height float64, letters int) {
 	return height, letters
 }
 
-// leads reports an entry of a table of contents: dots lead to a page number.
-func (l *layout) leads(b block) bool {
+// isContentsEntry reports an entry of a table of contents: dots lead to a page number.
+func (l *layout) isContentsEntry(b block) bool {
 	text := l.page.lineText(l.page.lines[b.end-1], l.leftToRight)
 	return strings.Contains(text, ". . .") || strings.Contains(text, "....") || strings.Contains(text, "……")
 }

@@ -53,15 +53,15 @@ type reading struct {
 	damaged bool
 }
 
-// about is the output of pdfinfo.
-type about struct {
+// pdfInfo is the output of pdfinfo.
+type pdfInfo struct {
 	pages int
 	title string
 }
 
 // read reads the document at path. It starts the first range before the number of pages is known.
 func (r *reading) read(ctx context.Context, path string) (document.Info, error) {
-	asked := make(chan about, 1)
+	asked := make(chan pdfInfo, 1)
 	go func() { asked <- ask(ctx, path) }()
 
 	beginning, stop := context.WithCancel(ctx)
@@ -92,7 +92,7 @@ func (r *reading) read(ctx context.Context, path string) (document.Info, error) 
 	if r.damaged {
 		info.Notes = append(info.Notes, "The file is damaged in places, so some of its text may be missing.")
 	}
-	return info, r.images.verdict(r.out.Empty())
+	return info, r.images.noTextFailure(r.out.Empty())
 }
 
 // all writes all pages: those of the first range and of the others.
@@ -162,15 +162,15 @@ func (r *reading) flush(ctx context.Context) error {
 	return nil
 }
 
-// aboutSize bounds the output of pdfinfo, far above that of a normal document.
-const aboutSize = 64 << 10
+// maxInfo bounds the output of pdfinfo, far above that of a normal document.
+const maxInfo = 64 << 10
 
 // ask runs pdfinfo. If pdfinfo cannot open the document, pdftotext fails too and reports the
 // reason.
-func ask(ctx context.Context, path string) (a about) {
-	text, err := output(ctx, aboutSize, nil, "pdfinfo", "-enc", "UTF-8", path)
+func ask(ctx context.Context, path string) (a pdfInfo) {
+	text, err := output(ctx, maxInfo, nil, "pdfinfo", "-enc", "UTF-8", path)
 	if err != nil {
-		return about{}
+		return pdfInfo{}
 	}
 
 	for l := range strings.Lines(string(text)) {

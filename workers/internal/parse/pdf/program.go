@@ -47,7 +47,7 @@ func start(ctx context.Context, env []string, name string, args ...string) (*pro
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 
-	if err := rationed(p.cmd.Start); err != nil {
+	if err := startWithinLimit(p.cmd.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	return p, nil

@@ -159,7 +159,7 @@ func (s *scanner) take(p *page, row []byte, inside bool) error {
 	cells[tsvText] = rest
 	switch level := cells[tsvLevel]; {
 	case len(level) != 1 || level[0] < pageLevel || level[0] > wordLevel:
-		s.goOn(p, row)
+		s.continueWord(p, row)
 	case !whole:
 	case level[0] == pageLevel:
 		s.begin(&cells)
@@ -185,8 +185,8 @@ func (s *scanner) begin(cells *[tsvColumns][]byte) {
 	}
 }
 
-// goOn continues the last word if a line end in its text split it.
-func (s *scanner) goOn(p *page, row []byte) {
+// continueWord continues the last word if a line end in its text split it.
+func (s *scanner) continueWord(p *page, row []byte) {
 	if s.insideWord {
 		p.text = append(append(p.text, ' '), row...)
 		p.words[len(p.words)-1].to = len(p.text)

@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// rations serializes the starts of programs, because rationed changes this process's limit.
-var rations sync.Mutex
+// startMutex serializes the starts of programs, because startWithinLimit changes this process's
+// limit.
+var startMutex sync.Mutex
 
-// rationed starts a program with the processor time that remains of this process's limit. The
-// kernel limits each process separately, and their sum only with cgroups. The program inherits
-// our soft limit, so rationed lowers it during the start. Reaching it meanwhile has no effect: Go
-// ignores SIGXCPU.
-func rationed(start func() error) error {
-	rations.Lock()
-	defer rations.Unlock()
+// startWithinLimit starts a program with the processor time that remains of this process's limit.
+// The kernel limits each process separately, and their sum only with cgroups. The program
+// inherits our soft limit, so startWithinLimit lowers it during the start. Reaching it meanwhile has no
+// effect: Go ignores SIGXCPU.
+func startWithinLimit(start func() error) error {
+	startMutex.Lock()
+	defer startMutex.Unlock()
 	var own syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_CPU, &own) != nil || own.Cur > math.MaxInt32 { // no limit
 		return start()

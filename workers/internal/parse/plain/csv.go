@@ -42,7 +42,7 @@ func table(ctx context.Context, in parse.Input, out *parse.Writer, delimiter byt
 
 // rowsFor writes the rows: titles above the table, its header, and its data.
 func rowsFor(ctx context.Context, rows records, out *parse.Writer) error {
-	widest := usual(rows)
+	widest := usualWidth(rows)
 	first := true
 	for n := 0; rows.more(); n++ {
 		cells := rows.next()
@@ -164,8 +164,8 @@ func delimiterFor(text string) byte {
 	return best
 }
 
-// usual returns the most frequent number of cells in the first rows.
-func usual(rows records) int {
+// usualWidth returns the most frequent number of cells in the first rows.
+func usualWidth(rows records) int {
 	counts := map[int]int{}
 	best := 0
 	for range sampleRows {
