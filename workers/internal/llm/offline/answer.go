@@ -155,7 +155,7 @@ func (p prompt) fromInstructions() string {
 	if !isQuestion(p.message) {
 		return ""
 	}
-	sentence, score := bestSentence(p.system, ask(p.message), func(s string) bool { return !isOrder(s) })
+	sentence, score := bestSentence(p.system, parseQuestion(p.message), func(s string) bool { return !isOrder(s) })
 	if score < 2 {
 		return ""
 	}

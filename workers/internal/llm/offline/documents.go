@@ -19,8 +19,8 @@ const notPlainly = "The documents do not say this plainly."
 
 // fromDocuments returns notSaid or notPlainly if documents were searched and do not answer the
 // question, and "" otherwise.
-func fromDocuments(results []llm.ToolResult, asked asked) string {
-	asked = asked.ofDocuments()
+func fromDocuments(results []llm.ToolResult, q question) string {
+	q = q.ofDocuments()
 	searched, near := false, false
 	for _, r := range results {
 		if r.Failed || plain(r.Name) != toolKnowledge {
@@ -28,10 +28,10 @@ func fromDocuments(results []llm.ToolResult, asked asked) string {
 		}
 		searched = true
 		for _, s := range r.Sources {
-			if !asked.answeredBy(s) {
+			if !q.answeredBy(s) {
 				continue
 			}
-			if !asked.expects() || asked.has(s.CitedText) {
+			if !q.expects() || q.has(s.CitedText) {
 				return ""
 			}
 			near = true
@@ -49,18 +49,18 @@ func fromDocuments(results []llm.ToolResult, asked asked) string {
 
 // ofDocuments returns the question for documents. Their passages must contain the words of the
 // question, because a search returns its best results, however irrelevant.
-func (a asked) ofDocuments() asked {
-	if a.wanted == nil {
-		a.wanted = want(a.message)
+func (q question) ofDocuments() question {
+	if q.wanted == nil {
+		q.wanted = want(q.message)
 	}
-	return a
+	return q
 }
 
 // answeredBy reports whether a passage may contain the answer.
-func (a asked) answeredBy(s domain.Citation) bool {
+func (q question) answeredBy(s domain.Citation) bool {
 	if strings.TrimSpace(s.CitedText) == "" {
 		return false
 	}
-	_, enough := a.wanted.in(s.Title+"\n"+s.CitedText, languageFor(s.CitedText))
+	_, enough := q.wanted.in(s.Title+"\n"+s.CitedText, languageFor(s.CitedText))
 	return enough
 }

@@ -12,12 +12,12 @@ import (
 // output.
 func fromResults(results []llm.ToolResult, message string) string {
 	var parts []string
-	asked := ask(message)
-	if silent := fromDocuments(results, asked); silent != "" {
+	q := parseQuestion(message)
+	if silent := fromDocuments(results, q); silent != "" {
 		parts = append(parts, silent)
 	}
 
-	if found := fromSources(results, asked); found != "" {
+	if found := fromSources(results, q); found != "" {
 		parts = append(parts, found)
 	}
 	for _, r := range results {

@@ -22,21 +22,21 @@ type statement struct {
 
 // fromSources answers with the sentences of the sources that contain most words of the question.
 // Each sentence is quoted in its own language and followed by its source's marker.
-func fromSources(results []llm.ToolResult, asked asked) string {
+func fromSources(results []llm.ToolResult, q question) string {
 	var found []statement
 	for _, r := range results {
 		if r.Failed {
 			continue
 		}
 		for _, source := range r.Sources {
-			asked := asked
+			q := q
 			if source.Type == typeDocument {
-				if asked = asked.ofDocuments(); !asked.answeredBy(source) {
+				if q = q.ofDocuments(); !q.answeredBy(source) {
 					continue
 				}
-				asked.language = languageFor(source.CitedText)
+				q.language = languageFor(source.CitedText)
 			}
-			s := state(source, asked)
+			s := state(source, q)
 			if i := slices.IndexFunc(found, func(o statement) bool { return o.text == s.text }); i >= 0 {
 				found[i].markers += strings.TrimSpace(s.markers)
 				continue
@@ -70,13 +70,13 @@ const unquotable = "\"“”„«»[]`\n"
 const minQuote = 4
 
 // state returns the best sentence of a source.
-func state(s domain.Citation, asked asked) statement {
-	sentence, score := bestSentence(s.CitedText, asked, func(s string) bool { return withoutMarkers(s) != "" })
+func state(s domain.Citation, q question) statement {
+	sentence, score := bestSentence(s.CitedText, q, func(s string) bool { return withoutMarkers(s) != "" })
 	text := withoutMarkers(sentence)
 	if text == "" { // an empty source cannot be cited, only named
 		return statement{text: excerpt(cmp.Or(withoutMarkers(s.Title), "Untitled"), quotedText), score: -1}
 	}
-	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: asked.weigh(sentence, score)}
+	return statement{text: excerpt(text, quotedText), markers: " " + mark(s.ID, exact(sentence)), score: q.weigh(sentence, score)}
 }
 
 // unfenced prevents a source's text from opening code.
@@ -123,8 +123,8 @@ func firstSentence(text string) string {
 	return first
 }
 
-// asked describes a question: its words, and the form that its answer likely has, if any.
-type asked struct {
+// question describes a question: its words, and the form that its answer likely has, if any.
+type question struct {
 	message string
 	words   map[string]bool
 	form    *regexp.Regexp
@@ -133,50 +133,50 @@ type asked struct {
 	language string // language of the current passage
 }
 
-// ask analyses a question.
-func ask(message string) asked {
-	a := asked{message: message, words: make(map[string]bool)}
+// parseQuestion analyses a question.
+func parseQuestion(message string) question {
+	q := question{message: message, words: make(map[string]bool)}
 	for _, w := range words(message) {
-		a.words[w] = true
+		q.words[w] = true
 	}
 
 	switch {
 	case asksWhen.MatchString(message):
-		a.form = aDate
+		q.form = aDate
 	case asksSize.MatchString(message):
-		a.form = aNumber
+		q.form = aNumber
 	case asksWho.MatchString(message):
-		a.form = aPerson
+		q.form = aPerson
 	}
-	return a
+	return q
 }
 
 // expects reports whether the form can be recognized reliably. That is not the case for persons.
-func (a asked) expects() bool { return a.form != nil && a.form != aPerson }
+func (q question) expects() bool { return q.form != nil && q.form != aPerson }
 
 // has reports whether a sentence contains the form. A year is not a size, and a foreign marker's
 // number does not count.
-func (a asked) has(sentence string) bool {
-	if a.form == nil {
+func (q question) has(sentence string) bool {
+	if q.form == nil {
 		return false
 	}
 	sentence = foreignMarkers.ReplaceAllString(sentence, "")
 
-	if a.form == aNumber {
+	if q.form == aNumber {
 		sentence = aYear.ReplaceAllString(sentence, "")
 	}
-	return a.form.MatchString(sentence)
+	return q.form.MatchString(sentence)
 }
 
 // weigh returns the weight of a sentence with a number of matching words. The form weighs more
 // than one word. In a document's table, a row with numbers precedes the header row.
-func (a asked) weigh(sentence string, words int) int {
+func (q question) weigh(sentence string, words int) int {
 	switch {
-	case a.has(sentence) && a.expects():
+	case q.has(sentence) && q.expects():
 		return 2*words + 3
-	case a.has(sentence):
+	case q.has(sentence):
 		return 2*words + 1
-	case a.wanted != nil && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
+	case q.wanted != nil && strings.Contains(sentence, " | ") && strings.ContainsFunc(sentence, unicode.IsDigit):
 		return 2*words + 1
 	}
 	return 2 * words
@@ -184,7 +184,7 @@ func (a asked) weigh(sentence string, words int) int {
 
 // bestSentence returns the first sentence with the highest weight, and the number of its matching
 // words.
-func bestSentence(text string, asked asked, allowed func(string) bool) (best string, score int) {
+func bestSentence(text string, q question, allowed func(string) bool) (best string, score int) {
 	score = -1
 	maximum := -1
 	for text != "" {
@@ -193,8 +193,8 @@ func bestSentence(text string, asked asked, allowed func(string) bool) (best str
 		if sentence == "" || (allowed != nil && !allowed(sentence)) {
 			continue
 		}
-		n := asked.count(sentence)
-		if weight := asked.weigh(sentence, n); weight > maximum {
+		n := q.count(sentence)
+		if weight := q.weigh(sentence, n); weight > maximum {
 			best, score, maximum = sentence, n, weight
 		}
 	}
@@ -202,19 +202,19 @@ func bestSentence(text string, asked asked, allowed func(string) bool) (best str
 }
 
 // count returns the number of words of the question that a sentence contains.
-func (a asked) count(sentence string) int {
-	if a.wanted != nil {
-		n, _ := a.wanted.in(sentence, a.language)
+func (q question) count(sentence string) int {
+	if q.wanted != nil {
+		n, _ := q.wanted.in(sentence, q.language)
 		return n
 	}
-	return overlap(words(sentence), a.words)
+	return overlap(words(sentence), q.words)
 }
 
 // overlap returns the number of different words that are in both lists.
-func overlap(have []string, asked map[string]bool) int {
+func overlap(have []string, among map[string]bool) int {
 	seen := map[string]bool{}
 	for _, w := range have {
-		if asked[w] {
+		if among[w] {
 			seen[w] = true
 		}
 	}
