@@ -7,5 +7,5 @@ import "errors"
 // restrain fails: sandboxes need Linux.
 func restrain(Limits) error { return errors.New("documents are read only on Linux") }
 
-// failAtLimit does nothing: restrain has failed.
+// failAtLimit does nothing, because restrain fails.
 func failAtLimit(*eventWriter) {}

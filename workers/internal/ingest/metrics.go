@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How attempts at documents end.
+// Values of the label "end": the outcomes of attempts.
 const (
 	endReady     = "ready"
 	endFailed    = "failed"
@@ -16,7 +16,7 @@ const (
 	endLost      = "lost"
 )
 
-// metrics are what operators see of a worker's documents.
+// metrics are a worker's metrics about documents.
 type metrics struct {
 	ended  *prometheus.CounterVec
 	failed *prometheus.CounterVec
@@ -44,6 +44,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 150, 300, 900},
 		}),
 	}
+
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_documents_in_hand", Help: "Documents that this process is processing now.",
 	}, func() float64 { return float64(inHand()) })
@@ -52,13 +53,14 @@ func newMetrics(registry prometheus.Registerer, inHand func() int) (*metrics, er
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, end := range []string{endReady, endFailed, endPostponed, endReleased, endLost} {
-		m.ended.WithLabelValues(end) // shown as none, before there is any
+		m.ended.WithLabelValues(end) // so that the series begin at 0
 	}
 	return m, nil
 }
 
-// end counts an attempt.
+// end counts an attempt by its outcome.
 func (m *metrics) end(how string) { m.ended.WithLabelValues(how).Inc() }
 
 // ready counts a document that was indexed.

@@ -10,15 +10,15 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// How attempts end.
+// Values of the label "end": the outcomes of attempts.
 const (
 	endDelivered = "delivered"
 	endPostponed = "postponed" // another attempt follows
 	endFailed    = "failed"
-	endDropped   = "dropped" // there was nothing any more to tell
+	endDropped   = "dropped" // its subject no longer exists
 )
 
-// metrics are what operators see of a worker's notifications.
+// metrics are a worker's metrics about notifications.
 type metrics struct {
 	attempts *prometheus.CounterVec
 	seconds  prometheus.Histogram
@@ -38,6 +38,7 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 			Name: "parley_notification_endpoints_disabled_total", Help: "Endpoints that this process disabled.",
 		}),
 	}
+
 	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "parley_notifications_in_hand", Help: "Notifications that this process is sending now.",
 	}, func() float64 { return float64(inHand()) })
@@ -46,13 +47,14 @@ func newMetrics(registry prometheus.Registerer, inHand func() int64) (*metrics, 
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, end := range []string{endDelivered, endPostponed, endFailed, endDropped} {
-		m.attempts.WithLabelValues(end) // shown as none, before there is any
+		m.attempts.WithLabelValues(end) // so that the series begin at 0
 	}
 	return m, nil
 }
 
-// sent counts an attempt.
+// sent counts an attempt and its duration.
 func (m *metrics) sent(a notificationdb.Attempt, took time.Duration) {
 	ends := map[domain.NotificationStatus]string{
 		domain.NotificationDelivered: endDelivered, domain.NotificationPending: endPostponed, domain.NotificationFailed: endFailed,

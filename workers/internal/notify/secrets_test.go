@@ -11,8 +11,9 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// An endpoint whose secret needs a key that is gone is sent nothing, and both its owner and the operator learn why. Once the secret is
-// resealed what waited is sent, signed.
+// If the key of an endpoint's secret is missing, nothing is sent, and both its owner and the
+// operator see why. After the secret is resealed, pending notifications are sent with a
+// signature.
 func TestAnEndpointWhoseKeyIsRemoved(t *testing.T) {
 	t.Parallel()
 	r := newTestEnv(t)

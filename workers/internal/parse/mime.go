@@ -1,6 +1,6 @@
 package parse
 
-// The types of documents that there are readers for.
+// MIME types of the formats that have readers.
 const (
 	PDF       = "application/pdf"
 	DOCX      = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
@@ -16,7 +16,7 @@ const (
 	JSONLines = "application/x-ndjson"
 )
 
-// extensions are what files of a type are called.
+// extensions maps file extensions to MIME types.
 var extensions = map[string]string{
 	".pdf": PDF, ".docx": DOCX, ".docm": DOCX, ".dotx": DOCX, ".pptx": PPTX, ".pptm": PPTX, ".ppsx": PPTX, ".potx": PPTX,
 	".xlsx": XLSX, ".xlsm": XLSX, ".xltx": XLSX, ".epub": EPUB, ".html": HTML, ".htm": HTML, ".xhtml": HTML,
@@ -24,15 +24,15 @@ var extensions = map[string]string{
 	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".json": JSON, ".jsonl": JSONLines, ".ndjson": JSONLines, ".geojson": JSON,
 }
 
-// senders are the types that senders say, where those are not the names above.
-var senders = map[string]string{
+// aliases maps other MIME types that senders use to the types above.
+var aliases = map[string]string{
 	"text/x-markdown": Markdown, "application/xhtml+xml": HTML, "application/csv": CSV, "application/x-csv": CSV, "text/json": JSON,
 	"application/jsonl": JSONLines, "application/x-jsonlines": JSONLines, "application/jsonlines": JSONLines, "application/ndjson": JSONLines,
 	"application/ld+json": JSON, "application/geo+json": JSON, "application/vnd.ms-excel.csv": CSV,
 }
 
-// called is what a type is called in sentences.
-var called = map[string]string{
+// typeNames maps MIME types to their names in messages.
+var typeNames = map[string]string{
 	PDF: "a PDF document", DOCX: "a Word document", PPTX: "a PowerPoint presentation", XLSX: "an Excel workbook", EPUB: "an EPUB book",
 	HTML: "an HTML page", Markdown: "Markdown", Text: "plain text", CSV: "comma-separated values", TSV: "tab-separated values",
 	JSON: "JSON", JSONLines: "JSON Lines",
@@ -74,7 +74,7 @@ var called = map[string]string{
 	iwork:                                           "an iWork document",
 }
 
-// Types that the detection library has no names for.
+// Types that the detection library does not name.
 const (
 	xlsb  = "application/vnd.ms-excel.sheet.binary.macroenabled.12"
 	iwork = "application/vnd.apple.iwork"

@@ -30,14 +30,14 @@ func failed(name, message string) llm.ToolResult {
 	return llm.ToolResult{Name: name, Output: []byte(`{"error":"` + message + `"}`), Failed: true}
 }
 
-// scene is a question and what the tools gave for it.
-type scene struct {
+// testCase is a question and the tool results for it.
+type testCase struct {
 	message string
 	results []llm.ToolResult
 }
 
-func scenes() map[string]scene {
-	return map[string]scene{
+func testCases() map[string]testCase {
+	return map[string]testCase{
 		"sources": {"How high is the tower?", []llm.ToolResult{
 			gave("knowledge", `[]`),
 			found(
@@ -126,12 +126,12 @@ func scenes() map[string]scene {
 	}
 }
 
-func answerTo(t *testing.T, s scene) string {
+func answerTo(t *testing.T, s testCase) string {
 	t.Helper()
 	return answerWith(t, tools(), s)
 }
 
-func answerWith(t *testing.T, tools []llm.ToolSpec, s scene) string {
+func answerWith(t *testing.T, tools []llm.ToolSpec, s testCase) string {
 	t.Helper()
 	req := llm.Request{Tools: tools, Messages: []llm.Message{{Role: llm.RoleUser, Text: s.message}, {Role: llm.RoleAssistant}}}
 	for i := range s.results {
@@ -147,7 +147,7 @@ func answerWith(t *testing.T, tools []llm.ToolSpec, s scene) string {
 
 func TestAnswersFromResults(t *testing.T) {
 	t.Parallel()
-	for name, s := range scenes() {
+	for name, s := range testCases() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := answerTo(t, s) + "\n"
@@ -168,12 +168,12 @@ func TestAnswersFromResults(t *testing.T) {
 	}
 }
 
-// TestQuotesStandInTheirSources reads the markers as the turn loop does.
+// TestQuotesStandInTheirSources parses the markers like the turn loop.
 func TestQuotesStandInTheirSources(t *testing.T) {
 	t.Parallel()
 	marker := regexp.MustCompile(`\[(\d+) "([^"]*)"\]`)
 	quotes := 0
-	for name, s := range scenes() {
+	for name, s := range testCases() {
 		texts := map[string]string{}
 		for _, r := range s.results {
 			for _, source := range r.Sources {
@@ -183,7 +183,7 @@ func TestQuotesStandInTheirSources(t *testing.T) {
 		for _, m := range marker.FindAllStringSubmatch(answerTo(t, s), -1) {
 			quotes++
 			if !strings.Contains(texts[m[1]], m[2]) {
-				t.Errorf("%s: %q does not stand in source %s", name, m[2], m[1])
+				t.Errorf("%s: %q is not in source %s", name, m[2], m[1])
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// hostile are documents that were made to do harm, and what each ends in: a failure's code, or "" for text.
+// hostile returns malicious documents and their results: a failure's code, or "" for text.
 func hostile(tb testing.TB) []hostileCase {
 	tb.Helper()
 	deepXML := strings.Repeat("<w:sdt>", 1_000_000)
@@ -111,13 +111,13 @@ type hostileCase struct {
 	name, file string
 	content    []byte
 	code       document.Code
-	has        string // of the failure's message, or of the text
+	has        string // text of the failure's message, or of the document
 }
 
-// What reading a hostile document may take here: several times what it does take.
+// Limits for reading a hostile document: several times the actual use.
 const (
 	maxTime   = 2 * time.Minute
-	maxMemory = 2 << 30 // bytes that are allocated in all, whether or not at the same time
+	maxMemory = 2 << 30 // bytes allocated in total
 )
 
 func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
@@ -141,16 +141,16 @@ func TestHostile(t *testing.T) { //nolint:paralleltest // it measures memory
 				said = r.err.Error()
 			}
 			if !strings.Contains(said, c.has) {
-				t.Errorf("said %.200q, want %q in it", said, c.has)
+				t.Errorf("got %.200q, want %q in it", said, c.has)
 			}
 			if strings.ContainsAny(said, "\x00\u202E\u2066\u200B") || !utf8.ValidString(said) || strings.Contains(said, "evil") || strings.Contains(said, "root:") {
-				t.Errorf("said %.200q", said)
+				t.Errorf("got %.200q", said)
 			}
 		})
 	}
 }
 
-// deflated is content as an archive has it.
+// deflated returns content compressed for an archive.
 func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	tb.Helper()
 	var packed bytes.Buffer
@@ -169,7 +169,7 @@ func deflated(tb testing.TB, content []byte) (zip.FileHeader, []byte) {
 	}, packed.Bytes()
 }
 
-// raw adds a part to an archive as it is.
+// raw adds an unchanged part to an archive.
 func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byte) {
 	tb.Helper()
 	h.Name = name
@@ -182,7 +182,7 @@ func raw(tb testing.TB, z *zip.Writer, name string, h zip.FileHeader, data []byt
 	}
 }
 
-// bombs is a Word document with parts that inflate to so many bytes each.
+// bombs returns a Word document with parts that inflate to size bytes each.
 func bombs(tb testing.TB, parts, size int) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -199,7 +199,7 @@ func bombs(tb testing.TB, parts, size int) []byte {
 	return b.Bytes()
 }
 
-// lyingArchive says that a part is small that inflates to much.
+// lyingArchive returns an archive that declares a size far below that of the inflated part.
 func lyingArchive(tb testing.TB) []byte {
 	tb.Helper()
 	var b bytes.Buffer
@@ -215,7 +215,7 @@ func lyingArchive(tb testing.TB) []byte {
 	return b.Bytes()
 }
 
-// overlapping is an archive whose directory names one and the same content many times.
+// overlapping returns an archive whose directory names the same content many times.
 func overlapping(tb testing.TB) []byte {
 	tb.Helper()
 	content := word(tb, `<w:p><w:r><w:t>Words</w:t></w:r></w:p>`)
@@ -234,7 +234,7 @@ func overlapping(tb testing.TB) []byte {
 	return append(b, tail...)
 }
 
-// lockedArchive is an archive whose parts say that they are encrypted.
+// lockedArchive returns an archive whose parts are marked as encrypted.
 func lockedArchive(tb testing.TB) []byte {
 	tb.Helper()
 	content := word(tb, "<w:p/>")
@@ -249,7 +249,8 @@ func lockedArchive(tb testing.TB) []byte {
 	return content
 }
 
-// compoundFile looks like a file of Microsoft's compound format with a stream of a name.
+// compoundFile returns the beginning of a file in Microsoft's compound format with the name of a
+// stream.
 func compoundFile(stream string) []byte {
 	b := make([]byte, 2048)
 	copy(b, "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")

@@ -14,35 +14,38 @@ import (
 	"parley/workers/internal/parse/pack"
 )
 
-// What a workbook may be.
+// Limits of a workbook.
 const (
-	maxUnzipped = 256 << 20  // bytes, all parts together
-	maxCells    = 10_000_000 // with the empty ones before those that are filled
-	maxText     = 256 << 20  // bytes of cells, spaces among them: many cells may have one and the same text
-	lookAhead   = 20         // rows that tell how wide a table is
+	maxUnzipped = 256 << 20  // bytes of all parts
+	maxCells    = 10_000_000 // including empty cells before filled ones
+	maxText     = 256 << 20  // bytes of cell texts, including spaces: many cells may share one text
+	lookAhead   = 20         // rows from which a table's width is determined
 )
 
-// XLSX reads an Excel workbook: each sheet is a page, headed by its name.
+// XLSX reads an Excel workbook. Each sheet is a page with its name as heading.
 func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info, error) {
-	a, err := pack.Open(in.Content) // what it may be is checked before the library sees it
+	a, err := pack.Open(in.Content) // checked before the library reads it
 	if err != nil {
 		return document.Info{}, err
 	}
-	if err := harmless(a); err != nil {
+	if err := checkParts(a); err != nil {
 		return document.Info{}, err
 	}
+
 	info, err := properties(a)
 	if err != nil {
 		return info, err
 	}
+
 	f, err := excelize.OpenReader(bytes.NewReader(in.Content), excelize.Options{
-		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // the same: nothing is put into files
+		UnzipSizeLimit: maxUnzipped, UnzipXMLSizeLimit: maxUnzipped, // equal, so that the library writes no temporary files
 		ShortDatePattern: "yyyy-mm-dd", LongDatePattern: "yyyy-mm-dd", LongTimePattern: "hh:mm:ss",
 	})
 	if err != nil {
 		return info, unreadable(err)
 	}
 	defer f.Close()
+
 	w := &workbook{ctx: ctx, file: f, out: out}
 	names := f.GetSheetList()
 	if err := out.Pages(len(names)); err != nil {
@@ -60,6 +63,7 @@ func XLSX(ctx context.Context, in parse.Input, out *parse.Writer) (document.Info
 	return info, nil
 }
 
+// unreadable converts an error of the library to a failure, if the cause is known.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, excelize.ErrWorkbookFileFormat), errors.Is(err, excelize.ErrWorkbookPassword):
@@ -73,8 +77,8 @@ func unreadable(err error) error {
 	}
 }
 
-// harmless reads the small parts of a workbook as strictly as those of other documents: they say which others there are.
-func harmless(a *pack.Archive) error {
+// checkParts checks the small XML parts of a workbook as strictly as those of other documents.
+func checkParts(a *pack.Archive) error {
 	for _, name := range a.Names() {
 		lower := strings.ToLower(name)
 		if !strings.HasSuffix(lower, ".xml") && !strings.HasSuffix(lower, ".rels") {
@@ -94,9 +98,9 @@ func harmless(a *pack.Archive) error {
 	return nil
 }
 
-// workbook tells the sheets of a workbook.
+// workbook writes the sheets of a workbook.
 type workbook struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as the call that it is of
+	ctx   context.Context //nolint:containedctx // it lives as long as the call to XLSX
 	file  *excelize.File
 	out   *parse.Writer
 	notes []string
@@ -104,7 +108,7 @@ type workbook struct {
 	text  int
 }
 
-// sheet tells a sheet's rows.
+// sheet writes a sheet's rows.
 func (w *workbook) sheet(name string) error {
 	if shown, err := w.file.GetSheetVisible(name); err == nil && !shown {
 		w.notes = append(w.notes, fmt.Sprintf("The sheet %q is hidden; its text was read.", parse.Line(name, 100)))
@@ -112,13 +116,14 @@ func (w *workbook) sheet(name string) error {
 	rows, err := w.file.Rows(name)
 	if err != nil {
 		w.notes = append(w.notes, fmt.Sprintf("The sheet %q has no cells and was omitted.", parse.Line(name, 100)))
-		return nil // a sheet that is a chart
+		return nil // a chart sheet
 	}
 	defer rows.Close()
 	t := &sheetRows{out: w.out}
 	if err := w.out.Heading(1, name); err != nil {
 		return err
 	}
+
 	for rows.Next() {
 		cells, err := rows.Columns()
 		if err != nil {
@@ -132,6 +137,7 @@ func (w *workbook) sheet(name string) error {
 		if w.cells&0xFFF < len(cells)+1 && w.ctx.Err() != nil {
 			return w.ctx.Err()
 		}
+
 		for _, c := range cells {
 			w.text += len(c)
 		}
@@ -148,13 +154,14 @@ func (w *workbook) sheet(name string) error {
 	return t.begin()
 }
 
-// sheetRows tells rows; the first ones are held until it is known how wide the table is.
+// sheetRows writes rows. It holds the first rows until the table's width is known.
 type sheetRows struct {
 	out   *parse.Writer
 	first [][]string
 	begun bool
 }
 
+// add writes a row, or holds it until begin.
 func (t *sheetRows) add(cells []string) error {
 	if parse.Cells(cells) == "" {
 		return nil
@@ -168,7 +175,7 @@ func (t *sheetRows) add(cells []string) error {
 	return t.begin()
 }
 
-// begin tells the rows that were held: titles above the table, what names its columns, and the first of its rows.
+// begin writes the held rows: titles above the table, its header, and its first rows.
 func (t *sheetRows) begin() error {
 	if t.begun {
 		return nil
@@ -178,7 +185,8 @@ func (t *sheetRows) begin() error {
 	for _, cells := range t.first {
 		widest = max(widest, filled(cells))
 	}
-	head := true // the next one may name columns
+
+	head := true // the next row may be a header
 	for i, cells := range t.first {
 		var err error
 		if head && widest > 1 && filled(cells) == 1 {
@@ -191,6 +199,7 @@ func (t *sheetRows) begin() error {
 			return err
 		}
 	}
+
 	t.first = nil
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/lease"
 )
 
-// Why an attempt was cancelled.
+// Causes with which attempts are cancelled.
 var (
 	errTaken    = errors.New("the document was taken over by another worker")
 	errLease    = errors.New("the lease expired while the database was unreachable")
@@ -22,21 +22,22 @@ var (
 
 const heartbeatEvery = 10 * time.Second
 
-// holding is one document in this worker's hands.
-type holding struct {
+// heldDocument is one document that this worker has claimed.
+type heldDocument struct {
 	knowledgedb.HeldDocument
 	cancel     context.CancelCauseFunc
-	leaseUntil time.Time // by this process's monotonic clock; guarded by held's lock
+	leaseUntil time.Time // by this process's monotonic clock; guarded by mu of heldDocuments
 }
 
-// held is what this worker holds, kept alive by heartbeats that all documents share.
-type held struct {
+// heldDocuments are the documents that this worker has claimed. One heartbeat extends all leases.
+type heldDocuments struct {
 	mu        sync.Mutex
-	documents map[string]*holding
+	documents map[string]*heldDocument
 }
 
-// add enters a document. An earlier attempt of this worker at it is over: this claim has taken it.
-func (h *held) add(d *holding) {
+// add adds a document. If this worker has an earlier attempt at it, add cancels that attempt,
+// because the new claim replaced its claim.
+func (h *heldDocuments) add(d *heldDocument) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if before := h.documents[d.ID]; before != nil {
@@ -45,8 +46,8 @@ func (h *held) add(d *holding) {
 	h.documents[d.ID] = d
 }
 
-// remove forgets a document, unless a later claim of it by this worker has taken the place.
-func (h *held) remove(d *holding) {
+// remove removes a document, unless a later claim of this worker replaced it.
+func (h *heldDocuments) remove(d *heldDocument) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.documents[d.ID] == d {
@@ -54,33 +55,33 @@ func (h *held) remove(d *holding) {
 	}
 }
 
-func (h *held) cancelAll(cause error) {
+func (h *heldDocuments) cancelAll(cause error) {
 	for _, d := range h.all() {
 		d.cancel(cause)
 	}
 }
 
-func (h *held) all() []*holding {
+func (h *heldDocuments) all() []*heldDocument {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Values(h.documents))
 }
 
-func (h *held) count() int {
+func (h *heldDocuments) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.documents)
 }
 
-func (h *held) extend(d *holding, until time.Time) {
+func (h *heldDocuments) extend(d *heldDocument, until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d.leaseUntil = until
 }
 
-// watch cancels attempts whose lease is over by the local clock. It asks nobody: a heartbeat may be waiting for a database that
-// does not answer.
-func (h *held) watch(ctx context.Context) {
+// watch cancels attempts whose leases have expired by the local clock. It does not use the
+// database, because a heartbeat may be waiting for it.
+func (h *heldDocuments) watch(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -99,6 +100,7 @@ func (h *held) watch(ctx context.Context) {
 	}
 }
 
+// heartbeat extends the leases of all documents in process until ctx ends.
 func (i *Ingester) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
@@ -107,35 +109,39 @@ func (i *Ingester) heartbeat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			i.beat(ctx)
+			i.extendLeases(ctx)
 		}
 	}
 }
 
-// beat renews all leases in one statement. A document that is no longer held is given up at once; when the database cannot be
-// asked, only once its lease is over.
-func (i *Ingester) beat(ctx context.Context) {
+// extendLeases extends all leases in one statement. An attempt at a document that is no longer
+// held is cancelled immediately. If the database is unavailable, attempts continue until their
+// leases expire.
+func (i *Ingester) extendLeases(ctx context.Context) {
 	documents := i.held.all()
 	if len(documents) == 0 {
 		return
 	}
-	asked := time.Now()
+	requestedAt := time.Now()
 	ids := make([]knowledgedb.HeldDocument, len(documents))
 	for n, d := range documents {
 		ids[n] = d.HeldDocument
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, heartbeatEvery)
 	defer cancel()
+
 	lost, err := i.deps.Claims.ExtendDocuments(ctx, ids)
 	if err != nil {
 		i.deps.Log.Warn().Err(err).Int("documents", len(documents)).Msg("heartbeat of documents failed, retrying")
 		return
 	}
+
 	for _, d := range documents {
 		if slices.Contains(lost, d.HeldDocument) {
 			d.cancel(errTaken)
 			continue
 		}
-		i.held.extend(d, asked.Add(lease.Lease))
+		i.held.extend(d, requestedAt.Add(lease.Lease))
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"parley/workers/internal/parse"
 )
 
-// told is what was read of a document.
-type told struct {
+// extracted is the content read from a document.
+type extracted struct {
 	info   document.Info
 	blocks []document.Block
 	events []document.Event
 	pages  int
 }
 
-// page is the text of a page.
-func (d told) page(n int) string {
+// page returns the text of a page.
+func (d extracted) page(n int) string {
 	var parts []string
 	for _, b := range d.blocks {
 		if b.Page == n {
@@ -28,7 +28,7 @@ func (d told) page(n int) string {
 	return strings.Join(parts, "\n\n")
 }
 
-func readFile(ctx context.Context, c Config) (d told, err error) {
+func readFile(ctx context.Context, c Config) (d extracted, err error) {
 	out := parse.NewWriter(parse.Limits{}, func(e document.Event) error {
 		d.events = append(d.events, e)
 		if e.Block != nil {
@@ -43,7 +43,7 @@ func readFile(ctx context.Context, c Config) (d told, err error) {
 	return d, err
 }
 
-func mustRead(t *testing.T, path string) told {
+func mustRead(t *testing.T, path string) extracted {
 	t.Helper()
 	d, err := readFile(t.Context(), Config{Path: path, NoOCR: true})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"parley/workers/internal/tool"
 )
 
-// search is a webSearch that finds what it was made with.
+// search is a webSearch that returns fixed sources.
 type search []domain.Citation
 
 func (search) Spec() tool.Spec {
@@ -23,17 +23,18 @@ func (s search) Call(context.Context, tool.Call) (tool.Result, error) {
 	return tool.Result{Output: json.RawMessage(`{}`), Sources: s}, nil
 }
 
-// noSteps is a journal that keeps nothing.
+// noSteps is a journal that stores nothing.
 type noSteps struct{}
 
 func (noSteps) Load(context.Context) ([]agentloop.Step, error) { return nil, nil }
 
 func (noSteps) Record(context.Context, agentloop.Step) error { return nil }
 
-// TestCitationsHold has the turn loop check what the answers cite: everything holds, and supports the sentence before it.
+// TestCitationsHold runs answers through the turn loop: every citation is valid and supports the
+// sentence before it.
 func TestCitationsHold(t *testing.T) {
 	t.Parallel()
-	for name, s := range scenes() {
+	for name, s := range testCases() {
 		var sources search
 		for _, r := range s.results {
 			sources = append(sources, r.Sources...)
@@ -65,7 +66,7 @@ func TestCitationsHold(t *testing.T) {
 	}
 }
 
-// stands reports whether a quote stands in one of the sources.
+// stands reports whether a quote occurs in one of the sources.
 func stands(sources search, quote string) bool {
 	for _, s := range sources {
 		if strings.Contains(s.CitedText, quote) {

@@ -8,7 +8,7 @@ import (
 	"parley/workers/internal/llm"
 )
 
-// shop are tools that had better not be called with something made up.
+// shop returns tools that must not be called with invented arguments.
 func shop() []llm.ToolSpec {
 	tool := func(name, properties string, required ...string) llm.ToolSpec {
 		return llm.ToolSpec{
@@ -30,7 +30,7 @@ func shop() []llm.ToolSpec {
 	}
 }
 
-// asked gives the calls that a message leads to, or else the answer.
+// asked returns the calls for a message, or the answer if there are none.
 func asked(t *testing.T, tools []llm.ToolSpec, message string) string {
 	t.Helper()
 	res := ask(t, llm.Request{Tools: tools}, message)
@@ -100,7 +100,7 @@ func TestNestedArgumentsAreAskedForAsJSON(t *testing.T) {
 
 func TestWhatIsCalledAndWhatLacks(t *testing.T) {
 	t.Parallel()
-	got := answerWith(t, shop(), scene{"getOrder id 17 and deleteOrder", []llm.ToolResult{gave("getOrder", `"here"`)}})
+	got := answerWith(t, shop(), testCase{"getOrder id 17 and deleteOrder", []llm.ToolResult{gave("getOrder", `"here"`)}})
 	if !strings.Contains(got, "here") || !strings.HasSuffix(got, "\n\n"+`deleteOrder needs "id": write it as id: value.`) || strings.Contains(got, "getOrder needs") {
 		t.Error(got)
 	}

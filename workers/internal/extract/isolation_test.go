@@ -17,13 +17,13 @@ import (
 	"parley/workers/internal/document"
 )
 
-// around is what a reader sees of the machine.
-type around struct {
+// surroundings describes the machine as seen by a reader.
+type surroundings struct {
 	Environment []string `json:"environment"`
-	Interfaces  []string `json:"interfaces"` // with addresses, but for the loopback
-	Files       []string `json:"files"`      // of the host's, that it can open
-	Folders     []string `json:"folders"`    // that it can write to
-	Reached     bool     `json:"reached"`    // a listener of the host's
+	Interfaces  []string `json:"interfaces"` // with addresses, except loopback
+	Files       []string `json:"files"`      // files of the host that it can open
+	Folders     []string `json:"folders"`    // folders that it can write to
+	Reached     bool     `json:"reached"`    // it connected to a listener of the host
 }
 
 var namespaceKinds = []string{"net", "mnt", "pid", "ipc", "user"}
@@ -36,7 +36,7 @@ func namespaces(pid string) map[string]string {
 	return out
 }
 
-// readersHere gives the namespaces of all readers that live.
+// readersHere returns the namespaces of all running readers.
 func readersHere() (out []map[string]string) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range lines {
@@ -50,9 +50,10 @@ func readersHere() (out []map[string]string) {
 
 const looksAround = "looks around: "
 
-// lookAround sees what there is; what it is told are paths and an address of the host's.
-func lookAround(paths []string, address string) around {
-	a := around{Environment: os.Environ()}
+// lookAround describes the reader's environment. It tries to open paths and to connect to an
+// address of the host.
+func lookAround(paths []string, address string) surroundings {
+	a := surroundings{Environment: os.Environ()}
 	interfaces, _ := net.Interfaces()
 	for _, i := range interfaces {
 		if i.Flags&net.FlagLoopback == 0 {
@@ -70,13 +71,14 @@ func lookAround(paths []string, address string) around {
 			a.Folders = append(a.Folders, dir)
 		}
 	}
-	if c, err := net.DialTimeout("tcp", address, time.Second); err == nil { //nolint:noctx // there is none in a reader
+	if c, err := net.DialTimeout("tcp", address, time.Second); err == nil { //nolint:noctx // a reader has no context
 		a.Reached = c.Close() == nil
 	}
 	return a
 }
 
-// tellAround is done by a reader, for a document that begins so. It returns for others.
+// tellAround reports the environment for a document that begins with looksAround. It returns for
+// others.
 func tellAround(content string) {
 	order, is := strings.CutPrefix(content, spell+looksAround)
 	if !is {
@@ -91,12 +93,12 @@ func tellAround(content string) {
 	if err != nil {
 		panic(err)
 	}
-	says(`{"block":{"k":"item","t":` + string(text) + `}}`)
-	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // it stands for a main
+	respond(`{"block":{"k":"item","t":` + string(text) + `}}`)
+	time.AfterFunc(time.Minute, func() { os.Exit(3) }) //nolint:revive // it replaces a main
 	select {}                                          // until it was looked at from outside
 }
 
-// It is behind Main and before misbehave, which knows no such spell.
+// It runs after Main and before misbehave, which ignores such documents.
 func init() { //nolint:gochecknoinits // readers begin before any test
 	if os.Args[0] != programPath {
 		return
@@ -106,8 +108,8 @@ func init() { //nolint:gochecknoinits // readers begin before any test
 	}
 }
 
-// What reads a document is walled off from the machine: it has namespaces of its own, no network, and nothing of the host's files and
-// of the environment but what it was given.
+// A reader is isolated from the machine: it has separate namespaces, no network, and only the
+// files and environment that it was given.
 func TestReadersAreWalledOff(t *testing.T) {
 	t.Setenv("PARLEY_WALLS_SECRET", "xanthic")
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed below
@@ -122,9 +124,9 @@ func TestReadersAreWalledOff(t *testing.T) {
 	hidden := []string{mark, "/etc/shadow", "/root", "/home", "/proc/1/environ"}
 	own := lookAround(hidden, listener.Addr().String())
 	if !own.Reached || !slices.Contains(own.Files, mark) || !slices.Contains(own.Files, "/etc/shadow") || len(own.Environment) == 0 {
-		t.Fatalf("this process sees %+v, so what another sees says nothing", own)
+		t.Fatalf("this process sees %+v, so the test proves nothing", own)
 	}
-	var seen around
+	var seen surroundings
 	var inside []map[string]string
 	enough := errors.New("enough was seen")
 	order := spell + looksAround + listener.Addr().String() + " " + strings.Join(hidden, " ")

@@ -88,7 +88,7 @@ func TestReportsSayNothingOfADocument(t *testing.T) {
 				t.Errorf("%q and %v, in detail %q", reports, failure, details)
 			}
 			if name == "canary on stderr" && !strings.Contains(details[0], canary) {
-				t.Errorf("what it said is lost: %q", details)
+				t.Errorf("the reader's output is missing: %q", details)
 			}
 		})
 	}
@@ -187,7 +187,8 @@ func TestCopiesOfTheDeadAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As the kernel does when its owner dies. To close the file would not do: a process that a parallel test starts may have it open.
+	// Remove the lock, as the kernel does when its owner dies. Closing the file is not enough: a
+	// process that a parallel test starts may have inherited it.
 	if err := errors.Join(unix.Flock(int(dead.lock.Fd()), unix.LOCK_UN), dead.lock.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,12 +18,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	misbehave() // in a sandbox, when the document tells it to
+	misbehave() // in a sandbox, if the document says so
 	Main()
 	os.Exit(m.Run())
 }
 
-// shared is the backend of all tests that do not need one of their own.
+// shared is the backend of all tests that need no separate one.
 var shared = sync.OnceValues(func() (sandbox.Backend, error) { return bubblewrap.Open(bubblewrap.Config{}) })
 
 func open(tb testing.TB, c Config) *Extractor {
@@ -66,8 +66,8 @@ func openGVisor(t *testing.T) *Extractor {
 	return opened(t, backend, Config{})
 }
 
-// told is what was told of a document.
-type told struct {
+// readResult is the content read from a document.
+type readResult struct {
 	info   document.Info
 	blocks []document.Block
 	done   []int
@@ -76,7 +76,7 @@ type told struct {
 	first  time.Duration
 }
 
-func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d told, err error) {
+func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d readResult, err error) {
 	began := time.Now()
 	d.info, err = e.Read(ctx, Document{Name: "a document", Content: content}, l, func(event document.Event) error {
 		if d.first == 0 {
@@ -90,7 +90,7 @@ func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d told, 
 		case event.Block != nil:
 			d.blocks = append(d.blocks, *event.Block)
 		default:
-			return errors.New("an end was told as an event")
+			return errors.New("an end was readResult as an event")
 		}
 		return nil
 	})
@@ -98,7 +98,7 @@ func read(ctx context.Context, e *Extractor, content []byte, l Limits) (d told, 
 	return d, err
 }
 
-// fails reads a document that cannot be read, and gives the reason.
+// fails reads a document that must fail, and returns the failure.
 func fails(t *testing.T, e *Extractor, content []byte, l Limits) *document.Failure {
 	t.Helper()
 	_, err := read(t.Context(), e, content, l)
@@ -118,14 +118,14 @@ func mustShared(tb testing.TB) sandbox.Backend {
 	return backend
 }
 
-// watchedBackend keeps the last box that it has started.
+// watchedBackend stores the last box that it started.
 type watchedBackend struct {
 	sandbox.Backend
 
 	last sandbox.Box
 }
 
-// Start starts a command, and keeps its box.
+// Start starts a command and stores its box.
 func (w *watchedBackend) Start(ctx context.Context, c sandbox.Command) (sandbox.Box, error) {
 	box, err := w.Backend.Start(ctx, c)
 	w.last = box
