@@ -2,28 +2,28 @@ package httpapi
 
 import "strings"
 
-// The access table: what api.md says of each route, written down a second time so that the code can be held
-// against it. Every route of the route table has a row here, or TestAccessTableIsComplete fails.
+// The access table states who may use each route, independently of the code (see api.md).
+// TestAccessTableIsComplete fails if a route of the route table has no row.
 
-// who a route is for.
+// Values of accessRow.who: the callers that a route is for.
 const (
-	forAnyone  = "anyone"  // credentials are not looked at: signing up and logging in; demo visitors are refused
-	forLink    = "link"    // whoever has a link's token; a credential that comes along must be good, but for an ended cookie
-	forPublic  = "public"  // 200 whatever credential comes along, unless that is broken
-	forDemo    = "demo"    // callers, and demo visitors
+	forAnyone  = "anyone"  // credentials are ignored: sign-up and login; demo visitors are rejected
+	forLink    = "link"    // anybody with a link's token; an additional credential must be valid, except for the cookie of an ended session
+	forPublic  = "public"  // 200 with any credential unless it is malformed
+	forDemo    = "demo"    // callers and demo visitors
 	forCaller  = "caller"  // people and keys
-	forPerson  = "person"  // the same without organizations' keys
-	forSession = "session" // who has a login session: cookie and bearer
-	forSystem  = "system"  // API keys, and no browser
+	forPerson  = "person"  // people and their keys, but no organization keys
+	forSession = "session" // login sessions: cookie and bearer
+	forSystem  = "system"  // API keys, but no browser
 	forKey     = "key"     // API keys
-	forVoice   = "voice"   // people and keys, but by no cookie, and not from pages of other origins
-	forPage    = "page"    // pages that an agent's widget lists; credentials are not looked at
+	forVoice   = "voice"   // people and keys, but not with a cookie and not from pages of other origins
+	forPage    = "page"    // pages that an agent's widget lists; credentials are ignored
 )
 
-// inPath reports whether a row's id is a part of its path.
+// inPath reports whether the row's id is a part of the path.
 func (r *accessRow) inPath() bool { return strings.HasSuffix(r.path, ":id") }
 
-// at is where a row's request goes: an id of its path is written as the query's, and stands in its place.
+// at returns the target of the row's request. If the id is a part of the path, query is that id.
 func (r *accessRow) at(query string) string {
 	if prefix, inPath := strings.CutSuffix(r.path, ":id"); inPath {
 		path, _ := strings.CutPrefix(query, "id=")
@@ -35,35 +35,36 @@ func (r *accessRow) at(query string) string {
 	return r.path + "?" + query
 }
 
-// accessRow is a request that succeeds. In target and body $ag, $run, $key, ... stand for an id of that kind,
-// which the matrix fills with good ones and with others; $word for a text of the organization's, $okey for the id of its API key,
-// $fresh for a text that nobody used before, $email for the caller's own address.
+// accessRow is a request that succeeds. In target and body, $ag, $run, $key, ... are placeholders
+// for an id of that kind, which the matrix replaces with valid and other ids. $word is a text of
+// the organization, $okey the id of its API key, $fresh an unused text, $email the caller's own
+// address.
 type accessRow struct {
 	method, path string
 	query        string
 	body         string
 	who          string
-	role         string // the least that a member must be; an organization's key is its admin
-	status       int    // of success
-	late         bool   // the role is asked for once the id is found: others' ids are missing to everybody
+	role         string // the minimum role of a member; an organization's key acts as its admin
+	status       int    // the status of success
+	late         bool   // the role is checked after the id is found: ids of other organizations are missing for every role
 }
 
-// newAgentBody is an agent from scratch.
+// newAgentBody is an agent without a template.
 const newAgentBody = `{"name":"$word","systemPrompt":"$word"}`
 
-// deepAgentBody has objects and lists at every depth that an agent's body has.
+// deepAgentBody has objects and lists at every depth that an agent's body allows.
 const deepAgentBody = `{"tools":{"webSearch":{"enabled":true,"approval":"always"},"codeExecution":{"enabled":true,"approval":"unsafe","keepFiles":true},"httpRequest":{"enabled":true,"approval":"unsafe",` +
 	`"endpoints":[{"name":"call","method":"GET","url":"https://example.com/{n}","headers":{"x-key":"secret"},` +
 	`"inputSchema":{"type":"object","properties":{"n":{"type":"string"}}},"sideEffect":"none","signingSecret":"` + signingSecret + `"}]},` +
 	`"mcp":{"enabled":true,"servers":[{"name":"s","url":"https://example.com/","sideEffect":"unsafe"}]}},"fallbackModels":["offline/echo"],` +
 	`"widget":{"enabled":true,"allowedOrigins":["https://example.com"],"identitySecret":"$word identity secret"},"allowedCallers":["user"]}`
 
-// importRowBody is a document with one operation.
+// importRowBody is an OpenAPI document with one operation.
 const importRowBody = `{"document":{"openapi":"3.1.0","info":{"title":"$word","version":"1"},"servers":[{"url":"https://example.com/v1"}],"paths":{"/things/{n}":{"get":` +
 	`{"operationId":"getThing","parameters":[{"name":"n","in":"path","required":true,"schema":{"type":"string"}}],"responses":{"200":{"description":"$word"}}}}}},` +
 	`"operations":["getThing"],"serverUrl":"https://example.com/v2","headers":{"x-key":"secret"},"approval":"always"}`
 
-// hookRowBody is a hook with all that one may have.
+// hookRowBody is a hook with all optional fields.
 const hookRowBody = `{"name":"$word","agentId":"$ag","keyId":"$okey","source":"hmac","secret":"$word secret for hooks","signatureHeader":"X-Sig","deliveryIdHeader":"X-Id",` +
 	`"messageTemplate":"$word {{a}}","filter":[{"path":"a","op":"exists","value":true}],"coalesce":{"key":"{{a}}","windowSeconds":1,"maxWaitSeconds":1},"enabled":true}`
 
@@ -82,7 +83,7 @@ var accessTable = []accessRow{
 	{"POST", "/api/auth/invitations", "action=accept&id=$mine", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/invitations", "action=decline&id=$mine", "", forSession, "member", 200, false},
 	{"POST", "/api/auth/reset", "", `{"token":"$pr","password":"long enough"}`, forAnyone, "", 200, false},
-	{"GET", "/api/auth/oidc", "", "", forAnyone, "", 404, false}, // there is no provider here
+	{"GET", "/api/auth/oidc", "", "", forAnyone, "", 404, false}, // no provider is configured
 	{"GET", "/api/auth/oidc/callback", "state=a&code=b", "", forAnyone, "", 404, false},
 
 	{"GET", "/api/organizations", "", "", forCaller, "member", 200, false},
@@ -153,7 +154,7 @@ var accessTable = []accessRow{
 	{"POST", "/api/runs", "action=happened&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=resend&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
 	{"POST", "/api/runs", "action=abandon&toolCallId=call_1&id=$unsure", "", forCaller, "member", 200, false},
-	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // from a service that stops: it ends at once
+	{"GET", "/api/events", "", "", forCaller, "member", 200, false}, // from a stopping service: the stream ends immediately
 	{"GET", "/api/sources", "id=$src", "", forCaller, "member", 200, false},
 	{"GET", "/api/files", "id=$file", "", forCaller, "member", 200, false},
 	{"GET", "/api/knowledge", "", "", forCaller, "member", 200, false},
@@ -202,7 +203,7 @@ var accessTable = []accessRow{
 	{"POST", "/v1/responses", "", `{"model":"$ag","background":true,"input":"$word"}`, forCaller, "member", 200, false},
 	{"POST", "/v1/responses", "", `{"model":"$tpl","stream":true,"instructions":"$word","conversation":"s","input":"$word"}`, forCaller, "member", 200, false},
 	{"GET", "/v1/responses/:id", "id=$resp", "", forCaller, "member", 200, false},
-	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // whoever may is told how
+	{"GET", "/v1/realtime", "model=$vag", "", forVoice, "member", 426, false}, // permitted callers are told to upgrade
 	{"POST", "/v1/realtime/client_secrets", "", `{"session":{"model":"$vag","instructions":"$word"}}`, forCaller, "member", 200, false},
 	{"POST", "/mcp", "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, forKey, "member", 200, false},
 }

@@ -2,7 +2,7 @@ package httpapi
 
 import "database/sql"
 
-// exec runs a statement as a superuser, to whom no row-level security applies.
+// exec runs a statement as a superuser, without row-level security.
 func (w *testEnv) exec(query string, args ...any) {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)

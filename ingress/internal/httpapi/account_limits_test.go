@@ -11,7 +11,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// wantQuota fails the test unless an answer is a conflict that names the limit and its setting.
+// wantQuota fails the test unless the response is a conflict that names the limit and its setting.
 func (a answer) wantQuota(tb testing.TB, what string, maximum int, setting string) {
 	tb.Helper()
 	a.want(tb, what, 409, "conflict")
@@ -51,7 +51,7 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	create(ada).wantQuota(t, "a third one", 2, "ORGANIZATIONS_PER_USER")
 	create(bea).want(t, "somebody else's", 201, "")
 
-	// Cleo belongs to three: her own, Ada's and Bea's.
+	// Cleo belongs to three organizations: her own, Ada's and Bea's.
 	link := w.do("POST", "/api/organizations/members", `{"email":"cleo@example.com","role":"member"}`, ada.auth).want(t, "inviting", 201, "").text(t, "url")
 	_, token, _ := strings.Cut(link, "token=")
 	cleo := w.signUp("cleo@example.com")
@@ -69,7 +69,8 @@ func TestOrganizationsAreLimited(t *testing.T) {
 	accept().want(t, "the invitation still holds", 201, "")
 }
 
-// One client address makes so many accounts in an hour, by the API, on the page and by invitations. Others sign up on.
+// One client address may create a limited number of accounts per hour: with the API, on the page
+// and with invitations. Other addresses are not affected.
 func TestSignupsAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -106,7 +107,7 @@ func TestSignupsAreBoundedByAddress(t *testing.T) {
 	send(victim, "/api/auth/accept", "application/json", `{"token":"`+token+`","password":"`+password+`"}`).want(t, "the invitation still holds", 201, "")
 }
 
-// Streams that come by way of a proxy are bounded by the client address that it names.
+// Streams through a proxy are limited by the client address that the proxy reports.
 func TestStreamsAreBoundedByForwardedAddress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

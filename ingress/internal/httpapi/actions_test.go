@@ -8,7 +8,7 @@ import (
 	"parley/shared/id"
 )
 
-// decide answers the action that a run waits for.
+// decide makes the decision that a run waits for.
 func (a *runEnv) decide(runID, action, callID string, headers ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/runs?id="+runID+"&action="+action+"&toolCallId="+callID, "", headers...)
@@ -189,7 +189,7 @@ func TestSources(t *testing.T) {
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
 	text := "Zürich 🏔 苏黎世\nas it was read"
-	sourceID := a.keep(a.newChat(h, a.newAgent(h), "s", h.owner.auth), "wiki", text)
+	sourceID := a.saveSource(a.newChat(h, a.newAgent(h), "s", h.owner.auth), "wiki", text)
 	got := a.ok("GET", "/api/sources?id="+sourceID, "", h.member.auth, h.header)
 	for path, want := range map[string]any{
 		"id": sourceID, "url": "https://wiki.example.com/", "title": "wiki page", "language": "en", "text": text, "characters": 27.0, "truncated": true,
@@ -201,7 +201,7 @@ func TestSources(t *testing.T) {
 	if len(got.text(t, "readAt")) != len("2026-11-21T09:31:00.412Z") {
 		t.Errorf("read at %s", got.text(t, "readAt"))
 	}
-	foreign := a.keep(a.newChat(away, a.newAgent(away), "s", away.key), "away", "another's text")
+	foreign := a.saveSource(a.newChat(away, a.newAgent(away), "s", away.key), "away", "another's text")
 	first := ""
 	for name, sourceID := range map[string]string{
 		"foreign": foreign, "missing": "src_" + strings.Repeat("0", 64), "capitals": strings.ToUpper(sourceID), "half of it": sourceID[:40],
@@ -219,8 +219,8 @@ func TestSources(t *testing.T) {
 	a.from("GET", "/api/sources?id="+sourceID+"&id="+sourceID, "", h.key).want(t, "two ids", 400, "invalid_request id:duplicate")
 	a.from("GET", "/api/sources?id="+sourceID, "", sayDemo).want(t, "demo", 403, "demo_restricted")
 	a.from("GET", "/api/sources?id="+sourceID, "").want(t, "nobody", 401, "unauthenticated")
-	// The same text in two organizations is kept twice.
-	same := a.keep(a.newChat(away, a.newAgent(away), "t", away.key), "away", text)
+	// The same text in two organizations is stored twice.
+	same := a.saveSource(a.newChat(away, a.newAgent(away), "t", away.key), "away", text)
 	if theirs := a.ok("GET", "/api/sources?id="+same, "", away.key); same != sourceID || theirs.text(t, "title") != "away page" {
 		t.Errorf("the other organization reads %s", theirs.body)
 	}

@@ -153,13 +153,13 @@ func TestCreateAgent(t *testing.T) {
 	w.do("POST", "/api/agents?action=dance", smallAgent).want(t, "unknown action of nobody", 401, "unauthenticated")
 }
 
-// schema is a schema of that many bytes.
+// schema returns a JSON Schema of n bytes.
 func schema(n int) string {
 	const head, tail = `{"type":"object","description":"`, `"}`
 	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
 }
 
-// fullAgent makes the agent fullAgent, with a document that the person's organization has.
+// fullAgent creates the agent fullAgent with a document of the person's organization.
 func (w *testEnv) fullAgent(p person) string {
 	w.t.Helper()
 	document := w.do("POST", "/api/knowledge", `{"name":"o","content":"known"}`, p.auth).want(w.t, "a document", 202, "").text(w.t, "id")
@@ -179,7 +179,7 @@ func TestAgentSecrets(t *testing.T) {
 		t.Errorf("agent %s", a.body)
 	}
 	var stored string
-	raw, err := sql.Open("postgres", w.dsn) // as a superuser: what is really there
+	raw, err := sql.Open("postgres", w.dsn) // a superuser, who sees the stored values
 	must(t, err)
 	t.Cleanup(func() { _ = raw.Close() })
 	must(t, raw.QueryRowContext(t.Context(), `SELECT tools::text || (SELECT string_agg(config::text, '') FROM agent_configs WHERE target_id = $1)
@@ -197,7 +197,7 @@ func TestAgentSecrets(t *testing.T) {
 		must(t, err)
 		return plain
 	}
-	// What was read can be sent back, and changes nothing but the version.
+	// The response can be sent back and changes only the version.
 	back := w.do("PUT", "/api/agents?id="+agentID, string(a.body), ada.auth).want(t, "sending back", 200, "")
 	var one, two map[string]any
 	must(t, json.Unmarshal(a.body, &one))
@@ -236,7 +236,7 @@ func TestAgentSecrets(t *testing.T) {
 	}
 }
 
-// signing opens the signing secret of an agent's first endpoint; "" is none.
+// signing returns the opened signing secret of an agent's first endpoint, or "" if it has none.
 func (w *testEnv) signing(p person, agentID string) string {
 	w.t.Helper()
 	agent, err := w.store.Agents.Agent(w.t.Context(), p.org, agentID)
@@ -399,7 +399,7 @@ func TestAgentsFromTemplates(t *testing.T) {
 	}
 }
 
-// Whatever a template brings is what an agent may have: it can be read and sent back.
+// Every template makes a valid agent, which can be read and sent back.
 func TestEveryTemplateMakesAnAgent(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -452,16 +452,16 @@ func TestDeleteAgent(t *testing.T) {
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
 	agentID := w.agent(ada, smallAgent)
-	w.cancels.err = errors.New("the bus is away")
+	w.cancelRecorder.err = errors.New("the bus is away")
 	w.do("DELETE", "/api/agents?id="+agentID, "", ada.auth).want(t, "cancelling fails", 500, "internal")
 	w.do("GET", "/api/agents?id="+agentID, "", ada.auth).want(t, "still there", 200, "")
-	w.cancels.err = nil
+	w.cancelRecorder.err = nil
 	a := w.do("DELETE", "/api/agents?id="+agentID, "", ada.auth).want(t, "deleting", 200, "")
 	if string(a.body) != `{"id":"`+agentID+`","deleted":true}` {
 		t.Errorf("answer %s", a.body)
 	}
-	if n := len(w.cancels.seen); n != 3 || w.cancels.seen[n-1] != ada.org+" "+agentID {
-		t.Errorf("cancelled %v", w.cancels.seen)
+	if n := len(w.cancelRecorder.seen); n != 3 || w.cancelRecorder.seen[n-1] != ada.org+" "+agentID {
+		t.Errorf("cancelled %v", w.cancelRecorder.seen)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
 		w.do(method, "/api/agents?id="+agentID, "", ada.auth).want(t, method+" after deletion", 404, "not_found")

@@ -42,13 +42,13 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// Deps is what the HTTP face needs of the rest of the ingress.
+// Deps contains the dependencies and settings of the HTTP API.
 type Deps struct {
 	Store    *store.Store
 	Auth     *auth.Resolver
 	Limits   *ratelimit.Limits
 	Secrets  *secrets.Box
-	Sealed   *sealed.Watch // of stored secrets
+	Sealed   *sealed.Watch // watches the stored secrets
 	Runs     agent.RunCanceller
 	Dispatch *dispatch.Dispatcher
 	Streams  *stream.Hub
@@ -56,40 +56,40 @@ type Deps struct {
 	Bells    knowledge.Doorbells
 	Searches knowledge.SearchCaller
 	Signer   knowledge.ClaimSigner
-	Outside  notification.AddressChecker // of notification endpoints
+	Outside  notification.AddressChecker // checks the addresses of notification endpoints
 	Voice    *voicegate.Gate
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer      // nil: requests are not traced
-	Metrics  *prometheus.Registry // whose metrics /metrics shows; the requests' own are added
+	Metrics  *prometheus.Registry // shown by /metrics; New adds the requests' metrics
 
-	Checks   map[string]func(context.Context) error // what /readyz asks
+	Checks   map[string]func(context.Context) error // checks of /readyz by name
 	Draining func() bool                            // true from the moment the ingress begins to stop
 
-	OpenID       openid.Settings // without a redirect address; the zero value is none
-	Proxies      auth.Proxies    // believed about the client's address and scheme
-	MetricsToken string          // with which /metrics is shown to other machines; empty: to none
-	PublicURL    string          // where browsers reach the service, such as https://parley.example.com
-	DefaultModel string          // shown for agents that name none
+	OpenID       openid.Settings // without a redirect address; the zero value disables OpenID
+	Proxies      auth.Proxies    // trusted for the client's address and scheme
+	MetricsToken string          // shows /metrics to other machines; empty: /metrics is local only
+	PublicURL    string          // where browsers reach the service, for example https://parley.example.com
+	DefaultModel string          // shown for agents without a model
 
-	DemoTokens int64 // that all demo visitors together may spend in a day
+	DemoTokens int64 // daily budget of all demo visitors together
 
 	StreamLimits         httpx.StreamLimits
 	VoicePerOrganization int
-	SignupsPerAddress    int // an hour at this ingress; 0: no limit
+	SignupsPerAddress    int // per hour at this ingress process; 0: no limit
 
-	Documents knowledgedb.DocumentLimits // of an organization
+	Documents knowledgedb.DocumentLimits // per organization
 
 	RunDeadline      time.Duration // from acceptance
-	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
-	RetentionDefault time.Duration // of an automation's result
+	WaitDefault      time.Duration // how long a request waits for its run by default; also the maximum
+	RetentionDefault time.Duration // how long an automation's result is kept by default
 }
 
-// api carries out requests; its methods are the handlers.
+// api handles the requests.
 type api struct {
 	Deps
 	*httpx.Limiter
 	httpx.SessionChecks
-	checks        heldChecks
+	checks        cachedChecks
 	origins       *http.CrossOriginProtection
 	downloads     transfer.Limiter
 	knowledge     *knowledge.Handler
@@ -107,10 +107,10 @@ type api struct {
 	large         httpx.LargeAnswers
 	bodies        transfer.Bodies
 	templates     *agent.Templates
-	https         bool // browsers come by TLS, whatever the last hop is
+	https         bool // browsers use TLS, even if the last proxy does not
 }
 
-// New builds the handler of all routes.
+// New returns the handler of all routes.
 func New(deps Deps) (http.Handler, error) {
 	a, err := newAPI(deps, auth.NewPasswords(0, auth.PasswordCost))
 	if err != nil {
@@ -123,6 +123,7 @@ func New(deps Deps) (http.Handler, error) {
 	return a.engine(m), nil
 }
 
+// newAPI returns an api with all handlers. Tests pass cheap passwords.
 func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	a := &api{
 		Deps: deps, origins: http.NewCrossOriginProtection(),
@@ -135,11 +136,13 @@ func newAPI(deps Deps, passwords *auth.Passwords) (*api, error) {
 	if err := a.readPublicURL(); err != nil {
 		return nil, err
 	}
+
 	a.wire(deps, passwords)
 	return a, nil
 }
 
-// readPublicURL reads where browsers reach the service: from there they may send what changes something.
+// readPublicURL reads the public URL and trusts its origin, so that its pages may send requests
+// that change something.
 func (a *api) readPublicURL() error {
 	a.PublicURL = strings.TrimRight(a.PublicURL, "/")
 	if a.PublicURL != "" {
@@ -152,10 +155,11 @@ func (a *api) readPublicURL() error {
 		}
 		a.https = public.Scheme == "https"
 	}
+
 	return nil
 }
 
-// wire makes the handlers of the features, each with what it needs.
+// wire creates the handlers of all features.
 func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	references := httpx.NewReferences(deps.Store.Runs)
 	submitter := dispatch.NewSubmitter(deps.Store, deps.Dispatch, deps.Streams, deps.RunDeadline)
@@ -215,5 +219,5 @@ func (a *api) wire(deps Deps, passwords *auth.Passwords) {
 	})
 }
 
-// secure reports whether cookies of this request's browser may be sent over TLS only.
+// secure reports whether the cookies of this request's browser may be sent over TLS only.
 func (a *api) secure(c *gin.Context) bool { return a.https || a.Proxies.Secure(c.Request) }

@@ -18,18 +18,18 @@ import (
 	"parley/shared/store"
 )
 
-// largeForm is one that needs a slot.
+// largeForm is a form that needs a slot.
 var largeForm = []filePart{{name: "file", file: "a.txt", content: string(numbers(2 * transfer.SmallBody))}}
 
 func TestUploadsAreCounted(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	who := transferrerFor(callerFor(t, a, h))
+	who := callerOwner(callerFor(t, a, h))
 	form := largeForm
 	a.api.knowledge.Uploads.Policy = impatient(transfer.Documents)
 	var places []*transfer.Slot
 	for range transfer.UploadsPerCredential {
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	got := a.form("POST", "/api/knowledge", form, h.key).want(t, "by the same key", 429, "rate_limited")
 	if got.header.Get("Retry-After") == "" || !strings.Contains(got.text(t, "detail"), "credential") {
@@ -37,14 +37,14 @@ func TestUploadsAreCounted(t *testing.T) {
 	}
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small ones need none"}`, h.key)
 	for n := transfer.UploadsPerCredential; n < transfer.UploadsPerOrganization; n++ {
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), transfer.Owner{Organization: h.org, Credential: "other"}))
 	}
 	got = a.form("POST", "/api/knowledge", form, h.owner.auth).want(t, "by another", 429, "rate_limited")
 	if !strings.Contains(got.text(t, "detail"), "organization") {
 		t.Errorf("%s", got.body)
 	}
 	for org := 1; len(a.api.knowledge.Uploads.Open) < transfer.UploadsAtOnce; org++ {
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), reader(org, 0)))
 	}
 	away := a.newTestOrg("away")
 	a.form("POST", "/api/knowledge", form, away.key).want(t, "beside uploads that keep the pace", 503, "overloaded")
@@ -59,7 +59,7 @@ func TestUploadsAreCounted(t *testing.T) {
 	a.form("POST", "/api/knowledge", form, h.key).want(t, "once there is room", 202, "")
 }
 
-// wire is a connection to a served arena.
+// wire returns a connection to a server of the environment.
 func (a *runEnv) wire(t *testing.T) *net.TCPConn {
 	t.Helper()
 	server := httptest.NewServer(a.serving())
@@ -81,7 +81,7 @@ func (h *testOrg) uploadHead(length string) string {
 
 const fileHead = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"
 
-// A client that goes away in the middle, or says a wrong length, leaves nothing.
+// A client that disconnects during an upload or sends a wrong length leaves nothing behind.
 func TestUploadsThatBreakOff(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -89,7 +89,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 	second := fileHead + "first\r\n" + large
 	for name, tc := range map[string]struct {
 		length, body string
-		half         bool // only the client's half of the connection ends
+		half         bool // only the client's half of the connection is closed
 		want         string
 	}{
 		"in the head of a part":  {"Content-Length: 1000", fileHead[:20], true, "400"},
@@ -106,13 +106,13 @@ func TestUploadsThatBreakOff(t *testing.T) {
 		conn := a.wire(t)
 		_, err := io.WriteString(conn, h.uploadHead(tc.length))
 		must(t, err)
-		_, _ = io.WriteString(conn, tc.body) // which the server need not read
+		_, _ = io.WriteString(conn, tc.body) // the server may not read all of it
 		if !tc.half {
-			must(t, conn.SetLinger(0)) // as from a machine that is switched off
+			must(t, conn.SetLinger(0)) // as if the client's machine were switched off
 			must(t, conn.Close())
 			continue
 		}
-		_ = conn.CloseWrite() // the server may have gone already
+		_ = conn.CloseWrite() // the server may have closed the connection
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -140,7 +140,7 @@ func TestUploadsThatBreakOff(t *testing.T) {
 	}
 }
 
-// Chunked bodies and such that wait for leave are taken.
+// Chunked bodies and bodies with Expect: 100-continue are accepted.
 func TestUploadsInChunks(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -172,7 +172,7 @@ func TestUploadsInChunks(t *testing.T) {
 	}
 }
 
-// While a client takes its time, its upload has no connection to the database.
+// An upload does not use a database connection while it waits for its client.
 func TestUploadsHoldNoConnection(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -183,7 +183,7 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	content := string(numbers(3<<20 + 5))
 	body, contentType := formFor(t, filePart{name: "file", file: "a", content: content})
 	asked := 0
-	slow := iotest.DataErrReader(&pausing{from: bytes.NewReader(body), every: 1 << 20, pause: func() {
+	slow := iotest.DataErrReader(&pausingBody{from: bytes.NewReader(body), every: 1 << 20, pause: func() {
 		asked++
 		if got := a.from("GET", "/api/knowledge", "", h.key); got.status != 200 {
 			t.Errorf("beside an upload: %d %s", got.status, got.body)
@@ -198,14 +198,14 @@ func TestUploadsHoldNoConnection(t *testing.T) {
 	}
 }
 
-// pausing is a body that does something else now and then.
-type pausing struct {
+// pausingBody is a body that calls a function between its pieces.
+type pausingBody struct {
 	from        io.Reader
 	every, read int
 	pause       func()
 }
 
-func (p *pausing) Read(b []byte) (int, error) {
+func (p *pausingBody) Read(b []byte) (int, error) {
 	n, err := p.from.Read(b)
 	if before := p.read; (before+n)/p.every > before/p.every {
 		p.pause()

@@ -52,8 +52,9 @@ func TestAutomationsAreListedByName(t *testing.T) {
 	a.ok("GET", "/api/automations?cursor="+encoded(strings.Repeat("ü", 128)), "", h.key)
 }
 
-// An automation whose last run was removed is listed with what is known of that, and what its runs came to stays counted.
-func TestWhatRemovedRunsLeave(t *testing.T) {
+// An automation whose last run was removed is still listed, with the remaining data, and its usage
+// still counts.
+func TestRemovedRunsKeepTheirUsage(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -89,7 +90,8 @@ func TestWhatRemovedRunsLeave(t *testing.T) {
 	}
 }
 
-// What a member's key triggers is the member's, and the organization's automations are not: neither their runs nor what their sessions remember.
+// Runs that a member's key triggers belong to the member. The member cannot access the
+// organization's automations: neither their runs nor their sessions.
 func TestAMembersAutomationIsTheirOwn(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -11,7 +11,7 @@ func TestBodies(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
-	// sized is a body of exactly n bytes, most of it space.
+	// sized returns a body of exactly n bytes, padded with spaces.
 	sized := func(n int) string { return smallAgent + strings.Repeat(" ", n-len(smallAgent)) }
 	for name, c := range map[string]struct {
 		body, contentType, problems string
@@ -40,7 +40,7 @@ func TestBodies(t *testing.T) {
 	} {
 		for _, chunked := range []bool{false, true} {
 			if chunked && c.body == "" {
-				continue // an empty chunked body is a body, and not JSON
+				continue // an empty chunked body is a body and not JSON
 			}
 			req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/agents", strings.NewReader(c.body))
 			if chunked {
@@ -60,7 +60,7 @@ func TestBodies(t *testing.T) {
 	w.send(req).want(t, "type twice", 415, "unsupported_media_type")
 }
 
-// A body that was read for one request must not show in another's values: buffers are used again.
+// Body buffers are reused. The content of one request must not appear in another one's values.
 func TestBuffersDoNotLeak(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

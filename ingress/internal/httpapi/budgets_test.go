@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// budget is one of the house's, of an automation that nothing runs. There are never so many that no other may be made.
+// budget creates a budget of the organization for an automation without runs. It deletes budgets
+// before their number reaches the maximum.
 func (a *runEnv) budget(h *testOrg) string {
 	a.t.Helper()
 	_, err := a.sql.ExecContext(a.t.Context(), `DELETE FROM budgets WHERE id IN (SELECT id FROM budgets WHERE org_id = $1 ORDER BY id DESC OFFSET 40)`, h.org)
@@ -62,8 +63,8 @@ func TestBudgetsAreMadeAndChanged(t *testing.T) {
 	a.from("GET", "/api/budgets?id="+budgetID, "", h.key).want(t, "deleted", 404, "not_found")
 }
 
-// However many come at once, no more runs are accepted than a budget has room for, whichever way they come; and what was accepted before
-// is answered again.
+// Concurrent requests over any endpoint never exceed a budget, and replays of accepted requests
+// succeed.
 func TestRunsStayWithinTheirBudget(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -114,7 +115,7 @@ func TestRunsStayWithinTheirBudget(t *testing.T) {
 	ask("fresh").want(t, "with more", 202, "")
 }
 
-// The runs of a key and of an automation are counted by themselves, also in usage.
+// The runs of a key and of an automation are counted separately, also in the usage report.
 func TestBudgetsOfKeysAndAutomations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -25,25 +25,25 @@ import (
 
 const (
 	attackRequests = 10_000
-	attackers      = 4 // that send requests at once
-	// seedSetting replays an attack: PARLEY_TEST_SEED=… go test -run Canary.
+	attackers      = 4 // concurrent requests
+	// seedSetting repeats an attack: PARLEY_TEST_SEED=… go test -run Canary.
 	seedSetting = "PARLEY_TEST_SEED"
 )
 
-// filled is a house filled with things, whose ids are known to whoever attacks it.
-type filled struct {
+// filledOrg is an organization with resources whose ids the attacker has.
+type filledOrg struct {
 	*testOrg
 	mu  sync.Mutex
 	ids map[string][]string // by kind
 }
 
-func (f *filled) add(kind string, ids ...string) {
+func (f *filledOrg) add(kind string, ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ids[kind] = append(f.ids[kind], ids...)
 }
 
-func (f *filled) pick(r *mathrand.Rand, kind string) string {
+func (f *filledOrg) pick(r *mathrand.Rand, kind string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if list := f.ids[kind]; len(list) > 0 {
@@ -52,16 +52,17 @@ func (f *filled) pick(r *mathrand.Rand, kind string) string {
 	return id.New("x")
 }
 
-// fill makes a house in which every text holds word, and nothing else in the world does.
-func (a *runEnv) fill(word string) *filled {
+// fill creates an organization in which every text contains word. No other text in the environment
+// does.
+func (a *runEnv) fill(word string) *filledOrg {
 	a.t.Helper()
 	h := a.newTestOrg(word)
-	f := &filled{testOrg: h, ids: map[string][]string{"org": {h.org}, "usr": {h.owner.id, h.admin.id, h.member.id}, "tpl": {"tpl_support"}, "session": {"shared"}}}
+	f := &filledOrg{testOrg: h, ids: map[string][]string{"org": {h.org}, "usr": {h.owner.id, h.admin.id, h.member.id}, "tpl": {"tpl_support"}, "session": {"shared"}}}
 	callers := [][]string{{h.owner.auth}, {h.member.auth, h.header}, {h.key}, {h.memberKey, h.header}}
 	for n := range 4 {
 		agentID := a.newAgent(h)
 		f.add("ag", agentID)
-		f.add("vag", a.talking(h))
+		f.add("vag", a.newVoiceAgent(h))
 		for _, caller := range callers {
 			f.add("run", a.newChat(h, agentID, word+"-session", caller...), a.newChat(h, agentID, "shared", caller...))
 		}
@@ -84,7 +85,7 @@ func (a *runEnv) fill(word string) *filled {
 		f.add("run", asked, unsure)
 		f.add("asked", asked)
 		f.add("unsure", unsure)
-		f.add("src", a.keep(fresh(), word, word+" text "+a.fresh()))
+		f.add("src", a.saveSource(fresh(), word, word+" text "+a.fresh()))
 		f.add("file", a.file(fresh(), word))
 		f.add("doc", a.document(h))
 		f.add("bud", a.budget(h))
@@ -92,10 +93,10 @@ func (a *runEnv) fill(word string) *filled {
 	return f
 }
 
-// attack is a flood of generated requests by one house for the things of another.
+// attack sends generated requests of one organization for the resources of another.
 type attack struct {
 	*runEnv
-	by, on  *filled
+	by, on  *filledOrg
 	callers [][]string
 	routes  []accessRow
 
@@ -104,7 +105,7 @@ type attack struct {
 	codes map[int]int
 }
 
-func (a *runEnv) newAttack(by, on *filled) *attack {
+func (a *runEnv) newAttack(by, on *filledOrg) *attack {
 	at := &attack{runEnv: a, by: by, on: on, codes: map[int]int{}}
 	at.callers = [][]string{
 		{by.owner.cookie},
@@ -127,14 +128,14 @@ func (a *runEnv) newAttack(by, on *filled) *attack {
 		{by.member.cookie, by.memberKey, on.header},
 	}
 	for _, r := range accessTable {
-		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these make no difference, and end what is needed
+		if r.who != forAnyone && r.who != forLink && r.who != forSession { // these accept any credential and end sessions that the attack needs
 			at.routes = append(at.routes, r)
 		}
 	}
 	return at
 }
 
-// anyID gives an id, mostly of the kind that was asked for, mostly of the house under attack.
+// anyID returns an id, mostly of the given kind and of the attacked organization.
 func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	if r.IntN(8) == 0 {
 		kind = []string{"ag", "run", "key", "org", "usr", "tpl", "session", "asked", "unsure", "src", "file", "doc", "bud"}[r.IntN(13)]
@@ -145,19 +146,19 @@ func (at *attack) anyID(r *mathrand.Rand, kind string) string {
 	return at.on.pick(r, kind)
 }
 
-// spices are parameters that some route understands.
-var spices = map[string]string{
+// idParams maps query parameters of the routes to kinds of ids.
+var idParams = map[string]string{
 	"id": "ag", "agentId": "ag", "templateId": "tpl", "template": "tpl", "runId": "run", "organizationId": "org", "principal": "usr", "userId": "usr",
 	"sessionId": "session", "org_id": "org", "keyId": "key", "sourceId": "src", "fileId": "file", "documentId": "doc", "toolCallId": "run",
 }
 
-// words are parameters with values of their own.
+// words contains query parameters with fixed values.
 var words = []string{
 	"limit=100", "limit=1", "wait=0", "stream=1", "status=completed", "status=queued", "q=%25", "q=a", "everywhere=1", "content=1", "page=1", "chunk=0", "query=a", "metadata=team:a",
 	"action=cancel", "action=chat", "action=approve", "action=abandon", "action=import-openapi", "toolCallId=call_1", "status=requires_action", "action=reset", "action=rotate", "automationId=nightly", "toolCallId=1",
 }
 
-// generate makes one request of the row's kind.
+// generate generates a request for a random row.
 func (at *attack) generate(r *mathrand.Rand) (method, target, body string, headers []string) {
 	row := at.routes[r.IntN(len(at.routes))]
 	fill := func(s string) string {
@@ -165,8 +166,8 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 		return placeholder.ReplaceAllStringFunc(s, func(kind string) string { return at.anyID(r, kind[1:]) })
 	}
 	query := fill(row.query)
-	spiced := r.IntN(4) == 0 // unknown parameters are refused before any data is read
-	for name, kind := range spices {
+	spiced := r.IntN(4) == 0 // unknown parameters are rejected before any data is read
+	for name, kind := range idParams {
 		if spiced && r.IntN(6) == 0 {
 			query += "&" + name + "=" + url.QueryEscape(at.anyID(r, kind))
 		}
@@ -175,7 +176,7 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 		query += "&" + words[r.IntN(len(words))]
 	}
 	if body = fill(row.body); body != "" && r.IntN(5) == 0 {
-		for name, kind := range spices {
+		for name, kind := range idParams {
 			if r.IntN(4) == 0 {
 				body = `{"` + name + `":"` + at.anyID(r, kind) + `",` + body[1:]
 			}
@@ -197,18 +198,18 @@ func (at *attack) generate(r *mathrand.Rand) (method, target, body string, heade
 	return row.method, row.path + "?" + strings.TrimPrefix(query, "&"), body, headers
 }
 
-// one sends the nth request of the flood.
+// one sends the nth request of the attack and checks the response.
 func (at *attack) one(seed, n uint64) {
 	r := mathrand.New(mathrand.NewPCG(seed, n)) // the same seed gives the same requests
 	method, target, body, headers := at.generate(r)
-	got := at.shortly(method, target, body, headers)
+	got := at.sendAndCancel(method, target, body, headers)
 	at.mu.Lock()
 	at.codes[got.status]++
 	at.mu.Unlock()
 	var shown bytes.Buffer
-	_ = got.header.Write(&shown) // into memory
+	_ = got.header.Write(&shown) // cannot fail: a buffer
 	shown.Write(got.body)
-	// By others of the attackers: the document is being deleted, or the database was kept busy for too long.
+	// Other attackers may be deleting the document or may have kept the database busy for too long.
 	busy := got.status == 503 && (strings.Contains(shown.String(), "the document is being deleted") || strings.Contains(shown.String(), `"unavailable"`))
 	if strings.Contains(strings.ToLower(shown.String()), at.on.word) || got.status >= 500 && !busy {
 		at.mu.Lock()
@@ -223,14 +224,15 @@ func (at *attack) one(seed, n uint64) {
 	}
 }
 
-// shortly sends a request and goes away after a moment: a stream of a run that nobody carries out never ends.
-func (at *attack) shortly(method, target, body string, headers []string) answer {
+// sendAndCancel sends a request and cancels it after a moment, because the stream of a run without a
+// worker never ends.
+func (at *attack) sendAndCancel(method, target, body string, headers []string) answer {
 	limit := time.Minute
 	if method == "GET" && strings.HasPrefix(target, "/api/runs?") && strings.Contains(target, "stream=") ||
 		strings.Contains(target, "action=chat") && slices.Contains(headers, "Accept: text/event-stream") {
 		limit = 50 * time.Millisecond
 	}
-	ctx, cancel := context.WithCancel(at.t.Context()) // as net/http does when a client goes
+	ctx, cancel := context.WithCancel(at.t.Context()) // net/http cancels the context when a client disconnects
 	defer cancel()
 	defer time.AfterFunc(limit, cancel).Stop()
 	req := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
@@ -246,12 +248,12 @@ func (at *attack) shortly(method, target, body string, headers []string) answer 
 	}
 	got := at.send(req)
 	if ctx.Err() != nil && got.status == 503 {
-		got.status = 0 // given up before its beginning
+		got.status = 0 // cancelled before the response began
 	}
 	return got
 }
 
-// run sends the requests numbered from up to to, some at once.
+// run sends the requests with the numbers in [from, to) concurrently.
 func (at *attack) run(seed, from, to uint64) {
 	numbers := make(chan uint64)
 	var wg sync.WaitGroup
@@ -269,8 +271,8 @@ func (at *attack) run(seed, from, to uint64) {
 	wg.Wait()
 }
 
-// belongings is everything the database holds of a house, table by table.
-func (a *runEnv) belongings(f *filled) map[string]string {
+// storedRows returns everything that the database stores of an organization, by table.
+func (a *runEnv) storedRows(f *filledOrg) map[string]string {
 	a.t.Helper()
 	rows, err := a.sql.QueryContext(a.t.Context(), `SELECT table_name, column_name FROM information_schema.columns
 		WHERE table_schema = 'public' AND (column_name IN ('org_id', 'user_id') OR (table_name, column_name) IN (('organizations', 'id'), ('users', 'id')))`)
@@ -290,7 +292,7 @@ func (a *runEnv) belongings(f *filled) map[string]string {
 	out := map[string]string{}
 	for table, where := range wheres {
 		var content string
-		// When a key was last used is written with a delay.
+		// last_used_at is written with a delay.
 		must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT coalesce(string_agg((to_jsonb(t) - 'last_used_at')::text, E'\n' ORDER BY to_jsonb(t)::text), '')
 			FROM `+table+` t WHERE ($1 <> '' AND cardinality($2::text[]) > 0) AND (`+strings.Join(where, " OR ")+`)`,
 			f.org, pq.Array([]string{f.owner.id, f.admin.id, f.member.id})).Scan(&content))
@@ -299,10 +301,10 @@ func (a *runEnv) belongings(f *filled) map[string]string {
 	return out
 }
 
-// unharmed fails the test if something of a house is not as it was before.
-func (a *runEnv) unharmed(f *filled, before map[string]string) {
+// wantUnchanged fails the test if data of the organization has changed.
+func (a *runEnv) wantUnchanged(f *filledOrg, before map[string]string) {
 	a.t.Helper()
-	for table, now := range a.belongings(f) {
+	for table, now := range a.storedRows(f) {
 		if now != before[table] {
 			a.t.Errorf("%s of %s changed:\n%s\nbefore:\n%s", table, f.word, now, before[table])
 		}
@@ -323,7 +325,7 @@ func seedFor(t *testing.T) uint64 {
 	return n.Uint64()
 }
 
-// crossTenant lets each of two houses attack the other.
+// crossTenant lets two organizations attack each other.
 func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	t.Helper()
 	one, other := a.fill(canary("a")), a.fill(canary("b"))
@@ -333,7 +335,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	seed := seedFor(t)
 	t.Logf("%s=%d", seedSetting, seed)
 	for n, at := range []*attack{a.newAttack(other, one), a.newAttack(one, other)} {
-		before, mark := a.belongings(at.on), len(a.log.String())
+		before, mark := a.storedRows(at.on), len(a.log.String())
 		if before["runs"] == "" || before["agents"] == "" || before["memberships"] == "" || before["effects"] == "" || before["sources"] == "" ||
 			before["files"] == "" || before["blob_chunks"] == "" {
 			t.Fatalf("there is nothing of %s to harm: %v", at.on.word, before)
@@ -347,7 +349,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 		if log := a.log.String()[mark:]; strings.Contains(log, at.on.word) {
 			t.Errorf("a canary in the log: %s", around(log, at.on.word))
 		}
-		a.unharmed(at.on, before)
+		a.wantUnchanged(at.on, before)
 		a.logsClean(at.on.word+" ", at.on.word+"-owner@")
 		t.Logf("%d requests; statuses %v; %d leaks", requests/2, at.codes, len(at.leaks))
 		if at.codes[200]+at.codes[201]+at.codes[202] < int(requests)/20 || at.codes[404] < int(requests)/20 {
@@ -359,7 +361,7 @@ func crossTenant(t *testing.T, a *runEnv, requests uint64) {
 	}
 }
 
-// around is the line of text that holds a word.
+// around returns the line of text that contains word.
 func around(text, word string) string {
 	at := strings.Index(text, word)
 	start := strings.LastIndexByte(text[:at], '\n') + 1
@@ -367,13 +369,14 @@ func around(text, word string) string {
 	return line
 }
 
-// Ten thousand requests across two organizations show and change nothing of the other's.
+// Ten thousand requests across two organizations neither show nor change the other's data.
 func TestCanaries(t *testing.T) {
 	t.Parallel()
 	crossTenant(t, newRunEnv(t), attackRequests)
 }
 
-// The same, though every statement has forgotten which organization it is for.
+// The same holds if every SQL statement lacks its organization condition: row-level security
+// suffices.
 func TestCanariesOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
@@ -383,19 +386,19 @@ func TestCanariesOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// The attack would notice a leak: whoever is let in by the victim sees canaries.
+// The test would detect a leak: a member of the attacked organization sees canaries.
 func TestCanariesAreNoticed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	on, by := a.fill(canary("a")), a.fill(canary("b"))
 	at := a.newAttack(by, on)
 	at.callers = [][]string{{on.key}}
-	before := a.belongings(on)
+	before := a.storedRows(on)
 	at.run(1, 0, 300)
 	if len(at.leaks) < 30 {
 		t.Errorf("%d leaks were seen when the door was open: %v", len(at.leaks), at.codes)
 	}
-	if after := a.belongings(on); after["agents"] == before["agents"] || after["runs"] == before["runs"] {
+	if after := a.storedRows(on); after["agents"] == before["agents"] || after["runs"] == before["runs"] {
 		t.Error("changes of agents and runs were not seen when the door was open")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"parley/shared/store"
 )
 
-// each calls f with every operation that counts requests, and a sample of it.
+// each calls f with every operation that counts requests, and with a sample request for it.
 func each(f func(o openapi.Operation, target, body string)) {
 	for _, group := range openapi.Read().Groups {
 		for _, o := range group.Operations {
@@ -27,13 +27,14 @@ func each(f func(o openapi.Operation, target, body string)) {
 	}
 }
 
-// TestEveryOperationIsLimited sends a sample of every operation by somebody who has no request left.
+// TestEveryOperationIsLimited sends a sample of every operation for a caller who has reached the
+// limit.
 func TestEveryOperationIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
 	ada := w.signUp("ada@example.com")
 	key, _ := w.key(ada, domain.KeyScopeOrganization)
-	for _, who := range []string{ada.auth, key, key} { // ada has asked for the key
+	for _, who := range []string{ada.auth, key, key} { // ada has requested the key
 		w.do("GET", "/api/agents", "", who).want(t, "within the limit", 200, "")
 	}
 	w.do("GET", "/api/agents/templates", "", "X-Tenant-Id: tenant_demo").want(t, "within the demo limit", 200, "")
@@ -41,9 +42,9 @@ func TestEveryOperationIsLimited(t *testing.T) {
 		who := ada.auth
 		switch {
 		case o.ID == "runAutomation":
-			return // counted by organization, once the idempotency key is known to be new: TestSystemLimit and others
+			return // counted by organization after the replay check: see TestReplaysAreFreeWhenTheLimitIsReached
 		case o.ID == "receiveDelivery":
-			return // over the limit its runs are put off: TestDeliveriesOverTheLimit
+			return // over the limit its runs are delayed: see TestDeliveriesOverTheLimit
 		case len(o.Credentials) == 0:
 			who = "X-Tenant-Id: tenant_demo"
 		case o.ID == "postMcp":
@@ -53,8 +54,8 @@ func TestEveryOperationIsLimited(t *testing.T) {
 	})
 }
 
-// TestEveryOperationWithoutDatabase sends a sample of every operation while the database cannot be reached: whoever
-// is known by now is told so, and nothing else.
+// TestEveryOperationWithoutDatabase sends a sample of every operation while the database is
+// unreachable. Callers whose identity is cached get unavailable.
 func TestEveryOperationWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	w := runEnvOf(t, newTestEnv(t, manyRequests))
@@ -71,7 +72,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 	each(func(o openapi.Operation, target, body string) {
 		if slices.Contains([]string{"runAutomation", "createCompletion", "createResponse", "createWidgetSession", "beginOidc", "finishOidc"}, o.ID) {
-			return // the first three need a dispatcher that runs, the next a page, the others a provider: they have tests of their own
+			return // the first three need a running dispatcher, the next a page, the others a provider: they have separate tests
 		}
 		who := ada.auth
 		switch {
@@ -80,7 +81,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 		case o.ID == "postMcp":
 			who = key
 		}
-		if o.ID == "getEvents" { // reads nothing
+		if o.ID == "getEvents" { // does not use the database
 			w.do(o.Method, target, body, who).want(t, o.ID, 200, "")
 			return
 		}
@@ -91,7 +92,7 @@ func TestEveryOperationWithoutDatabase(t *testing.T) {
 	})
 }
 
-// TestProbesWithoutBody asks as probes do that want no body.
+// TestProbesWithoutBody sends HEAD requests, as some probes do.
 func TestProbesWithoutBody(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

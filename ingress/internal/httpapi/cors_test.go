@@ -14,11 +14,11 @@ func TestPreflights(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID, elsewhere := a.embedded(h, widgetPage), a.embedded(a.newTestOrg("blue"), otherPage)
-	off := a.embedded(h, "https://off.example.com")
+	agentID, elsewhere := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(a.newTestOrg("blue"), otherPage)
+	off := a.newWidgetAgent(h, "https://off.example.com")
 	a.ok("PUT", "/api/agents?id="+off, `{"widget":{"enabled":false}}`, h.owner.auth)
 	chat := "/api/agents?action=chat&id="
-	asks := func(origin string) []string {
+	preflight := func(origin string) []string {
 		return []string{"Origin: " + origin, "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization,content-type"}
 	}
 	for name, c := range map[string]struct {
@@ -26,36 +26,36 @@ func TestPreflights(t *testing.T) {
 		headers []string
 		shared  string
 	}{
-		"token":                   {widget.WidgetSessionsPath, asks(widgetPage), widgetPage},
-		"token, another's origin": {widget.WidgetSessionsPath, asks(otherPage), otherPage},
-		"chat":                    {chat + agentID, asks(widgetPage), widgetPage},
-		"chat, another's":         {chat + elsewhere, asks(otherPage), otherPage},
+		"token":                   {widget.WidgetSessionsPath, preflight(widgetPage), widgetPage},
+		"token, another's origin": {widget.WidgetSessionsPath, preflight(otherPage), otherPage},
+		"chat":                    {chat + agentID, preflight(widgetPage), widgetPage},
+		"chat, another's":         {chat + elsewhere, preflight(otherPage), otherPage},
 
-		"chat, listed by another":      {chat + agentID, asks(otherPage), ""},
-		"chat, switched off":           {chat + off, asks("https://off.example.com"), ""},
-		"token, switched off":          {widget.WidgetSessionsPath, asks("https://off.example.com"), ""},
-		"chat with nobody":             {chat + id.New(id.Agent), asks(widgetPage), ""},
-		"chat with no id":              {chat + "x", asks(widgetPage), ""},
-		"chat with two":                {chat + agentID + "&id=" + agentID, asks(widgetPage), ""},
-		"chat with none":               {"/api/agents?action=chat", asks(widgetPage), ""},
-		"chat with a template":         {"/api/agents?action=chat&template=tpl_support", asks(widgetPage), ""},
-		"no chat":                      {"/api/agents?id=" + agentID, asks(widgetPage), ""},
-		"another action":               {"/api/agents?action=import-openapi&id=" + agentID, asks(widgetPage), ""},
-		"two actions":                  {chat + agentID + "&action=chat", asks(widgetPage), ""},
-		"listed by nobody":             {widget.WidgetSessionsPath, asks("https://evil.example.com"), ""},
-		"null":                         {widget.WidgetSessionsPath, asks("null"), ""},
-		"another port":                 {widget.WidgetSessionsPath, asks(widgetPage + ":8443"), ""},
-		"another scheme":               {widget.WidgetSessionsPath, asks("http://www.example.com"), ""},
-		"upper case":                   {widget.WidgetSessionsPath, asks("https://WWW.example.com"), ""},
-		"no origin":                    {widget.WidgetSessionsPath, asks(widgetPage)[1:], ""},
-		"two origins":                  {widget.WidgetSessionsPath, append(asks(widgetPage), "Origin: "+widgetPage), ""},
-		"no method":                    {widget.WidgetSessionsPath, asks(widgetPage)[:1], ""},
+		"chat, listed by another":      {chat + agentID, preflight(otherPage), ""},
+		"chat, switched off":           {chat + off, preflight("https://off.example.com"), ""},
+		"token, switched off":          {widget.WidgetSessionsPath, preflight("https://off.example.com"), ""},
+		"chat with nobody":             {chat + id.New(id.Agent), preflight(widgetPage), ""},
+		"chat with no id":              {chat + "x", preflight(widgetPage), ""},
+		"chat with two":                {chat + agentID + "&id=" + agentID, preflight(widgetPage), ""},
+		"chat with none":               {"/api/agents?action=chat", preflight(widgetPage), ""},
+		"chat with a template":         {"/api/agents?action=chat&template=tpl_support", preflight(widgetPage), ""},
+		"no chat":                      {"/api/agents?id=" + agentID, preflight(widgetPage), ""},
+		"another action":               {"/api/agents?action=import-openapi&id=" + agentID, preflight(widgetPage), ""},
+		"two actions":                  {chat + agentID + "&action=chat", preflight(widgetPage), ""},
+		"listed by nobody":             {widget.WidgetSessionsPath, preflight("https://evil.example.com"), ""},
+		"null":                         {widget.WidgetSessionsPath, preflight("null"), ""},
+		"another port":                 {widget.WidgetSessionsPath, preflight(widgetPage + ":8443"), ""},
+		"another scheme":               {widget.WidgetSessionsPath, preflight("http://www.example.com"), ""},
+		"upper case":                   {widget.WidgetSessionsPath, preflight("https://WWW.example.com"), ""},
+		"no origin":                    {widget.WidgetSessionsPath, preflight(widgetPage)[1:], ""},
+		"two origins":                  {widget.WidgetSessionsPath, append(preflight(widgetPage), "Origin: "+widgetPage), ""},
+		"no method":                    {widget.WidgetSessionsPath, preflight(widgetPage)[:1], ""},
 		"another method":               {widget.WidgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: DELETE"}, ""},
 		"a method in small letters":    {widget.WidgetSessionsPath, []string{"Origin: " + widgetPage, "Access-Control-Request-Method: post"}, ""},
-		"runs":                         {"/api/runs?id=" + id.New(id.Run), asks(widgetPage), ""},
-		"keys":                         {"/api/keys", asks(widgetPage), ""},
-		"a path that ends otherwise":   {widget.WidgetSessionsPath + "/", asks(widgetPage), ""},
-		"a path that begins otherwise": {"/x" + widget.WidgetSessionsPath, asks(widgetPage), ""},
+		"runs":                         {"/api/runs?id=" + id.New(id.Run), preflight(widgetPage), ""},
+		"keys":                         {"/api/keys", preflight(widgetPage), ""},
+		"a path that ends otherwise":   {widget.WidgetSessionsPath + "/", preflight(widgetPage), ""},
+		"a path that begins otherwise": {"/x" + widget.WidgetSessionsPath, preflight(widgetPage), ""},
 	} {
 		got := a.from("OPTIONS", c.path, "", c.headers...)
 		switch {
@@ -72,12 +72,12 @@ func TestPreflights(t *testing.T) {
 	}
 }
 
-// Whatever else a page of a listed origin asks for, it may not read the answer.
+// A page of a listed origin may not read the response of any other route.
 func TestNothingElseIsShared(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID := a.embedded(h, widgetPage)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	for _, r := range a.api.routes() {
 		if r.Path == widget.WidgetSessionsPath || r.Action == widget.ChatAction || r.Path == "/api/events" {
 			continue
@@ -88,7 +88,7 @@ func TestNothingElseIsShared(t *testing.T) {
 		}
 		for _, who := range [][]string{nil, {h.key}, {h.owner.cookie}} {
 			if slices.Contains([]string{"/api/auth/logout", "/api/agents"}, r.Path) && r.Method != http.MethodGet {
-				continue // which ends what the others need
+				continue // would end the session that the others need
 			}
 			got := a.from(r.Method, target, "", append(slices.Clone(who), "Origin: "+widgetPage)...)
 			for name := range got.header {

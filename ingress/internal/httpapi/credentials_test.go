@@ -8,25 +8,25 @@ import (
 	"parley/shared/domain"
 )
 
-// credential is one way to send a request, and what the service must make of it.
+// credential is one way to send a request, and its expected effect.
 type credential struct {
 	name    string
 	headers []string
 
-	refused string   // "401 unauthenticated": what it gets wherever credentials are looked at; "" if it is good
-	harmful bool     // malformed: refused even where credentials are not looked at
-	via     string   // what it is taken for: "", login, org key, user key, demo
-	who     person   // whose it is
-	testOrg *testOrg // where it acts
+	refused string   // the error at routes that check credentials, such as "401 unauthenticated"; "" if the credential is valid
+	harmful bool     // malformed: rejected even by routes that ignore credentials
+	via     string   // the kind of valid credential: "", login, org key, user key, demo
+	who     person   // the owner
+	testOrg *testOrg // the organization in which it acts
 	role    domain.Role
 
-	demo      bool // the demo header came along
-	elsewhere bool // the organization it names is none of its own, or it names none: what is public does not care
-	ambient   bool // a cookie or nothing: another origin's page may not write with it
+	demo      bool // the request has the demo header
+	elsewhere bool // names no organization, or one of which the caller is no member: public routes ignore that
+	ambient   bool // a cookie or nothing: pages of other origins may not write with it
 	page      string
 }
 
-// plain are headers that make a request the same principal's, whatever page a credential came from.
+// plain returns headers that authenticate the same principal without a page's origin.
 func (c *credential) plain() []string {
 	if c.via == "login" {
 		return []string{c.who.auth, c.testOrg.header}
@@ -34,7 +34,7 @@ func (c *credential) plain() []string {
 	return c.headers
 }
 
-// Headers of requests that pages of browsers send.
+// Origins of requests that browsers send.
 const (
 	ownPage     = "own"
 	foreignPage = "foreign"
@@ -42,11 +42,11 @@ const (
 
 const sayDemo = "X-Tenant-Id: tenant_demo"
 
-// orgPair is two organizations, and what is to be had of both.
+// orgPair is two organizations with their credentials and resources.
 type orgPair struct {
 	*runEnv
 	home, away *testOrg
-	other      person // a member of home, whose things are not the callers'
+	other      person // a member of home who owns resources that the callers do not
 }
 
 func newOrgPair(tb testing.TB, a *runEnv) *orgPair {
@@ -58,7 +58,7 @@ func newOrgPair(tb testing.TB, a *runEnv) *orgPair {
 	return s
 }
 
-// credentials gives every credential there is.
+// credentials returns all kinds of credentials.
 func (s *orgPair) credentials() []credential {
 	return append(append(append(append(s.good(), s.bad()...), s.malformed()...), s.mixed()...), s.visiting()...)
 }
@@ -90,7 +90,7 @@ func refused(name, problem string, headers ...string) credential {
 	return credential{name: name, headers: headers, refused: problem}
 }
 
-// bearer is a key's header as clients of OpenAI's protocol send it.
+// bearer converts a key's header to the form that OpenAI's clients send.
 func bearer(key string) string {
 	return strings.Replace(key, "X-Api-Key: ", "Authorization: Bearer ", 1)
 }
@@ -119,7 +119,7 @@ func (s *orgPair) good() []credential {
 	}
 }
 
-// bad are credentials that are well-formed and good for nothing, or not here.
+// bad returns well-formed credentials that are not valid, or not for this organization.
 func (s *orgPair) bad() []credential {
 	h := s.home
 	revoked, revokedID := s.newKey(h, h.owner, domain.KeyScopeOrganization)
@@ -175,7 +175,7 @@ func otherThan(c byte) string {
 	return "0"
 }
 
-// malformed are headers that two readers may read in two ways.
+// malformed returns headers that parsers could interpret differently.
 func (s *orgPair) malformed() []credential {
 	h := s.home
 	key := h.key[len("X-Api-Key: "):]
@@ -228,7 +228,7 @@ func (s *orgPair) malformed() []credential {
 	return append(list, cookies...)
 }
 
-// mixed are requests that show several things: which one counts.
+// mixed returns requests with several credentials, to test which one is used.
 func (s *orgPair) mixed() []credential {
 	h, o := s.home, s.away
 	owner := login("owner's cookie", h.owner, h, domain.RoleOwner, h.owner.cookie)

@@ -18,17 +18,18 @@ import (
 
 const (
 	assetAge  = "public, max-age=31536000, immutable"
-	widgetAge = "public, max-age=300" // of what keeps its name
+	widgetAge = "public, max-age=300" // for assets whose name does not change with their content
 )
 
-// dashboardPage is GET /dashboard and all below: one page, which shows what its address names. It takes a cookie's session, but
-// for the demo, which takes none.
+// dashboardPage handles GET /dashboard and all paths below it with a single-page application. It
+// requires a session cookie, except for the demo's pages.
 func (a *api) dashboardPage(c *gin.Context) {
 	ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 	if code := apierr.CodeFor(err); code == apierr.Unavailable || code == apierr.Overloaded {
 		httpx.Fail(c, err)
 		return
 	}
+
 	boot := web.Boot{BaseURL: a.PublicURL}
 	switch {
 	case err == nil && ident.Via == auth.ViaCookie:
@@ -43,21 +44,23 @@ func (a *api) dashboardPage(c *gin.Context) {
 		c.Redirect(http.StatusSeeOther, loginFor(c.Request.URL))
 		return
 	}
+
 	page, err := web.RenderDashboard(boot)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }
 
-// opensDemo reports whether an address of the dashboard is for visitors without an account.
+// opensDemo reports whether a dashboard URL is open to visitors without an account.
 func opensDemo(address *url.URL) bool {
 	under := strings.TrimPrefix(address.Path, account.DashboardPath+"/templates")
 	return under != address.Path && (under == "" || under[0] == '/') && address.Query().Get("token") == "demo"
 }
 
-// loginFor is the login page, which leads back to the page that was asked for.
+// loginFor returns the URL of the login page that leads back to the requested page.
 func loginFor(asked *url.URL) string {
 	next := account.ReturnTo([]string{asked.RequestURI()})
 	if next == "" || next == account.DashboardPath {
@@ -66,13 +69,15 @@ func loginFor(asked *url.URL) string {
 	return "/login?" + url.Values{"next": {next}}.Encode()
 }
 
-// asset is GET /assets/:name: a bundle, which never changes under its name, or the licences of what is in them.
+// asset handles GET /assets/:name: a bundle, whose name changes with its content, or the list of
+// licences.
 func asset(c *gin.Context) {
 	assets, err := web.Assets()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found, known := assets[c.Param("name")]
 	switch name := c.Param("name"); {
 	case !known || name == web.WidgetScript:
@@ -84,7 +89,7 @@ func asset(c *gin.Context) {
 	}
 }
 
-// widgetScript is GET /widget.js, which pages of any origin load.
+// widgetScript handles GET /widget.js, which pages of any origin load.
 func widgetScript(c *gin.Context) {
 	assets, err := web.Assets()
 	if err != nil {
@@ -92,12 +97,12 @@ func widgetScript(c *gin.Context) {
 		return
 	}
 	header := c.Writer.Header()
-	header.Set("Access-Control-Allow-Origin", "*") // for pages that check what they load by its hash
+	header.Set("Access-Control-Allow-Origin", "*") // for pages that check the script's integrity hash
 	header.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	serve(c, assets[web.WidgetScript], widgetAge)
 }
 
-// serve answers with an asset, compressed for whoever takes that.
+// serve responds with an asset, compressed if the client accepts gzip.
 func serve(c *gin.Context, found web.Asset, age string) {
 	header := c.Writer.Header()
 	header.Set("Cache-Control", age)
@@ -108,17 +113,19 @@ func serve(c *gin.Context, found web.Asset, age string) {
 		c.Status(http.StatusNotModified)
 		return
 	}
+
 	body := found.Body
-	if takesGzip(c.Request.Header) {
+	if acceptsGzip(c.Request.Header) {
 		header.Set("Content-Encoding", "gzip")
 		body = found.Gzip
 	}
+
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	c.Data(http.StatusOK, found.Type, body)
 }
 
-// takesGzip reports whether a client says that it can decompress gzip.
-func takesGzip(header http.Header) bool {
+// acceptsGzip reports whether a client accepts gzip.
+func acceptsGzip(header http.Header) bool {
 	for _, line := range header.Values("Accept-Encoding") {
 		for part := range strings.SplitSeq(line, ",") {
 			coding, parameters, _ := strings.Cut(part, ";")
@@ -130,20 +137,24 @@ func takesGzip(header http.Header) bool {
 			return !strings.EqualFold(strings.TrimSpace(name), "q") || err == nil && quality > 0
 		}
 	}
+
 	return false
 }
 
-// previewPage is GET /widget/preview?agent=: a page of ours that holds an agent's widget as others' pages do.
+// previewPage handles GET /widget/preview?agent=: a page of the service that embeds an agent's
+// widget as other websites do.
 func previewPage(c *gin.Context) {
 	agents := c.Request.URL.Query()["agent"]
 	if len(agents) != 1 || !id.Valid(id.Agent, agents[0]) {
 		account.ShowNotice(c, http.StatusBadRequest, "The address must name an agent, such as /widget/preview?agent=ag_….")
 		return
 	}
+
 	page, err := web.RenderPreview(web.Preview{AgentID: agents[0]})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account.ShowPage(c, http.StatusOK, page, web.DashboardSecurityPolicy)
 }

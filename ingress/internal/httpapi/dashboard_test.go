@@ -33,7 +33,7 @@ func TestDashboardPages(t *testing.T) {
 			to += "?next=" + url.QueryEscape(path)
 		}
 		if strings.HasSuffix(path, "/") {
-			to = "/login" // no page of its own
+			to = "/login" // has no page
 		}
 		if a = w.do("GET", path, ""); a.status != http.StatusSeeOther || a.header.Get("Location") != to {
 			t.Errorf("%s without a session: %d to %q", path, a.status, a.header.Get("Location"))
@@ -179,13 +179,13 @@ func TestWidgetPreview(t *testing.T) {
 	}
 }
 
-// Headers may be split over lines.
+// A header may be split over several lines.
 func TestTakesGzip(t *testing.T) {
 	t.Parallel()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	req.Header.Add("Accept-Encoding", "br")
 	req.Header.Add("Accept-Encoding", "GZIP ; q=1.0")
-	if !takesGzip(req.Header) {
+	if !acceptsGzip(req.Header) {
 		t.Error("the second line is not read")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"parley/shared/domain"
 )
 
-// All demo visitors share what they may spend; replays, and callers who log in, are not held up.
+// All demo visitors share one budget. Replays and authenticated callers are not affected.
 func TestDemoBudget(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

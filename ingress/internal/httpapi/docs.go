@@ -12,13 +12,14 @@ import (
 	"parley/ingress/web"
 )
 
-// The types of what is served beside JSON.
+// Media types of the documents other than JSON.
 const (
 	contentHTML = "text/html; charset=utf-8"
 	contentText = "text/plain; charset=utf-8"
 )
 
-// document serves what stays the same for as long as the process lives. It is made when somebody first asks for it.
+// document returns a handler for a document that does not change while the process runs. The
+// document is rendered for the first request.
 func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 	once := sync.OnceValues(func() (web.Asset, error) {
 		body, err := read()
@@ -35,11 +36,12 @@ func document(contentType string, read func() ([]byte, error)) gin.HandlerFunc {
 		}
 		c.Writer.Header().Set("Content-Security-Policy", web.DocsSecurityPolicy)
 		c.Writer.Header().Set("Permissions-Policy", account.NoMicrophone)
-		serve(c, made, "no-cache") // keep it, and ask whether it is still the one
+		serve(c, made, "no-cache") // cache it, but revalidate
 	}
 }
 
-// matches reports whether a list of entity tags names this one; weak ones count, as RFC 9110 says.
+// matches reports whether a list of entity tags contains etag or *. The comparison is weak (RFC
+// 9110).
 func matches(lists []string, etag string) bool {
 	for tag := range strings.SplitSeq(strings.Join(lists, ","), ",") {
 		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")

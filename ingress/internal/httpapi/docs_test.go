@@ -15,7 +15,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// TestEveryRouteIsDocumented holds the route table and the document against each other, both ways.
+// TestEveryRouteIsDocumented compares the route table with the OpenAPI document in both directions.
 func TestEveryRouteIsDocumented(t *testing.T) {
 	t.Parallel()
 	m, err := newMetrics(nil)
@@ -42,7 +42,8 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 	}
 }
 
-// TestErrorCodesAreDocumented holds the codes, statuses and titles that are sent against those of the document.
+// TestErrorCodesAreDocumented compares the error codes, statuses and titles with the OpenAPI
+// document.
 func TestErrorCodesAreDocumented(t *testing.T) {
 	t.Parallel()
 	documented := map[string]bool{}
@@ -60,7 +61,7 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestDocs reads what tells of the service, as a browser without scripts does.
+// TestDocs reads the documentation as a browser without scripts does.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -90,7 +91,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// Load balancers add to the queries of probes, so that no cache answers them.
+// Load balancers add parameters to probes so that no cache responds to them.
 func TestProbesIgnoreTheQuery(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -102,7 +103,7 @@ func TestProbesIgnoreTheQuery(t *testing.T) {
 	}
 }
 
-// TestProblemTypesLeadSomewhere follows the type of a problem.
+// TestProblemTypesLeadSomewhere opens the type URL of a problem.
 func TestProblemTypesLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -113,7 +114,7 @@ func TestProblemTypesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestDocumentsThatFail are those that cannot be made: the caller learns no more than that.
+// TestDocumentsThatFail serves documents that cannot be rendered. The caller gets no details.
 func TestDocumentsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

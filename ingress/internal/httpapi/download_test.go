@@ -19,16 +19,16 @@ import (
 	"parley/shared/domain"
 )
 
-const maxWait = 30 * time.Second // that something stands still which should go on
+const maxWait = 30 * time.Second // timeout for anything that must make progress
 
-// reader is who reads files with a key of an organization.
+// reader returns an owner of transfers with a key of an organization.
 func reader(org, key int) transfer.Owner {
 	name := strconv.Itoa(org)
 	return transfer.Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// transferrerFor is a caller without an address as the one who a transfer counts for.
-func transferrerFor(who domain.Caller) transfer.Owner {
+// callerOwner returns the owner of a caller's transfers, without an address.
+func callerOwner(who domain.Caller) transfer.Owner {
 	return transfer.Owner{Organization: who.OrganizationID, Credential: who.Credential}
 }
 
@@ -64,9 +64,9 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 		c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		c.Header("Cache-Control", "no-store")
 		c.Header(headerRequestID, "r")
-		transfer.SendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, run.FileCaching, &tc.content, placeFor(t, &transfer.Limiter{Policy: transfer.Files}, rec, reader(1, 1)), httpx.Permit{})
+		transfer.SendFile(c, domain.File{Name: "x", MIMEType: "image/png", SHA256: "aa", Bytes: 100}, run.FileCaching, &tc.content, takeSlot(t, &transfer.Limiter{Policy: transfer.Files}, rec, reader(1, 1)), httpx.Permit{})
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}
-		saysNothingOfFiles(t, name, got)
+		wantNoFileHeaders(t, name, got)
 		if got.status != tc.status || got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) ||
 			got.requestID() != "r" || strings.Contains(string(got.body), "secret") {
 			t.Errorf("%s: %d %v %s", name, got.status, got.header, got.body)
@@ -74,8 +74,8 @@ func TestContentsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// placeFor is a new place of somebody who gets one.
-func placeFor(t *testing.T, all *transfer.Limiter, w http.ResponseWriter, who transfer.Owner) *transfer.Slot {
+// takeSlot takes a slot for a new transfer.
+func takeSlot(t *testing.T, all *transfer.Limiter, w http.ResponseWriter, who transfer.Owner) *transfer.Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))
 	must(t, err)

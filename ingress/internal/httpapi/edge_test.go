@@ -17,7 +17,7 @@ import (
 	"parley/shared/domain"
 )
 
-// edgeRow is a row of the access table with its route, sent by who may.
+// edgeRow is a row of the access table with its route and a caller who may use it.
 type edgeRow struct {
 	accessRow
 	*matrix
@@ -25,7 +25,8 @@ type edgeRow struct {
 	caller credential
 }
 
-// edgeRows are the rows whose queries the service defines: not those of other protocols.
+// edgeRows returns the rows except those of other protocols, whose queries the service does not
+// define.
 func edgeRows(t *testing.T) []edgeRow {
 	t.Helper()
 	m := newMatrix(t, newRunEnv(t))
@@ -54,7 +55,7 @@ func edgeRows(t *testing.T) []edgeRow {
 	return rows
 }
 
-// send sends the row with more in its query, and with an id.
+// send sends the row's request with an id and additional query parameters.
 func (r *edgeRow) send(thing, more, body string, with ...string) answer {
 	fill := func(s string) string {
 		s = strings.NewReplacer("$word", "home", "$okey", r.home.keyID, "$fresh", r.fresh(), "$email", r.caller.who.email).Replace(s)
@@ -79,7 +80,7 @@ func (r *edgeRow) own() string {
 	return idKinds[name].own(r.orgPair, &r.caller)
 }
 
-// byMember is the row sent by somebody whose role is member.
+// byMember returns the row with a caller of role member.
 func (r *edgeRow) byMember() *edgeRow {
 	member := *r
 	member.caller = login("member", r.home.member, r.home, domain.RoleMember, r.home.member.auth, r.home.header)
@@ -88,7 +89,7 @@ func (r *edgeRow) byMember() *edgeRow {
 
 func (r *edgeRow) name() string { return r.method + " " + r.path + "?" + r.query + " " + r.body }
 
-// Unknown parameters, doubled ones and empty ones are refused by name on every route.
+// Every route rejects unknown, repeated and empty parameters and names them.
 func TestEveryQueryIsStrict(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -110,7 +111,7 @@ func TestEveryQueryIsStrict(t *testing.T) {
 		known := slices.Concat(r.route.Among(named && r.route.Find != nil), httpx.Params(slices.Sorted(maps.Keys(values))))
 		for _, name := range known {
 			if name == "action" {
-				continue // another action is another route
+				continue // another action selects another route
 			}
 			if !slices.Contains(httpx.Repeatable, name) {
 				refused(name+"=a&"+name+"=b", name+":duplicate ")
@@ -132,7 +133,7 @@ func TestEveryQueryIsStrict(t *testing.T) {
 	t.Logf("%d queries", n)
 }
 
-// Every route but those of GET refuses fields that it does not know. A route that takes no body accepts an empty object, as it accepts
+// Every route except GET rejects unknown fields. A route without a body accepts an empty object and
 // no body.
 func TestEveryBodyIsStrict(t *testing.T) {
 	t.Parallel()
@@ -156,7 +157,7 @@ func TestEveryBodyIsStrict(t *testing.T) {
 		r.send(r.own(), "", "text", "Content-Type: text/plain").want(t, r.name()+" with a text", 415, "unsupported_media_type")
 		r.send(r.own(), "", `[]`).want(t, r.name()+" with a list", 400, "invalid_request body:invalid_type")
 		r.send(r.own(), "", `{"pad":"`+strings.Repeat("x", httpx.MaxBody)+`"}`).want(t, r.name()+" with a large body", 413, "payload_too_large")
-		if r.who == forSession { // which logging out ends
+		if r.who == forSession { // logging out would end it
 			login := `{"email":"` + r.caller.who.email + `","password":"` + password + `"}`
 			r.caller.headers = []string{"Authorization: Bearer " + r.ok("POST", "/api/auth/login", login).text(t, "token")}
 		}
@@ -167,7 +168,7 @@ func TestEveryBodyIsStrict(t *testing.T) {
 	t.Logf("%d rows with a body, %d without", taken, n)
 }
 
-// A change on condition of a version is refused where nothing has a version, unless what the id names is missing.
+// A conditional change of a resource without versions is rejected, unless the resource is missing.
 func TestOnlyAgentsHaveVersions(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -179,13 +180,13 @@ func TestOnlyAgentsHaveVersions(t *testing.T) {
 		r.send(r.own(), "", "", `If-Match: "1"`).want(t, r.name(), 412, "precondition_failed")
 		r.send(r.own(), "", "", "If-Match: 1").want(t, r.name()+" with a malformed tag", 400, "invalid_request If-Match:invalid_value")
 		if strings.Contains(r.query, "id=$") && r.route.Find != nil {
-			r.send(neverGiven(idKinds[r.kind()].prefix), "", "", `If-Match: "1"`).want(t, r.name()+" of a missing thing", 404, "not_found")
+			r.send(unknownID(idKinds[r.kind()].prefix), "", "", `If-Match: "1"`).want(t, r.name()+" of a missing thing", 404, "not_found")
 		}
 	}
 	t.Logf("%d rows", n)
 }
 
-// An empty body of unknown length is no body.
+// An empty body of unknown length counts as no body.
 func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -204,7 +205,8 @@ func TestAnEmptyChunkedBodyIsAccepted(t *testing.T) {
 	}
 }
 
-// Checks come in one order: credential, permission, the id in the query, then parameters and body.
+// All routes check in the same order: credential, permission, the query's id, then parameters and
+// body.
 func TestChecksComeInOneOrder(t *testing.T) {
 	t.Parallel()
 	for _, r := range edgeRows(t) {
@@ -214,7 +216,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 				continue
 			}
 			if inQuery {
-				for _, thing := range []string{neverGiven(idKinds[r.kind()].prefix), "malformed", "%00"} {
+				for _, thing := range []string{unknownID(idKinds[r.kind()].prefix), "malformed", "%00"} {
 					got := r.send(thing, bad[0], bad[1])
 					if got.status != 404 || got.problems(t) != "not_found" {
 						t.Errorf("%s of %q with %v: %d %s, want 404", r.name(), thing, bad, got.status, got.body)
@@ -224,12 +226,12 @@ func TestChecksComeInOneOrder(t *testing.T) {
 			if r.who == forAnyone || r.who == forLink || r.who == forPublic || r.who == forDemo {
 				continue
 			}
-			nobody := r
-			nobody.caller = credential{headers: []string{"X-Unknown: x"}}
-			if got := nobody.send("x", bad[0], bad[1]); got.status != 401 {
-				t.Errorf("%s by nobody with %v: %d %s", r.name(), bad, got.status, got.body)
+			anonymous := r
+			anonymous.caller = credential{headers: []string{"X-Unknown: x"}}
+			if got := anonymous.send("x", bad[0], bad[1]); got.status != 401 {
+				t.Errorf("%s by anonymous with %v: %d %s", r.name(), bad, got.status, got.body)
 			}
-			// Who may create a key depends on the scope in the body.
+			// The permission to create a key depends on the scope in the body.
 			if domain.Role(r.role).AtLeast(domain.RoleAdmin) && r.path != "/api/keys" {
 				thing := "x"
 				if r.late {
@@ -243,7 +245,7 @@ func TestChecksComeInOneOrder(t *testing.T) {
 	}
 }
 
-// A permission that depends on what the id names is checked before parameters and body.
+// A permission that depends on the resource is checked before parameters and body.
 func TestPermissionOfTheNamedThingComesBeforeTheRest(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -265,7 +267,7 @@ func TestPermissionOfTheNamedThingComesBeforeTheRest(t *testing.T) {
 	}
 }
 
-// A refusal for want of permission comes before the limit, and the limit before everything else.
+// Permissions are checked before the rate limit, and the rate limit before everything else.
 func TestLimitComesAfterPermission(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, ratelimit.Settings{Demo: 1, User: 2, System: 3})
@@ -281,7 +283,7 @@ func TestLimitComesAfterPermission(t *testing.T) {
 	w.do("GET", "/api/agents?id=x&zz=1", "", "X-Unknown: x").want(t, "nobody", 401, "unauthenticated")
 }
 
-// HEAD has the status and the headers of GET, and no body.
+// HEAD returns the status and headers of GET without a body.
 func TestHeadAnswersAsGet(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -312,7 +314,7 @@ func TestHeadAnswersAsGet(t *testing.T) {
 	t.Logf("%d answers", n)
 }
 
-// The document lists the parameters that each route takes.
+// The OpenAPI document lists the parameters of each route.
 func TestParametersAreDocumented(t *testing.T) {
 	t.Parallel()
 	served := map[string]map[string]bool{}
@@ -353,7 +355,8 @@ func TestParametersAreDocumented(t *testing.T) {
 	}
 }
 
-// What was read may be sent back; a read-only field that differs is refused by its name; what is left out stays.
+// A PUT accepts the body that GET returned, rejects a changed read-only field by its name, and
+// leaves missing fields unchanged.
 func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 	t.Parallel()
 	writable := map[string][]string{
@@ -365,7 +368,7 @@ func TestEveryPutTakesBackWhatWasRead(t *testing.T) {
 		"/api/knowledge":     {"name", "metadata", "url", "mimeType"},
 	}
 	const number, text, null = `7`, `"2026-01-01T00:00:00.000Z"`, `null`
-	moving := map[string]map[string]string{ // which may have changed since they were read
+	moving := map[string]map[string]string{ // may have changed since they were read
 		"/api/budgets":       {"used": number, "reserved": number, "resetsAt": text},
 		"/api/hooks":         {"lastDeliveryAt": text, "previousSecretUntil": text},
 		"/api/notifications": {"failures": number, "lastSuccessAt": text, "disabledAt": text, "disabledReason": text, "previousSecretUntil": text},

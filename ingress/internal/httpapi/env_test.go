@@ -33,32 +33,32 @@ import (
 	"parley/shared/testkit"
 )
 
-// cancels notes whose runs were to be cancelled.
-type cancels struct {
+// cancelRecorder records the agents whose queued runs were cancelled.
+type cancelRecorder struct {
 	mu   sync.Mutex
 	seen []string
 	err  error
 }
 
-func (c *cancels) CancelQueued(_ context.Context, org, agentID string) error {
+func (c *cancelRecorder) CancelQueued(_ context.Context, org, agentID string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = append(c.seen, org+" "+agentID)
 	return c.err
 }
 
-// testEnv is the whole HTTP face over a real database, without a network.
+// testEnv is the complete HTTP API with a real database, without a network.
 type testEnv struct {
-	t       testing.TB
-	dsn     string // of the database, as a superuser
-	deps    Deps
-	api     *api
-	handler http.Handler
-	store   *store.Store
-	cancels *cancels
-	bells   *bells
-	log     *lockedBuffer
-	sealed  *prometheus.Registry // metrics of sealed values
+	t              testing.TB
+	dsn            string // of the database, as a superuser
+	deps           Deps
+	api            *api
+	handler        http.Handler
+	store          *store.Store
+	cancelRecorder *cancelRecorder
+	notifyRecorder *notifyRecorder
+	log            *lockedBuffer
+	sealed         *prometheus.Registry // metrics of sealed values
 }
 
 type lockedBuffer struct {
@@ -91,13 +91,13 @@ func newTestEnv(tb testing.TB, limits ratelimit.Settings) *testEnv {
 	return newTestEnvOver(tb, dsn, s, limits)
 }
 
-// newTestEnvOver is newTestEnv over a store that the test has made.
+// newTestEnvOver is newTestEnv with a store that the test has created.
 func newTestEnvOver(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings) *testEnv {
 	tb.Helper()
 	return newTestEnvWithKeys(tb, dsn, s, limits, strings.Repeat("ab", 32))
 }
 
-// newTestEnvWithKeys is newTestEnvOver with a setting of SECRETS_KEY.
+// newTestEnvWithKeys is newTestEnvOver with a value of SECRETS_KEY.
 func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits ratelimit.Settings, keys string) *testEnv {
 	tb.Helper()
 	owner, err := store.OpenOwner(dsn, 1)
@@ -112,7 +112,7 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	outside, err := outbound.New(outbound.Config{Allow: []string{"127.0.0.1:8080"}})
 	must(tb, err)
 	proxies := auth.Proxies{netip.MustParsePrefix("10.0.0.0/8")}
-	w := &testEnv{t: tb, dsn: dsn, store: s, cancels: &cancels{}, bells: &bells{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
+	w := &testEnv{t: tb, dsn: dsn, store: s, cancelRecorder: &cancelRecorder{}, notifyRecorder: &notifyRecorder{}, log: &lockedBuffer{}, sealed: prometheus.NewRegistry()}
 	watch, err := sealed.NewWatch(box, w.sealed, zerolog.New(w.log))
 	must(tb, err)
 	s.Seals.ReportUnopened(watch.UnopenedBytes)
@@ -121,16 +121,17 @@ func newTestEnvWithKeys(tb testing.TB, dsn string, s *store.Store, limits rateli
 	wg.Go(func() { resolver.Run(tb.Context()) })
 	tb.Cleanup(wg.Wait)
 	w.deps = Deps{
-		Store: s, Auth: resolver, Limits: l, Secrets: box, Sealed: watch, Runs: w.cancels, Log: zerolog.New(w.log), Proxies: proxies,
+		Store: s, Auth: resolver, Limits: l, Secrets: box, Sealed: watch, Runs: w.cancelRecorder, Log: zerolog.New(w.log), Proxies: proxies,
 		PublicURL: "http://parley.test/", DefaultModel: "offline", DemoTokens: 1_000_000,
-		Bells: w.bells, Searches: nobody{}, Signer: signer, Outside: outside,
+		Bells: w.notifyRecorder, Searches: noSearchWorkers{}, Signer: signer, Outside: outside,
 		Checks: map[string]func(context.Context) error{"postgres": s.Ping},
 	}
 	w.rebuild(func(*Deps) {})
 	return w
 }
 
-// rebuild replaces the HTTP face by one with changed dependencies. Its counters in memory start at zero.
+// rebuild replaces the HTTP API by one with changed dependencies. Its in-memory counters start at
+// zero.
 func (w *testEnv) rebuild(change func(*Deps)) {
 	w.t.Helper()
 	change(&w.deps)
@@ -142,12 +143,13 @@ func (w *testEnv) rebuild(change func(*Deps)) {
 	w.handler = w.api.engine(m)
 }
 
-// serving hands requests to the HTTP face as it stands when they come.
+// serving returns a handler that uses the current HTTP API for each request.
 func (w *testEnv) serving() http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) { w.handler.ServeHTTP(rw, req) })
 }
 
-// cheapPasswords are hashed in well under a millisecond: thousands of people sign up in these tests.
+// cheapPasswords makes a hash take less than a millisecond, because thousands of people sign up in
+// these tests.
 var cheapPasswords = argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 func must(tb testing.TB, err error) {
@@ -157,7 +159,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// answer is a response, read.
+// answer is a response with its body.
 type answer struct {
 	status int
 	header http.Header
@@ -166,7 +168,7 @@ type answer struct {
 
 func (a answer) requestID() string { return strings.Join(a.header[headerRequestID], " and ") }
 
-// json gives the body, or what a path such as "errors.0.field" leads to in it.
+// json returns the body, or the value at a path such as "errors.0.field".
 func (a answer) json(tb testing.TB, path string) any {
 	tb.Helper()
 	var value any
@@ -194,23 +196,24 @@ func (a answer) text(tb testing.TB, path string) string {
 	return s
 }
 
-// goFormatting is what messages show that were made of Go values by mistake.
+// goFormatting matches traces of Go values that a message contains by mistake.
 var goFormatting = regexp.MustCompile(`%![a-zA-Z(]|\[\]string|map\[|<nil>|0x[0-9a-f]{8}|strconv\.|json: |\b(domain|store|apierr|url|http|sql|pq)\.[A-Z]`)
 
-// ofOpenAI are the codes that OpenAI's clients know under names of their own.
-var ofOpenAI = map[string]apierr.Code{
+// openAICodes maps the error codes of OpenAI's API to Parley's.
+var openAICodes = map[string]apierr.Code{
 	openaiapi.CodeInvalidKey: apierr.Unauthenticated, openaiapi.CodeModelNotFound: apierr.NotFound, openaiapi.CodeNoPrevious: apierr.InvalidRequest,
 	openaiapi.CodeUnsupported: apierr.InvalidRequest, openaiapi.CodeVoiceNotEnabled: apierr.InvalidRequest,
 }
 
-// problems renders an error's code and fields: "invalid_request name:required". Of one in OpenAI's shape it is the code as
-// others are told it, and its field, but for the name of a model that nobody has: "invalid_request name".
+// problems returns an error's code and fields, such as "invalid_request name:required". For an
+// error in OpenAI's format it returns Parley's code and the parameter, such as "invalid_request
+// name". It omits the parameter of an unknown model.
 func (a answer) problems(tb testing.TB) string {
 	tb.Helper()
 	var p httpx.Problem
 	if a.header.Get("X-Should-Retry") != "" && len(a.body) > 0 {
 		code, param := a.text(tb, "error.code"), a.text(tb, "error.param")
-		if known, renamed := ofOpenAI[code]; renamed {
+		if known, renamed := openAICodes[code]; renamed {
 			code = string(known)
 		}
 		if param == "" || code == string(apierr.NotFound) {
@@ -218,7 +221,7 @@ func (a answer) problems(tb testing.TB) string {
 		}
 		return code + " " + param
 	}
-	if a.header.Get("Content-Type") != "application/problem+json" || len(a.body) == 0 { // as HEAD is answered
+	if a.header.Get("Content-Type") != "application/problem+json" || len(a.body) == 0 { // such as responses to HEAD
 		return ""
 	}
 	if leak := goFormatting.Find(a.body); leak != nil {
@@ -232,7 +235,8 @@ func (a answer) problems(tb testing.TB) string {
 	return out
 }
 
-// do sends a request. Headers are "name: value"; a body is JSON unless a header says otherwise.
+// do sends a request. Headers have the form "name: value". The body is JSON unless a header says
+// otherwise.
 func (w *testEnv) do(method, target, body string, headers ...string) answer {
 	w.t.Helper()
 	var reader io.Reader
@@ -259,7 +263,7 @@ func (w *testEnv) send(req *http.Request) answer {
 	return answer{rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 
-// want fails the test unless an answer has the status, and for errors exactly these problems.
+// want fails the test unless the response has the status and, for errors, exactly these problems.
 func (a answer) want(tb testing.TB, what string, status int, problems string) answer {
 	tb.Helper()
 	if a.status != status || a.problems(tb) != problems {
@@ -291,14 +295,14 @@ func (w *testEnv) join(p person, org string, role domain.Role) {
 	w.api.Auth.ForgetToken(p.token)
 }
 
-// key makes an API key of that scope and gives its header and id.
+// key creates an API key with the scope and returns its header and id.
 func (w *testEnv) key(p person, scope domain.KeyScope) (header, keyID string) {
 	w.t.Helper()
 	a := w.do("POST", "/api/keys", `{"name":"test","scope":"`+string(scope)+`"}`, p.auth).want(w.t, "making a key", 201, "")
 	return "X-Api-Key: " + a.text(w.t, "key"), a.text(w.t, "id")
 }
 
-// tableFor is an api whose route table can be read, and which can carry nothing out.
+// tableFor returns an api that has only a route table. It cannot handle requests.
 func tableFor(t *testing.T) *api {
 	t.Helper()
 	a, err := newAPI(Deps{Store: &store.Store{}}, nil)

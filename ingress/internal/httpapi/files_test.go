@@ -19,10 +19,10 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// make begins an accepted run, one of whose calls makes files.
+// make starts an accepted run, one of whose tool calls creates files.
 func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	a.t.Helper()
-	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.hold(runID), "call_1", made, nil, 0)
+	files, kept, err := a.store.Blobs.KeepFiles(a.t.Context(), a.claimAccepted(runID), "call_1", made, nil, 0)
 	must(a.t, err)
 	if !kept || len(files) != len(made) {
 		a.t.Fatalf("run %s kept %v of %d files", runID, files, len(made))
@@ -30,12 +30,12 @@ func (a *runEnv) make(runID string, made ...blobdb.NewFile) []domain.File {
 	return files
 }
 
-// file is one that a run of its own has made; name and content hold word.
+// file creates a file of a run. Its name and content contain word.
 func (a *runEnv) file(runID, word string) string {
 	return a.make(runID, blobdb.NewFile{Name: word + "/" + word + ".csv", MIMEType: "text/csv", Content: []byte(word + "\n" + a.fresh())})[0].ID
 }
 
-// fileEnv is a house, and a run of its member's.
+// fileEnv returns an organization and a run of its member.
 func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	t.Helper()
 	a = newRunEnv(t)
@@ -43,7 +43,7 @@ func fileEnv(t *testing.T) (a *runEnv, h *testOrg, runID string) {
 	return a, h, a.newChat(h, a.newAgent(h), "s", h.member.auth, h.header)
 }
 
-// numbers is a content of n bytes in which no two places look alike.
+// numbers returns n bytes in which no two positions look alike.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -163,10 +163,10 @@ func TestPartsOfFiles(t *testing.T) {
 		if got.status != 416 || got.problems(t) != "range_not_satisfiable" || got.header.Get("Content-Range") != "bytes */"+strconv.Itoa(size) {
 			t.Errorf("%s: %d %v", asked, got.status, got.header)
 		}
-		saysNothingOfFiles(t, asked, got)
+		wantNoFileHeaders(t, asked, got)
 	}
 	for status, header := range map[int]string{206: "Range: bytes=0-6", 304: "If-None-Match: " + etag, 416: "Range: bytes=" + strconv.Itoa(size) + "-"} {
-		if got := a.from("HEAD", "/api/files?id="+files[0].ID, "", header, h.member.auth, h.header); got.status != status || status < 400 && len(got.body) > 0 { // what there is beyond, net/http sends nothing of
+		if got := a.from("HEAD", "/api/files?id="+files[0].ID, "", header, h.member.auth, h.header); got.status != status || status < 400 && len(got.body) > 0 { // net/http sends nothing beyond the end
 			t.Errorf("HEAD with %s: %d, %d bytes", header, got.status, len(got.body))
 		}
 	}
@@ -176,8 +176,8 @@ func TestPartsOfFiles(t *testing.T) {
 	}
 }
 
-// saysNothingOfFiles checks that an error has no header of a file.
-func saysNothingOfFiles(t *testing.T, what string, got answer) {
+// wantNoFileHeaders checks that an error has no headers of a file.
+func wantNoFileHeaders(t *testing.T, what string, got answer) {
 	t.Helper()
 	for _, name := range []string{"Etag", "Content-Disposition", "Accept-Ranges", "Vary", "Content-Security-Policy", "Cross-Origin-Resource-Policy"} {
 		if value, said := got.header[name]; said {
@@ -250,7 +250,8 @@ func (a *runEnv) userKey(h *testOrg, p person) string {
 	return key
 }
 
-// The same bytes have the same tag wherever they are, and nobody learns by it that another has them.
+// Equal contents have the same tag in all organizations, but no organization learns that another
+// one has them.
 func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -269,8 +270,9 @@ func TestSameFilesOfTwoOrganizations(t *testing.T) {
 	a.from("GET", "/api/files?id="+one.ID, "", away.key).want(t, "the other's", 404, "not_found")
 }
 
-// A file whose content goes while it is read is an error before its first byte, and behind it the connection's end.
-func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
+// If a file's content is deleted during a download, the result is an error before the first byte
+// and a closed connection after it.
+func TestFilesDeletedDuringDownload(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
 	f := a.make(runID, blobdb.NewFile{Name: "x.png", MIMEType: "image/png", Content: numbers(3 << 20)})[0]
@@ -297,19 +299,19 @@ func TestFilesThatGoWhileTheyAreRead(t *testing.T) {
 	}
 	a.exec(`DELETE FROM blob_chunks WHERE org_id = $1`, h.org)
 	gone := a.from("GET", "/api/files?id="+f.ID, "", h.key).want(t, "without all", 404, "not_found")
-	saysNothingOfFiles(t, "without all", gone)
+	wantNoFileHeaders(t, "without all", gone)
 	if open := len(a.api.downloads.Open); open != 0 {
 		t.Errorf("%d places were kept", open)
 	}
 }
 
-// nosy is a client that does something else when the first piece comes.
-type nosy struct {
+// callbackRecorder is a client that calls a function when it receives the first piece.
+type callbackRecorder struct {
 	*httptest.ResponseRecorder
 	during func()
 }
 
-func (n *nosy) Write(p []byte) (int, error) {
+func (n *callbackRecorder) Write(p []byte) (int, error) {
 	if f := n.during; f != nil {
 		n.during = nil
 		f()
@@ -317,7 +319,7 @@ func (n *nosy) Write(p []byte) (int, error) {
 	return n.ResponseRecorder.Write(p)
 }
 
-// While a client takes its time, its download has no connection to the database.
+// A download does not use a database connection while it waits for its client.
 func TestDownloadsHoldNoConnection(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
@@ -336,9 +338,9 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 		return req
 	}
 	asked := 0
-	var client nosy
+	var client callbackRecorder
 	download := func(during func()) {
-		client = nosy{httptest.NewRecorder(), during}
+		client = callbackRecorder{httptest.NewRecorder(), during}
 		a.handler.ServeHTTP(&client, ask("/api/files?id="+f.ID))
 		if !bytes.Equal(client.Body.Bytes(), content) {
 			t.Errorf("%d with %d bytes", client.Code, client.Body.Len())
@@ -357,8 +359,8 @@ func TestDownloadsHoldNoConnection(t *testing.T) {
 	}
 }
 
-// What calls have given is shown as it was given, in the run and in its events.
-func TestWhatProgramsGaveIsShown(t *testing.T) {
+// The output of tool calls is shown unchanged in the run and in its events.
+func TestToolOutputIsShownUnchanged(t *testing.T) {
 	t.Parallel()
 	a, h, runID := fileEnv(t)
 	claims, err := a.store.Executions.Claim(t.Context(), []string{runID})

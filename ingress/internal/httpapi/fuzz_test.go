@@ -23,21 +23,21 @@ import (
 	"parley/shared/id"
 )
 
-// fuzzed is an arena for inputs that are tried one after the other. What a fuzz target calls must not be the
-// arena's own ways to send, which belong to the target's set-up.
-type fuzzed struct {
+// fuzzEnv is an environment for fuzz targets, which try one input after the other. A fuzz target
+// must not call the environment's own send methods, because these belong to the set-up's test.
+type fuzzEnv struct {
 	*runEnv
 	testOrg *testOrg
 	agent   string
 	run     string
-	asked   string // a run that waits for leave to make a call
+	asked   string // a run that waits for an approval
 	source  string // a text that a run has read
-	doc     string // a document that was read
+	doc     string // a processed document
 	budget  string
 	serving http.Handler
 }
 
-func newFuzzed(f *testing.F) *fuzzed {
+func newFuzzed(f *testing.F) *fuzzEnv {
 	f.Helper()
 	a := newRunEnv(f)
 	h := a.newTestOrg("home")
@@ -46,18 +46,18 @@ func newFuzzed(f *testing.F) *fuzzed {
 	a.finish("answer", runID)
 	asked := a.newChat(h, agentID, "asked", h.key)
 	a.park(asked, "home", domain.ActionApproval)
-	source := a.keep(a.newChat(h, agentID, "read", h.key), "home", "a text")
-	return &fuzzed{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
+	source := a.saveSource(a.newChat(h, agentID, "read", h.key), "home", "a text")
+	return &fuzzEnv{runEnv: a, testOrg: h, agent: agentID, run: runID, asked: asked, source: source, doc: a.document(h), budget: a.budget(h), serving: a.handler}
 }
 
-// filler puts what there is in the place of names.
-func (z *fuzzed) filler() *strings.Replacer {
+// filler returns a replacer of the placeholders.
+func (z *fuzzEnv) filler() *strings.Replacer {
 	return strings.NewReplacer("$ag", z.agent, "$run", z.run, "$asked", z.asked, "$unsure", z.asked, "$src", z.source, "$doc", z.doc, "$bud", z.budget, "$tpl", "tpl_support",
 		"$org", z.testOrg.org, "$usr", z.testOrg.member.id, "$word", "w")
 }
 
-// try sends a request and fails the test on whatever no input may bring about.
-func (z *fuzzed) try(t *testing.T, req *http.Request) answer {
+// try sends a request and fails the test if the response is one that no input may cause.
+func (z *fuzzEnv) try(t *testing.T, req *http.Request) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
@@ -66,7 +66,7 @@ func (z *fuzzed) try(t *testing.T, req *http.Request) answer {
 	kind, _, err := mime.ParseMediaType(got.header.Get("Content-Type"))
 	switch {
 	case got.status == http.StatusServiceUnavailable && strings.HasPrefix(req.URL.Path, "/v1/"):
-		// It would wait for its run's end, where no request waits.
+		// The request would wait for its run, but the environment does not wait.
 	case got.status >= 500:
 		t.Errorf("%s %s: %d %s", req.Method, req.URL, got.status, got.body)
 	case err != nil && len(got.body) > 0:
@@ -79,16 +79,16 @@ func (z *fuzzed) try(t *testing.T, req *http.Request) answer {
 	return got
 }
 
-// request is what a fuzz target fills in.
+// request returns a request for a fuzz target.
 func request(method, path, query, body string) *http.Request {
-	req := httptest.NewRequest(method, "/", strings.NewReader(body)) //nolint:noctx // try gives it one
+	req := httptest.NewRequest(method, "/", strings.NewReader(body)) //nolint:noctx // try sets the context
 	req.URL = &url.URL{Path: path, RawQuery: query}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Prefer", "respond-async")
 	return req
 }
 
-// with adds a header of the form "name: value".
+// with adds headers of the form "name: value".
 func with(req *http.Request, headers ...string) *http.Request {
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
@@ -97,7 +97,7 @@ func with(req *http.Request, headers ...string) *http.Request {
 	return req
 }
 
-// moreBodies are bodies by the query of the route that they are for.
+// moreBodies contains additional seeds by the query of their route.
 var moreBodies = map[string][]string{
 	"id=$ag": {
 		fullAgent, `{"fallbackModels":["offline","",null],"model":"offline"}`,
@@ -112,7 +112,7 @@ var moreBodies = map[string][]string{
 	},
 }
 
-// Each body of each route, whatever is in it, gets an answer.
+// Every route responds to any body.
 func FuzzBodies(f *testing.F) {
 	z := newFuzzed(f)
 	var rows []accessRow
@@ -137,10 +137,10 @@ func FuzzBodies(f *testing.F) {
 	})
 }
 
-// fuzzing reports whether new inputs are being looked for, and not only the seeds tried.
+// fuzzing reports whether the fuzzer generates inputs, as opposed to running only the seeds.
 func fuzzing() bool { return flag.Lookup("test.fuzz").Value.String() != "" }
 
-// Each route, whatever its query.
+// Every route responds to any query.
 func FuzzQuery(f *testing.F) {
 	z := newFuzzed(f)
 	for n, r := range accessTable {
@@ -154,7 +154,7 @@ func FuzzQuery(f *testing.F) {
 		"sessionId=%F0%9F%98%80", "agentId=$ag&sessionId=s", "id=s&agentId=$ag", "principal=x", "id=$doc&page=1", "id=$doc&chunk=0&content=1", "query=a&metadata=a:b&documentId=$doc", "id=$doc&content=1",
 	} {
 		for n := range accessTable {
-			if !fuzzing() || n%len(accessTable) == 7*i%len(accessTable) { // seeds are tried first, and take the time of others
+			if !fuzzing() || n%len(accessTable) == 7*i%len(accessTable) { // fewer seeds leave the fuzzer more time
 				f.Add(uint(n), query)
 			}
 		}
@@ -170,7 +170,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// A cursor that is taken is one that was given out, and a limit a small number.
+// An accepted cursor is one that the service created, and an accepted limit is in range.
 func FuzzPage(f *testing.F) {
 	for _, text := range []string{"", "1", "100", "101", "+1", "01", "1_0", "0x1", " 1", "\u0661", "YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE", "YWdfMDFoNDU1dmI0cGV4NXZza25rMDg0c24wMnE=", "!!"} {
 		f.Add(text, text)
@@ -186,7 +186,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// What names a request in the log and on the bus is clean, and a caller's own when that is.
+// Request ids and trace contexts are clean, and a caller's valid ones are kept.
 func FuzzRequestNames(f *testing.F) {
 	for _, text := range []string{
 		"", "my-id", "a b", "a\nb", "\u00e9", strings.Repeat("a", 129), "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
@@ -206,7 +206,7 @@ func FuzzRequestNames(f *testing.F) {
 	})
 }
 
-// Whatever a body says it is, nothing but JSON in UTF-8 is taken for that.
+// Only JSON in UTF-8 is accepted as JSON.
 func FuzzContentType(f *testing.F) {
 	for _, text := range []string{"application/json", "application/json; charset=utf-8", `Application/JSON;charset="UTF-8"`, "text/plain", "application/json, text/plain", "application/json;;", "application/json; charset*=utf-8''x", "/"} {
 		f.Add(text)
@@ -218,7 +218,7 @@ func FuzzContentType(f *testing.F) {
 	})
 }
 
-// Headers that automations and chats are sent.
+// Headers of automations and chats.
 func FuzzRunHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{
@@ -251,7 +251,7 @@ func FuzzRunHeaders(f *testing.F) {
 	})
 }
 
-// Whatever headers of credentials hold, nobody gets in by them.
+// No credential header authenticates by accident.
 func FuzzCredentialHeaders(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{"", "x", "ak_1", unknownKey()[11:], "Bearer ps_" + strings.Repeat("a", 32), "tenant_demo", "parley_session=x", z.testOrg.org, "a,b", "\x00", "a\nb"} {
@@ -274,7 +274,7 @@ func FuzzCredentialHeaders(f *testing.F) {
 	})
 }
 
-// Tokens of links: no text logs anybody in.
+// No text authenticates as a link's token.
 func FuzzLinkTokens(f *testing.F) {
 	z := newFuzzed(f)
 	for _, text := range []string{"", "x", "pl_" + strings.Repeat("a", 32), "pi_" + strings.Repeat("a", 32), "pr_" + strings.Repeat("a", 32), "%00", "\xff", "pl_" + strings.Repeat("\u00e9", 16), "a&token=b"} {
@@ -297,7 +297,7 @@ func FuzzLinkTokens(f *testing.F) {
 	})
 }
 
-// A whole request, byte by byte as it comes over the wire. $key, $ag and $run stand for what there is.
+// A raw request as it arrives from the network. $key, $ag and $run are placeholders.
 func FuzzRawRequest(f *testing.F) {
 	z := newFuzzed(f)
 	for _, r := range accessTable {
@@ -319,7 +319,7 @@ func FuzzRawRequest(f *testing.F) {
 		text := strings.NewReplacer("$key", key, "$ag", z.agent, "$run", z.run, "$tpl", "tpl_support").Replace(string(raw))
 		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 		if err != nil || strings.Contains(text, "password") {
-			return // net/http refuses the first, and the second would spend the time on hashing
+			return // net/http rejects the first, and the second would spend the time on hashing
 		}
 		req.RemoteAddr = "10.0.0.1:1"
 		got := z.try(t, req)

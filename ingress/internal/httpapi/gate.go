@@ -12,13 +12,13 @@ import (
 	"parley/shared/domain"
 )
 
-// gate lets through to a route's handler whoever the route is for.
+// gate returns a handler that checks a request with admit and then calls the route's handler.
 func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		st := httpx.StateFor(c)
 		st.Large, st.LargeBodies = &a.large, &a.bodies
 		defer httpx.EndReservation(c)
-		defer httpx.BodyDone(c) // where no run was accepted
+		defer httpx.BodyDone(c) // if no run was accepted
 		a.widget.Share(c, r)
 		if err := a.admit(c, r); err != nil {
 			httpx.Fail(c, err)
@@ -32,32 +32,38 @@ func (a *api) gate(r httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// admit checks a request in the order of the contract: credential, permission, limit, the id in the query, parameters, body. A
-// request is counted also when it is refused before. What the id names is looked up when a later check, the handler's own
-// included, refuses the request: see [httpx.Fail].
+// admit checks a request in the order of the contract: credential, permission, limit, the query's
+// id, parameters, body. A request that fails an early check still counts against the limit.
+//
+// The resource that the id names is looked up when a later check, including the handler's own,
+// rejects the request; see [httpx.Fail].
 func (a *api) admit(c *gin.Context, r httpx.Route) error {
 	ident, refused := a.Auth.Resolve(c.Request, r.Need)
 	if auth.SaysDemo(c.Request) && (refused != nil || ident.Caller.Kind == domain.CallerDemo) {
-		// Every request with the demo header counts, whatever comes of it, unless a good credential stands in.
+		// Every request with the demo header counts, whatever its outcome, unless it also has a
+		// valid credential.
 		if err := a.CountDemo(c); err != nil {
 			return err
 		}
 	}
+
 	ident.Caller.Client = a.Auth.DemoClient(c.Request)
 	st := httpx.StateFor(c)
-	st.Ident = ident // with an error, too, when the credential is good: then its limit is known
+	st.Ident = ident // also with an error if the credential is valid, so that its limit is known
 	if refused == nil {
 		if err := a.checkPage(c, r, ident.Via); err != nil {
 			return err
 		}
 	}
+
 	var malformed error
 	st.Query, malformed = httpx.ReadQuery(c.Request.URL.RawQuery)
 	if refused == nil {
-		refused = mayUse(c, r)
+		refused = checkAccess(c, r)
 	}
+
 	overLimit := a.count(c, r)
-	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // visitors need no account: their limit is first
+	if refused != nil && (overLimit == nil || ident.Via != auth.ViaWidget) { // widget visitors need no account, so their limit comes first
 		return refused
 	}
 	if overLimit != nil {
@@ -73,7 +79,8 @@ func (a *api) admit(c *gin.Context, r httpx.Route) error {
 	return checkRequest(c, &r)
 }
 
-// checkPage refuses pages of other origins where a browser adds the credential, or none is needed.
+// checkPage rejects pages of other origins on routes where a browser adds the credential or no
+// credential is needed.
 func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if via != auth.ViaCookie && (via != auth.ViaNothing || r.Need == auth.NeedPage) {
 		return nil
@@ -82,11 +89,12 @@ func (a *api) checkPage(c *gin.Context, r httpx.Route, via auth.Via) error {
 	if cause == nil {
 		return nil
 	}
-	a.ShowLimit(c) // another's page must not use up the visitor's limit
+	a.ShowLimit(c) // pages of other origins must not use up the visitor's limit
 	return apierr.Wrap(apierr.PermissionDenied, cause, "requests from pages of other origins are not allowed")
 }
 
-// findLate looks up what the query's id names. A late route has not looked at the limit by then.
+// findLate looks up the resource that the query's id names. A route with Late has not checked the
+// rate limit at that point, so findLate does.
 func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	who := httpx.Caller(c)
 	late := r.Late && who.Kind != domain.CallerDemo && who.Visitor.ID == ""
@@ -96,7 +104,7 @@ func (a *api) findLate(c *gin.Context, r *httpx.Route) error {
 	return r.Find(c)
 }
 
-// checkRequest checks parameters, condition and body.
+// checkRequest checks the parameters, the precondition and the body's type.
 func checkRequest(c *gin.Context, r *httpx.Route) error {
 	if err := r.CheckQuery(c); err != nil {
 		return err
@@ -109,7 +117,8 @@ func checkRequest(c *gin.Context, r *httpx.Route) error {
 	return checkBody(c, r)
 }
 
-// checkBody refuses a body that is no JSON, and no form where there may be one, and fields where the route takes no body.
+// checkBody rejects a body that is neither JSON nor a form that the route accepts, and fields on a
+// route that takes no body.
 func checkBody(c *gin.Context, r *httpx.Route) error {
 	req := c.Request
 	switch {
@@ -122,11 +131,13 @@ func checkBody(c *gin.Context, r *httpx.Route) error {
 	case httpx.IsForm(req.Header):
 		return nil
 	}
+
 	return httpx.NeitherJSONNorForm()
 }
 
-// count counts a request against its caller's limit, when it is known who calls and it was not counted already. A
-// late route's handler counts; until it does its answers show where the limit stands.
+// count counts a request against its caller's limit, if the caller is known and the request does
+// not count elsewhere. The handler of a route with Late counts itself; until then the response
+// shows the current limit.
 func (a *api) count(c *gin.Context, r httpx.Route) error {
 	who := httpx.Caller(c)
 	if httpx.Identity(c).Via == auth.ViaWidget {
@@ -134,22 +145,25 @@ func (a *api) count(c *gin.Context, r httpx.Route) error {
 			return err
 		}
 	}
+
 	switch {
 	case who.Kind != domain.CallerUser && (who.Kind != domain.CallerSystem || who.OrganizationID == ""):
 		return nil
-	case r.Late || who.Visitor.ID != "": // whose requests are counted, and who begins runs on a late route only
+	case r.Late || who.Visitor.ID != "": // Late handlers and visitors' runs are counted by the handler
 		a.ShowLimit(c)
 		return nil
 	}
+
 	return a.Spend(c)
 }
 
-// mayUse checks what a known caller may do at a route.
-func mayUse(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a list of cases
+// checkAccess checks whether a known caller may use a route.
+func checkAccess(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a list of cases
 	who := httpx.Caller(c)
 	switch {
 	case who.Kind == domain.CallerDemo:
-		// The demo may chat with templates; whether exactly one target is named is the handler's matter.
+		// The demo may chat with templates. The handler checks that the query names exactly one
+		// target.
 		if r.Need == auth.NeedDemo && (len(httpx.Query(c)["template"]) == 0 || len(httpx.Query(c)["id"]) > 0) {
 			return auth.DemoRestricted()
 		}
@@ -166,5 +180,6 @@ func mayUse(c *gin.Context, r httpx.Route) error { //nolint:cyclop // a list of 
 	case r.Person && who.UserID == "":
 		return apierr.New(apierr.PermissionDenied, "an organization's key cannot own an organization: use a user's key or a login session")
 	}
+
 	return nil
 }

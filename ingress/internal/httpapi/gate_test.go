@@ -20,7 +20,7 @@ import (
 	"parley/shared/domain"
 )
 
-func TestStrayRequests(t *testing.T) {
+func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	for target, c := range map[string]struct {
@@ -149,7 +149,7 @@ func TestDemoLimit(t *testing.T) {
 	get("198.51.100.1", "/api/agents").want(t, "a refused one counts", 403, "demo_restricted")
 	get("198.51.100.1", "/api/nope").want(t, "a stray one counts", 403, "demo_restricted")
 	a = get("198.51.100.1", "/api/agents/templates").want(t, "fourth", 429, "rate_limited")
-	after := a.header.Get("Retry-After") // since the first, which was a moment ago
+	after := a.header.Get("Retry-After") // since the first request a moment ago
 	if seconds, err := strconv.Atoi(after); err != nil || seconds < 50 || seconds > 60 || a.header.Get(httpx.HeaderLimit) != `"demo";r=0;t=`+after || a.json(t, "retryable") != true {
 		t.Errorf("headers %v", a.header)
 	}
@@ -186,7 +186,7 @@ func TestUserLimit(t *testing.T) {
 	w.do("GET", "/api/agents", "", bea.auth).want(t, "another credential", 200, "")
 }
 
-// untilNext gives the t of an answer's RateLimit.
+// untilNext returns the t parameter of the RateLimit header.
 func untilNext(t *testing.T, a answer) int {
 	t.Helper()
 	_, seconds, _ := strings.Cut(a.header.Get(httpx.HeaderLimit), ";t=")
@@ -195,8 +195,8 @@ func untilNext(t *testing.T, a answer) int {
 	return n
 }
 
-// A person with many keys may send no more than twice what one credential may, and an organization's keys together as much.
-// Nobody else is refused anything.
+// A person with many keys may send at most twice the requests of one credential, and so may all
+// keys of an organization together. Other callers are not affected.
 func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -209,7 +209,7 @@ func TestKeysDoNotMultiplyTheLimit(t *testing.T) {
 		}
 	}
 	const one, total, victims = 20, 40, 15
-	limits, err := ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: one, System: 1000})
+	limits, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: one, System: 1000})
 	must(t, err)
 	w.rebuild(func(d *Deps) { d.Limits = limits })
 	for scope, all := range credentials {
@@ -337,13 +337,13 @@ func TestReadiness(t *testing.T) {
 	if a := w.do("GET", "/readyz", ""); a.status != 200 || string(a.body) != `{"status":"ready","checks":{"postgres":"ok"}}` {
 		t.Errorf("readyz %d %s", a.status, a.body)
 	}
-	w.api.checks = heldChecks{} // asks again
+	w.api.checks = cachedChecks{} // checks again
 	w.api.Checks["nats"] = func(context.Context) error { return errors.New("secret host is down") }
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "checks.nats") != "failing" || strings.Contains(string(a.body), "secret") {
 		t.Errorf("readyz with a failing check %d %s", a.status, a.body)
 	}
 	delete(w.api.Checks, "nats")
-	w.api.checks = heldChecks{}
+	w.api.checks = cachedChecks{}
 	w.rebuild(func(d *Deps) { d.Draining = func() bool { return true } })
 	if a := w.do("GET", "/readyz", ""); a.status != 503 || a.text(t, "status") != "draining" {
 		t.Errorf("readyz while draining %d %s", a.status, a.body)

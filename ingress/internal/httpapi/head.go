@@ -10,7 +10,7 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// withHead adds HEAD to every route that answers GET, streams excepted: the same answer without its body.
+// withHead adds HEAD to every route with GET except streams.
 func withHead(routes []httpx.Route) []httpx.Route {
 	out := slices.Clone(routes)
 	for _, r := range routes {
@@ -22,7 +22,7 @@ func withHead(routes []httpx.Route) []httpx.Route {
 	return out
 }
 
-// answerHead answers HEAD with the headers that GET would have, the body's length among them.
+// answerHead responds to HEAD with the headers of GET, including the body's length.
 func answerHead(c *gin.Context) {
 	if c.Request.Method != http.MethodHead {
 		return
@@ -34,7 +34,7 @@ func answerHead(c *gin.Context) {
 	w.end()
 }
 
-// headWriter counts a body instead of sending it.
+// headWriter counts the bytes of a body instead of sending it.
 type headWriter struct {
 	gin.ResponseWriter
 	length int

@@ -13,26 +13,29 @@ import (
 
 const (
 	checkTime = 2 * time.Second
-	// checkHold is how long an outcome is reused: a check opens a database connection, and anybody may ask.
-	checkHold = time.Second
+	// checkMaxAge is how long an outcome is reused. A check opens a database connection, and anybody
+	// may request /readyz.
+	checkMaxAge = time.Second
 )
 
-// heldChecks are the outcomes of the last readiness check.
-type heldChecks struct {
+// cachedChecks caches the outcomes of the last readiness check.
+type cachedChecks struct {
 	mu      sync.Mutex
 	asked   time.Time
 	results map[string]string
 }
 
-// healthz says that the process lives; nothing but its death changes that.
+// healthz reports that the process is alive. It always succeeds.
 func healthz(c *gin.Context) { httpx.WriteJSON(c, http.StatusOK, gin.H{"status": "ok"}) }
 
+// readiness is the response of GET /readyz.
 type readiness struct {
 	Status string            `json:"status"`
 	Checks map[string]string `json:"checks"`
 }
 
-// readyz says whether requests should be sent here: 503 while a check fails or the ingress drains.
+// readyz reports whether the ingress should receive requests. It responds with 503 while a check
+// fails or the ingress drains.
 func (a *api) readyz(c *gin.Context) {
 	r := readiness{Status: "ready", Checks: a.check(c.Request.Context())}
 	for _, result := range r.Checks {
@@ -40,32 +43,36 @@ func (a *api) readyz(c *gin.Context) {
 			r.Status = "not ready"
 		}
 	}
+
 	if a.stopping() {
 		r.Status = "draining"
 	}
+
 	status := http.StatusOK
 	if r.Status != "ready" {
 		status = http.StatusServiceUnavailable
 		c.Header("Retry-After", "1")
 	}
+
 	httpx.WriteJSON(c, status, r)
 }
 
-// stopping reports whether the ingress drains, and its grace before.
+// stopping reports whether the ingress drains, including the grace period before.
 func (a *api) stopping() bool { return a.Draining != nil && a.Draining() }
 
-// check runs all checks at once. An outcome is "ok", "failing" or, for a check that takes too long, "timeout"; the log has the reasons.
-// Outcomes younger than checkHold are reused.
+// check runs all checks concurrently. An outcome is "ok", "failing" or "timeout"; the log contains
+// the reasons. Outcomes younger than checkMaxAge are reused.
 func (a *api) check(ctx context.Context) map[string]string {
 	a.checks.mu.Lock()
 	defer a.checks.mu.Unlock()
-	if a.checks.results == nil || time.Since(a.checks.asked) > checkHold {
-		a.checks.results = a.runChecks(context.WithoutCancel(ctx)) // the outcome is for others, too
+	if a.checks.results == nil || time.Since(a.checks.asked) > checkMaxAge {
+		a.checks.results = a.runChecks(context.WithoutCancel(ctx)) // the outcome is for other requests, too
 		a.checks.asked = time.Now()
 	}
 	return a.checks.results
 }
 
+// runChecks runs all checks concurrently, each for at most checkTime.
 func (a *api) runChecks(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
@@ -87,6 +94,7 @@ func (a *api) runChecks(ctx context.Context) map[string]string {
 			results[name] = result
 		})
 	}
+
 	wg.Wait()
 	return results
 }

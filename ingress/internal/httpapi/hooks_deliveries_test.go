@@ -17,7 +17,7 @@ import (
 	"parley/shared/id"
 )
 
-// Every source's deliveries start a run, each once, and nothing that is not signed does.
+// Each signed delivery of every source starts exactly one run. Unsigned deliveries start none.
 func TestDeliveriesOfEverySource(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -67,7 +67,7 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 		"doubled":         double,
 	} {
 		if source == "token" && what == "one byte changed" || what == "six minutes old" && !slices.Contains([]string{"stripe", "slack", "standard"}, source) {
-			continue // nothing of that is signed
+			continue // none of it is signed
 		}
 		req := a.delivery(hookID, source, "d2", "e", body)
 		change(req)
@@ -80,7 +80,8 @@ func (a *runEnv) sourceDelivers(t *testing.T, h *testOrg, source string) {
 	}
 }
 
-// An address that sends a hook one wrong signature after the other is refused there for a while, whatever it sends; nobody else is.
+// An address that repeatedly sends wrong signatures to a hook is blocked there for a while. Other
+// addresses and hooks are not affected.
 func TestWrongSignaturesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -169,7 +170,7 @@ func TestPingsAndChallenges(t *testing.T) {
 	}
 }
 
-// A delivery that nothing is to be run for, or can be, is taken and logged all the same.
+// A delivery that starts no run is accepted and logged.
 func TestDeliveriesWithoutRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -205,8 +206,8 @@ func TestDeliveriesWithoutRuns(t *testing.T) {
 	}
 }
 
-// A form, a text and nothing at all are payloads, too.
-func TestDeliveriesThatAreNoJSON(t *testing.T) {
+// Forms, plain text and empty bodies are valid payloads.
+func TestDeliveriesOtherThanJSON(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -215,7 +216,7 @@ func TestDeliveriesThatAreNoJSON(t *testing.T) {
 		t.Helper()
 		req, rec := a.delivery(hookID, "github", a.fresh(), "push", body), httptest.NewRecorder()
 		req.Header.Set("Content-Type", contentType)
-		a.handler.ServeHTTP(rec, req) // the document knows JSON only
+		a.handler.ServeHTTP(rec, req) // the OpenAPI document describes JSON only
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, body, 202, "")
 		message, _ := a.input(t, got.text(t, "runId"))
 		if message != want {
@@ -270,7 +271,7 @@ func TestDeliveryLog(t *testing.T) {
 		}
 	}
 	a.from("POST", at+"&action=redeliver&id=evt_4", "", h.key).want(t, "none", 404, "not_found")
-	a.exec(`DELETE FROM runs WHERE id = $1`, one.text(t, "runId")) // as it is removed when its retention is over
+	a.exec(`DELETE FROM runs WHERE id = $1`, one.text(t, "runId")) // as the sweeper does after the retention
 	if bare := a.ok("GET", at+"&id=evt_3", "", h.key); bare.json(t, "kept") != false || bare.json(t, "body") != nil {
 		t.Errorf("whose run is kept no longer: %s", bare.body)
 	}
@@ -287,8 +288,8 @@ func TestDeliveryLog(t *testing.T) {
 	}
 }
 
-// Deliveries with one key are one run.
-func TestDeliveriesAreGathered(t *testing.T) {
+// Deliveries with the same key are coalesced to one run.
+func TestDeliveriesAreCoalesced(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -309,7 +310,7 @@ func TestDeliveriesAreGathered(t *testing.T) {
 	}
 }
 
-// Over the limit deliveries are put off, and none is refused.
+// Deliveries over the rate limit are delayed and not rejected.
 func TestDeliveriesOverTheLimit(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -338,11 +339,11 @@ func TestDeliveriesOverTheLimit(t *testing.T) {
 	}
 }
 
-// pathShown is what of a refusal hangs on the path.
+// pathShown matches the parts of an error that depend on the path.
 var pathShown = regexp.MustCompile(`"instance":"[^"]*"|Content-Length: \d+`)
 
-// A hook that takes nothing is answered like one that never existed, whatever the reason.
-func TestHooksThatTakeNothing(t *testing.T) {
+// A hook that accepts no deliveries responds like a hook that never existed, whatever the reason.
+func TestHooksThatAcceptNoDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -383,14 +384,15 @@ func TestHooksThatTakeNothing(t *testing.T) {
 	a.from("GET", hook.ReceivePath+id.New(id.Hook), "").want(t, "another method", 405, "method_not_allowed")
 }
 
-// A delivery is read by its id alone where one hook has it. A hook that is named must have it.
+// A delivery's id alone is enough if only one hook has it. If the query names a hook, that hook
+// must have the delivery.
 func TestDeliveriesAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
-	first, second := a.hooked(h), a.hooked(h)
+	first, second := a.newHookWithDelivery(h), a.newHookWithDelivery(h)
 	a.deliver(second, "hmac", "d2", "", `{"a":"red"}`).want(t, "delivering", 202, "")
-	a.deliver(a.hooked(other), "hmac", "d3", "", `{"a":"blue"}`).want(t, "delivering", 202, "")
+	a.deliver(a.newHookWithDelivery(other), "hmac", "d3", "", `{"a":"blue"}`).want(t, "delivering", 202, "")
 	const path = "/api/hooks/deliveries?id="
 	for query, hookID := range map[string]string{"d2": second, "d2&hookId=" + second: second, "d1&hookId=" + first: first} {
 		if got := a.ok("GET", path+query, "", h.key); got.text(t, "hookId") != hookID || got.text(t, "body") != `{"a":"red"}` {

@@ -19,7 +19,8 @@ import (
 
 const hookSecret = "a secret of the tests"
 
-// hookBody is a hook of a source whose secret is hookSecret; more are further fields, such as `"enabled":false`.
+// hookBody returns the body of a hook with the secret hookSecret. more contains further fields,
+// such as `"enabled":false`.
 func hookBody(agentID, source string, more ...string) string {
 	secret := hookSecret
 	if source == "standard" {
@@ -32,8 +33,8 @@ func hookBody(agentID, source string, more ...string) string {
 	return "{" + strings.Join(fields, ",") + "}"
 }
 
-// hooked is a hook of h, by its key, that has taken the delivery d1.
-func (a *runEnv) hooked(h *testOrg) string {
+// newHookWithDelivery creates a hook with h's key that has accepted the delivery d1.
+func (a *runEnv) newHookWithDelivery(h *testOrg) string {
 	a.t.Helper()
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
 	a.deliver(hookID, "hmac", "d1", "", `{"a":"`+h.word+`"}`).want(a.t, "delivering", 202, "")
@@ -45,7 +46,7 @@ func (a *runEnv) newHook(h *testOrg, source string, more ...string) string {
 	return a.ok("POST", "/api/hooks", hookBody(a.newAgent(h), source, more...), h.key).text(a.t, "id")
 }
 
-// deliver sends a delivery as a source does that signs with hookSecret.
+// deliver sends a delivery signed with hookSecret as the source signs it.
 func (a *runEnv) deliver(hookID, source, deliveryID, event, body string, headers ...string) answer {
 	a.t.Helper()
 	return a.send(a.delivery(hookID, source, deliveryID, event, body, headers...))
@@ -62,7 +63,7 @@ func (a *runEnv) delivery(hookID, source, deliveryID, event, body string, header
 	return req
 }
 
-// signAs signs as sources do, written down a second time.
+// signAs sets the headers of a source's signature, independently of the code under test.
 func signAs(header http.Header, source, deliveryID, event, body string, now time.Time) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	sum := func(key, text string) []byte {
@@ -95,7 +96,7 @@ func signAs(header http.Header, source, deliveryID, event, body string, now time
 	}
 }
 
-// input is what a run was asked, as its worker reads it.
+// input claims the run and returns the input that a worker gets.
 func (a *runEnv) input(tb testing.TB, runID string) (message string, data map[string]any) {
 	tb.Helper()
 	claim := a.claim(tb, runID)

@@ -10,13 +10,14 @@ import (
 
 const gathers = `"coalesce":{"key":"{{k}}","windowSeconds":3600,"maxWaitSeconds":3600}`
 
-// gathered sends a new delivery of a key.
-func (a *runEnv) gathered(hookID, key string) answer {
+// deliverKeyed sends a new delivery with a coalescing key.
+func (a *runEnv) deliverKeyed(hookID, key string) answer {
 	a.t.Helper()
 	return a.deliver(hookID, "github", a.fresh(), "push", `{"a":1,"k":"`+key+`"}`).want(a.t, key, 202, "")
 }
 
-// Whoever joins a run costs no other: a budget of runs that is used up refuses those alone that would begin one.
+// A delivery that joins a run does not count against a budget of runs. A used-up budget rejects
+// only deliveries that would start a run.
 func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -24,30 +25,30 @@ func TestADeliveryThatJoinsIsWithinABudgetOfRuns(t *testing.T) {
 	hookID := a.newHook(h, "github", gathers)
 	budget := `{"scope":"automation","subjectId":"github hook","metric":"`
 	a.ok("POST", "/api/budgets", budget+`runs","period":"month","limit":1}`, h.key)
-	first := a.gathered(hookID, "one").text(t, "runId")
-	if got := a.gathered(hookID, "one"); got.text(t, "runId") != first {
+	first := a.deliverKeyed(hookID, "one").text(t, "runId")
+	if got := a.deliverKeyed(hookID, "one"); got.text(t, "runId") != first {
 		t.Errorf("joins: %s, want the run %s", got.body, first)
 	}
-	if got := a.gathered(hookID, "two"); got.text(t, "status") != "refused" || got.text(t, "error.code") != "budget_exceeded" {
+	if got := a.deliverKeyed(hookID, "two"); got.text(t, "status") != "refused" || got.text(t, "error.code") != "budget_exceeded" {
 		t.Errorf("begins one: %s", got.body)
 	}
-	if got := a.gathered(hookID, "one"); got.text(t, "runId") != first {
+	if got := a.deliverKeyed(hookID, "one"); got.text(t, "runId") != first {
 		t.Errorf("joins behind that: %s, want the run %s", got.body, first)
 	}
 	a.ok("POST", "/api/budgets", budget+`tokens","period":"month","limit":0}`, h.key)
-	if got := a.gathered(hookID, "one"); got.text(t, "status") != "refused" || !strings.Contains(got.text(t, "error.message"), "tokens") {
+	if got := a.deliverKeyed(hookID, "one"); got.text(t, "status") != "refused" || !strings.Contains(got.text(t, "error.message"), "tokens") {
 		t.Errorf("without tokens: %s", got.body)
 	}
 }
 
-// Deliveries that begin no run leave the limit to others.
+// Deliveries that start no run do not use up the rate limit.
 func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
 	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github", gathers)
 	for range 90 {
-		a.gathered(hookID, "one")
+		a.deliverKeyed(hookID, "one")
 	}
 	runID := a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "a run of its own", 202, "").text(t, "runId")
 	var held bool
@@ -57,7 +58,8 @@ func TestDeliveriesThatJoinCostNothing(t *testing.T) {
 	}
 }
 
-// What was collected for an agent, or by a key, stays with them.
+// After a change of the agent or the key, a hook's deliveries do not join runs that were started
+// before.
 func TestAChangedHookBeginsAnotherRun(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -67,14 +69,14 @@ func TestAChangedHookBeginsAnotherRun(t *testing.T) {
 	seen := map[string]bool{}
 	for _, change := range []string{"{}", `{"agentId":"` + a.newAgent(h) + `"}`, `{"keyId":"` + keyID + `"}`} {
 		a.ok("PUT", "/api/hooks?id="+hookID, change, h.key)
-		runID := a.gathered(hookID, "one").text(t, "runId")
-		if again := a.gathered(hookID, "one").text(t, "runId"); seen[runID] || again != runID {
+		runID := a.deliverKeyed(hookID, "one").text(t, "runId")
+		if again := a.deliverKeyed(hookID, "one").text(t, "runId"); seen[runID] || again != runID {
 			t.Errorf("%s: the runs %s, %s; before %v", change, runID, again, seen)
 		}
 		seen[runID] = true
 	}
 	a.ok("PUT", "/api/hooks?id="+hookID, `{"messageTemplate":"{{a}} else"}`, h.key)
-	if runID := a.gathered(hookID, "one").text(t, "runId"); !seen[runID] {
+	if runID := a.deliverKeyed(hookID, "one").text(t, "runId"); !seen[runID] {
 		t.Error("another template begins another run")
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"parley/ingress/internal/httpapi/transfer"
 )
 
-// A delivery of the largest size is taken, without its payload; one byte more is not.
+// A delivery of the maximum size is accepted, without storing its payload. One byte more is
+// rejected.
 func TestLargeDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -45,13 +46,13 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// junk is a body whose bytes in memory are counted.
-type junk struct {
+// junkBody is a body that counts the bytes in memory.
+type junkBody struct {
 	left, read   int
 	held, atMost *atomic.Int64
 }
 
-func (j *junk) Read(p []byte) (int, error) {
+func (j *junkBody) Read(p []byte) (int, error) {
 	if j.left == 0 {
 		return 0, io.EOF
 	}
@@ -64,8 +65,8 @@ func (j *junk) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Large bodies that nobody has signed are few in memory at a time, however many come at once.
-func TestJunkIsBounded(t *testing.T) {
+// The number of large unsigned bodies in memory is limited, however many arrive simultaneously.
+func TestUnsignedBodiesInMemoryAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -75,7 +76,7 @@ func TestJunkIsBounded(t *testing.T) {
 	const senders = 60
 	for i := range senders {
 		wg.Go(func() {
-			body := &junk{left: 2 << 20, held: &held, atMost: &maximum}
+			body := &junkBody{left: 2 << 20, held: &held, atMost: &maximum}
 			req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookIDs[i%3], body)
 			req.ContentLength = -1
 			signAs(req.Header, "github", "d", "push", "", time.Now())
@@ -99,8 +100,9 @@ func TestJunkIsBounded(t *testing.T) {
 	t.Logf("at most %d KiB at once; %d of %d found no slot in time", maximum.Load()>>10, busy.Load(), senders)
 }
 
-// Four strangers send unsigned bodies of the largest size at 320 KiB a second. Beside them, the service accepts the first deliveries of an
-// unverified sender: medium ones at once, and large ones once the strangers' bodies have proved slow. It cuts those bodies and counts them.
+// Four strangers send unsigned bodies of the maximum size at 320 KiB per second. The service still
+// accepts the first deliveries of an unverified sender: medium ones immediately, and large ones
+// after the strangers' bodies have proved slow. It cuts those bodies and counts them.
 func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -114,7 +116,7 @@ func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 		hookID := a.newHook(a.newTestOrg("stranger"+strconv.Itoa(n)), "github")
 		strangers.Go(func() {
 			for again := true; again; {
-				body := &trickle{pace: 320 << 10, left: hook.MaxDelivery, stop: stop}
+				body := &slowBody{pace: 320 << 10, left: hook.MaxDelivery, stop: stop}
 				req := httptest.NewRequestWithContext(t.Context(), "POST", hook.ReceivePath+hookID, body)
 				req.ContentLength = hook.MaxDelivery
 				signAs(req.Header, "github", "d", "push", "another body", time.Now())
@@ -145,7 +147,8 @@ func TestFirstDeliveriesBesideUnsignedOnes(t *testing.T) {
 	}
 }
 
-// A sender stays verified when the ingress restarts, and on other ingresses, until the hook is deleted.
+// A sender stays verified after a restart of the ingress and on other ingress processes, until the
+// hook is deleted.
 func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -161,7 +164,7 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	for n := range 4 {
 		who := reader(n, 0)
 		who.Stranger = true
-		placeFor(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
+		takeSlot(t, &a.api.hooks.Large, httptest.NewRecorder(), who)
 	}
 	send("203.0.113.1", large).want(t, "a large one of the verified sender", 202, "")
 	send("203.0.113.2", large).want(t, "one of another sender", 503, "overloaded")
@@ -173,8 +176,9 @@ func TestVerifiedSendersOutliveARestart(t *testing.T) {
 	}
 }
 
-// The body of a delivery enters the ingress once there is room for it.
-func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+// The body of a large delivery is read from the database only when there is capacity for the
+// response.
+func TestLargeDeliveriesAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, refusals = 900 << 10, 3
 	h := a.newTestOrg("home")

@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Deliveries that nothing is run for count, too, and over the limit they leave nothing behind.
+// Deliveries that start no run count against the rate limit. Over the limit they are not logged.
 func TestFilteredDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -35,7 +35,7 @@ func TestFilteredDeliveriesCount(t *testing.T) {
 	}
 }
 
-// So do those that are refused when their runs are to begin, whose lines would be all that they leave.
+// The same holds for deliveries that are rejected when their run would start.
 func TestRefusedDeliveriesCount(t *testing.T) {
 	t.Parallel()
 	a := runEnvOf(t, newTestEnv(t, ratelimit.Settings{Demo: 1, User: 50, System: 51, Widget: unlimited.Widget}))
@@ -70,13 +70,14 @@ func TestRefusedDeliveriesCount(t *testing.T) {
 	}
 }
 
-// A budget that has room when it is asked and none when the run is accepted refuses the delivery, and the source is not told to stop.
-func TestABudgetIsUsedUpMeanwhile(t *testing.T) {
+// If a budget has room when it is checked but not when the run is accepted, the delivery is
+// rejected with a status that lets the source retry.
+func TestABudgetIsUsedUpDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	hookIDs := []string{a.newHook(h, "github"), a.newHook(h, "github", `"coalesce":{"key":"{{a}}","windowSeconds":60,"maxWaitSeconds":60}`)}
-	for _, hookID := range hookIDs { // now this ingress knows for a while that there are no budgets
+	for _, hookID := range hookIDs { // this ingress now caches that there are no budgets
 		a.deliver(hookID, "github", a.fresh(), "push", `{"a":1}`).want(t, "before", 202, "")
 	}
 	a.exec(`INSERT INTO budgets (id, org_id, scope, metric, period, most) VALUES ('bud_x', $1, 'organization', 'runs', 'day', 1)`, h.org)
@@ -91,14 +92,14 @@ func TestABudgetIsUsedUpMeanwhile(t *testing.T) {
 	}
 }
 
-// meanwhile is a body of which something happens before its first byte.
-type meanwhile struct {
+// callbackBody is a body that calls a function before its first byte.
+type callbackBody struct {
 	io.Reader
 
 	do func(room int)
 }
 
-func (m *meanwhile) Read(p []byte) (int, error) {
+func (m *callbackBody) Read(p []byte) (int, error) {
 	if m.do != nil {
 		m.do(len(p))
 		m.do = nil
@@ -106,17 +107,18 @@ func (m *meanwhile) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// arrives sends a delivery of GitHub's while whose body comes something is done, and gives the status of the answer.
-func (a *runEnv) arrives(hookID, body string, do func(room int)) int {
+// deliverDuring sends a GitHub delivery, calls do while its body arrives, and returns the status.
+func (a *runEnv) deliverDuring(hookID, body string, do func(room int)) int {
 	req := a.delivery(hookID, "github", a.fresh(), "push", body)
-	req.Body, req.ContentLength = io.NopCloser(&meanwhile{strings.NewReader(body), do}), int64(len(body))
+	req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(body), do}), int64(len(body))
 	rec := httptest.NewRecorder()
 	a.handler.ServeHTTP(rec, req)
 	return rec.Code
 }
 
-// What ends while a body comes takes it no more.
-func TestAHookEndsWhileADeliveryComes(t *testing.T) {
+// A hook that is disabled or deleted, or whose key is revoked, while a body arrives does not accept
+// the delivery.
+func TestAHookIsDisabledDuringADelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -131,25 +133,26 @@ func TestAHookEndsWhileADeliveryComes(t *testing.T) {
 	} {
 		for _, body := range []string{`{"a":1}`, `{"a":"` + strings.Repeat("x", 2*transfer.SmallBody) + `"}`} {
 			hookID := a.newHook(h, "github")
-			if status := a.arrives(hookID, body, nil); status != 202 {
+			if status := a.deliverDuring(hookID, body, nil); status != 202 {
 				t.Errorf("%s, before: %d", what, status)
 			}
-			if status := a.arrives(hookID, body, func(int) { change(hookID) }); status != 404 {
+			if status := a.deliverDuring(hookID, body, func(int) { change(hookID) }); status != 404 {
 				t.Errorf("%s, %d bytes: %d", what, len(body), status)
 			}
 		}
 	}
 }
 
-// A body takes memory as it comes, and a place when it is large, whatever it says of its length.
-func TestMemoryComesWithTheBody(t *testing.T) {
+// A body uses memory only as it arrives, and a large one uses a slot, whatever its Content-Length
+// says.
+func TestBodiesUseMemoryAsTheyArrive(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	hookID := a.newHook(h, "github")
 	for _, size := range []int{transfer.SmallBody - 20, transfer.SmallBody + 1} {
 		room, places := 0, 0
-		status := a.arrives(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
+		status := a.deliverDuring(hookID, `{"a":"`+strings.Repeat("x", size)+`"}`, func(n int) {
 			a.api.hooks.Medium.Mu.Lock()
 			defer a.api.hooks.Medium.Mu.Unlock()
 			room, places = n, len(a.api.hooks.Medium.Open)
@@ -160,7 +163,7 @@ func TestMemoryComesWithTheBody(t *testing.T) {
 	}
 }
 
-func TestHooksGoOnWithTheirKeysFollower(t *testing.T) {
+func TestHooksContinueWithARotatedKey(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

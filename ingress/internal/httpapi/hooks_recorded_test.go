@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// recorded is an event as its source publishes it, and what a hook's rules are to make of it.
-type recorded struct {
+// recordedEvent is an event as its source publishes it, and the expected result of a hook's rules.
+type recordedEvent struct {
 	source, file       string
 	deliveryID, event  string
 	template, want     string
 	passes, passesNot  string // filters
-	changed, changedTo string // one byte of it
+	changed, changedTo string // a change of one byte
 }
 
-var recordings = []recorded{
+var recordings = []recordedEvent{
 	{
 		source: "github", file: "github_issues_opened.json", deliveryID: "72d3162e-cc78-11e3-81ab-4c9367dc0958", event: "issues",
 		template:  "{{sender.login}} {{action}} #{{issue.number}} of {{repository.full_name}}: {{issue.title}} ({{issue.labels.0.name}})",
@@ -42,7 +42,8 @@ var recordings = []recorded{
 	},
 }
 
-// What sources publish goes the whole way: one run, of what the template says, by the filter; a changed byte, an old time, a replay run nothing.
+// A recorded delivery starts one run with the template's message if the filter matches. A changed
+// byte, an old timestamp or a replay starts none.
 func TestRecordedDeliveries(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -57,7 +58,7 @@ func TestRecordedDeliveries(t *testing.T) {
 	}
 }
 
-func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recorded, body string) {
+func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recordedEvent, body string) {
 	t.Helper()
 	template := `"messageTemplate":"` + r.template + `"`
 	hookID := a.newHook(h, r.source, template, `"filter":`+r.passes)
@@ -86,7 +87,7 @@ func (a *runEnv) recordedRuns(t *testing.T, h *testOrg, r *recorded, body string
 		},
 	} {
 		if r.source == "github" && what == "six minutes old" {
-			continue // it signs no time
+			continue // its signature has no time
 		}
 		req := a.delivery(hookID, r.source, r.deliveryID, r.event, body)
 		change(req)

@@ -141,8 +141,8 @@ func TestHooksThatAreWrong(t *testing.T) {
 	}
 }
 
-// An operation that takes no body refuses one that is no JSON.
-func TestBodiesThatNobodyReads(t *testing.T) {
+// A route without a body rejects a body that is not JSON.
+func TestUnusedBodiesMustBeJSON(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -159,7 +159,7 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 	}
 }
 
-// An organization has so many hooks.
+// The number of hooks of an organization is limited.
 func TestHooksAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -169,7 +169,7 @@ func TestHooksAreLimited(t *testing.T) {
 	a.from("POST", "/api/hooks", hookBody(a.newAgent(h), "github"), h.key).want(t, "one more", 409, "conflict")
 }
 
-// While two secrets hold, deliveries signed with either are taken.
+// While two secrets are valid, deliveries signed with either are accepted.
 func TestHookSecretsRotate(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -6,14 +6,16 @@ import (
 	"parley/shared/domain"
 )
 
-// triggered is run-automation under an idempotency key; the message tells requests apart. It gives the run's id.
+// triggered sends run-automation with an idempotency key and returns the run's id. Different
+// messages make different requests.
 func (a *runEnv) triggered(agentID, key, message string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/internal/run-automation",
 		`{"target":"`+agentID+`","input":{"message":"`+message+`"},"idempotencyKey":"`+key+`"}`, append(headers, "Prefer: respond-async")...).text(a.t, "id")
 }
 
-// An automation's idempotency key belongs to all keys of the organization together, or to one user.
+// The idempotency keys of automations are shared by all keys of the organization, or by all keys of
+// one user.
 func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -26,13 +28,13 @@ func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
 	a.enter(another, h.org, domain.RoleMember)
 	anotherKey, _ := a.newKey(h, another, domain.KeyScopeUser)
 
-	callers := map[string][2]string{ // two keys of each
+	callers := map[string][2]string{ // two keys each
 		"organization": {h.key, second}, "member": {h.memberKey, memberSecond}, "another member": {anotherKey, anotherKey},
 		"owner": {h.ownerKey, ownerSecond},
 	}
 	runs := map[string]string{}
 	for who, keys := range callers {
-		// Each with a message of its own: in one scope that would be 422.
+		// The messages differ, so within one scope the result would be 422.
 		runID := a.triggered(agentID, "nightly", who, keys[0], h.header)
 		if again := a.triggered(agentID, "nightly", who, keys[1], h.header); again != runID {
 			t.Errorf("two keys of %s began the runs %s and %s", who, runID, again)
@@ -59,7 +61,8 @@ func TestIdempotencyKeysBelongToWhoCalls(t *testing.T) {
 	a.from("POST", "/api/internal/run-automation", reuse, memberSecond, h.header).want(t, "another request", 422, "idempotency_key_reused")
 }
 
-// Whatever a member's key triggers, the member reads, lists and cancels with each of their credentials. Nobody else's key does.
+// A member can read, list and cancel runs that the member's keys triggered with each of the
+// member's credentials. Nobody else can.
 func TestMembersShareTheirAutomations(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -99,8 +102,8 @@ func TestMembersShareTheirAutomations(t *testing.T) {
 	a.ok("POST", "/api/runs?action=cancel&id="+runID, "", second, h.header)
 }
 
-// Who may not read a run any more is not given it by its key, either.
-func TestReplaysGoToThoseWhoMayRead(t *testing.T) {
+// A replay does not return a run that the caller may no longer read.
+func TestReplaysRequireReadPermission(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -117,7 +120,7 @@ func TestReplaysGoToThoseWhoMayRead(t *testing.T) {
 	a.from("POST", "/api/internal/run-automation", body, key, h.header).want(t, "its replay", 403, "permission_denied")
 }
 
-// A rotated key's sessions and idempotency keys go on with its successors.
+// Sessions and idempotency keys continue with the successors of a rotated key.
 func TestRotatedKeysStayOnePrincipal(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -15,7 +15,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// petsJSON is a document with three operations; the last one cannot be imported.
+// petsJSON is a document with three operations. The last one cannot be imported.
 const petsJSON = `{"openapi":"3.0.3","info":{"title":"Pets","version":"1"},"servers":[{"url":"https://pets.example.com/v1"}],"paths":{
 	"/pets/{petId}":{"get":{"operationId":"getPet","summary":"Reads a pet","parameters":[{"name":"petId","in":"path","required":true,"schema":{"type":"string"}}],
 		"responses":{"200":{"description":"The pet"}}}},
@@ -24,7 +24,7 @@ const petsJSON = `{"openapi":"3.0.3","info":{"title":"Pets","version":"1"},"serv
 	"/photos":{"post":{"operationId":"addPhoto","requestBody":{"required":true,"content":{"multipart/form-data":{"schema":{"type":"object","properties":{"file":{"type":"string","format":"binary"}}}}}},
 		"responses":{"201":{"description":"The photo"}}}}}}`
 
-// petsYAML is a part of the same.
+// petsYAML is a part of petsJSON in YAML.
 const petsYAML = `openapi: 3.1.0
 info: {title: Pets, version: "1"}
 servers: [{url: "https://pets.example.com/v1"}]
@@ -38,13 +38,13 @@ paths:
       responses: {"200": {description: The pet}}
 `
 
-// importInto sends an import's body.
+// importInto sends an import.
 func (w *testEnv) importInto(agentID, body string, headers ...string) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/agents?action=import-openapi&id="+agentID, body, headers...)
 }
 
-// An import checks the shape of its body, then the version, then what the body means: as a PUT does.
+// An import checks the form of its body, then the version, then the content, as a PUT does.
 func TestImportChecksInTheOrderOfPut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -78,7 +78,7 @@ func TestImportChecksInTheOrderOfPut(t *testing.T) {
 	put(`{"createdAt":1}`, good, 400, "invalid_request createdAt:invalid_value")
 }
 
-// If-Match is documented for the action that honours it: a chat changes nothing that has a version.
+// If-Match is documented for the import only, because a chat does not change a versioned resource.
 func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	t.Parallel()
 	for _, group := range openapi.Read().Groups {
@@ -91,7 +91,7 @@ func TestIfMatchIsDocumentedForImports(t *testing.T) {
 	}
 }
 
-// names are those of an agent's endpoints, as an answer shows the agent at a path.
+// names returns the names of the endpoints of the agent at a path of the response.
 func (a answer) names(tb testing.TB, path string) string {
 	tb.Helper()
 	list, _ := a.json(tb, path).([]any)
@@ -139,7 +139,7 @@ func TestImportOpenAPI(t *testing.T) {
 	if strings.Contains(string(got.body), "hunter2") || strings.Contains(w.log.String(), "hunter2") {
 		t.Error("the header is shown or logged")
 	}
-	// What came of it is an agent like any other: it can be read and sent back.
+	// The resulting agent can be read and sent back like any other.
 	read := w.do("GET", "/api/agents?id="+agentID, "", ada.auth)
 	back := w.do("PUT", "/api/agents?id="+agentID, string(read.body), ada.auth).want(t, "sending back", 200, "")
 	if one, two := mustJSON(t, read.json(t, "tools")), mustJSON(t, back.json(t, "tools")); one != two {
@@ -190,7 +190,7 @@ func TestImportingAgainReplacesByName(t *testing.T) {
 		want(t, "nothing to keep", 400, "invalid_request headers.X-None:invalid_value")
 }
 
-// Headers are secrets for one server: a document must not send them to others that it names.
+// Headers are secrets for one server. A document must not send them to other servers.
 func TestHeadersOfAnImportGoToOneServer(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -300,7 +300,8 @@ func TestImportsAreRefused(t *testing.T) {
 	w.importInto(w.agent(ada, smallAgent), maximum, ada.auth).want(t, "as many as there may be", 200, "")
 }
 
-// A document may be large, other bodies may not; and an agent that can be read can be sent back.
+// An OpenAPI document may exceed the usual size of a body. The resulting agent must still fit into
+// the body of a PUT.
 func TestLargeImports(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

@@ -19,15 +19,15 @@ import (
 	"parley/shared/secrets"
 )
 
-// bells notes what was rung for, and rings for it where there is a bus.
-type bells struct {
+// notifyRecorder records notifications and forwards them to the bus if there is one.
+type notifyRecorder struct {
 	mu   sync.Mutex
 	seen []domain.Job
-	told map[string]int // how often, by kind and organization
+	told map[string]int // number of change notifications by kind and organization
 	next knowledge.Doorbells
 }
 
-func (b *bells) Ring(jobs ...domain.Job) {
+func (b *notifyRecorder) Ring(jobs ...domain.Job) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen = append(b.seen, jobs...)
@@ -36,7 +36,7 @@ func (b *bells) Ring(jobs ...domain.Job) {
 	}
 }
 
-func (b *bells) Changed(kind domain.ChangeKind, org string) {
+func (b *notifyRecorder) Changed(kind domain.ChangeKind, org string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.told == nil {
@@ -48,8 +48,8 @@ func (b *bells) Changed(kind domain.ChangeKind, org string) {
 	}
 }
 
-// rung gives how often was rung for a document.
-func (b *bells) rung(documentID string) (n int) {
+// jobsFor returns the number of job notifications for a document.
+func (b *notifyRecorder) jobsFor(documentID string) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, job := range b.seen {
@@ -60,15 +60,15 @@ func (b *bells) rung(documentID string) (n int) {
 	return n
 }
 
-// nobody is there to answer searches.
-type nobody struct{}
+// noSearchWorkers is a SearchCaller without workers.
+type noSearchWorkers struct{}
 
-func (nobody) Call(context.Context, string, string, []byte, time.Time) ([]byte, error) {
+func (noSearchWorkers) Call(context.Context, string, string, []byte, time.Time) ([]byte, error) {
 	return nil, bus.ErrNoToolWorker
 }
 
-// answerSearches serves searches as workers do: of the documents that the claims allow, those are found whose passages hold
-// the words that are looked for.
+// answerSearches responds to searches as a worker does: it finds the documents that the claims
+// allow and whose passages contain the words of the query.
 func (a *runEnv) answerSearches() {
 	a.t.Helper()
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
@@ -86,7 +86,7 @@ func (a *runEnv) answerSearches() {
 		rows, err := a.sql.QueryContext(ctx, `SELECT id FROM document_chunks WHERE org_id = $1 AND strpos(text, $2) > 0 ORDER BY id LIMIT $3`,
 			claims.OrganizationID, asked.Query, asked.Limit)
 		if err != nil {
-			return nil, false // the test is over
+			return nil, false // the test has ended
 		}
 		defer func() { _ = rows.Close() }()
 		for rows.Next() {
@@ -116,17 +116,19 @@ func (a *runEnv) answerSearches() {
 	a.t.Cleanup(a.stopSearches)
 }
 
-// document is one of h that was read: two passages on its one page. Its name, content and passages hold the house's word.
+// document creates a processed document of h with two passages on its only page. Its name, content
+// and passages contain the organization's word.
 func (a *runEnv) document(h *testOrg) string {
 	a.t.Helper()
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"`+h.word+`.txt","content":"`+h.word+" "+a.fresh()+`","metadata":{"team":"`+h.word+`"}}`,
 		h.owner.auth, h.header).text(a.t, "id")
-	a.reads(documentID, 1, h.word+" first", h.word+" second")
+	a.saveProcessed(documentID, 1, h.word+" first", h.word+" second")
 	return documentID
 }
 
-// reads puts a document as a worker leaves it: with so many pages, all passages on the first one.
-func (a *runEnv) reads(documentID string, pages int, passages ...string) {
+// saveProcessed stores a document as a worker does after processing it: with the given number of pages and
+// all passages on the first one.
+func (a *runEnv) saveProcessed(documentID string, pages int, passages ...string) {
 	a.t.Helper()
 	at := 0
 	for n, text := range passages {
@@ -137,13 +139,13 @@ func (a *runEnv) reads(documentID string, pages int, passages ...string) {
 	a.exec(`UPDATE documents SET status = 'ready', pages = $2, pages_done = $2, chunks = $3 WHERE id = $1`, documentID, pages, len(passages))
 }
 
-// filePart is a part of a form; header lines beside those of a file take their place.
+// filePart is a part of a form. header lines replace the usual ones of a file.
 type filePart struct {
 	name, file, content string
 	header              map[string]string
 }
 
-// formFor writes a form as browsers do.
+// formFor renders a form as browsers do.
 func formFor(tb testing.TB, parts ...filePart) (body []byte, contentType string) {
 	tb.Helper()
 	var buf bytes.Buffer
@@ -168,7 +170,7 @@ func formFor(tb testing.TB, parts ...filePart) (body []byte, contentType string)
 	return buf.Bytes(), w.FormDataContentType()
 }
 
-// says holds against an answer that its words are among its bytes.
+// says checks that the response contains the words.
 func (a answer) says(t *testing.T, words string) {
 	t.Helper()
 	if !strings.Contains(string(a.body), words) {
@@ -190,7 +192,7 @@ func (a *runEnv) raw(method, target, contentType string, body []byte, headers ..
 	return a.send(with(req, headers...))
 }
 
-// contents gives how many contents of an organization are stored, linked to or not.
+// contents returns the number of stored contents of an organization, linked or not.
 func (a *runEnv) contents(org string) (n int) {
 	a.t.Helper()
 	must(a.t, a.sql.QueryRowContext(a.t.Context(), `SELECT count(*) FROM (SELECT hash FROM blobs WHERE org_id = $1

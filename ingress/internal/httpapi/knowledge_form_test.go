@@ -37,8 +37,8 @@ func TestAFileBecomesADocument(t *testing.T) {
 			t.Errorf("%s: %v, want %v", path, seen, want)
 		}
 	}
-	if n := a.bells.rung(documentID); n != 1 || a.bells.seen[0].OrganizationID != h.org || !strings.HasPrefix(a.bells.seen[0].Traceparent, "00-0af7651916cd43dd") {
-		t.Errorf("rung %d times: %+v", n, a.bells.seen)
+	if n := a.notifyRecorder.jobsFor(documentID); n != 1 || a.notifyRecorder.seen[0].OrganizationID != h.org || !strings.HasPrefix(a.notifyRecorder.seen[0].Traceparent, "00-0af7651916cd43dd") {
+		t.Errorf("rung %d times: %+v", n, a.notifyRecorder.seen)
 	}
 	one := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header)
 	if !bytes.Equal(one.body, got.body) {
@@ -49,13 +49,13 @@ func TestAFileBecomesADocument(t *testing.T) {
 	}
 
 	again := a.form("POST", "/api/knowledge", []filePart{{name: "file", file: "other.pdf", content: content}}, h.owner.auth).want(t, "the same bytes", 202, "")
-	if again.text(t, "id") != documentID || again.text(t, "name") != "hand book.pdf" || a.bells.rung(documentID) != 1 || a.documents(h.org) != 1 || a.contents(h.org) != 1 {
+	if again.text(t, "id") != documentID || again.text(t, "name") != "hand book.pdf" || a.notifyRecorder.jobsFor(documentID) != 1 || a.documents(h.org) != 1 || a.contents(h.org) != 1 {
 		t.Errorf("the same bytes give %s; %d documents, %d contents", again.body, a.documents(h.org), a.contents(h.org))
 	}
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'unreadable', error_message = 'm' WHERE id = $1`, documentID)
 	again = a.form("POST", "/api/knowledge", []filePart{{name: "file", file: "other.pdf", content: content}}, h.owner.auth)
-	if again.text(t, "status") != "queued" || a.bells.rung(documentID) != 2 {
-		t.Errorf("a failed one that is sent again is %s, rung %d times", again.body, a.bells.rung(documentID))
+	if again.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
+		t.Errorf("a failed one that is sent again is %s, rung %d times", again.body, a.notifyRecorder.jobsFor(documentID))
 	}
 }
 
@@ -75,8 +75,8 @@ func TestAFormHoldsSeveralFiles(t *testing.T) {
 	for n, entry := range list {
 		doc, _ := entry.(map[string]any)
 		ids[n], _ = doc["id"].(string)
-		if n < 19 && doc["name"] != fmt.Sprint(n, ".txt") || fmt.Sprint(doc["metadata"]) != "map[a:b]" || a.bells.rung(ids[n]) != 1 {
-			t.Errorf("entry %d: %v, rung %d times", n, doc, a.bells.rung(ids[n]))
+		if n < 19 && doc["name"] != fmt.Sprint(n, ".txt") || fmt.Sprint(doc["metadata"]) != "map[a:b]" || a.notifyRecorder.jobsFor(ids[n]) != 1 {
+			t.Errorf("entry %d: %v, rung %d times", n, doc, a.notifyRecorder.jobsFor(ids[n]))
 		}
 	}
 	if ids[19] != ids[0] {
@@ -116,13 +116,13 @@ func TestBoundaries(t *testing.T) {
 	a.raw("POST", "/api/agents", httpx.ContentForm+"; boundary=b", []byte("x"), h.key).want(t, "a form elsewhere", 415, "unsupported_media_type")
 }
 
-// endless is a body that goes on for ever, and counts what was read of it.
-type endless struct {
+// endlessBody is an infinite body that counts the bytes read.
+type endlessBody struct {
 	head, again string
 	n           int
 }
 
-func (e *endless) Read(p []byte) (int, error) {
+func (e *endlessBody) Read(p []byte) (int, error) {
 	if e.n < len(e.head) {
 		n := copy(p, e.head[e.n:])
 		e.n += n
@@ -133,30 +133,30 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A form that is refused is not read to its end.
+// A rejected form is not read to its end.
 func TestFormsEndEarly(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	small := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nx\r\n"
 	for name, tc := range map[string]struct {
-		body           endless
+		body           endlessBody
 		status         int
 		problems, says string
 		maximum        int
 	}{
-		"parts without end":        {endless{"", small, 0}, 400, "invalid_request file:too_long body:too_long", "", 64 << 10},
-		"unknown parts":            {endless{"", strings.Replace(small, "file", "f", 1), 0}, 400, "invalid_request f:unknown_field body:too_long", "", 64 << 10},
-		"a header without end":     {endless{"--b\r\n", "X-A: b\r\n", 0}, 400, "invalid_request body:invalid_value", "header", 64 << 10},
-		"a beginning without end":  {endless{"", "hello\r\n", 0}, 400, "invalid_request body:invalid_value", "", 64 << 10},
-		"a line without end":       {endless{"", "x", 0}, 400, "invalid_request body:invalid_value", "", 64 << 10},
-		"a file without end":       {endless{"--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n", "x", 0}, 413, "payload_too_large file[0]:too_long", "", knowledge.MaxDocument + 2<<20},
-		"an unknown part, endless": {endless{"--b\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n", "x", 0}, 400, "invalid_request f:unknown_field", "", 2 << 20},
-		"metadata without end":     {endless{"--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n", " ", 0}, 400, "invalid_request metadata:too_long", "", 2 << 20},
+		"parts without end":        {endlessBody{"", small, 0}, 400, "invalid_request file:too_long body:too_long", "", 64 << 10},
+		"unknown parts":            {endlessBody{"", strings.Replace(small, "file", "f", 1), 0}, 400, "invalid_request f:unknown_field body:too_long", "", 64 << 10},
+		"a header without end":     {endlessBody{"--b\r\n", "X-A: b\r\n", 0}, 400, "invalid_request body:invalid_value", "header", 64 << 10},
+		"a beginning without end":  {endlessBody{"", "hello\r\n", 0}, 400, "invalid_request body:invalid_value", "", 64 << 10},
+		"a line without end":       {endlessBody{"", "x", 0}, 400, "invalid_request body:invalid_value", "", 64 << 10},
+		"a file without end":       {endlessBody{"--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n", "x", 0}, 413, "payload_too_large file[0]:too_long", "", knowledge.MaxDocument + 2<<20},
+		"an unknown part, endless": {endlessBody{"--b\r\nContent-Disposition: form-data; name=\"f\"\r\n\r\n", "x", 0}, 400, "invalid_request f:unknown_field", "", 2 << 20},
+		"metadata without end":     {endlessBody{"--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n", " ", 0}, 400, "invalid_request metadata:too_long", "", 2 << 20},
 	} {
 		req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/knowledge", &tc.body)
 		req.ContentLength = -1
 		req.Header.Set("Content-Type", httpx.ContentForm+"; boundary=b")
-		rec := httptest.NewRecorder() // what is sent is not to be kept
+		rec := httptest.NewRecorder() // discards the response
 		a.handler.ServeHTTP(rec, with(req, h.key))
 		got := answer{rec.Code, rec.Header(), rec.Body.Bytes()}.want(t, name, tc.status, tc.problems)
 		if tc.body.n > tc.maximum || !strings.Contains(string(got.body), tc.says) {
@@ -168,7 +168,7 @@ func TestFormsEndEarly(t *testing.T) {
 	}
 }
 
-func TestDocumentsHaveAMostSize(t *testing.T) {
+func TestMaximumSizeOfDocuments(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	content := string(numbers(knowledge.MaxDocument + 1))
@@ -204,7 +204,7 @@ func TestQuotasOfDocuments(t *testing.T) {
 	}
 	one := a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key).text(t, "id")
 	full("another", a.from("POST", "/api/knowledge", `{"url":"https://example.com/a.pdf"}`, h.key))
-	a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key) // the same
+	a.ok("POST", "/api/knowledge", `{"name":"a","content":"a"}`, h.key) // equal to the first document
 	a.rebuild(func(d *Deps) { d.Documents = knowledgedb.DocumentLimits{Bytes: 10} })
 	full("larger", a.from("PUT", "/api/knowledge?id="+one, `{"content":"12345678901"}`, h.key))
 	a.ok("PUT", "/api/knowledge?id="+one, `{"content":"1234567890"}`, h.key)
@@ -213,7 +213,8 @@ func TestQuotasOfDocuments(t *testing.T) {
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"b"}`, h.key)
 }
 
-// A page of another origin cannot send files with somebody's cookie: browsers ask nobody before they send a form.
+// A page of another origin cannot send files with a user's cookie. Browsers send forms without a
+// preflight.
 func TestFormsOfOtherPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)

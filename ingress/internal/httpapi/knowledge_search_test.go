@@ -16,8 +16,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// searched answers searches as it is told to, and notes what was asked.
-type searched struct {
+// fixedSearch is a SearchCaller that records requests and returns a fixed reply.
+type fixedSearch struct {
 	reply  string
 	err    error
 	claims contract.SearchClaims
@@ -25,7 +25,7 @@ type searched struct {
 	until  time.Time
 }
 
-func (s *searched) Call(_ context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
+func (s *fixedSearch) Call(_ context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error) {
 	signer, err := secrets.NewSigner(strings.Repeat("ab", 32))
 	if err != nil {
 		return nil, err
@@ -57,10 +57,10 @@ func TestSearch(t *testing.T) {
 	a.from("GET", "/api/knowledge?query=first&documentId="+theirs, "", h.key).want(t, "another's document", 400, "invalid_request documentId[0]:invalid_value")
 }
 
-func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
+func TestSearchRequests(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	s := &searched{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
+	s := &fixedSearch{reply: `{"found":[{"documentId":"` + id.New(id.Document) + `","name":"n","chunk":0,"page":null,"headings":null,"text":"t","startIndex":0,"endIndex":1,"box":null,"score":0.1,"matchedBy":null}],"without":["vector"]}`}
 	a.rebuild(func(d *Deps) { d.Searches = s })
 	one, two := a.document(h), a.ok("POST", "/api/knowledge", `{"name":"o","content":"another"}`, h.key).text(t, "id")
 	got := a.ok("GET", "/api/knowledge?query=%C3%84%20b&limit=50&documentId="+one+"&documentId="+two+"&metadata=a:b:c&metadata=d.e:", "", h.key)
@@ -80,10 +80,10 @@ func TestSearchIsAskedForAsItIsAsked(t *testing.T) {
 	}
 }
 
-func TestSearchThatCannotBe(t *testing.T) {
+func TestFailedSearches(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	for name, s := range map[string]*searched{
+	for name, s := range map[string]*fixedSearch{
 		"no worker":     {err: bus.ErrNoToolWorker},
 		"lost":          {err: bus.ErrToolLost},
 		"refused":       {err: bus.ErrToolRefused},
@@ -97,12 +97,12 @@ func TestSearchThatCannotBe(t *testing.T) {
 			t.Errorf("%s: Retry-After %q", name, got.header.Get("Retry-After"))
 		}
 	}
-	a.rebuild(func(d *Deps) { d.Searches = &searched{reply: `<`} })
+	a.rebuild(func(d *Deps) { d.Searches = &fixedSearch{reply: `<`} })
 	a.from("GET", "/api/knowledge?query=secretword", "", h.key).want(t, "an answer that is none", 500, "internal")
 	a.logsClean("secretword")
 }
 
-// Without a worker the bus itself says so, at once.
+// Without a worker, the bus reports that immediately.
 func TestSearchWithoutWorkers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -116,7 +116,7 @@ func TestSearchWithoutWorkers(t *testing.T) {
 	}
 }
 
-// What a document had said to runs goes with it.
+// A deleted document also removes its texts from runs.
 func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -124,7 +124,7 @@ func TestDocumentsTakeTheirRunsAlong(t *testing.T) {
 	before := a.newChat(h, agentID, "s", h.member.auth, h.header)
 	a.finish("before", before)
 	told := a.newChat(h, agentID, "s", h.member.auth, h.header)
-	given, kept, err := a.store.Knowledge.GiveDocuments(t.Context(), a.hold(told), []string{documentID})
+	given, kept, err := a.store.Knowledge.GiveDocuments(t.Context(), a.claimAccepted(told), []string{documentID})
 	if err != nil || !kept || len(given) != 1 {
 		t.Fatalf("%v %v %v", given, kept, err)
 	}

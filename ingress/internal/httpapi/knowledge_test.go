@@ -21,7 +21,7 @@ import (
 func TestDocumentsAsJSON(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
-	for body, want := range map[string][2]string{ // name and type, or what is wrong
+	for body, want := range map[string][2]string{ // name and type, or the problems
 		`{"name":"a.md","content":"# ä\u2028\n\ttext"}`:                             {"a.md", "text/markdown"},
 		`{"name":"dir/b","content":"b","mimeType":"text/HTML; charset=UTF-8; x=y"}`: {"b", "text/html"},
 		`{"name":"c","content":"c","metadata":{}}`:                                  {"c", "text/plain"},
@@ -56,7 +56,7 @@ func TestDocumentsAsJSON(t *testing.T) {
 			continue
 		}
 		got.want(t, body, 202, "")
-		if got.text(t, "name") != want[0] || got.text(t, "mimeType") != want[1] || a.bells.rung(got.text(t, "id")) != 1 {
+		if got.text(t, "name") != want[0] || got.text(t, "mimeType") != want[1] || a.notifyRecorder.jobsFor(got.text(t, "id")) != 1 {
 			t.Errorf("%s gives %s", body, got.body)
 		}
 	}
@@ -65,7 +65,7 @@ func TestDocumentsAsJSON(t *testing.T) {
 		t.Errorf("%q", back.body)
 	}
 	again := a.ok("POST", "/api/knowledge", `{"url":"http://example.com"}`, h.key).text(t, "id")
-	if n := a.bells.rung(again); n > 2 || a.from("GET", "/api/knowledge?content=1&id="+again, "", h.key).status != 404 {
+	if n := a.notifyRecorder.jobsFor(again); n > 2 || a.from("GET", "/api/knowledge?content=1&id="+again, "", h.key).status != 404 {
 		t.Errorf("an address that is not fetched yet: rung %d times", n)
 	}
 	a.from("POST", "/api/knowledge?id="+text, `{"name":"a","content":"a"}`, h.key).want(t, "without the action", 400, "invalid_request action:required")
@@ -94,16 +94,16 @@ func TestLargeDocumentsAsJSON(t *testing.T) {
 	if back := a.ok("GET", "/api/knowledge?content=1&id="+id, "", h.key); string(back.body) != strings.Repeat("ä", 100_000) {
 		t.Errorf("%d bytes come back", len(back.body))
 	}
-	place := placeFor(t, &a.api.knowledge.Texts, nil, transferrerFor(callerFor(t, a, h)))
+	slot := takeSlot(t, &a.api.knowledge.Texts, nil, callerOwner(callerFor(t, a, h)))
 	larger := `{"name":"a","content":"` + strings.Repeat(`\u00e4`, 200_000) + `"}`
 	a.from("POST", "/api/knowledge", larger, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, larger, h.key).want(t, "beside another", 429, "rate_limited")
 	a.from("PUT", "/api/knowledge?id="+id, escaped, h.key).want(t, "a medium one beside another", 202, "")
 	a.ok("POST", "/api/knowledge", `{"name":"a","content":"small"}`, h.key)
-	a.api.knowledge.Texts.Leave(place)
+	a.api.knowledge.Texts.Leave(slot)
 }
 
-// callerFor is who acts with the house's key.
+// callerFor returns the caller with the organization's key.
 func callerFor(t *testing.T, a *runEnv, h *testOrg) domain.Caller {
 	t.Helper()
 	name, value, _ := strings.Cut(h.key, ": ")
@@ -125,17 +125,17 @@ func TestDocumentsChange(t *testing.T) {
 	if same.text(t, "status") != "ready" || same.text(t, "name") != before.text(t, "name") || same.text(t, "metadata.team") != "home" {
 		t.Errorf("it became %s", same.body)
 	}
-	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // which is searched
+	named := put(`{"name":"x/new.md"}`).want(t, "a name", 202, "") // names are searchable
 	told := put(`{"metadata":{"a":"b"}}`).want(t, "metadata", 200, "")
-	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.bells.rung(documentID) != 2 {
+	if named.text(t, "name") != "new.md" || told.text(t, "metadata.a") != "b" || told.json(t, "metadata.team") != nil || told.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != 2 {
 		t.Errorf("%s, then %s", named.body, told.body)
 	}
 	put(`{}`).want(t, "nothing", 200, "")
 
 	fresh := put(`{"content":"another content"}`).want(t, "a content", 202, "")
 	if fresh.text(t, "status") != "queued" || fresh.text(t, "name") != "new.md" || fresh.text(t, "metadata.a") != "b" || fresh.json(t, "chunks") != 0.0 || fresh.text(t, "id") != documentID ||
-		fresh.text(t, "mimeType") != "text/markdown" || a.bells.rung(documentID) != 3 || a.contents(h.org) != 1 {
-		t.Errorf("%s, %d contents, rung %d times", fresh.body, a.contents(h.org), a.bells.rung(documentID))
+		fresh.text(t, "mimeType") != "text/markdown" || a.notifyRecorder.jobsFor(documentID) != 3 || a.contents(h.org) != 1 {
+		t.Errorf("%s, %d contents, rung %d times", fresh.body, a.contents(h.org), a.notifyRecorder.jobsFor(documentID))
 	}
 	if back := a.ok("GET", target+"&content=1", "", h.key); string(back.body) != "another content" {
 		t.Errorf("%s", back.body)
@@ -182,16 +182,16 @@ func TestDocumentsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID := a.document(h)
-	again := func(rung int) answer {
+	again := func(jobs int) answer {
 		t.Helper()
 		got := a.from("POST", "/api/knowledge?action=retry&id="+documentID, "", h.key).want(t, "again", 202, "")
-		if got.text(t, "status") != "queued" || a.bells.rung(documentID) != rung {
-			t.Errorf("%s, rung %d times, want %d", got.body, a.bells.rung(documentID), rung)
+		if got.text(t, "status") != "queued" || a.notifyRecorder.jobsFor(documentID) != jobs {
+			t.Errorf("%s, jobs %d times, want %d", got.body, a.notifyRecorder.jobsFor(documentID), jobs)
 		}
 		return got
 	}
 	again(2)
-	again(2) // it waits already
+	again(2) // it is already queued
 	a.exec(`UPDATE documents SET status = 'failed', error_code = 'unreadable', error_message = 'It cannot be read.' WHERE id = $1`, documentID)
 	if got := a.ok("GET", "/api/knowledge?id="+documentID, "", h.memberKey, h.header); got.text(t, "error.code") != "unreadable" || got.text(t, "error.message") != "It cannot be read." {
 		t.Errorf("%s", got.body)
@@ -241,8 +241,8 @@ func TestListOfDocuments(t *testing.T) {
 	}
 }
 
-// Each question has its own parameters; another's beside it are refused.
-func TestQuestionsAboutDocuments(t *testing.T) {
+// Parameters of a list, a search and a read cannot be combined.
+func TestKnowledgeParameters(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	at := "id=" + a.document(h)
@@ -283,7 +283,7 @@ func TestQuestionsAboutDocuments(t *testing.T) {
 	}
 }
 
-func TestPlacesInDocuments(t *testing.T) {
+func TestPagesAndPassages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.pdf","content":"x"}`, h.key).text(t, "id")
@@ -291,7 +291,7 @@ func TestPlacesInDocuments(t *testing.T) {
 	for _, query := range []string{"&page=1", "&chunk=0"} {
 		a.from("GET", target+query, "", h.key).want(t, "while it waits", 404, "not_found").says(t, "the document is queued")
 	}
-	a.reads(documentID, 3, "Größe und Maß", "second", "third", "fourth")
+	a.saveProcessed(documentID, 3, "Größe und Maß", "second", "third", "fourth")
 	a.exec(`UPDATE document_chunks SET page = 2, start_at = 0, end_at = 6, headings = '{A,B}', box = '{1,2,3.5,4}' WHERE document_id = $1 AND n = 3`, documentID)
 	page := a.ok("GET", target+"&page=1", "", h.memberKey, h.header)
 	if page.text(t, "text") != "Größe und Maß\n\nsecond\n\nthird" || page.json(t, "page") != 1.0 || page.json(t, "pages") != 3.0 || page.text(t, "name") != "a.pdf" || page.text(t, "documentId") != documentID {
@@ -332,7 +332,7 @@ func TestPlacesInDocuments(t *testing.T) {
 	}
 	a.exec(`UPDATE documents SET pages = NULL WHERE id = $1`, documentID)
 	a.from("GET", target+"&page=1", "", h.key).want(t, "a page of what has none", 404, "not_found").says(t, "has no pages: use chunk for one of its 4 passages")
-	// Of another organization's document nobody learns how far it goes.
+	// The error for another organization's document does not reveal its number of pages.
 	other := a.newTestOrg("other")
 	missing := a.from("GET", "/api/knowledge?id="+id.New(id.Document)+"&page=1", "", other.key).shown()
 	for _, query := range []string{"&page=1", "&page=4", "&chunk=4"} {
@@ -342,14 +342,15 @@ func TestPlacesInDocuments(t *testing.T) {
 	}
 }
 
-// A sheet may have all of a document's text on one page: of a long one the beginning is shown, to few at once.
+// A spreadsheet may have all of its text on one page. Only the beginning of a long page is shown,
+// and only to a few readers simultaneously.
 func TestLongPages(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.xlsx","content":"x"}`, h.key).text(t, "id")
 	target := "/api/knowledge?id=" + documentID + "&page=1"
 	for _, passages := range []int{knowledge.MaxPagePassages, knowledge.MaxPagePassages + 1} {
-		var truncated any // which is left out unless it is true
+		var truncated any // omitted unless it is true
 		if passages > knowledge.MaxPagePassages {
 			truncated = true
 		}
@@ -369,7 +370,7 @@ func TestLongPages(t *testing.T) {
 	}
 	var places []*transfer.Slot
 	for range transfer.FilesPerCredential {
-		places = append(places, placeFor(t, &a.api.downloads, nil, transferrerFor(callerFor(t, a, h))))
+		places = append(places, takeSlot(t, &a.api.downloads, nil, callerOwner(callerFor(t, a, h))))
 	}
 	a.from("GET", target, "", h.key).want(t, "beside many others", 429, "rate_limited")
 	for _, p := range places {
@@ -453,7 +454,7 @@ func TestMetadataOfKnowledge(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c[0], got, c[1])
 		}
 	}
-	// A list that came out empty does not open all documents: only null does.
+	// An empty list does not mean all documents; only null does.
 	change := func(body string) answer { t.Helper(); return w.do("PUT", "/api/agents?id="+agentID, body, ada.auth) }
 	change(`{"tools":{"knowledge":{"documentIds":[]}}}`).want(t, "no documents", 400, "invalid_request tools.knowledge.documentIds:too_short").says(t, "null means all documents")
 	change(`{"tools":{"knowledge":{"metadata":{}}}}`).want(t, "no metadata", 400, "invalid_request tools.knowledge.metadata:too_short")

@@ -13,7 +13,7 @@ import (
 	"parley/shared/domain"
 )
 
-// largeBodies are bodies with a message, by where they are sent. $message is their message.
+// largeBodies maps endpoints to bodies with the placeholder $message.
 func largeBodies(agentID string) map[string]string {
 	return map[string]string{
 		"/api/agents?action=chat&id=" + agentID:               `{"sessionId":"s","message":"$message"}`,
@@ -25,16 +25,18 @@ func largeBodies(agentID string) map[string]string {
 	}
 }
 
-// lengthened makes a body of so many bytes by its message, which has nothing to escape but its first character.
-func lengthened(body string, bytes int) (whole, message string) {
-	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // which is <
+// bodyOfSize returns a body of the given size and its message. Only the first character of the
+// message is escaped.
+func bodyOfSize(body string, bytes int) (whole, message string) {
+	message = strings.Repeat("m", bytes-len(body)+len("$message")-len("\\u003c")) // decodes to <
 	return strings.Replace(body, "$message", "\\u003c"+message, 1), "<" + message
 }
 
-// unknownLength hides how long a body is, as a chunked one does.
+// unknownLength hides the length of a body, like a chunked body.
 type unknownLength struct{ io.Reader }
 
-// A message may be as long as its body, which may have 2 MiB wherever a message is sent. It arrives whole, and leaves no slot taken.
+// A message may fill its body, which may have 2 MiB at every endpoint that accepts messages. It
+// arrives complete, and its slot is released.
 func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -51,7 +53,7 @@ func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	for target, body := range largeBodies(agentID) {
 		for _, chunked := range []bool{false, true} {
 			send := func(bytes int) (answer, string) {
-				whole, message := lengthened(body, bytes)
+				whole, message := bodyOfSize(body, bytes)
 				var from io.Reader = strings.NewReader(whole)
 				if chunked {
 					from = unknownLength{from}
@@ -86,16 +88,17 @@ func TestAMessageMayBeAsLongAsItsBody(t *testing.T) {
 	}
 }
 
-// Visitors of widgets and of the demo need no account, and others pay for their runs: their messages are bounded by a body of 256 KiB.
+// Visitors of widgets and of the demo may send bodies of only 256 KiB: they need no account, and
+// others pay for their runs.
 func TestVisitorsSendShortMessages(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	agentID := a.embedded(a.newTestOrg("home"), widgetPage)
+	agentID := a.newWidgetAgent(a.newTestOrg("home"), widgetPage)
 	for target, headers := range map[string][]string{
 		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
 	} {
 		for bytes, status := range map[int]int{httpx.MaxBody: 202, httpx.MaxBody + 1: 413} {
-			body, _ := lengthened(`{"sessionId":"s","message":"$message"}`, bytes)
+			body, _ := bodyOfSize(`{"sessionId":"s","message":"$message"}`, bytes)
 			if got := a.from("POST", "/api/agents?action=chat&"+target, body, append(headers, "Prefer: respond-async")...); got.status != status {
 				t.Errorf("%s with %d bytes: %d %.300s", target, bytes, got.status, got.body)
 			}
@@ -103,19 +106,19 @@ func TestVisitorsSendShortMessages(t *testing.T) {
 	}
 }
 
-// Large bodies take slots, of which an organization has a share; smaller ones take none. A slot is free again once its run is accepted, while
-// its request still waits.
+// Large bodies take slots, which are limited per organization. Smaller bodies take none. A slot is
+// released when the run is accepted, while the request still waits.
 func TestLargeBodiesTakeSlots(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	h, other := a.newTestOrg("home"), a.newTestOrg("other")
 	agentID, otherAgent := a.newAgent(h), a.newAgent(other)
 	const small = `{"sessionId":"s","message":"m"}`
-	large, _ := lengthened(`{"sessionId":"s","message":"$message"}`, httpx.MaxBody+1)
+	large, _ := bodyOfSize(`{"sessionId":"s","message":"$message"}`, httpx.MaxBody+1)
 	chat := "/api/agents?action=chat&id="
 
 	begun := make(chan string, 8)
-	a.works(func(runID, _ string) { begun <- runID })
+	a.startWorker(func(runID, _ string) { begun <- runID })
 	answered := make(chan answer)
 	go func() { answered <- a.from("POST", chat+agentID, large, h.key) }()
 	runID := <-begun
@@ -126,7 +129,7 @@ func TestLargeBodiesTakeSlots(t *testing.T) {
 	(<-answered).want(t, "a request that waited", 200, "")
 
 	for range transfer.Messages.PerCredential {
-		placeFor(t, &a.api.bodies.Limiter, nil, transferrerFor(callerFor(t, a, h)))
+		takeSlot(t, &a.api.bodies.Limiter, nil, callerOwner(callerFor(t, a, h)))
 	}
 	refused := a.from("POST", chat+agentID, large, h.key).want(t, "one more", 429, "rate_limited")
 	if refused.header.Get("Retry-After") == "" {

@@ -19,14 +19,14 @@ import (
 	"parley/shared/store/limitdb"
 )
 
-// tally counts without refilling anything, so that each request shows.
-type tally struct {
+// countingLimiter is a limiter that never refills, so that every request is visible.
+type countingLimiter struct {
 	mu   sync.Mutex
 	used map[string]int
 	err  error
 }
 
-func (c *tally) CountDemo(_ context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error) {
+func (c *countingLimiter) CountDemo(_ context.Context, address string, limit int, window time.Duration) (limitdb.DemoVerdict, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -39,7 +39,7 @@ func (c *tally) CountDemo(_ context.Context, address string, limit int, window t
 	return limitdb.DemoVerdict{Allowed: allowed, Remaining: limit - c.used[address], Reset: window}, nil
 }
 
-func (c *tally) LeaseTokens(_ context.Context, bucket string, capacity int, _ float64, want int) (limitdb.TokenGrant, error) {
+func (c *countingLimiter) LeaseTokens(_ context.Context, bucket string, capacity int, _ float64, want int) (limitdb.TokenGrant, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -50,7 +50,8 @@ func (c *tally) LeaseTokens(_ context.Context, bucket string, capacity int, _ fl
 	return limitdb.TokenGrant{Granted: got, Left: float64(capacity - c.used[bucket])}, nil
 }
 
-// limitOn reads the headers of limits: the tier, and how many requests remain; "" when there are none.
+// limitOn reads the rate limit headers: the tier and the remaining requests. tier is "" if there
+// are none.
 func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaining int) {
 	t.Helper()
 	policies, limits := a.header[httpx.HeaderPolicy], a.header[httpx.HeaderLimit]
@@ -74,14 +75,14 @@ func limitOn(t *testing.T, a answer, s ratelimit.Settings) (tier string, remaini
 	return tier, remaining
 }
 
-// TestLimitsShowOnEveryAnswer sends requests in order, and looks at what each cost.
+// TestLimitsShowOnEveryAnswer sends requests in order and checks the cost of each.
 func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 8, User: 500, System: 1000}
-	counts := &tally{used: map[string]int{}}
+	counts := &countingLimiter{used: map[string]int{}}
 	limits, err := ratelimit.New(counts, settings)
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Limits = limits })
@@ -155,7 +156,7 @@ func TestLimitsShowOnEveryAnswer(t *testing.T) {
 	}
 }
 
-// wantMember: what a role forbids counts all the same.
+// wantMember checks that requests without permission count, too.
 func (a *runEnv) wantMember(t *testing.T, h *testOrg, settings ratelimit.Settings) {
 	t.Helper()
 	for n := range 2 {
@@ -172,7 +173,7 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
 	settings := ratelimit.Settings{Demo: 1, User: 2, System: 3}
-	limits, err := ratelimit.New(&tally{used: map[string]int{}}, settings)
+	limits, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, settings)
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Limits = limits })
 	body := `{"target":"` + agentID + `","input":{"message":"m"},"idempotencyKey":"k"}`
@@ -196,13 +197,13 @@ func TestReplaysAreFreeWhenTheLimitIsReached(t *testing.T) {
 	}
 }
 
-// TestReplaysAtAnotherIngress asks one that has seen none of the keys, so that it takes them for new.
+// TestReplaysAtAnotherIngress replays requests at an ingress process that has not cached the keys.
 func TestReplaysAtAnotherIngress(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID, gone := a.newAgent(h), a.newAgent(h)
-	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // enough that tokens are at hand for keys to be taken for new
+	settings := ratelimit.Settings{Demo: 1, User: 2, System: 100} // enough tokens for keys that appear to be new
 	body := func(agent, key, message string) string {
 		return `{"target":"` + agent + `","input":{"message":"` + message + `"},"idempotencyKey":"` + key + `"}`
 	}
@@ -216,7 +217,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	a.do("DELETE", "/api/agents?id="+gone, "", h.owner.auth).want(t, "delete agent", 200, "")
 
 	var err error
-	counter := &tally{used: map[string]int{}}
+	counter := &countingLimiter{used: map[string]int{}}
 	counted, err := ratelimit.New(counter, settings)
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Limits, d.Dispatch = counted, running(t, a) })
@@ -239,7 +240,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	replays("of a key over the limit", "third", agentID, 0)
 	send(body(agentID, "first", "something else")).want(t, "another request with a key over the limit", 422, "idempotency_key_reused")
 
-	counter.err = driver.ErrBadConn // nothing can be written
+	counter.err = driver.ErrBadConn // the database is unreachable
 	counted, err = ratelimit.New(counter, settings)
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Limits, d.Dispatch = counted, running(t, a) })
@@ -247,7 +248,7 @@ func TestReplaysAtAnotherIngress(t *testing.T) {
 	send(body(agentID, "third", "m")).want(t, "a replay while nothing is counted", 200, "")
 }
 
-// running is a dispatcher that has seen no key.
+// running returns a dispatcher without cached keys.
 func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	t.Helper()
 	d := dispatch.New(dispatch.Config{Window: 64, BacklogMax: 1_000_000}, a.store, a.bus, zerolog.Nop())
@@ -257,7 +258,7 @@ func running(t *testing.T, a *runEnv) *dispatch.Dispatcher {
 	return d
 }
 
-// What was looked up for a request stays as it was found, however often it is asked for.
+// The data looked up for a submission is not looked up again.
 func TestASubmissionIsPreparedOnce(t *testing.T) {
 	t.Parallel()
 	asked, gone := 0, errors.New("gone")

@@ -92,7 +92,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", cleo.auth).want(t, "the session that was replaced", 401, "unauthenticated")
 	w.do("GET", "/api/agents", "", "Authorization: Bearer "+a.text(t, "token"), "X-Organization-Id: "+ada.org).want(t, "acting", 200, "")
 
-	// Of two invitations of an address the later one holds.
+	// Of two invitations for one address, the later one is valid.
 	late := invite("dan@example.com")
 	dan := w.signUp("dan@example.com")
 	w.admit(ada, ada.org, dan, domain.RoleMember)
@@ -119,7 +119,7 @@ func TestInvitationsOfKnownPeople(t *testing.T) {
 	w.do("POST", "/api/auth/accept", accepting(expired, withPassword)).want(t, "too late", 404, "not_found")
 }
 
-// only puts a person into one organization alone, as its history would.
+// only makes a person a member of one organization only.
 func (w *testEnv) only(p person, org string) {
 	w.t.Helper()
 	w.exec(`DELETE FROM memberships WHERE user_id = $1 AND org_id <> $2`, p.id, org)
@@ -128,7 +128,8 @@ func (w *testEnv) only(p person, org string) {
 
 const agentBody = `{"name":"a","systemPrompt":"p"}`
 
-// invited gives somebody whose account an invitation made; their org is their own one.
+// invited returns a person whose account was created by an invitation. Their org is their own
+// organization.
 func (w *testEnv) invited(by person, org, email string, role domain.Role) person {
 	w.t.Helper()
 	token := w.add(by, org, email, role).want(w.t, "inviting", 201, "").token(w.t)
@@ -148,7 +149,7 @@ func TestWhoMayReset(t *testing.T) {
 		invited("fay", domain.RoleOwner)
 	hal := w.invited(eve, eve.org, "hal@example.com", domain.RoleMember)
 	orgKey, _ := w.key(ada, domain.KeyScopeOrganization)
-	for _, known := range []person{gus, hal} { // whom nobody asked: an owner has only to know the address
+	for _, known := range []person{gus, hal} { // neither was asked: an owner needs only the address
 		w.admit(ada, ada.org, known, domain.RoleMember)
 	}
 	w.only(gus, ada.org)
@@ -226,7 +227,8 @@ func TestReset(t *testing.T) {
 	w.do("POST", "/api/auth/reset", setting(expired)).want(t, "too late", 404, "not_found")
 }
 
-// TestResetLinksOutliveNoRight: what an admin's link may do is judged when it is used.
+// TestResetLinksOutliveNoRight: the permission to reset a password is checked when the link is
+// used.
 func TestResetLinksOutliveNoRight(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *testEnv, ada, bea, cleo person){

@@ -15,7 +15,8 @@ import (
 	"parley/shared/id"
 )
 
-// logInFrom logs in with a browser's name, from an address behind a proxy, and gives the header of the session.
+// logInFrom logs in with a User-Agent from an address behind a proxy and returns the session's
+// header.
 func (w *testEnv) logInFrom(email, agent, address string) string {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "POST", "/api/auth/login", strings.NewReader(`{"email":"`+email+`","password":"`+password+`"}`))
@@ -92,7 +93,7 @@ func TestLoggingOutEverywhere(t *testing.T) {
 	w.do("GET", "/api/auth/session", "", bea.auth).want(t, "somebody else", 200, "")
 }
 
-func TestUseOfLoginsIsNoted(t *testing.T) {
+func TestLastUseOfLoginsIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
 	ada := w.signUp("ada@example.com")
@@ -114,8 +115,8 @@ func TestUseOfLoginsIsNoted(t *testing.T) {
 	}
 }
 
-// TestAFloodOfLogins: they come faster than passwords can be checked. Some are answered, the rest are told at once
-// to come back, and none is lost or waits for all others.
+// TestAFloodOfLogins: logins arrive faster than passwords can be checked. Some succeed, the others
+// are rejected immediately with a Retry-After, and none waits for all others.
 func TestAFloodOfLogins(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

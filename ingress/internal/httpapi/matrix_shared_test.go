@@ -12,7 +12,7 @@ import (
 	"parley/shared/domain"
 )
 
-// draw decides which credentials a row of the access table is tried with.
+// draw decides which credentials a row of the access table returns tried with.
 type draw struct{ seed, share int }
 
 // newDraw draws all credentials in a long run, and every third one by a seed in a short run. MATRIX_SEED repeats a run.
@@ -55,8 +55,8 @@ func (d draw) credentials(row int, all []credential) iter.Seq2[int, *credential]
 	}
 }
 
-// own returns an id of a kind that belongs to c. Rows that only read share one for each caller, because none of them changes it;
-// each other row gets an id of its own.
+// own returns an id of a kind that belongs to c. Rows that only read share one id per caller. Every
+// other row gets a separate id.
 func (m *matrix) own(r *accessRow, name string, c *credential) string {
 	if r.changes() || c.testOrg == nil {
 		return idKinds[name].own(m.orgPair, c)
@@ -73,7 +73,7 @@ func (m *matrix) others(r *accessRow, name string) string {
 	return m.once(name+" of another member", func() string { return idKinds[name].others(m.orgPair) })
 }
 
-// once returns the result of the first call of create with the key.
+// once returns the value that create returned at the first call with the key.
 func (m *matrix) once(key string, create func() string) string {
 	created, _ := m.shared.LoadOrStore(key, sync.OnceValue(create))
 	give, _ := created.(func() string)

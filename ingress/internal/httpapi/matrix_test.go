@@ -18,7 +18,8 @@ import (
 	"parley/shared/secrets"
 )
 
-// outcome is what the access table says that a credential gets at a row: "ok", or status and code.
+// outcome returns the result of a credential at a row according to the access table: "ok", or
+// status and code.
 func (r *accessRow) outcome(c *credential) string {
 	role := domain.Role(r.role)
 	switch {
@@ -43,7 +44,7 @@ func (r *accessRow) outcome(c *credential) string {
 	case c.refused != "":
 		return c.refused
 	case c.via == "demo" && c.page == foreignPage && strings.HasPrefix(r.query, "action=chat"):
-		return "403 permission_denied" // which chat it is does not matter then
+		return "403 permission_denied" // then it does not matter which agent or template the chat is for
 	case c.via == "demo" && r.who != forDemo:
 		return "403 demo_restricted"
 	case c.via == "":
@@ -57,17 +58,17 @@ func (r *accessRow) outcome(c *credential) string {
 	return "ok"
 }
 
-// target is an id that a request names, and what the request gets for it.
+// target is an id and the expected result of a request for it.
 type target struct{ name, id, outcome string }
 
-// idKind says of a kind of id which there are.
+// idKind describes the ids of one kind.
 type idKind struct {
 	prefix string
-	own    func(s *orgPair, c *credential) string // a fresh one of the caller's
-	others func(s *orgPair) string                // one of another member of home
-	open   domain.Role                            // the least role that may use others'; "" is nobody
-	gone   func(s *orgPair, h *testOrg) string    // one that was deleted
-	bearer bool                                   // a token: whoever has it may use it
+	own    func(s *orgPair, c *credential) string // returns a new id of the caller's
+	others func(s *orgPair) string                // returns an id of another member of home
+	open   domain.Role                            // the minimum role that may use the ids of others; "": no role
+	gone   func(s *orgPair, h *testOrg) string    // returns the id of a deleted resource
+	bearer bool                                   // a token, which anybody may use
 }
 
 var idKinds = map[string]idKind{
@@ -80,22 +81,22 @@ var idKinds = map[string]idKind{
 			return agentID
 		},
 	},
-	// One whose widget is enabled.
+	// An agent with an enabled widget.
 	"wag": {
 		prefix: id.Agent,
-		own:    func(s *orgPair, c *credential) string { return s.embedded(c.testOrgOr(s.home), widgetPage) },
+		own:    func(s *orgPair, c *credential) string { return s.newWidgetAgent(c.testOrgOr(s.home), widgetPage) },
 		gone: func(s *orgPair, h *testOrg) string {
-			agentID := s.embedded(h, widgetPage)
+			agentID := s.newWidgetAgent(h, widgetPage)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
 		},
 	},
-	// One to talk with.
+	// An agent with voice.
 	"vag": {
 		prefix: id.Agent,
-		own:    func(s *orgPair, c *credential) string { return s.talking(c.testOrg) },
+		own:    func(s *orgPair, c *credential) string { return s.newVoiceAgent(c.testOrg) },
 		gone: func(s *orgPair, h *testOrg) string {
-			agentID := s.talking(h)
+			agentID := s.newVoiceAgent(h)
 			s.ok("DELETE", "/api/agents?id="+agentID, "", h.owner.auth)
 			return agentID
 		},
@@ -110,7 +111,7 @@ var idKinds = map[string]idKind{
 		},
 		open: domain.RoleAdmin,
 	},
-	// The same run to clients of OpenAI's.
+	// The same run for clients of OpenAI's API.
 	"resp": {
 		prefix: openaiapi.ResponsePrefix,
 		own: func(s *orgPair, c *credential) string {
@@ -141,14 +142,14 @@ var idKinds = map[string]idKind{
 	"org": {prefix: id.Organization, own: func(_ *orgPair, c *credential) string { return c.testOrg.org }},
 	"usr": {
 		prefix: id.User,
-		own:    func(s *orgPair, c *credential) string { return s.belonging(c.testOrg) },
+		own:    func(s *orgPair, c *credential) string { return s.newMember(c.testOrg) },
 		gone: func(s *orgPair, h *testOrg) string {
-			userID := s.belonging(h)
+			userID := s.newMember(h)
 			s.ok("DELETE", "/api/organizations/members?id="+userID, "", h.owner.auth, h.header)
 			return userID
 		},
 	},
-	"lone": {prefix: id.User, own: func(s *orgPair, c *credential) string { return s.lone(c.testOrg) }},
+	"lone": {prefix: id.User, own: func(s *orgPair, c *credential) string { return s.newLoneMember(c.testOrg) }},
 	"inv": {
 		prefix: id.Invitation,
 		own:    func(s *orgPair, c *credential) string { invitationID, _ := s.invite(c.testOrg); return invitationID },
@@ -197,7 +198,7 @@ var idKinds = map[string]idKind{
 			return token
 		},
 	},
-	// An agent with which there is a session "s".
+	// An agent that has a session "s".
 	"at": {
 		prefix: id.Agent,
 		own:    func(s *orgPair, c *credential) string { return s.chatted(c.testOrg, c.plain()...) },
@@ -215,7 +216,7 @@ var idKinds = map[string]idKind{
 		others: func(s *orgPair) string { return s.named(s.other.auth, s.home.header) },
 		gone:   (*orgPair).endedSession,
 	},
-	// The same by its id alone, by which admins also read others'.
+	// The same session by its id alone, which admins may use for others' sessions, too.
 	"alone": {
 		prefix: "session",
 		own:    func(s *orgPair, c *credential) string { return s.named(c.plain()...) },
@@ -238,10 +239,10 @@ var idKinds = map[string]idKind{
 			return deliveryID
 		},
 	},
-	// A run that waits for leave to make a call, and one for word of what became of a call.
+	// A run that waits for an approval, and a run that waits for the outcome of a call.
 	"asked":  parkedKind(domain.ActionApproval),
 	"unsure": parkedKind(domain.ActionUnknownOutcome),
-	// A text that a run has read. Whoever belongs to the organization may read it.
+	// A text that a run has read. Every member of the organization may read it.
 	"src": {
 		prefix: "src",
 		own:    func(s *orgPair, c *credential) string { return s.read(c.testOrg, c.plain()...) },
@@ -249,12 +250,12 @@ var idKinds = map[string]idKind{
 		open:   domain.RoleMember,
 		gone: func(s *orgPair, h *testOrg) string {
 			agentID, text := s.newAgent(h), h.word+s.fresh()
-			sourceID := s.keep(s.newChat(h, agentID, "s", h.owner.auth), h.word, text)
+			sourceID := s.saveSource(s.newChat(h, agentID, "s", h.owner.auth), h.word, text)
 			s.ok("DELETE", "/api/sessions?id=s&agentId="+agentID, "", h.owner.auth)
 			return sourceID
 		},
 	},
-	// A file that a run has made. Whoever may read the run may read it.
+	// A file that a run has created. Callers who may read the run may read it.
 	"file": {
 		prefix: id.File,
 		own:    func(s *orgPair, c *credential) string { return s.made(c.testOrg, c.plain()...) },
@@ -267,7 +268,7 @@ var idKinds = map[string]idKind{
 			return fileID
 		},
 	},
-	// A document that was read.
+	// A processed document.
 	"doc": {
 		prefix: id.Document,
 		own:    func(s *orgPair, c *credential) string { return s.document(c.testOrg) },
@@ -286,17 +287,17 @@ var idKinds = map[string]idKind{
 			return budgetID
 		},
 	},
-	// A hook that has taken the delivery d1.
+	// A hook that has accepted the delivery d1.
 	"hook": {
 		prefix: id.Hook,
-		own:    func(s *orgPair, c *credential) string { return s.hooked(c.testOrg) },
+		own:    func(s *orgPair, c *credential) string { return s.newHookWithDelivery(c.testOrg) },
 		gone: func(s *orgPair, h *testOrg) string {
-			hookID := s.hooked(h)
+			hookID := s.newHookWithDelivery(h)
 			s.ok("DELETE", "/api/hooks?id="+hookID, "", h.owner.auth, h.header)
 			return hookID
 		},
 	},
-	// An endpoint of notifications.
+	// A notification endpoint.
 	"ntf": {
 		prefix: id.Endpoint,
 		own:    func(s *orgPair, c *credential) string { return s.endpoint(c.testOrg) },
@@ -306,7 +307,7 @@ var idKinds = map[string]idKind{
 			return endpointID
 		},
 	},
-	// What one is told.
+	// A notification of an endpoint.
 	"evt": {
 		prefix: id.Notification,
 		own:    func(s *orgPair, c *credential) string { return s.ping(c.testOrg, s.endpoint(c.testOrg)) },
@@ -317,7 +318,7 @@ var idKinds = map[string]idKind{
 			return messageID
 		},
 	},
-	// A run that has ended.
+	// A finished run.
 	"ended": {
 		prefix: id.Run,
 		own:    func(s *orgPair, c *credential) string { return s.ended(c.testOrg, c.plain()...) },
@@ -340,35 +341,36 @@ func parkedKind(kind domain.ActionKind) idKind {
 	}
 }
 
-// delivered gives a hook and a delivery to it whose id no other hook has.
+// delivered returns a hook and the id of one of its deliveries, which no other hook has.
 func (s *orgPair) delivered(h *testOrg) (hookID, deliveryID string) {
 	hookID, deliveryID = s.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`), s.fresh()
 	s.deliver(hookID, "hmac", deliveryID, "", `{"a":"`+h.word+`"}`).want(s.t, "delivering", 202, "")
 	return hookID, deliveryID
 }
 
-// endpoint is one of notifications.
+// endpoint creates a notification endpoint.
 func (s *orgPair) endpoint(h *testOrg) string {
 	body := `{"url":"https://` + h.word + `.example.com/","description":"` + h.word + `","events":["run.failed"]}`
 	return s.ok("POST", "/api/notifications", body, h.owner.auth, h.header).text(s.t, "id")
 }
 
-// ping is a test that an endpoint is told.
+// ping queues a test notification.
 func (s *orgPair) ping(h *testOrg, endpointID string) string {
 	return s.ok("POST", "/api/notifications?action=test&id="+endpointID, "", h.owner.auth, h.header).text(s.t, "id")
 }
 
-// read is a text that a run has read.
+// read returns the id of a text that a run has read.
 func (s *orgPair) read(h *testOrg, headers ...string) string {
-	return s.keep(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
+	return s.saveSource(s.newChat(h, s.newAgent(h), "s", headers...), h.word, h.word+s.fresh())
 }
 
-// made is a file that a run has made.
+// made returns the id of a file that a run has created.
 func (s *orgPair) made(h *testOrg, headers ...string) string {
 	return s.file(s.newChat(h, s.newAgent(h), "s", headers...), h.word)
 }
 
-// newLogin is another login session of p, by its id. What is listed newest may be another cell's by then.
+// newLogin returns the id of another login session of p. The newest one in the list may belong to a
+// concurrent cell.
 func (s *orgPair) newLogin(p person) (loginID string) {
 	s.t.Helper()
 	hash := secrets.Hash(s.loginAgain(p).token)
@@ -376,28 +378,28 @@ func (s *orgPair) newLogin(p person) (loginID string) {
 	return loginID
 }
 
-// chatted is an agent of h that somebody has talked with, in session "s".
+// chatted returns an agent of h that has a session "s".
 func (s *orgPair) chatted(h *testOrg, headers ...string) string {
 	agentID := s.newAgent(h)
 	s.newChat(h, agentID, "s", headers...)
 	return agentID
 }
 
-// named is a fresh session with a template.
+// named returns a new session with a template.
 func (s *orgPair) named(headers ...string) string {
 	name := s.fresh()
 	s.ok("POST", "/api/agents?action=chat&template=tpl_support", `{"sessionId":"`+name+`","message":"m"}`, append(headers, "Prefer: respond-async")...)
 	return name
 }
 
-// endedSession is a session with a template that its owner has deleted.
+// endedSession returns a session with a template that its owner has erased.
 func (s *orgPair) endedSession(h *testOrg) string {
 	name := s.named(h.owner.auth)
 	s.ok("DELETE", "/api/sessions?templateId=tpl_support&id="+name, "", h.owner.auth)
 	return name
 }
 
-// triggered is the name of an automation that h has triggered once.
+// triggered returns the name of an automation that h has triggered once.
 func (s *orgPair) triggered(h *testOrg) string {
 	name := "nightly-" + s.fresh()
 	s.ok("POST", "/api/internal/run-automation", `{"target":"`+s.newAgent(h)+`","input":{"message":"m"}}`, h.key,
@@ -411,7 +413,7 @@ func (s *orgPair) ended(h *testOrg, headers ...string) string {
 	return runID
 }
 
-// testOrgOr is where a credential acts, other when it acts nowhere.
+// testOrgOr returns the organization in which a credential acts, or other if there is none.
 func (c *credential) testOrgOr(other *testOrg) *testOrg {
 	if c.testOrg == nil {
 		return other
@@ -419,7 +421,7 @@ func (c *credential) testOrgOr(other *testOrg) *testOrg {
 	return c.testOrg
 }
 
-// placeholder finds the kind of id that a row names.
+// placeholder matches the kind of id that a row names.
 var placeholder = regexp.MustCompile(`\$(` + strings.Join(kindNames(), "|") + `)\b`)
 
 func kindNames() []string {
@@ -442,13 +444,13 @@ type matrix struct {
 	*orgPair
 	credentials []credential
 	people      map[string]person   // by login token
-	missing     map[string][]target // per kind: what nobody finds, whoever asks
+	missing     map[string][]target // by kind: ids that are missing for every caller
 	cells       atomic.Int64
 
-	shared sync.Map // what rows that only read share, by kind and caller
+	shared sync.Map // ids that read-only rows share, by kind and caller
 
 	mu       sync.Mutex
-	notFound map[string]string // per method and path: the 404 that was seen first
+	notFound map[string]string // the first 404 seen, by method and path
 }
 
 func newMatrix(t *testing.T, a *runEnv) *matrix {
@@ -466,13 +468,13 @@ func newMatrix(t *testing.T, a *runEnv) *matrix {
 	return m
 }
 
-// members are the kinds of id that entries of an organization's list of members have.
+// members contains the kinds of ids in an organization's list of members.
 var members = map[string]bool{id.User: true, id.Invitation: true}
 
-// missingFor are ids that are answered like missing ones to everybody.
+// missingFor returns ids of a kind that are missing for every caller.
 func (m *matrix) missingFor(name string, kind idKind) []target {
 	list := []target{
-		{"never existed", neverGiven(kind.prefix), ""},
+		{"never existed", unknownID(kind.prefix), ""},
 		{"empty", "", ""},
 		{"malformed", "x", ""},
 		{"prefix alone", kind.prefix + "_", ""},
@@ -501,8 +503,8 @@ func (m *matrix) missingFor(name string, kind idKind) []target {
 	return list
 }
 
-// neverGiven is a well-formed id or token that there never was.
-func neverGiven(prefix string) string {
+// unknownID returns a well-formed id or token that was never created.
+func unknownID(prefix string) string {
 	switch prefix {
 	case id.Template:
 		return "tpl_nothing"
@@ -514,7 +516,8 @@ func neverGiven(prefix string) string {
 	return id.New(prefix)
 }
 
-// missingAt are those of a row's kind. A path without its id is another path, and a model may be an agent or a template.
+// missingAt returns the missing ids for a row. A path without its id is another path, and a model
+// may be an agent or a template.
 func (m *matrix) missingAt(r *accessRow) []target {
 	aModel := strings.HasPrefix(r.path, "/v1/models") || strings.HasPrefix(r.query, "model=") || strings.Contains(r.body, `"model":`)
 	return slices.DeleteFunc(slices.Clone(m.missing[r.kind()]), func(at target) bool {
@@ -523,7 +526,7 @@ func (m *matrix) missingAt(r *accessRow) []target {
 	})
 }
 
-// targets are the ids that a caller who gets through tries.
+// targets returns the ids that a permitted caller tries.
 func (m *matrix) targets(r *accessRow, c *credential) []target {
 	name := r.kind()
 	if name == "" {
@@ -533,21 +536,21 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 		return m.pageTargets(name, c)
 	}
 	kind, missing := idKinds[name], m.missingAt(r)
-	if c.page != "" { // where a request comes from makes no difference to ids
+	if c.page != "" { // the origin does not matter for ids
 		missing = missing[:2]
 	}
 	list := asField(r, append([]target{{"own", m.own(r, name, c), "ok"}}, missing...))
-	if r.who == forVoice && c.page == foreignPage { // of what is not the caller's it is not told whose page may
+	if r.who == forVoice && c.page == foreignPage { // the caller does not learn which widget lists the page
 		list[0].outcome = "403 permission_denied"
 	}
-	if c.via == "demo" { // to whom nothing belongs
+	if c.via == "demo" { // has no resources
 		return list
 	}
 	if r.who == forLink && c.refused != "" && !c.elsewhere {
 		if strings.HasPrefix(c.refused, "401") && len(c.headers) == 1 && strings.HasPrefix(c.headers[0], "Cookie: ") {
-			return list[:1] // the cookie of a login session that has ended keeps nobody from joining
+			return list[:1] // the cookie of an ended session does not prevent joining
 		}
-		return []target{{"own", list[0].id, c.refused}} // of bad tokens nothing else is looked at
+		return []target{{"own", list[0].id, c.refused}} // nothing else is checked for a bad token
 	}
 	if name == "tpl" || kind.bearer {
 		return list
@@ -566,7 +569,8 @@ func (m *matrix) targets(r *accessRow, c *credential) []target {
 	return asField(r, list)
 }
 
-// asField is what ids are answered that a body or a filter refers to: a missing one is a mistake like others. So is an empty parameter.
+// asField returns the results for ids in a body or a filter: a missing one is an invalid value, and
+// so is an empty parameter.
 func asField(r *accessRow, list []target) []target {
 	reference := r.body == hookRowBody || strings.Contains(r.body, `"target":`) || strings.Contains(r.body, `"templateId":`) || r.query == "hookId=$hook"
 	for i := range list {
@@ -602,13 +606,13 @@ func (m *matrix) cell(r *accessRow, c *credential, at target) answer {
 	if r.who == forPage && c.page == "" {
 		headers = append(slices.Clone(headers), "Origin: "+widgetPage)
 	}
-	if at.outcome == "ok" && (r.who == forAnyone || r.who == forLink || strings.HasSuffix(r.path, "/logout")) { // which end the login session that came along
+	if at.outcome == "ok" && (r.who == forAnyone || r.who == forLink || strings.HasSuffix(r.path, "/logout")) { // these end the login session of the request
 		headers = m.spare(headers)
 	}
 	return m.from(r.method, where, body, append(slices.Clone(headers), "Prefer: respond-async")...)
 }
 
-// spare puts fresh login sessions in the place of those that are still needed.
+// spare replaces login sessions that are still needed by new ones.
 func (m *matrix) spare(headers []string) []string {
 	out := slices.Clone(headers)
 	for i, h := range out {
@@ -623,18 +627,19 @@ func (m *matrix) spare(headers []string) []string {
 
 var requestIDs = regexp.MustCompile(`"requestId":"[^"]*"`)
 
-// shown is what an answer gives away, but for the request's id and the state of limits.
+// shown returns everything that a response reveals except the request id and the rate limit
+// headers.
 func (a answer) shown() string {
 	header := a.header.Clone()
 	for _, name := range []string{headerRequestID, httpx.HeaderPolicy, httpx.HeaderLimit} {
 		header.Del(name)
 	}
 	var lines strings.Builder
-	_ = header.Write(&lines) // into memory
+	_ = header.Write(&lines) // cannot fail: a buffer
 	return strconv.Itoa(a.status) + "\n" + lines.String() + requestIDs.ReplaceAllString(string(a.body), `"requestId":"…"`)
 }
 
-// check holds an answer against what the table says.
+// check compares a response with the access table.
 func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, want string, got answer) {
 	t.Helper()
 	what := r.method + " " + r.path + "?" + r.query + " " + r.body + " as " + c.name + ", id: " + at.name
@@ -662,24 +667,24 @@ func (m *matrix) check(t *testing.T, r *accessRow, c *credential, at target, wan
 	m.notFound[route] = shown
 }
 
-// changes reports whether the request is none that browsers send for any page.
+// changes reports whether the request may change something.
 func (r *accessRow) changes() bool { return r.method != http.MethodGet && r.method != http.MethodHead }
 
-// nobodysShare is how many credentials share what nobody finds: each tries every third of them.
-const nobodysShare = 3
+// missingShare is the number of credentials that share the missing ids: each tries every third one.
+const missingShare = 3
 
-// nobodys reports whether there is nothing that the id names, or nothing of its kind.
-func (at target) nobodys() bool {
+// isMissing reports whether the id names nothing, or nothing of the row's kind.
+func (at target) isMissing() bool {
 	return strings.HasPrefix(at.outcome, "40") && at.name != "own" && at.name != "foreign" && at.name != "another member's"
 }
 
-// row runs a row's cells of the credentials that are drawn for it.
+// row runs the cells of a row with the credentials drawn for it.
 func (m *matrix) row(t *testing.T, number int, d draw) {
 	t.Helper()
 	r := &accessTable[number]
 	for n, c := range d.credentials(number, m.credentials) {
 		want := r.outcome(c)
-		if want != "ok" { // whatever it names
+		if want != "ok" { // whatever the id
 			missing, none := m.missingAt(r), target{}
 			if r.inPath() {
 				none.id = "none"
@@ -692,16 +697,17 @@ func (m *matrix) row(t *testing.T, number int, d draw) {
 			continue
 		}
 		for j, at := range m.targets(r, c) {
-			if at.nobodys() && (n+j)%nobodysShare > 0 {
-				continue // other credentials try it: who asks makes no difference
+			if at.isMissing() && (n+j)%missingShare > 0 {
+				continue // other credentials try it: the caller does not matter
 			}
 			m.check(t, r, c, at, at.outcome, m.cell(r, c, at))
 		}
 	}
 }
 
-// The access table, row by row: every route, with the credentials that are drawn for it, for every kind of id.
-func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the one direct subtest is a group to be waited for
+// TestAccessMatrix runs the access table row by row: every route with the credentials drawn for it,
+// and every kind of id.
+func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the only direct subtest groups the others
 	t.Parallel()
 	m, d := newMatrix(t, newRunEnv(t)), newDraw(t)
 	t.Run("rows", func(t *testing.T) {
@@ -720,8 +726,8 @@ func TestAccessMatrix(t *testing.T) { //nolint:tparallel // the one direct subte
 	}
 }
 
-// The column of foreign ids once more, over a store whose statements have forgotten which organization they are for:
-// row-level security alone answers it the same.
+// TestForeignIDsOverASabotagedStore repeats the cells of foreign ids with a store whose statements
+// lack the organization condition. Row-level security alone gives the same results.
 func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	t.Parallel()
 	a, by := newSabotaged(t)
@@ -744,10 +750,10 @@ func TestForeignIDsOverASabotagedStore(t *testing.T) {
 	}
 }
 
-// A route without a row would be let through unseen, and a row without a route tests nothing.
+// A route without a row would not be tested, and a row without a route tests nothing.
 func TestAccessTableIsComplete(t *testing.T) {
 	t.Parallel()
-	routes, rows := map[string]bool{}, map[string]bool{} // HEAD is GET's
+	routes, rows := map[string]bool{}, map[string]bool{} // HEAD has the row of GET
 	for _, r := range tableFor(t).routes() {
 		routes[r.Method+" "+r.Path+" "+r.Action] = false
 	}

@@ -27,14 +27,15 @@ import (
 	"parley/shared/store/pg"
 )
 
-// direct carries requests to the service without a network, and holds each answer against the contract.
-type direct struct {
+// directTransport sends requests to the service without a network and checks each response against the
+// OpenAPI document.
+type directTransport struct {
 	*runEnv
 	headers []string
 }
 
-// RoundTrip gives the answer once it is whole.
-func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip returns the complete response.
+func (d directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	req.RemoteAddr = "10.0.0.1:1"
 	for _, h := range d.headers {
@@ -47,7 +48,8 @@ func (d direct) RoundTrip(req *http.Request) (*http.Response, error) {
 	return openapitest.Serve(d.t, d.handler, req).Result(), nil
 }
 
-// newWaitingRunEnv is an arena in which requests wait for runs and their events, as those of a service that does not stop.
+// newWaitingRunEnv returns an environment in which requests wait for runs and events, as in a
+// service that is not stopping.
 func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	tb.Helper()
 	a := runEnvOf(tb, newTestEnv(tb, limits))
@@ -66,12 +68,12 @@ func newWaitingRunEnv(tb testing.TB, limits ratelimit.Settings) *runEnv {
 	return a
 }
 
-// toolClient is the protocol's own client, connected with these headers.
+// toolClient returns the SDK's client, connected with the headers.
 func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	a.t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(a.t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: "http://parley.test/mcp", HTTPClient: &http.Client{Transport: direct{a, headers}},
+		Endpoint: "http://parley.test/mcp", HTTPClient: &http.Client{Transport: directTransport{a, headers}},
 		DisableStandaloneSSE: true, MaxRetries: -1,
 	}, nil)
 	must(a.t, err)
@@ -79,8 +81,8 @@ func (a *runEnv) toolClient(headers ...string) *mcp.ClientSession {
 	return session
 }
 
-// works carries out runs as they come, each as do says, until the test is over.
-func (a *runEnv) works(do func(runID, message string)) {
+// startWorker executes runs with do as they arrive, until the test ends.
+func (a *runEnv) startWorker(do func(runID, message string)) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
 	var wg sync.WaitGroup
@@ -108,7 +110,7 @@ func (a *runEnv) works(do func(runID, message string)) {
 func (a *runEnv) queued(ctx context.Context) map[string]string {
 	rows, err := a.sql.QueryContext(ctx, `SELECT r.id, r.input->>'message' FROM runs r JOIN open_runs o ON o.run_id = r.id WHERE o.status = 'queued'`)
 	if err != nil {
-		return nil // the test is over
+		return nil // the test has ended
 	}
 	defer rows.Close()
 	found := map[string]string{}
@@ -124,10 +126,11 @@ func (a *runEnv) queued(ctx context.Context) map[string]string {
 	return found
 }
 
-// end ends an accepted run as a worker does that has told nothing but the answer.
+// end finishes an accepted run as a worker that has published only the answer.
 func (a *runEnv) end(runID string, change func(*domain.Run)) { a.endAfter(runID, "", change) }
 
-// endAfter is end for a worker that has told events, as the lines of a chunk that begins with the number 2.
+// endAfter is end for a worker that has published events: the lines of a chunk that begins with the
+// number 2.
 func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -147,7 +150,7 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 	if err == nil {
 		_, err = a.store.Executions.Finish(a.t.Context(), []executiondb.Ending{ending})
-		for range 5 { // on a busy machine many large results take longer than a statement may; a worker tries again, too
+		for range 5 { // on a busy machine large results may exceed the statement timeout; a worker retries, too
 			if err == nil || !pg.HasCode(err, "57014") {
 				break
 			}
@@ -159,9 +162,9 @@ func (a *runEnv) endAfter(runID, told string, change func(*domain.Run)) {
 	}
 }
 
-// asks lets an accepted run wait for leave to publish, and tells of it.
-func (a *runEnv) asks(runID string) {
-	ctx, held := a.t.Context(), a.hold(runID)
+// parkForApproval parks an accepted run for an approval and publishes that.
+func (a *runEnv) parkForApproval(runID string) {
+	ctx, held := a.t.Context(), a.claimAccepted(runID)
 	effect := domain.Effect{CallID: "call_1", Name: "publish", Input: json.RawMessage(`{"a":1}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID}
 	_, _, err := a.store.Executions.PrepareEffect(ctx, held, effect, true)
 	must(a.t, err)
@@ -172,7 +175,7 @@ func (a *runEnv) asks(runID string) {
 	must(a.t, err)
 }
 
-// answers ends a run with an answer.
+// answers returns a change that finishes a run with an answer.
 func answers(text string, cited ...domain.Citation) func(*domain.Run) {
 	return func(run *domain.Run) {
 		run.Message, run.Output, run.Citations = &text, &domain.Output{Message: text}, cited
@@ -189,7 +192,7 @@ func texts(result *mcp.CallToolResult) string {
 	return strings.Join(said, "\n--\n")
 }
 
-// structured gives a field of a result's structured content.
+// structured returns a field of a result's structured content.
 func structured(result *mcp.CallToolResult, name string) string {
 	fields, _ := result.StructuredContent.(map[string]any)
 	text, _ := fields[name].(string)
@@ -252,7 +255,7 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	home := a.newTestOrg("home")
 	agentID := a.newAgent(home)
 	page, document := 7, "doc_1"
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		a.end(runID, answers("re: "+message+" [1]",
 			domain.Citation{ID: 1, Type: "document", Title: "plan.pdf", CitedText: "x", EndIndex: 2, DocumentID: &document, Page: &page},
 			domain.Citation{ID: 2, Type: "web", Title: "A page", URL: "https://example.com/"}, domain.Citation{ID: 1, Title: "plan.pdf"}))
@@ -288,14 +291,15 @@ func TestToolsAreCalledAndAnswer(t *testing.T) {
 	}
 }
 
-// A large answer counts as one over this protocol too. Without room for it the caller learns which run has it.
+// A large answer counts as a large response over MCP, too. Without capacity, the error names the
+// run.
 func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
 	long := strings.Repeat("x", 300<<10)
-	a.works(func(runID, _ string) { a.end(runID, answers(long)) })
+	a.startWorker(func(runID, _ string) { a.end(runID, answers(long)) })
 	session := a.toolClient(home.key)
 	tool := toolFor(t, session, "home agent")
 	other, err := a.api.large.Enter(home.org, httpx.AnswersPerOrganization, http.NewResponseController(httptest.NewRecorder()))
@@ -305,7 +309,7 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 		t.Errorf("without room it answers %.200q", got)
 	}
 	other.Leave()
-	for range 2 { // the first has left
+	for range 2 { // the first response has ended
 		if got := texts(call(t, session, &mcp.CallToolParams{Name: tool.Name, Arguments: map[string]any{"message": "two"}})); got != long {
 			t.Errorf("with room it answers %d bytes: %.200q", len(got), got)
 		}
@@ -315,13 +319,13 @@ func TestLargeAnswersOfToolsAreCounted(t *testing.T) {
 	}
 }
 
-// An idempotency key is its caller's: another's request under the same one is another request.
+// Idempotency keys are separate for each caller.
 func TestToolsKeepIdempotencyKeysToTheirCallers(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
-	a.works(func(runID, message string) { a.end(runID, answers("re: "+message)) })
+	a.startWorker(func(runID, message string) { a.end(runID, answers("re: "+message)) })
 	second, _ := a.newKey(home, home.owner, domain.KeyScopeOrganization)
 	ask := func(key string, how ...string) string {
 		params := &mcp.CallToolParams{Arguments: map[string]any{"message": "one", "sessionId": "s"}}
@@ -353,9 +357,9 @@ func TestToolsSayWhyThereIsNoAnswer(t *testing.T) {
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		if message == "park" {
-			a.asks(runID)
+			a.parkForApproval(runID)
 			return
 		}
 		a.end(runID, func(run *domain.Run) {
@@ -424,14 +428,14 @@ func TestToolsRefuseWhatTheyCannotTake(t *testing.T) {
 	}
 }
 
-// A client hears what happens, and its going away ends nothing but its wait.
-func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
+// A client receives progress notifications. If it disconnects, the run continues.
+func TestToolCallsReportProgressAndOutliveTheirClients(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
 	runs, over := make(chan string, 2), make(chan struct{})
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		runs <- runID
 		if message == "wait" {
 			<-over
@@ -445,7 +449,7 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) { heard <- req.Params.Message },
 	})
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed{server.Client().Transport, home.key}}, MaxRetries: -1,
+		Endpoint: server.URL + "/mcp", HTTPClient: &http.Client{Transport: headerTransport{server.Client().Transport, home.key}}, MaxRetries: -1,
 	}, nil)
 	must(t, err)
 	defer session.Close()
@@ -478,22 +482,22 @@ func TestToolsTellTheirProgressAndOutliveTheirClients(t *testing.T) {
 	}
 }
 
-// keyed sends requests with a header over the network.
-type keyed struct {
+// headerTransport sends requests with an additional header.
+type headerTransport struct {
 	http.RoundTripper
 
 	header string
 }
 
 // RoundTrip adds the header.
-func (k keyed) RoundTrip(req *http.Request) (*http.Response, error) {
+func (k headerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	name, value, _ := strings.Cut(k.header, ": ")
 	req = req.Clone(req.Context())
 	req.Header.Set(name, value)
 	return k.RoundTripper.RoundTrip(req)
 }
 
-func TestMessagesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidMessagesAreRejected(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	home := a.newTestOrg("home")
@@ -504,7 +508,7 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 		body    string
 		headers []string
 		status  int
-		said    string // the id and code of an error of the protocol, or the problem
+		said    string // the id and code of a JSON-RPC error, or the problems
 	}{
 		"a batch":              {"[" + list + "," + list + "]", nil, 400, "null -32600"},
 		"no JSON":              {"{", nil, 400, "null -32700"},
@@ -557,14 +561,14 @@ func TestMessagesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// blames reports whether a refusal of a body is for this, a field and its code. An error of JSON-RPC only has a text.
+// blames reports whether an error is about this field and code. A JSON-RPC error has only a text.
 func (a answer) blames(tb testing.TB, problem string) bool {
 	tb.Helper()
 	return strings.Contains(a.problems(tb)+" ", problem+" ") ||
 		bytes.Contains(a.body, []byte(`"error":{"code":-32600`)) || bytes.Contains(a.body, []byte(`"error":{"code":-32700`))
 }
 
-// protocolError gives the id and the code of an error of JSON-RPC, "" for any other answer.
+// protocolError returns the id and code of a JSON-RPC error, or "" for any other response.
 func protocolError(t *testing.T, a answer) string {
 	t.Helper()
 	var message struct {
@@ -592,7 +596,7 @@ func protocolError(t *testing.T, a answer) string {
 	return fmt.Sprintf("%s %d", message.ID, message.Error.Code)
 }
 
-// Every request counts once, whatever it asks for; a call does not count again.
+// Every request counts once. A tool call does not count again.
 func TestMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -601,9 +605,9 @@ func TestMessagesAreCounted(t *testing.T) {
 	h.org, h.header = h.owner.org, "X-Organization-Id: "+h.owner.org
 	key, _ := a.newKey(h, h.owner, domain.KeyScopeOrganization)
 	agentID := a.newAgent(h)
-	a.works(func(runID, _ string) { a.end(runID, answers("done")) })
+	a.startWorker(func(runID, _ string) { a.end(runID, answers("done")) })
 	tool := "x_" + agentID[len(agentID)-5:]
-	for n := range 2 { // the key has asked for nothing before
+	for n := range 2 { // the key has not sent a request before
 		got := a.from("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`","arguments":{"message":"m"}}}`, key)
 		if got.want(t, "a call", 200, ""); !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"user";r=`+strconv.Itoa(13-n)+";") || !strings.Contains(string(got.body), "done") {
 			t.Errorf("after %d calls the limit is %s\n%s", n+1, got.header.Get(httpx.HeaderLimit), got.body)

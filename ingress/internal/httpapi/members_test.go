@@ -10,20 +10,20 @@ import (
 	"parley/shared/id"
 )
 
-// add invites an address to an organization, or changes a member's role, and gives the answer.
+// add invites an address to an organization or changes a member's role.
 func (w *testEnv) add(p person, org, email string, role domain.Role) answer {
 	w.t.Helper()
 	return w.do("POST", "/api/organizations/members", `{"email":"`+email+`","role":"`+string(role)+`"}`, p.auth, "X-Organization-Id: "+org)
 }
 
-// admit makes a person a member: they accept an invitation in their session.
+// admit makes p a member: p accepts an invitation in its session.
 func (w *testEnv) admit(by person, org string, p person, role domain.Role) {
 	w.t.Helper()
 	token := w.add(by, org, p.email, role).want(w.t, "inviting", 201, "").token(w.t)
 	w.do("POST", "/api/auth/accept", accepting(token, ""), p.auth).want(w.t, "accepting", 201, "")
 }
 
-// token cuts the token out of an answer's link.
+// token returns the token in the response's link.
 func (a answer) token(tb testing.TB) string {
 	tb.Helper()
 	_, token, _ := strings.Cut(a.text(tb, "url"), "?token=")
@@ -127,7 +127,7 @@ func TestRemovingMembers(t *testing.T) {
 	}
 	w.do("DELETE", "/api/organizations/members", "", ada.auth, at).want(t, "no id", 400, "invalid_request id:required")
 	w.do("POST", "/api/auth/accept", `{"token":"`+invited.token(t)+`","password":"`+password+`"}`).want(t, "taken back", 404, "not_found")
-	// Whoever owns only one organization with somebody else cannot leave it, for it is the last one.
+	// A person cannot be removed from their last organization.
 	w.admit(ada, ada.org, bea, domain.RoleOwner)
 	w.do("DELETE", "/api/organizations/members?id="+ada.id, "", bea.auth, at).want(t, "removing from the last organization", 409, "last_organization")
 	w.do("DELETE", "/api/organizations/members?id="+ada.id, "", ada.auth, at).want(t, "leaving the last organization", 409, "last_organization")
@@ -136,7 +136,7 @@ func TestRemovingMembers(t *testing.T) {
 	w.add(bea, ada.org, bea.email, domain.RoleMember).want(t, "the last owner steps down", 409, "last_owner")
 }
 
-// TestOwnersAndOrganizationsAreNeverUsedUp has everybody step down, or leave, at once.
+// TestOwnersAndOrganizationsAreNeverUsedUp lets all owners step down or leave concurrently.
 func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -166,7 +166,7 @@ func TestOwnersAndOrganizationsAreNeverUsedUp(t *testing.T) {
 	if demoted[http.StatusOK] != owners-1 || demoted[http.StatusConflict] != 1 {
 		t.Errorf("all step down at once: %v", demoted)
 	}
-	// One person in two organizations that others own, removed from both at once.
+	// A person in two organizations of other owners is removed from both concurrently.
 	x, y, z := w.signUp("x@example.com"), w.signUp("y@example.com"), w.signUp("z@example.com")
 	w.admit(x, x.org, y, domain.RoleOwner)
 	w.do("POST", "/api/organizations", `{"name":"other"}`, z.auth)

@@ -19,7 +19,8 @@ import (
 	"parley/shared/domain"
 )
 
-// metrics counts requests by route, method and status: few values each, whatever callers send.
+// metrics counts requests by route, method and status. Each label has few values, whatever callers
+// send.
 type metrics struct {
 	inFlight prometheus.Gauge
 	requests *prometheus.CounterVec
@@ -29,10 +30,12 @@ type metrics struct {
 	show     gin.HandlerFunc
 }
 
+// newMetrics registers the metrics of the HTTP API. A nil registry is replaced by a new one.
 func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 	}
+
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "parley_http_requests_total", Help: "Requests answered.",
@@ -56,23 +59,25 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
+
 	for _, source := range domain.HookSources {
-		m.arrived.WithLabelValues(string(source), string(domain.DeliveryAccepted)) // shown as none, before there is any
+		m.arrived.WithLabelValues(string(source), string(domain.DeliveryAccepted)) // initializes the counters with zero
 	}
+
 	m.show = gin.WrapH(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return m, nil
 }
 
 func (m *metrics) count(c *gin.Context, status int, took time.Duration) {
 	route, method := c.FullPath(), c.Request.Method
-	if route == "" { // as many paths and methods as callers like to invent
+	if route == "" { // callers can invent any number of paths and methods
 		route, method = "none", "any"
 	}
 	m.requests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route, method).Observe(took.Seconds())
 }
 
-// countCut counts a body that was cut, if the request had one.
+// countCut counts an upload that was cut, if the request had one.
 func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	if !errors.Is(st.Err, transfer.ErrCut) || c.Request.Method == http.MethodGet {
 		return
@@ -84,7 +89,8 @@ func (m *metrics) countCut(c *gin.Context, st *httpx.State) {
 	m.cut.WithLabelValues(c.FullPath(), sender).Inc()
 }
 
-// showMetrics is GET /metrics: for programs on this machine, and for those that show METRICS_TOKEN.
+// showMetrics handles GET /metrics for programs on this machine and for clients that send
+// METRICS_TOKEN.
 func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		sent, expected := sha256.Sum256([]byte(c.GetHeader("Authorization"))), sha256.Sum256([]byte("Bearer "+a.MetricsToken))
@@ -98,20 +104,22 @@ func (a *api) showMetrics(m *metrics) gin.HandlerFunc {
 	}
 }
 
-// countDelivery counts a webhook delivery, if the request was one.
+// countDelivery counts the request if it is a webhook delivery.
 func (m *metrics) countDelivery(st *httpx.State, status int) {
 	if st.Source == "" {
 		return
 	}
+
 	outcome := string(st.Delivery)
 	switch {
 	case outcome != "":
-	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // the latter after too many of the former
+	case status == http.StatusUnauthorized, status == http.StatusTooManyRequests: // 429 follows too many 401
 		outcome = "unauthenticated"
 	case status >= http.StatusInternalServerError:
 		outcome = "unavailable"
 	default:
 		outcome = "invalid"
 	}
+
 	m.arrived.WithLabelValues(string(st.Source), outcome).Inc()
 }

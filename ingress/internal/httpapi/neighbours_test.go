@@ -17,14 +17,14 @@ import (
 	"parley/shared/apierr"
 )
 
-// at has a request come from a client address, by way of a trusted proxy.
+// at sets the client address of a request, as reported by a trusted proxy.
 func at(req *http.Request, client string) *http.Request {
 	req.RemoteAddr = "10.0.0.1:1"
 	req.Header.Set("X-Forwarded-For", client)
 	return req
 }
 
-// One client address has at most half of the slots, whatever organizations and credentials it brings.
+// One client address may take at most half of the slots, with any organizations and credentials.
 func TestTransfersAreBoundedByAddress(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -33,7 +33,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	for n := range transfer.UploadsAtOnce / transfer.AddressShare {
 		who := reader(n, 0)
 		who.Client = attacker
-		places = append(places, placeFor(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
+		places = append(places, takeSlot(t, &a.api.knowledge.Uploads, httptest.NewRecorder(), who))
 	}
 	send := func(client string) answer {
 		body, contentType := formFor(t, largeForm...)
@@ -51,7 +51,7 @@ func TestTransfersAreBoundedByAddress(t *testing.T) {
 	}
 }
 
-// sendForm sends a form from a client address, with its length or in chunks.
+// sendForm sends a form from a client address, with its length or chunked.
 func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) answer {
 	a.t.Helper()
 	body, contentType := formFor(a.t, form...)
@@ -62,8 +62,9 @@ func (a *runEnv) sendForm(client, key string, chunked bool, form ...filePart) an
 	return a.send(at(with(req, key), client))
 }
 
-// While eight organizations fill the slots that are for everybody with uploads that keep the pace, a newcomer's small and large forms are
-// taken. When newcomers have taken the last slots, small forms are taken still. None of it ends an upload.
+// Eight organizations fill the slots that are not reserved for newcomers with uploads that keep the
+// pace. A newcomer's small and large forms are accepted. When newcomers have taken the last slots,
+// small forms are still accepted. No upload is cut.
 func TestNewcomersEndNobodysUpload(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -72,16 +73,16 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 	uploads := &a.api.knowledge.Uploads
 	body, contentType := formFor(t, filePart{name: "file", file: "a", content: string(numbers(3 << 19))})
 	came := 0
-	from := &pausing{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
+	from := &pausingBody{from: strings.NewReader(string(body)), every: 1 << 20, pause: func() {
 		for n := 0; len(uploads.Open) < transfer.UploadsAtOnce-transfer.UploadsAtOnce/transfer.NewcomerShare; n++ {
-			placeFor(t, uploads, httptest.NewRecorder(), reader(n%8, n/8))
+			takeSlot(t, uploads, httptest.NewRecorder(), reader(n%8, n/8))
 		}
 		for n, s := range newcomers {
 			came++
 			a.sendForm("203.0.113."+strconv.Itoa(n), s.key, false, largeForm...).want(t, "a newcomer's", 202, "")
 		}
 		for n := 8; len(uploads.Open) < transfer.UploadsAtOnce; n++ {
-			placeFor(t, uploads, httptest.NewRecorder(), reader(n, 0))
+			takeSlot(t, uploads, httptest.NewRecorder(), reader(n, 0))
 		}
 		for n, s := range newcomers {
 			small := filePart{name: "file", content: "small " + strconv.Itoa(came)}
@@ -103,8 +104,8 @@ func TestNewcomersEndNobodysUpload(t *testing.T) {
 	}
 }
 
-// Sixty-four uploads of eight organizations trickle at 20 KiB a second. A newcomer's large form is taken, an upload that trickles is
-// ended with an error that says so, and the metrics count it.
+// Sixty-four uploads of eight organizations send 20 KiB per second. A newcomer's large form is
+// accepted, one of the slow uploads is cut with an error that says so, and the metrics count it.
 func TestTrickledUploadsGiveWay(t *testing.T) {
 	t.Parallel()
 	a, h := knowledgeEnv(t)
@@ -115,7 +116,7 @@ func TestTrickledUploadsGiveWay(t *testing.T) {
 	quick.Patience = 200 * time.Millisecond
 	a.api.knowledge.Uploads.Policy = &quick
 	uploads := &a.api.knowledge.Uploads
-	body := &trickle{pace: 20 << 10, left: 20 << 20, stop: make(chan struct{})}
+	body := &slowBody{pace: 20 << 10, left: 20 << 20, stop: make(chan struct{})}
 	t.Cleanup(func() { close(body.stop) })
 	answered := make(chan answer, 1)
 	go func() {
@@ -137,8 +138,8 @@ func TestTrickledUploadsGiveWay(t *testing.T) {
 		defer uploads.Mu.Unlock()
 		return len(uploads.Open) == 1
 	})
-	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // which keep the pace
-		placeFor(t, uploads, httptest.NewRecorder(), reader(n, 0))
+	for n := 0; len(uploads.Open) < transfer.UploadsAtOnce; n++ { // these keep the pace
+		takeSlot(t, uploads, httptest.NewRecorder(), reader(n, 0))
 	}
 	a.sendForm("203.0.113.1", h.key, false, largeForm...).want(t, "a newcomer's", 202, "")
 	got := <-answered
@@ -151,14 +152,14 @@ func TestTrickledUploadsGiveWay(t *testing.T) {
 	}
 }
 
-// trickle is a body that comes at a pace.
-type trickle struct {
+// slowBody is a body that arrives at a given pace.
+type slowBody struct {
 	pace int
 	left int64
 	stop chan struct{}
 }
 
-func (b *trickle) Read(p []byte) (int, error) {
+func (b *slowBody) Read(p []byte) (int, error) {
 	select {
 	case <-time.After(100 * time.Millisecond):
 	case <-b.stop:
@@ -171,7 +172,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// metric reads a value of /metrics, as a program on this machine does; 0 if it is not there.
+// metric returns a value of /metrics, or 0 if it is missing.
 func (a *runEnv) metric(t *testing.T, name string) float64 {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
@@ -184,8 +185,9 @@ func (a *runEnv) metric(t *testing.T, name string) float64 {
 	return value
 }
 
-// Fourteen strangers, each with a network of its own, send large bodies with wrong signatures to hooks of their own without a pause. None of a victim's
-// large signed deliveries is refused, though each waits until all of the strangers have come again.
+// Fourteen strangers in different networks send large bodies with wrong signatures to their own
+// hooks without a pause. None of a victim's large signed deliveries is rejected, although each
+// waits until all strangers have sent another body.
 func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -201,7 +203,7 @@ func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	for n, hookID := range hooks {
 		wg.Go(func() {
 			for sent := 0; ; sent++ {
-				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // too few of each to be refused for what it has sent
+				client := "198.51." + strconv.Itoa(n) + "." + strconv.Itoa(sent/100%200) // too few from each address to be blocked
 				select {
 				case <-stop:
 					return
@@ -222,7 +224,7 @@ func TestUnsignedFloodsRefuseNoSignedDelivery(t *testing.T) {
 	payload := `{"a":1,"b":"` + strings.Repeat("x", 6<<20) + `"}`
 	for n := range 10 {
 		req := a.delivery(home, "github", a.fresh(), "push", payload)
-		req.Body = io.NopCloser(&pausing{from: strings.NewReader(payload), every: 4 << 20, pause: func() {
+		req.Body = io.NopCloser(&pausingBody{from: strings.NewReader(payload), every: 4 << 20, pause: func() {
 			for until := came.Load() + strangers; came.Load() < until; {
 				<-time.After(time.Millisecond)
 			}
@@ -237,7 +239,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// A delivery without a good header of its source is refused before its body comes, and counts.
+// A delivery without a valid signature header is rejected before its body is read, and it counts.
 func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -249,12 +251,13 @@ func TestDeliveriesWithoutSignatureAreNotRead(t *testing.T) {
 		hookID := a.newHook(h, source)
 		req := a.delivery(hookID, source, "d", "push", "{}")
 		change(req.Header)
-		req.Body, req.ContentLength = io.NopCloser(&meanwhile{strings.NewReader(""), func(int) { t.Errorf("%s: the body was read", source) }}), 20<<20
+		req.Body, req.ContentLength = io.NopCloser(&callbackBody{strings.NewReader(""), func(int) { t.Errorf("%s: the body was read", source) }}), 20<<20
 		a.send(req).want(t, source, 401, "unauthenticated")
 	}
 }
 
-// Large deliveries of senders that are not verified yet are bounded by address and by hook, apart from verified ones.
+// Large deliveries of unverified senders are limited by address and by hook, separately from
+// verified ones.
 func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	t.Parallel()
 	all := &transfer.Limiter{Policy: impatient(hook.LargeDeliveries)}
@@ -269,18 +272,18 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 		code         apierr.Code
 	}{
 		{"a", "1", true, ""},
-		{"a", "2", true, apierr.RateLimited}, // by hook
+		{"a", "2", true, apierr.RateLimited}, // limit per hook
 		{"b", "1", true, ""},
-		{"c", "1", true, apierr.RateLimited}, // by address
+		{"c", "1", true, apierr.RateLimited}, // limit per address
 		{"c", "2", true, ""},
-		{"d", "2", true, apierr.Overloaded}, // the last one is for newcomers
+		{"d", "2", true, apierr.Overloaded}, // the last slot is for newcomers
 		{"d", "3", true, ""},
-		{"e", "4", true, apierr.Overloaded}, // together
+		{"e", "4", true, apierr.Overloaded}, // limit of all together
 		{"a", "5", false, ""},
 		{"a", "5", false, ""},
 		{"a", "5", false, apierr.RateLimited},
 		{"f", "6", false, ""},
-		{"g", "6", false, apierr.Overloaded}, // the last ones are for newcomers
+		{"g", "6", false, apierr.Overloaded}, // the last slots are for newcomers
 		{"g", "7", false, ""},
 		{"h", "8", false, apierr.Overloaded},
 	} {
@@ -298,8 +301,8 @@ func TestUnverifiedDeliveriesAreBounded(t *testing.T) {
 	}
 }
 
-// Strangers who know the address of a hook hold all slots that it has for unverified senders. One of another network gets a slot if they are
-// slow.
+// Strangers who know a hook's address take all of its slots for unverified senders. A sender in
+// another network gets a slot if they are slow.
 func TestAHooksSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []*transfer.Policy{hook.SmallDeliveries, hook.MediumDeliveries, hook.LargeDeliveries} {
@@ -327,14 +330,15 @@ func TestAHooksSlotsAreShared(t *testing.T) {
 	}
 }
 
-// tireless is a policy that calls no transfer slow, and lets nothing wait for a slot.
+// tireless returns a policy in which no transfer is slow and none waits for a slot.
 func tireless(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
 	soon.Patience, soon.Queue = time.Hour, 0
 	return &soon
 }
 
-// impatient is a policy that judges a transfer's pace as soon as the transfer waits for its client, and lets nothing wait for a slot.
+// impatient returns a policy that judges a transfer's pace immediately and in which none waits for
+// a slot.
 func impatient(policy *transfer.Policy) *transfer.Policy {
 	soon := *policy
 	soon.Patience, soon.Queue = time.Nanosecond, 0

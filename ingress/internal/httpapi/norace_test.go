@@ -2,5 +2,6 @@
 
 package httpapi
 
-// underRace tells that the race detector watches, under which everything takes several times as long.
+// underRace reports whether the race detector is enabled, which makes everything several times
+// slower.
 const underRace = false

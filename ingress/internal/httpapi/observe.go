@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	headerRequestID = "X-Request-Id" // as net/http keeps it
+	headerRequestID = "X-Request-Id" // in net/http's canonical form
 	maxLoggedPath   = 200            // bytes
 
-	statusGone = 499 // of requests whose client did not wait for the answer, as other servers name it; nobody is sent it
+	statusClientClosed = 499 // logged when the client disconnected before the response, as in nginx; never sent
 )
 
-// observe surrounds every request: it names it, catches what goes wrong in it, counts it and logs it.
+// observe wraps every request: it sets the request id, recovers from panics, counts the request and
+// logs it.
 func (a *api) observe(m *metrics) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
@@ -43,9 +44,10 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Cache-Control", "no-store")
 		if len(c.Request.TransferEncoding) > 0 || a.stopping() {
-			// A request with both a length and chunks must be the connection's last (RFC 9112, 6.1): what stands before
-			// us may have counted by the length. net/http drops the length without a word, so all with chunks are. And while
-			// the ingress drains, whoever would keep the connection is to make the next one elsewhere.
+			// A request with both a length and chunks must be the connection's last (RFC 9112, section 6.1),
+			// because a proxy may have used the length. net/http drops the length silently, so every chunked
+			// request closes its connection. While the ingress drains, all requests do, so that clients
+			// connect to another ingress.
 			header.Set("Connection", "close")
 		}
 		defer func() {
@@ -63,8 +65,8 @@ func (a *api) observe(m *metrics) gin.HandlerFunc {
 	}
 }
 
-// catch turns a panic into a 500 that tells nothing. One behind a begun response cannot be answered:
-// the connection ends, so that nobody takes half a response for a whole one.
+// catch turns a panic into a 500 response without details. If the response has begun, it closes the
+// connection, so that the client does not mistake a partial response for a complete one.
 func catch(c *gin.Context) {
 	reason := recover()
 	if reason == nil {
@@ -73,6 +75,7 @@ func catch(c *gin.Context) {
 	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(http.ErrAbortHandler)
 	}
+
 	begun := c.Writer.Written()
 	httpx.StateFor(c).Panicked = true
 	httpx.Fail(c, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
@@ -81,23 +84,25 @@ func catch(c *gin.Context) {
 	}
 }
 
-// loggedStatus is the status that a request is logged and counted with. A client that has gone away is no fault of the service,
-// whatever error came of it: the database calls that "canceled", say. What was no error stands, such as a stream that its reader has left.
+// loggedStatus returns the status for the log and the metrics. If the client has disconnected, any
+// error counts as statusClientClosed and not as a fault of the service, for example a cancelled database
+// call. Without an error the status stays, for example of a stream that its client closed.
 func loggedStatus(c *gin.Context, st *httpx.State) int {
-	if st.Err == nil || st.Panicked || c.Request.Context().Err() == nil || stoppedHere(st.Err) {
+	if st.Err == nil || st.Panicked || c.Request.Context().Err() == nil || stoppedByService(st.Err) {
 		return c.Writer.Status()
 	}
-	return statusGone
+	return statusClientClosed
 }
 
-// stoppedHere reports whether it was the service that stopped to read from a client, which ends the request's context as if the
-// client had gone away.
-func stoppedHere(err error) bool {
+// stoppedByService reports whether the service itself stopped reading from the client. That cancels the
+// request's context as if the client had disconnected.
+func stoppedByService(err error) bool {
 	code := apierr.CodeFor(err)
 	return code == apierr.Overloaded || code == apierr.RateLimited || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// requestIDFor keeps the caller's request id if it is 1 to 128 visible ASCII characters, else makes one.
+// requestIDFor returns the caller's request id if it has 1 to 128 visible ASCII characters, else a
+// new one.
 func requestIDFor(req *http.Request) string {
 	given := req.Header[headerRequestID]
 	if len(given) == 1 && len(given[0]) >= 1 && len(given[0]) <= 128 && httpx.IsVisible(given[0]) {
@@ -106,30 +111,34 @@ func requestIDFor(req *http.Request) string {
 	return rand.Text()
 }
 
-// traceparent gives a well-formed W3C traceparent of version 00: 00-<32 hex>-<16 hex>-<2 hex>.
+// traceparent returns the request's W3C traceparent if it is well-formed and of version 00 (00-<32
+// hex>-<16 hex>-<2 hex>), else "".
 func traceparent(req *http.Request) string {
 	given := req.Header["Traceparent"]
 	if len(given) != 1 || len(given[0]) != 55 {
 		return ""
 	}
+
 	parts := strings.Split(given[0], "-")
 	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 {
 		return ""
 	}
+
 	for _, part := range parts[1:] {
 		if strings.Trim(part, "0123456789abcdef") != "" {
 			return ""
 		}
 	}
+
 	if strings.Trim(parts[1], "0") == "" || strings.Trim(parts[2], "0") == "" {
 		return ""
 	}
 	return given[0]
 }
 
-// log writes one line a request, with fixed keys. It holds no header, no query and no body, and of an
-// error that the caller was told of only the code and the cause: those others may hold secrets. Health
-// checks are of interest only when they fail.
+// log writes one line per request with fixed keys. The line contains no header, query or body. For
+// an error with a code it contains the code and the cause, but not the message to the caller.
+// Successful health checks are logged at debug level only.
 func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duration) {
 	level := zerolog.InfoLevel
 	switch {
@@ -138,6 +147,7 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 	case isOperational(c.FullPath()):
 		level = zerolog.DebugLevel
 	}
+
 	path := c.Request.URL.Path
 	e := a.Log.WithLevel(level).Str("request_id", st.RequestID).Str("method", c.Request.Method).
 		Str("path", path[:min(len(path), maxLoggedPath)]).Int("status", status).
@@ -152,11 +162,13 @@ func (a *api) log(c *gin.Context, st *httpx.State, status int, took time.Duratio
 			e = e.Str(id[0], id[1])
 		}
 	}
+
 	if coded, ok := errors.AsType[*apierr.Error](st.Err); ok {
 		e = e.Str("code", string(coded.Code)).AnErr("error", coded.Err)
 	} else {
 		e = e.AnErr("error", st.Err)
 	}
+
 	e.Msg("request")
 }
 

@@ -53,7 +53,7 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-// bare is the middleware alone around one handler.
+// bare returns the observe middleware around one handler, and its log.
 func bare(t *testing.T, handle gin.HandlerFunc) (http.Handler, *lockedBuffer) {
 	t.Helper()
 	log := &lockedBuffer{}
@@ -94,8 +94,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// Of a client that did not wait nobody is told as of a fault; of what went wrong for another cause everybody is.
-func TestClientsThatGoAwayAreNoErrors(t *testing.T) {
+// A disconnected client is not logged as an error, but failures with another cause are.
+func TestDisconnectedClientsAreNoErrors(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		err   error
@@ -191,7 +191,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// metrics asks for them from an address.
+// metrics requests /metrics from an address.
 func (w *testEnv) metrics(from string, headers ...string) answer {
 	w.t.Helper()
 	req := httptest.NewRequestWithContext(w.t.Context(), "GET", "/metrics", nil)

@@ -16,14 +16,14 @@ import (
 	"parley/shared/apierr"
 )
 
-// browser follows a login at the provider by hand: its cookies, and what it may be made to do wrong.
+// browser goes through a login at the provider step by step, and may make mistakes.
 type browser struct {
 	w *testEnv
 	p *openIDProvider
 
 	headers  []string // of its requests to the service
 	cookie   string   // of the attempt
-	takeOver bool     // asked for when it begins
+	takeOver bool     // set when the login begins
 }
 
 func (w *testEnv) useProvider(p *openIDProvider) {
@@ -40,14 +40,14 @@ func newBrowser(t *testing.T, email string) *browser {
 	return b
 }
 
-// is says who sits before the browser.
+// is sets the person who uses the browser.
 func (b *browser) is(subject, email string) {
 	b.p.set(func() {
 		b.p.claims = map[string]any{"sub": subject, "email": email, "email_verified": true, "name": "Grace"}
 	})
 }
 
-// begin goes to the provider, and gives the address that it sends the browser back to.
+// begin goes to the provider and returns the URL of the callback.
 func (b *browser) begin(t *testing.T, next string) string {
 	t.Helper()
 	target := account.OIDCPath
@@ -73,7 +73,7 @@ func (b *browser) begin(t *testing.T, next string) string {
 	return b.visit(t, a.header.Get("Location"))
 }
 
-// visit has the provider log its person in.
+// visit logs the person in at the provider.
 func (b *browser) visit(t *testing.T, address string) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -90,7 +90,7 @@ func (b *browser) visit(t *testing.T, address string) string {
 	return path
 }
 
-// back comes back from the provider.
+// back sends the callback's request.
 func (b *browser) back(path string) answer {
 	headers := b.headers
 	if b.cookie != "" {
@@ -105,7 +105,7 @@ func (b *browser) back(path string) answer {
 	return b.w.do("GET", path, "", headers...)
 }
 
-// session gives the header of the session that an answer began, "" when it began none.
+// session returns the header of the session that the response began, or "".
 func (a answer) session() string {
 	for _, cookie := range a.header["Set-Cookie"] {
 		if value, _, _ := strings.Cut(cookie, ";"); strings.HasPrefix(value, auth.CookieName+"=ps_") {
@@ -115,7 +115,7 @@ func (a answer) session() string {
 	return ""
 }
 
-// page sends a request as a browser that follows a link does: problems come back as a page.
+// page sends a request as a browser that follows a link, so that errors are pages.
 func (w *testEnv) page(t *testing.T, target string, headers ...string) answer {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
@@ -152,7 +152,7 @@ func TestOpenIDMakesPeople(t *testing.T) {
 	if replayed.session() != "" || !strings.Contains(b.w.log.String(), "invalid_grant") {
 		t.Error("a replayed callback logs in")
 	}
-	// The subject is the person, whatever their address is now.
+	// The subject identifies the person, whatever their address is now.
 	b.is("sub-1", "renamed@example.com")
 	again := b.back(b.begin(t, ""))
 	if again.header.Get("Location") != "/dashboard" {
@@ -185,7 +185,7 @@ func TestOpenIDRefuses(t *testing.T) {
 		path     func(string) string // changes the callback
 		problems string
 		status   int
-		cause    string // what the log says of it
+		cause    string // the cause in the log
 	}{
 		"wrong nonce":              {bend: claim("nonce", "another"), problems: "unauthenticated", status: 401, cause: "belongs to another login attempt"},
 		"no nonce":                 {bend: bent(func(claims map[string]any) { delete(claims, "nonce") }), problems: "unauthenticated", status: 401, cause: "belongs to another login attempt"},
@@ -234,7 +234,8 @@ func TestOpenIDRefuses(t *testing.T) {
 	}
 }
 
-// The name of a first login has no hidden characters, by the rule that holds for names that people send.
+// The name of a first login follows the same rules as names that people send: it has no hidden
+// characters.
 func TestOpenIDNamesHaveNoHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "")
@@ -315,7 +316,8 @@ func TestOpenIDAndAccounts(t *testing.T) {
 	b.back(b.begin(t, "")).want(t, "another subject that takes over", 409, "email_taken")
 }
 
-// TestOpenIDTakesAddressesOver: an address belongs to whom the provider verified it for.
+// TestOpenIDTakesAddressesOver: an address belongs to the person for whom the provider has verified
+// it.
 func TestOpenIDTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "cfo@example.com")
@@ -327,7 +329,7 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 		t.Fatalf("taking over an account without anything: %d %s", first.status, first.body)
 	}
 	b.takeOver = false
-	b.w.keeps(squatter)
+	b.w.wantKept(squatter)
 	person := b.w.do("GET", "/api/auth/session", "", first.session()).want(t, "session", 200, "")
 	if person.text(t, "user.id") == squatter.id || person.text(t, "organization.id") == squatter.org || person.json(t, "organizations.1") != nil {
 		t.Errorf("the person is %s", person.body)
@@ -351,7 +353,8 @@ func TestOpenIDTakesAddressesOver(t *testing.T) {
 	b.w.loginFrom("dan@example.com", password, home).want(t, "and its password", 200, "")
 }
 
-// TestOpenIDSignupsAreBounded: an identity's first login makes an account and counts as a sign-up; later logins do not.
+// TestOpenIDSignupsAreBounded: an identity's first login creates an account and counts as a
+// sign-up; later logins do not.
 func TestOpenIDSignupsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t, "ada@example.com")
@@ -407,7 +410,7 @@ func TestOpenIDProviderMayBeAway(t *testing.T) {
 		t.Errorf("a dead provider was asked %d times in a moment", n)
 	}
 	p.set(func() { p.down = false })
-	w.useProvider(p) // as after the pause, which openid's own test waits for
+	w.useProvider(p) // as after the pause, which package openid tests
 	if a := w.do("GET", account.OIDCPath, ""); a.status != http.StatusSeeOther {
 		t.Errorf("back again: %d %s", a.status, a.body)
 	}

@@ -23,7 +23,7 @@ type documentsShown struct {
 	MaxBytes *int64 `json:"bytesMost"`
 }
 
-// limitsShown is the answer as its readers decode it.
+// limitsShown is the response in decoded form.
 type limitsShown struct {
 	Rates     []rateShown    `json:"rates"`
 	Documents documentsShown `json:"documents"`

@@ -67,7 +67,7 @@ func TestAddressesAreLimitedOverAllAccounts(t *testing.T) {
 	w.loginFrom(ada.email, password, home).want(t, "another address", 200, "")
 }
 
-// TestPasswordsAreNormalized: the same password from two keyboards is the same.
+// TestPasswordsAreNormalized: the same password typed on two keyboards is the same.
 func TestPasswordsAreNormalized(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -92,7 +92,7 @@ func TestPasswordsAreNormalized(t *testing.T) {
 	w.loginFrom(cleo.email, decomposed, home).want(t, "a hash of the password as it was typed", 200, "")
 }
 
-// TestPasswordsHaveTheirFullCost: the cheap hashes of the other tests are not the service's.
+// TestPasswordsHaveTheirFullCost: the service does not use the cheap hashes of the other tests.
 func TestPasswordsHaveTheirFullCost(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -146,7 +146,7 @@ func TestNamesAndAddressesShowWhatTheyAre(t *testing.T) {
 	}
 }
 
-// A name of nothing but white space is refused wherever there is a name.
+// Every endpoint rejects a name of only white space.
 func TestNoNameIsBlank(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -187,7 +187,8 @@ func TestNoNameIsBlank(t *testing.T) {
 	}
 }
 
-// Session ids and idempotency keys have no hidden characters, and are not blank, whatever door they come through.
+// Every endpoint rejects session ids and idempotency keys that are blank or contain hidden
+// characters.
 func TestSessionsAndKeysShowWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -20,8 +20,8 @@ import (
 
 const clientSecret = "client-secret"
 
-// openIDProvider is a real OpenID provider on loopback. It logs in whoever it is told to, at once, and does what
-// the protocol says unless a test bends it.
+// openIDProvider is an OpenID provider on loopback. It logs in the configured person immediately
+// and follows the protocol unless a test changes that.
 type openIDProvider struct {
 	*httptest.Server
 	t   *testing.T
@@ -29,12 +29,12 @@ type openIDProvider struct {
 
 	mu     sync.Mutex
 	claims map[string]any              // of the next ID tokens
-	info   map[string]any              // of the next answers of userinfo
+	info   map[string]any              // of the next userinfo responses
 	bend   func(claims map[string]any) // changes an ID token before it is signed
-	alg    string                      // of ID tokens: RS256, none, HS256
+	alg    string                      // algorithm of ID tokens: RS256, none, HS256
 	down   bool
 	calls  map[string]int
-	codes  map[string]url.Values // what the browser came with, by code
+	codes  map[string]url.Values // the parameters of the authorization request, by code
 }
 
 func newOpenIDProvider(t *testing.T) *openIDProvider {
@@ -62,7 +62,7 @@ func newOpenIDProvider(t *testing.T) *openIDProvider {
 	return p
 }
 
-// set changes what the provider does.
+// set changes the provider's behavior.
 func (p *openIDProvider) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *openIDProvider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// authorize sends the browser back with a code, as if its person had logged in.
+// authorize redirects the browser back with a code, as if the person had logged in.
 func (p *openIDProvider) authorize(w http.ResponseWriter, req *http.Request) {
 	q := req.URL.Query()
 	for name, want := range map[string]string{"response_type": "code", "client_id": "parley", "code_challenge_method": "S256"} {
@@ -108,7 +108,7 @@ func (p *openIDProvider) authorize(w http.ResponseWriter, req *http.Request) {
 	http.Redirect(w, req, q.Get("redirect_uri")+"?code="+code+"&state="+url.QueryEscape(q.Get("state")), http.StatusFound)
 }
 
-// token takes each code once, from whoever knows the verifier and the client's secret.
+// token accepts each code once, with the correct verifier and client secret.
 func (p *openIDProvider) token(w http.ResponseWriter, req *http.Request) {
 	must(p.t, req.ParseForm())
 	q, known := p.codes[req.PostForm.Get("code")]

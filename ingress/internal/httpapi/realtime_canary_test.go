@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	spokenSamples = contract.VoiceRate / 2 // that a line of the tests has for a sentence
+	spokenSamples = contract.VoiceRate / 2 // length of a sentence in these tests
 	frameSamples  = contract.VoiceRate / 10
 )
 
-// recite serves a line as a worker does that hears what the bytes of the sound spell, and spells the first sentence of what it says.
+// recite is a voice worker that transcribes audio by reading its bytes as text, and synthesizes the
+// first sentence of an answer as bytes.
 func recite(_ context.Context, _ []byte, line *bus.VoiceEnd) {
 	var heard bytes.Buffer
 	said := map[string]bool{}
@@ -53,18 +54,18 @@ func spell(line *bus.VoiceEnd, c *contract.VoiceCommand) {
 	_ = line.Report(contract.VoiceReport{Type: contract.VoiceSegment, Answer: c.Answer, Start: c.Start, End: end, Samples: spokenSamples})
 }
 
-// tapped is everything that the bus of a test carries.
-type tapped struct {
+// busRecorder records every message on the test's bus.
+type busRecorder struct {
 	mu   sync.Mutex
 	seen []*nats.Msg
 }
 
-func (a *runEnv) tap() *tapped {
+func (a *runEnv) tap() *busRecorder {
 	a.t.Helper()
 	nc, err := nats.Connect(a.nats, nats.Timeout(20*time.Second))
 	must(a.t, err)
 	a.t.Cleanup(nc.Close)
-	tap := &tapped{}
+	tap := &busRecorder{}
 	_, err = nc.Subscribe(">", func(m *nats.Msg) {
 		tap.mu.Lock()
 		defer tap.mu.Unlock()
@@ -75,8 +76,9 @@ func (a *runEnv) tap() *tapped {
 	return tap
 }
 
-// ends are the inboxes, with their lines' names, that an organization's lines speak from.
-func (p *tapped) ends(org string) map[string]bool {
+// ends returns the inboxes from which an organization's voice sessions send, with the sessions'
+// names.
+func (p *busRecorder) ends(org string) map[string]bool {
 	ends := map[string]bool{}
 	for _, m := range p.seen {
 		claims, _, _ := strings.Cut(m.Header.Get(contract.HeaderCapability), ".")
@@ -86,7 +88,7 @@ func (p *tapped) ends(org string) map[string]bool {
 			ends[m.Reply] = true
 		}
 	}
-	for _, m := range p.seen { // the other ends have answered these
+	for _, m := range p.seen { // replies of the other ends
 		if ends[m.Subject] && m.Reply != "" {
 			ends[m.Reply] = true
 		}
@@ -94,8 +96,8 @@ func (p *tapped) ends(org string) map[string]bool {
 	return ends
 }
 
-// check fails the test if a word of an organization is anywhere but on its own lines.
-func (p *tapped) check(t *testing.T, word, org string) {
+// check fails the test if a word of an organization appears anywhere but in its own voice sessions.
+func (p *busRecorder) check(t *testing.T, word, org string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +106,7 @@ func (p *tapped) check(t *testing.T, word, org string) {
 		switch held := bytes.Contains(m.Data, []byte(word)); {
 		case held && ends[m.Subject] && ends[m.Reply]:
 			carried++
-		case held && (m.Subject != contract.SubjectVoiceOpen || !ends[m.Reply]): // that names the agent's voice
+		case held && (m.Subject != contract.SubjectVoiceOpen || !ends[m.Reply]): // this message names the agent's voice
 			t.Errorf("%s on the bus, at %s from %s: %.300q", word, m.Subject, m.Reply, m.Data)
 		}
 	}
@@ -113,16 +115,17 @@ func (p *tapped) check(t *testing.T, word, org string) {
 	}
 }
 
-// attending is a talk of which all is kept that came over it, sound as what it spells.
-type attending struct {
-	*talk
+// recordingConn is a voice connection that records everything it receives, audio as text.
+type recordingConn struct {
+	*voiceConn
 	seen bytes.Buffer
 }
 
-// turn reads an answer up to the end of its first sentence, has heard no more of it, and gives its run.
-func (k *attending) turn() (runID string) {
+// turn reads an answer up to the end of its first sentence, reports that much as played, and
+// returns its run.
+func (k *recordingConn) turn() (runID string) {
 	k.Helper()
-	sound := map[string]int{} // samples, by item: what is left of the answer before may come, too
+	sound := map[string]int{} // samples by item: the rest of the previous answer may arrive, too
 	for {
 		event, code := k.read()
 		if event == nil {
@@ -153,18 +156,19 @@ func (k *attending) turn() (runID string) {
 	}
 }
 
-// What one organization says, writes and hears by voice is seen by nobody else: not by another that has a session of the same name at
-// the same worker at the same time, not by who reads the log, and on the bus on its own lines alone.
+// An organization's voice content is not visible to others: not to another organization with a
+// session of the same name at the same worker at the same time, not in the log, and on the bus only
+// in its own voice sessions.
 func TestCanariesThroughVoice(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnvOf(t, manyRequests, recite)
-	b.works(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers(message+" heard. "+message+" unheard.")) })
 	tap := b.tap()
 	houses := []*testOrg{b.newTestOrg(canary("a")), b.newTestOrg(canary("b"))}
-	agents, talks, runs := make([]string, 2), make([]*attending, 2), make([][]string, 2)
+	agents, talks, runs := make([]string, 2), make([]*recordingConn, 2), make([][]string, 2)
 	for n, h := range houses {
-		agents[n] = b.talking(h)
-		talks[n] = &attending{talk: b.open(t, "?session_id=shared&model="+agents[n], h.key)}
+		agents[n] = b.newVoiceAgent(h)
+		talks[n] = &recordingConn{voiceConn: b.open(t, "?session_id=shared&model="+agents[n], h.key)}
 		talks[n].send(`{"type":"session.update","session":{"type":"realtime","audio":{"input":{"turn_detection":null}}}}`)
 	}
 	for range 2 {
@@ -186,7 +190,7 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 	for n, h := range houses {
 		other := houses[1-n]
-		seen := talks[n].seen.String() + b.keptFor(h, agents[n], runs[n]) + b.tried(h, agents[1-n], runs[1-n])
+		seen := talks[n].seen.String() + b.storedTexts(h, agents[n], runs[n]) + b.tryAll(h, agents[1-n], runs[1-n])
 		for _, what := range []string{" spoken", " spoken heard.", " typed", " typed heard."} {
 			if !strings.Contains(seen, h.word+what) {
 				t.Errorf("%s%s is not there to be seen", h.word, what)
@@ -206,8 +210,9 @@ func TestCanariesThroughVoice(t *testing.T) {
 	}
 }
 
-// keptFor reads what was kept of a house's turns, once what was heard of the last is.
-func (b *voiceEnv) keptFor(h *testOrg, agent string, runs []string) string {
+// storedTexts returns the stored texts of an organization's turns, after the playback of the last one
+// is stored.
+func (b *voiceEnv) storedTexts(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	path := "/api/sessions?id=shared&agentId=" + agent
 	eventually(b.t, "what was heard is kept", func() bool {
@@ -220,8 +225,8 @@ func (b *voiceEnv) keptFor(h *testOrg, agent string, runs []string) string {
 	return kept
 }
 
-// tried is all that a house is answered which asks for another's turns.
-func (b *voiceEnv) tried(h *testOrg, agent string, runs []string) string {
+// tryAll returns all responses that an organization gets when it requests another one's turns.
+func (b *voiceEnv) tryAll(h *testOrg, agent string, runs []string) string {
 	b.t.Helper()
 	var shown strings.Builder
 	try := func(method, path, body string, headers ...string) {

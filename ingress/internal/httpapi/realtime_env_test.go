@@ -20,25 +20,25 @@ import (
 	"parley/shared/contract"
 )
 
-// voicePatience is how long a test waits for what has to come.
+// voicePatience is the timeout of a test for an expected event.
 const voicePatience = 20 * time.Second
 
-// offered is the header in which a WebSocket's client offers subprotocols.
+// offered is the header with which a WebSocket client offers subprotocols.
 const offered = "Sec-WebSocket-Protocol: "
 
-// upgrades are the headers of a request for a WebSocket.
+// upgrades contains the headers of a WebSocket request.
 var upgrades = []string{
 	"Connection: keep-alive, Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 }
 
-// talking is an agent of h to talk with.
-func (a *runEnv) talking(h *testOrg, more ...string) string {
+// newVoiceAgent returns an agent of h with voice.
+func (a *runEnv) newVoiceAgent(h *testOrg, more ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","tools":{"voice":{"enabled":true,"voice":"`+h.word+`"}}`+
 		strings.Join(more, "")+`}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// voiceOutcome is what a credential gets that asks for a voice connection.
+// voiceOutcome returns the expected result of a credential that requests a voice connection.
 func (c *credential) voiceOutcome() string {
 	shown := strings.Contains(strings.Join(c.headers, "\n"), "X-Api-Key: ") || strings.Contains(strings.Join(c.headers, "\n"), "Authorization: ")
 	switch {
@@ -46,7 +46,7 @@ func (c *credential) voiceOutcome() string {
 		return c.refused
 	case !shown && c.demo:
 		return "403 demo_restricted"
-	case !shown: // a cookie is nothing here
+	case !shown: // cookies are ignored here
 		return "401 unauthenticated"
 	case c.via == "widget":
 		return "403 permission_denied"
@@ -54,7 +54,8 @@ func (c *credential) voiceOutcome() string {
 	return "ok"
 }
 
-// voiceEnv is an arena on a network, with a voice worker that hears nothing, and an agent to talk with.
+// voiceEnv is an environment on a network, with a voice worker that transcribes nothing and an
+// agent with voice.
 type voiceEnv struct {
 	*runEnv
 	*testOrg
@@ -67,7 +68,7 @@ func newVoiceEnv(t *testing.T, limits ratelimit.Settings) *voiceEnv {
 	return newVoiceEnvOf(t, limits, attend)
 }
 
-// newVoiceEnvOf is newVoiceEnv with a worker that serves lines that way.
+// newVoiceEnvOf is newVoiceEnv with a worker that serves voice sessions with serve.
 func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.Context, []byte, *bus.VoiceEnd)) *voiceEnv {
 	t.Helper()
 	a := newWaitingRunEnv(t, limits)
@@ -83,17 +84,17 @@ func newVoiceEnvOf(t *testing.T, limits ratelimit.Settings, serve func(context.C
 		},
 	})
 	must(t, err)
-	t.Cleanup(func() { stop(context.WithoutCancel(t.Context())) }) // the test has ended
+	t.Cleanup(func() { stop(context.WithoutCancel(t.Context())) }) // the test's context has ended
 	gate, err := voicegate.New(voicegate.Config{}, voicegate.Deps{Lines: lines, Signer: a.api.Signer, Log: zerolog.New(a.log)})
 	must(t, err)
 	a.rebuild(func(d *Deps) { d.Voice = gate })
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
 	h := a.newTestOrg("home")
-	return &voiceEnv{runEnv: a, testOrg: h, url: server.URL + voice.RealtimePath, agent: a.talking(h)}
+	return &voiceEnv{runEnv: a, testOrg: h, url: server.URL + voice.RealtimePath, agent: a.newVoiceAgent(h)}
 }
 
-// attend keeps a line until it ends, and says that it is there.
+// attend keeps a voice session alive until it ends.
 func attend(ctx context.Context, _ []byte, line *bus.VoiceEnd) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -111,7 +112,7 @@ func attend(ctx context.Context, _ []byte, line *bus.VoiceEnd) {
 	}
 }
 
-// eventually waits until something is so.
+// eventually waits until so returns true.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -124,15 +125,15 @@ func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Fatalf("not within %s: %s", voicePatience, what)
 }
 
-// talk is a voice connection of a test's.
-type talk struct {
+// voiceConn is a voice connection of a test.
+type voiceConn struct {
 	*testing.T
 	socket *websocket.Conn
 	id     string // of the session
 }
 
-// dial asks for a voice connection; what it gets instead is an answer.
-func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*talk, answer) {
+// dial requests a voice connection. If the request fails, it returns the response.
+func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*voiceConn, answer) {
 	t.Helper()
 	options := &websocket.DialOptions{HTTPHeader: http.Header{}}
 	for _, h := range headers {
@@ -150,19 +151,19 @@ func (b *voiceEnv) dial(t *testing.T, query string, headers ...string) (*talk, a
 		t.Fatalf("dialing: %v", err)
 	}
 	e := openapitest.Exchange{Method: "GET", URL: res.Request.URL, RequestHeader: res.Request.Header, Status: res.StatusCode, Header: res.Header}
-	if err != nil { // of which the library has read a part
+	if err != nil { // the library has read a part of it
 		return nil, answer{status: res.StatusCode, header: res.Header}
 	}
 	openapitest.Check(t, e)
 	t.Cleanup(func() { _ = socket.CloseNow() })
-	k := &talk{T: t, socket: socket}
+	k := &voiceConn{T: t, socket: socket}
 	socket.SetReadLimit(2 << 20)
 	k.id = k.until("session.created")["session"].(map[string]any)["id"].(string)
 	return k, answer{status: res.StatusCode, header: res.Header}
 }
 
-// open is dial for what must be let in.
-func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *talk {
+// open is dial for requests that must succeed.
+func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *voiceConn {
 	t.Helper()
 	k, got := b.dial(t, query, headers...)
 	if k == nil {
@@ -171,8 +172,8 @@ func (b *voiceEnv) open(t *testing.T, query string, headers ...string) *talk {
 	return k
 }
 
-// read gives the next event; nil when the connection has ended, and with which code.
-func (k *talk) read() (map[string]any, websocket.StatusCode) {
+// read returns the next event. It returns nil and the status code when the connection has ended.
+func (k *voiceConn) read() (map[string]any, websocket.StatusCode) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), voicePatience)
 	defer cancel()
@@ -187,8 +188,8 @@ func (k *talk) read() (map[string]any, websocket.StatusCode) {
 	return event, 0
 }
 
-// until reads to an event of that type.
-func (k *talk) until(kind string) map[string]any {
+// until reads up to an event of the given type and returns it.
+func (k *voiceConn) until(kind string) map[string]any {
 	k.Helper()
 	var seen []string
 	for {
@@ -205,8 +206,8 @@ func (k *talk) until(kind string) map[string]any {
 	}
 }
 
-// ended reads to the connection's end, and gives the code of the last error before it.
-func (k *talk) ended() (code string, status websocket.StatusCode) {
+// ended reads to the end of the connection and returns the code of the last error.
+func (k *voiceConn) ended() (code string, status websocket.StatusCode) {
 	k.Helper()
 	for {
 		event, status := k.read()
@@ -219,7 +220,7 @@ func (k *talk) ended() (code string, status websocket.StatusCode) {
 	}
 }
 
-func (k *talk) send(events ...string) {
+func (k *voiceConn) send(events ...string) {
 	k.Helper()
 	for _, event := range events {
 		if err := k.socket.Write(k.Context(), websocket.MessageText, []byte(event)); err != nil {
@@ -228,11 +229,11 @@ func (k *talk) send(events ...string) {
 	}
 }
 
-// inWriting has the agent write its answers.
+// inWriting makes the agent's answers text instead of audio.
 const inWriting = `{"type":"session.update","session":{"type":"realtime","output_modalities":["text"]}}`
 
-// says brings something up in writing, and wants an answer.
-func (k *talk) says(text string) {
+// says sends a text message and requests an answer.
+func (k *voiceConn) says(text string) {
 	k.Helper()
 	raw, err := json.Marshal(text)
 	must(k, err)
@@ -240,8 +241,9 @@ func (k *talk) says(text string) {
 		`{"type":"response.create"}`)
 }
 
-// answered reads to an answer's end: its status, its text or the code of its error, and its run.
-func (k *talk) answered() (status, text, runID string) {
+// answered reads to the end of an answer and returns its status, its text or error code, and its
+// run.
+func (k *voiceConn) answered() (status, text, runID string) {
 	k.Helper()
 	response := k.until("response.done")["response"].(map[string]any)
 	status, _ = response["status"].(string)

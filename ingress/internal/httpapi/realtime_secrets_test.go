@@ -15,23 +15,24 @@ import (
 
 const secretsPath = voice.RealtimePath + "/client_secrets"
 
-// secretFor makes a client secret for an agent, and gives it.
+// secretFor creates a client secret for an agent.
 func (a *runEnv) secretFor(agentID, query, settings string, headers ...string) (secret, sessionID string) {
 	a.t.Helper()
 	got := a.ok("POST", secretsPath+query, `{"session":{"type":"realtime","model":"`+agentID+`"`+settings+`}}`, headers...)
 	return got.text(a.t, "value"), got.text(a.t, "session.id")
 }
 
-// asProtocol offers a credential as browsers do.
+// asProtocol offers a credential as a subprotocol, as browsers do.
 func asProtocol(credential string) string {
 	return offered + "realtime, openai-insecure-api-key." + credential
 }
 
-// A page talks with its agent by a client secret: as who made it, in the secret's session, with its settings.
+// A page uses a client secret to talk with its agent: as the secret's creator, in the secret's
+// session, with the secret's settings.
 func TestAPageTalksByAClientSecret(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	b.ok("PUT", "/api/agents?id="+b.agent, `{"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}}`, b.owner.auth)
 	secret, sessionID := b.secretFor(b.agent, "", `,"output_modalities":["text"],"instructions":"Be brief."`,
 		b.member.cookie, b.header, "Origin: http://parley.test", "Sec-Fetch-Site: same-origin")
@@ -65,12 +66,12 @@ func TestAPageTalksByAClientSecret(t *testing.T) {
 	}
 }
 
-// A client secret opens what it was made for and nothing else, wherever it is tried.
+// A client secret opens only the connection that it was created for.
 func TestAClientSecretOpensOneDoor(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	agent, another, theirs := a.talking(h), a.talking(h), a.talking(away)
+	agent, another, theirs := a.newVoiceAgent(h), a.newVoiceAgent(h), a.newVoiceAgent(away)
 	secret, sessionID := a.secretFor(agent, "", "", h.owner.auth)
 	bearing := "Authorization: Bearer " + secret
 	forged := a.api.Secrets.SealClientSecret([]byte(`{"k":"","h":"","o":"` + h.org + `","m":"` + agent + `","i":"s","x":99999999999}`))
@@ -118,13 +119,13 @@ func TestAClientSecretOpensOneDoor(t *testing.T) {
 	}
 }
 
-// What is wrong with a wish for a client secret is told at once.
+// The problems of a request for a client secret are reported immediately.
 func TestClientSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	agent, silent, theirs := a.talking(h), a.newAgent(h), a.talking(away)
-	system := a.talking(h, `,"allowedCallers":["system"]`)
+	agent, silent, theirs := a.newVoiceAgent(h), a.newAgent(h), a.newVoiceAgent(away)
+	system := a.newVoiceAgent(h, `,"allowedCallers":["system"]`)
 	for name, c := range map[string]struct {
 		body, problems string
 		status         int
@@ -171,7 +172,8 @@ func TestClientSecretsAreRefused(t *testing.T) {
 	}
 }
 
-// Connections outlive the client secret's time, and end soon after what it was made with.
+// Connections outlive the client secret and end soon after the credential with which it was
+// created.
 func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -184,7 +186,7 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 	byLeaver, _ := b.secretFor(b.agent, "", "", leaver.auth, b.header)
 	stays := b.open(t, "", asProtocol(func() string { s, _ := b.secretFor(b.agent, "", "", b.key); return s }()))
 	demoted := b.open(t, "?model="+b.agent, b.adminKey, b.header)
-	ending := []*talk{
+	ending := []*voiceConn{
 		b.open(t, "", asProtocol(byKey)), b.open(t, "?model="+b.agent, key, b.header),
 		b.open(t, "", asProtocol(byLogin)), b.open(t, "?model="+b.agent, login.auth, b.header),
 		b.open(t, "", asProtocol(byLeaver)),
@@ -203,17 +205,17 @@ func TestConnectionsEndWithTheCredentialBehindThem(t *testing.T) {
 		b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+headers).want(t, "secret of a revoked "+what, 401, "unauthenticated")
 	}
 	b.from("GET", voice.RealtimePath, "", "Authorization: Bearer "+byLeaver).want(t, "secret of one who has left", 403, "permission_denied")
-	for _, k := range []*talk{stays, demoted} { // which is less than before, in its own session still
+	for _, k := range []*voiceConn{stays, demoted} { // has a lower role than before, but it is still in its own session
 		k.send(inWriting)
 		k.until("session.updated")
 	}
 }
 
-// Whoever is less than before goes on with their own session.
+// A caller with a lower role than before continues its own session.
 func TestAConnectionOutlivesAChangeOfRole(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent, b.adminKey, b.header)
 	k.send(inWriting)
 	b.exec(`UPDATE memberships SET role = 'member' WHERE user_id = $1 AND org_id = $2`, b.admin.id, b.org)

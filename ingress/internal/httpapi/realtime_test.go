@@ -18,12 +18,12 @@ import (
 	"parley/shared/id"
 )
 
-// A conversation is a chat: its turns are runs of a session, with what came before as their history, and the session is read as
-// every other.
+// A voice conversation is a chat. Its turns are runs of a session with the earlier turns as their
+// history, and the session is read like any other.
 func TestAVoiceConnectionIsAChat(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent+"&session_id=s", b.owner.auth, offered+"realtime")
 	if k.id != "s" || k.socket.Subprotocol() != "realtime" {
 		t.Errorf("session %q, protocol %q", k.id, k.socket.Subprotocol())
@@ -60,11 +60,11 @@ func TestAVoiceConnectionIsAChat(t *testing.T) {
 	})
 }
 
-// Without a name the session is the connection's own, and its runs are kept for a time.
+// A connection without a session name gets a new session, whose runs are stored for a limited time.
 func TestAnUnnamedVoiceSession(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k, other := b.open(t, "?model="+b.agent, b.key), b.open(t, "?model="+b.agent, b.key)
 	if !strings.HasPrefix(k.id, "rt_") || k.id == other.id {
 		t.Errorf("sessions %q and %q", k.id, other.id)
@@ -79,11 +79,12 @@ func TestAnUnnamedVoiceSession(t *testing.T) {
 	}
 }
 
-// Sessions are their principals': one of the same name with the same agent is another one.
+// Sessions belong to their principals: two principals' sessions with the same name and agent are
+// separate.
 func TestVoiceSessionsNeverMeet(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	query := "?session_id=s&model=" + b.agent
 	refs := map[int64]string{}
 	for name, headers := range map[string][]string{
@@ -109,7 +110,8 @@ func TestVoiceSessionsNeverMeet(t *testing.T) {
 	}
 }
 
-// What a connection heard of a run that it cut short is what the session goes on from. Other runs are none of its business.
+// After an interruption the session continues from the part that was played. A connection cannot
+// change other runs.
 func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -140,7 +142,7 @@ func TestWhatAConnectionMayDoToRuns(t *testing.T) {
 	}
 }
 
-// becomes waits until a run has that status.
+// becomes waits until a run has the status.
 func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	b.t.Helper()
 	eventually(b.t, "run "+runID+" is "+string(want), func() bool {
@@ -150,12 +152,12 @@ func (b *voiceEnv) becomes(runID string, want domain.RunStatus) {
 	})
 }
 
-// Each turn is a request of its caller as they stand then.
+// Each turn is a request with the caller's current permissions.
 func TestTurnsAreRefusedOneByOne(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	b.tallied(14)
-	b.works(func(runID, message string) { b.end(runID, answers("re: "+message)) })
+	b.startWorker(func(runID, message string) { b.end(runID, answers("re: "+message)) })
 	k := b.open(t, "?model="+b.agent, b.memberKey, b.header)
 	k.send(inWriting)
 	turn := func(what, want string) {
@@ -176,20 +178,20 @@ func TestTurnsAreRefusedOneByOne(t *testing.T) {
 		turn(c.what, c.want)
 	}
 	b.ok("DELETE", "/api/agents?id="+b.agent, "", b.owner.auth)
-	for range 14 - 6 { // what is refused counts, and so did asking for the connection
+	for range 14 - 6 { // rejected turns count, and so did the request for the connection
 		turn("deleted", "failed model_not_found")
 	}
 	turn("too many", "failed rate_limited")
 }
 
-// Whoever asks for a connection in the wrong way is told before it is one.
+// An invalid request for a connection is rejected before the upgrade.
 func TestVoiceConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	agent, silent, theirs := a.talking(h), a.newAgent(h), a.talking(away, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
-	system := a.talking(h, `,"allowedCallers":["system"]`)
-	embedded := a.talking(h, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
+	agent, silent, theirs := a.newVoiceAgent(h), a.newAgent(h), a.newVoiceAgent(away, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
+	system := a.newVoiceAgent(h, `,"allowedCallers":["system"]`)
+	widgetAgent := a.newVoiceAgent(h, `,"widget":{"enabled":true,"allowedOrigins":["`+widgetPage+`"]}`)
 	for name, c := range map[string]struct {
 		query    string
 		headers  []string
@@ -220,16 +222,16 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 		"nobody":                      {"?model=" + agent, upgrading(), 401, "unauthenticated"},
 		"a cookie":                    {"?model=" + agent, upgrading(h.owner.cookie, "Origin: http://parley.test"), 401, "unauthenticated"},
 		"the demo":                    {"?model=tpl_support", upgrading(sayDemo), 403, "demo_restricted"},
-		"a visitor":                   {"?model=" + embedded, upgrading(a.guest(embedded, "").headers...), 403, "permission_denied"},
+		"a visitor":                   {"?model=" + widgetAgent, upgrading(a.guest(widgetAgent, "").headers...), 403, "permission_denied"},
 		"another site's page":         {"?model=" + agent, upgrading(h.key, "Origin: https://evil.test"), 403, "permission_denied"},
-		"another site's page, a list": {"?model=" + embedded, upgrading(h.key, "Origin: "+otherPage), 403, "permission_denied"},
+		"another site's page, a list": {"?model=" + widgetAgent, upgrading(h.key, "Origin: "+otherPage), 403, "permission_denied"},
 		"another site's page, theirs": {"?model=" + theirs, upgrading(h.key, "Origin: https://evil.test"), 404, "not_found"},
 		"a listed page, theirs":       {"?model=" + theirs, upgrading(h.key, "Origin: "+widgetPage), 404, "not_found"},
-		"two origins":                 {"?model=" + embedded, upgrading(h.key, "Origin: http://parley.test", "Origin: "+otherPage), 403, "permission_denied"},
-		"a sandboxed page":            {"?model=" + embedded, upgrading(h.key, "Origin: null"), 403, "permission_denied"},
-		"listed, no upgrade":          {"?model=" + embedded, []string{h.key, "Origin: " + widgetPage}, 426, "upgrade_required"},
+		"two origins":                 {"?model=" + widgetAgent, upgrading(h.key, "Origin: http://parley.test", "Origin: "+otherPage), 403, "permission_denied"},
+		"a sandboxed page":            {"?model=" + widgetAgent, upgrading(h.key, "Origin: null"), 403, "permission_denied"},
+		"listed, no upgrade":          {"?model=" + widgetAgent, []string{h.key, "Origin: " + widgetPage}, 426, "upgrade_required"},
 		"own page, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://parley.test"}, 426, "upgrade_required"},
-		"own host, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://example.com"}, 426, "upgrade_required"}, // which the tests' requests name
+		"own host, no upgrade":        {"?model=" + agent, []string{h.key, "Origin: http://example.com"}, 426, "upgrade_required"}, // the host of the tests' requests
 	} {
 		got := a.from("GET", voice.RealtimePath+c.query, "", c.headers...)
 		got.want(t, name, c.status, c.problems)
@@ -243,20 +245,21 @@ func TestVoiceConnectionsAreRefused(t *testing.T) {
 	}
 }
 
-// Whatever page asks, another organization's agent is as missing as one that never was: neither its widget nor its settings show.
+// For every page, another organization's agent looks like a missing one: neither its widget nor its
+// settings are revealed.
 func TestVoiceOfOthersIsMissing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, away := a.newTestOrg("home"), a.newTestOrg("away")
-	embedded := `,"widget":{"enabled":true,"allowedOrigins":["` + widgetPage + `"]}`
+	widgetAgent := `,"widget":{"enabled":true,"allowedOrigins":["` + widgetPage + `"]}`
 	models := []string{
-		id.New(id.Agent), a.talking(away), a.talking(away, embedded), a.newAgent(away), a.talking(away, embedded+`,"allowedCallers":["system"]`),
+		id.New(id.Agent), a.newVoiceAgent(away), a.newVoiceAgent(away, widgetAgent), a.newAgent(away), a.newVoiceAgent(away, widgetAgent+`,"allowedCallers":["system"]`),
 	}
 	var missing string
 	for _, page := range [][]string{nil, {"Origin: http://parley.test"}, {"Origin: https://evil.test"}, {"Origin: " + widgetPage}, {"Origin: null"}} {
 		for n, model := range models {
 			got := a.from("GET", voice.RealtimePath+"?model="+model, "", upgrading(append(page, h.key, "X-Request-Id: same")...)...)
-			got.header.Del("Ratelimit") // it counts
+			got.header.Del("Ratelimit") // this one counts
 			var shown strings.Builder
 			must(t, got.header.Write(&shown))
 			answered := strconv.Itoa(got.status) + "\n" + shown.String() + "\n" + string(got.body)
@@ -267,10 +270,11 @@ func TestVoiceOfOthersIsMissing(t *testing.T) {
 	}
 }
 
-// upgrading are the headers of a request for a WebSocket, and others.
+// upgrading returns the headers of a WebSocket request and others.
 func upgrading(headers ...string) []string { return slices.Concat(upgrades, headers) }
 
-// The dashboard alone may listen, and ask for voice connections: to its scripts "self" is this host's WebSockets, too.
+// Only the dashboard may use the microphone and open voice connections. For its scripts, "self"
+// includes the host's WebSockets.
 func TestTheDashboardMayListen(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -293,7 +297,7 @@ func TestTheDashboardMayListen(t *testing.T) {
 	}
 }
 
-// Connections take seats, and give them back.
+// Connections take slots and release them.
 func TestVoiceConnectionsAreCounted(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
@@ -306,7 +310,7 @@ func TestVoiceConnectionsAreCounted(t *testing.T) {
 	}
 	b.from("GET", voice.RealtimePath+query, "", b.key).want(t, "no upgrade takes no seat", 426, "upgrade_required")
 	away := b.newTestOrg("away")
-	b.open(t, "?model="+b.talking(away), away.key)
+	b.open(t, "?model="+b.newVoiceAgent(away), away.key)
 	must(t, first.socket.Close(websocket.StatusNormalClosure, ""))
 	eventually(t, "the seat is given back", func() bool {
 		third, _ := b.dial(t, query, b.key)

@@ -13,12 +13,13 @@ import (
 	"parley/shared/testkit"
 )
 
-// upgradeHead is a request for a WebSocket as it is written, without the empty line behind it.
+// upgradeHead returns a raw WebSocket request without the final empty line.
 func (b *voiceEnv) upgradeHead(proto string, headers ...string) string {
 	return "GET " + voice.RealtimePath + "?model=" + b.agent + " " + proto + "\r\nHost: parley.test\r\n" + strings.Join(headers, "\r\n")
 }
 
-// raw sends a request as it is written, and gives the answer to it, which must come at once, and whether it is the connection's last.
+// raw sends a raw request and returns the response, which must arrive immediately, and whether the
+// connection was closed.
 func (b *voiceEnv) raw(t *testing.T, name, request string) (got answer, last bool) {
 	t.Helper()
 	conn := b.wire(t)
@@ -43,12 +44,13 @@ func (b *voiceEnv) raw(t *testing.T, name, request string) (got answer, last boo
 	return answer{status: res.StatusCode, header: res.Header, body: body}, res.Close
 }
 
-// A request for a WebSocket has no body: nobody waits for one that was announced, and none is taken for frames.
+// A WebSocket request has no body: the service neither waits for an announced one nor interprets it
+// as frames.
 func TestUpgradesHaveNoBody(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	b.api.voice.VoicePerOrganization = 1
-	b.open(t, "?model="+b.agent, b.key) // whoever takes a seat before looking is told of that instead
+	b.open(t, "?model="+b.agent, b.key) // a check after taking a slot would fail for that reason instead
 	frame := "\x81\x82\x00\x00\x00\x00{}"
 	for name, c := range map[string]struct{ header, body string }{
 		"announced and never sent": {"Content-Length: 5", ""},
@@ -69,8 +71,8 @@ func TestUpgradesHaveNoBody(t *testing.T) {
 	}
 }
 
-// What is no handshake of RFC 6455 is told so as every other refusal of /v1.
-func TestHandshakesThatAreNone(t *testing.T) {
+// An invalid handshake (RFC 6455) is rejected in the error format of /v1.
+func TestInvalidHandshakes(t *testing.T) {
 	t.Parallel()
 	b := newVoiceEnv(t, manyRequests)
 	const (

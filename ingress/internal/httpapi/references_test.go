@@ -10,7 +10,8 @@ import (
 	"parley/shared/id"
 )
 
-// What a body or a filter refers to must be the organization's: else the answer is 400 with the field.
+// An id in a body or filter must exist in the organization. Otherwise the error is 400 with the
+// field.
 func TestReferencesAreNamed(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -39,7 +40,7 @@ func TestReferencesAreNamed(t *testing.T) {
 		{"PUT", "/api/hooks?id=" + hook, `{"keyId":"$"}`, id.Key, "keyId"},
 		{"POST", "/api/notifications", `{"url":"https://home.example.com/","events":["run.failed"],"agentId":"$"}`, id.Agent, "agentId"},
 	} {
-		for name, thing := range map[string]string{"missing": neverGiven(c.prefix), "malformed": "nobody", "foreign": foreign[c.prefix]} {
+		for name, thing := range map[string]string{"missing": unknownID(c.prefix), "malformed": "nobody", "foreign": foreign[c.prefix]} {
 			if thing == "" {
 				continue
 			}
@@ -49,7 +50,7 @@ func TestReferencesAreNamed(t *testing.T) {
 	}
 }
 
-// null removes what an agent need not have; what it must have is not removed.
+// null removes optional parts of an agent. Required parts cannot be removed.
 func TestNullRemovesOptionalParts(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -84,7 +85,7 @@ func TestNullRemovesOptionalParts(t *testing.T) {
 	}
 }
 
-// A PUT beside a DELETE finds the thing, or it is gone or going: never is the service away.
+// A PUT during a DELETE succeeds or gets 404 or 409, but never 503.
 func TestPutBesideDelete(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -116,7 +117,7 @@ func TestPutBesideDelete(t *testing.T) {
 	}
 }
 
-// A document that is being deleted is not changed: 409, not 503.
+// A change of a document that is being deleted gets 409 and not 503.
 func TestDocumentsThatAreBeingDeletedConflict(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -15,13 +15,14 @@ import (
 	"parley/ingress/internal/httpapi/openai"
 )
 
-// replayOver is a request that repeats another one under its idempotency key.
+// replayOver is a request that repeats another one with its idempotency key.
 type replayOver struct {
 	name string
 	ask  func() answer
 }
 
-// replays returns requests to an agent over each protocol that has idempotency keys. Those of one endpoint are about one run.
+// replays returns requests to an agent over each protocol with idempotency keys. The requests of
+// one endpoint are for the same run.
 func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver {
 	t.Helper()
 	var all []replayOver
@@ -62,15 +63,16 @@ func (a *runEnv) replays(t *testing.T, h *testOrg, agentID string) []replayOver 
 	}})
 }
 
-// Over each protocol the result of a replay enters the ingress once there is room for it. Without room a replay is refused as reading the run is,
-// names its run, costs no memory, begins no run, and may be repeated.
-func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+// Over each protocol a replay's result is read from the database only when there is capacity for
+// it. Otherwise the replay is rejected like a read of the run. The error names the run; no memory
+// is used, no run starts, and the request may be repeated.
+func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newWaitingRunEnv(t, unlimited)
-	const size, refusals = 1 << 20, 3 // a run object has its answer twice: a replay that is read costs more than twice the size
+	const size, refusals = 1 << 20, 3 // a run object contains its answer twice: reading a replay costs more than twice the size
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	large := strings.Repeat("x", size)
-	a.works(func(runID, _ string) { a.end(runID, answers(large)) })
+	a.startWorker(func(runID, _ string) { a.end(runID, answers(large)) })
 	hookID := a.newHook(h, "hmac", `"deliveryIdHeader":"X-Id"`)
 	deliver := func() answer { return a.deliver(hookID, "hmac", "d1", "", `{"a":"large"}`) }
 	delivered := deliver().text(t, "runId")
@@ -129,7 +131,8 @@ func TestLargeReplaysAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parall
 	}
 }
 
-// A request that waits for the run of its key is refused the large result that it waited for, and gets it when it comes again.
+// A request that waited for its run is rejected if there is no capacity for the large result, and
+// gets the result when it is repeated.
 func TestLargeResultsOfAwaitedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -161,7 +164,7 @@ func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	a := newWaitingRunEnv(t, unlimited)
 	home := a.newTestOrg("home")
 	a.newAgent(home)
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		if message == "erase" {
 			a.exec(`UPDATE runs SET result = NULL, status = 'cancelled', finished_at = now() WHERE id = $1`, runID)
 			a.exec(`DELETE FROM open_runs WHERE run_id = $1`, runID)
@@ -179,12 +182,12 @@ func TestToolsSayThatTheirRunHasExpired(t *testing.T) {
 	}
 }
 
-// Agents that are more than a page are read page by page, and none twice.
+// A list of many large agents is read page by page, and each agent appears once.
 func TestPagesOfAgentsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
-	const agents = 70 // of 128,000 bytes
+	const agents = 70 // of 128,000 bytes each
 	for range agents {
 		a.newAgent(h)
 	}
@@ -218,19 +221,20 @@ func TestPagesOfAgentsAreBounded(t *testing.T) {
 	}
 }
 
-// A tool call that attaches to an open run with a large log reads the log and then waits. Meanwhile it keeps no other answer from being made.
+// A tool call that attaches to a run in progress with a large log reads the log and then waits.
+// While it waits, it does not block other large responses.
 func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	attacker, victim := a.newTestOrg("attacker"), a.newTestOrg("victim")
 	a.newAgent(attacker)
 	begun := make(chan struct{}, 1)
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		if message != "slow" {
 			a.end(runID, answers(strings.Repeat("x", 300<<10)))
 			return
 		}
-		a.hold(runID)
+		a.claimAccepted(runID)
 		a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events) VALUES ($1, $2, 1, 2, 2, $3)`,
 			runID, attacker.org, `message.delta {"text":"`+strings.Repeat("y", 100<<10)+`"}`+"\n")
 		begun <- struct{}{}
@@ -243,11 +247,11 @@ func TestAttachedToolCallsKeepNoTurn(t *testing.T) {
 			Name: toolFor(t, session, "attacker agent").Name, Arguments: map[string]any{"message": "slow"},
 			Meta: mcp.Meta{"parley/idempotencyKey": "k"},
 		}
-		go func() { _, _ = session.CallTool(t.Context(), params) }() // the end of the test cuts it off
+		go func() { _, _ = session.CallTool(t.Context(), params) }() // ends with the test
 	}
 	call()
 	<-begun
 	call()
-	<-time.After(500 * time.Millisecond) // in which the second call reads the log
+	<-time.After(500 * time.Millisecond) // time for the second call to read the log
 	a.from("GET", "/api/runs?id="+large, "", victim.key).want(t, "a large run beside it", 200, "")
 }

@@ -65,7 +65,8 @@ func TestRotatingKeys(t *testing.T) {
 			t.Errorf("%s ends %v off", shown.id, left)
 		}
 	}
-	// A longer overlap does not outlive the key's own end, and none ends it at once.
+	// An overlap does not extend beyond the key's own expiry, and an overlap of 0 ends the key
+	// immediately.
 	rotate(freshID, `{"overlapSeconds":604800}`, ada.auth).want(t, "a week", 201, "")
 	rotate(oldID, `{"overlapSeconds":0}`, ada.auth).want(t, "at once", 201, "")
 	w.do("GET", "/api/auth/session", "", old).want(t, "the old key after that", 401, "unauthenticated")
@@ -74,7 +75,7 @@ func TestRotatingKeys(t *testing.T) {
 	rotate(freshID, `{}`, ada.auth).want(t, "a revoked key", 404, "not_found")
 }
 
-// keyEnd reads from the list when a key ends.
+// keyEnd returns the expiry of a key from the list.
 func (w *testEnv) keyEnd(t *testing.T, p person, keyID string) time.Time {
 	t.Helper()
 	all := w.do("GET", "/api/keys?limit=100", "", p.auth).want(t, "listing", 200, "")
@@ -90,7 +91,8 @@ func (w *testEnv) keyEnd(t *testing.T, p person, keyID string) time.Time {
 	return time.Time{}
 }
 
-// TestRevocationOnAnotherIngress asks a second resolver over the same database, which nobody tells anything.
+// TestRevocationOnAnotherIngress uses a second resolver on the same database that gets no
+// notifications.
 func TestRevocationOnAnotherIngress(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

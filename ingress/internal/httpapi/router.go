@@ -15,20 +15,21 @@ import (
 	"parley/shared/domain"
 )
 
-// routes is everything under /api and /v1, and /mcp.
+// routes returns the routes under /api, /v1 and /mcp.
 func (a *api) routes() []httpx.Route {
 	return slices.Concat(a.account.Routes(), a.organizations.Routes(), a.agents.Routes(), a.runs.Routes(), a.usage.Routes(),
 		a.knowledge.Routes(), a.hooks.Routes(), a.notifications.Routes(), a.widget.Routes(), a.mcp.Routes(), a.openai.Routes(), a.voice.Routes())
 }
 
-// pages is everything else: no gate stands before these. Probes ignore the query, for load balancers add to it.
+// pages returns all other routes. The gate does not check these. Probes ignore their query, because
+// load balancers add parameters.
 func (a *api) pages(m *metrics) []httpx.Route {
 	people := account.Pages{Handler: a.account}
 	return []httpx.Route{
 		{Method: "GET", Path: "/healthz", Handle: healthz},
 		{Method: "GET", Path: "/readyz", Handle: a.readyz},
 		{Method: "GET", Path: "/metrics", Handle: a.showMetrics(m)},
-		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: a.hooks.ReceiveDelivery}, // what counts is the signature
+		{Method: "POST", Path: hook.ReceivePath + ":id", Handle: a.hooks.ReceiveDelivery}, // authenticated by its signature
 		{Method: "GET", Path: "/", Handle: toDashboard},
 		{Method: "GET", Path: "/login", Handle: people.LoginPage},
 		{Method: "POST", Path: "/login", Handle: people.LoginForm},
@@ -51,7 +52,8 @@ func (a *api) pages(m *metrics) []httpx.Route {
 	}
 }
 
-// strictQuery makes a page's handler check its query: with other parameters than names, or one that comes twice, fail answers.
+// strictQuery wraps a page's handler with a check of its query. It calls fail if the query has
+// other parameters than names or repeats one.
 func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names ...string) gin.HandlerFunc {
 	r := httpx.Route{List: names}
 	return func(c *gin.Context) {
@@ -68,42 +70,45 @@ func strictQuery(handle gin.HandlerFunc, fail func(*gin.Context, error), names .
 	}
 }
 
-// failPage answers a browser with an error.
+// failPage responds to a browser with an error page.
 func failPage(c *gin.Context, err error) {
 	httpx.FailOn(c, err, func(status int, problem string) { account.ShowNotice(c, status, problem) })
 }
 
-// engine builds the router from the tables.
+// engine builds the router from the route tables.
 func (a *api) engine(m *metrics) *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash = false
-	e.UseRawPath = true // an escaped slash is no slash to the proxies before us, which may guard paths
+	e.UseRawPath = true // proxies in front of the ingress may protect paths, and to them an escaped slash is not a separator
 	e.ContextWithFallback = false
-	// Addresses behind proxies are auth's matter: gin itself believes nobody.
+	// auth determines client addresses behind proxies; gin itself trusts no proxy.
 	if err := e.SetTrustedProxies(nil); err != nil {
-		panic(err) // an empty list is always well-formed
+		panic(err) // an empty list is always valid
 	}
+
 	e.Use(answerHead)
 	if a.Tracer.On() {
 		e.Use(a.traced())
 	}
+
 	e.Use(a.observe(m))
-	e.NoRoute(a.stray(apierr.New(apierr.NotFound, "no such resource")))
+	e.NoRoute(a.noRoute(apierr.New(apierr.NotFound, "no such resource")))
 	e.NoMethod(a.widget.Preflight,
-		a.stray(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))
+		a.noRoute(apierr.New(apierr.MethodNotAllowed, "method not allowed; the header Allow lists the supported methods")))
 	for _, r := range withHead(a.pages(m)) {
 		e.Handle(r.Method, r.Path, r.Handle)
 	}
-	for _, group := range grouped(withHead(a.routes())) {
+
+	for _, group := range groupRoutes(withHead(a.routes())) {
 		e.Handle(group[0].Method, group[0].Path, a.byAction(group))
 	}
 	return e
 }
 
-// grouped gathers the routes of one method and path, in the table's order.
-func grouped(routes []httpx.Route) [][]httpx.Route {
+// groupRoutes groups the routes by method and path and keeps the table's order.
+func groupRoutes(routes []httpx.Route) [][]httpx.Route {
 	var out [][]httpx.Route
 	at := map[string]int{}
 	for _, r := range routes {
@@ -116,22 +121,25 @@ func grouped(routes []httpx.Route) [][]httpx.Route {
 		}
 		out[i] = append(out[i], r)
 	}
+
 	return out
 }
 
-// byAction chooses among the routes of one method and path by the query's action. The group's first
-// route stands for none.
+// byAction returns a handler that selects one of the group's routes by the query's action. The
+// group's first route is for requests without an action.
 func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	none := group[0]
 	if len(group) == 1 {
 		return a.gate(none)
 	}
+
 	none.Other = group[1].Action
 	first := a.gate(none)
 	actions := map[string]gin.HandlerFunc{}
 	for _, r := range group[1:] {
 		actions[r.Action] = a.gate(r)
 	}
+
 	unknown := group[0]
 	unknown.Role, unknown.Find, unknown.Open = domain.RoleMember, nil, true
 	unknown.Handle = func(c *gin.Context) {
@@ -152,9 +160,10 @@ func (a *api) byAction(group []httpx.Route) gin.HandlerFunc {
 	}
 }
 
-// stray answers requests that no route takes. Those with the demo header count all the same, and to demo
-// visitors what is not there is closed like everything else; other callers see where their limit stands.
-func (a *api) stray(answer *apierr.Error) gin.HandlerFunc {
+// noRoute returns the handler of requests without a route. It counts requests with the demo header.
+// Demo callers without a valid credential get the demo's errors; other callers get the given error
+// and their current limit.
+func (a *api) noRoute(answer *apierr.Error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		ident, err := a.Auth.Resolve(c.Request, auth.NeedUser)
 		httpx.StateFor(c).Ident = ident

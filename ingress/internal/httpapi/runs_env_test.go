@@ -30,19 +30,19 @@ import (
 	"parley/shared/testkit"
 )
 
-// runEnv is a world in which runs are accepted and finished. No request waits in it: whatever is not over is
-// answered with 202.
+// runEnv is an environment in which runs are accepted and finished. Requests do not wait in it: if
+// a run has not finished, the response is 202.
 type runEnv struct {
 	*testEnv
-	sql  *sql.DB // as a superuser: no row-level security
+	sql  *sql.DB // as a superuser, without row-level security
 	bus  *bus.Bus
-	nats string // where its bus is
+	nats string // URL of its NATS server
 	next atomic.Int64
 
-	stopSearches func() // then nobody answers them any more
+	stopSearches func() // stops the responses to searches
 }
 
-// unlimited are limits that no test reaches.
+// unlimited contains rate limits that no test reaches.
 var unlimited = ratelimit.Settings{
 	Demo: 1_000_000, User: 100_000_000, System: 200_000_000,
 	Widget: ratelimit.Widget{Visitor: 100_000_000, Address: 100_000_000, Agent: 100_000_000},
@@ -53,8 +53,8 @@ func newRunEnv(tb testing.TB) *runEnv {
 	return runEnvOf(tb, newTestEnv(tb, unlimited))
 }
 
-// newSabotaged is an arena over a store whose statements, and those of the database's own functions, lack their
-// conditions on organizations.
+// newSabotaged returns an environment with a store whose statements and database functions lack
+// their organization conditions.
 func newSabotaged(tb testing.TB) (*runEnv, *testkit.Sabotage) {
 	tb.Helper()
 	dsn := testkit.Postgres(tb)
@@ -70,7 +70,7 @@ func newSabotaged(tb testing.TB) (*runEnv, *testkit.Sabotage) {
 	return runEnvOf(tb, newTestEnvOver(tb, dsn, s, unlimited)), by
 }
 
-// runEnvOf gives a world its dispatcher.
+// runEnvOf adds a dispatcher to a testEnv.
 func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	tb.Helper()
 	nats := testkit.NATS(tb)
@@ -91,10 +91,10 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	}
 	tb.Cleanup(wg.Wait)
 	watch := changes.New(b.NewChangeWatch(), zerolog.Nop())
-	watch.Drain() // a request of a recorder has no other end
-	d.Drain()     // what waits for a run's end, however long, is answered at once
+	watch.Drain() // a recorder's request has no other end
+	d.Drain()     // requests that wait for a run get a response immediately
 	hub.Drain()
-	w.bells.next = b
+	w.notifyRecorder.next = b
 	searches, err := b.NewToolCaller()
 	must(tb, err)
 	w.rebuild(func(to *Deps) {
@@ -112,7 +112,7 @@ func runEnvOf(tb testing.TB, w *testEnv) *runEnv {
 	return a
 }
 
-// fresh gives a word that no other call gives.
+// fresh returns a word that no other call returns.
 func (a *runEnv) fresh() string { return "n" + strconv.FormatInt(a.next.Add(1), 10) }
 
 // exec runs a statement as a superuser.
@@ -122,8 +122,8 @@ func (a *runEnv) exec(query string, args ...any) {
 	must(a.t, err)
 }
 
-// from sends a request as a client of an address of its own, so that no test of many requests meets
-// limits that are counted by address.
+// from sends a request from a new client address, so that tests with many requests do not reach
+// limits per address.
 func (a *runEnv) from(method, target, body string, headers ...string) answer {
 	a.t.Helper()
 	n := a.next.Add(1)
@@ -152,7 +152,7 @@ func (a *runEnv) ok(method, target, body string, headers ...string) answer {
 	return got
 }
 
-// finish ends accepted runs with answers, as a worker does.
+// finish finishes accepted runs with an answer, as a worker does.
 func (a *runEnv) finish(answerText string, runIDs ...string) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), runIDs)
@@ -172,7 +172,7 @@ func (a *runEnv) finish(answerText string, runIDs ...string) {
 	}
 }
 
-// claim claims a run, once no other transaction has locked it.
+// claim claims a run when no other transaction locks it.
 func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	tb.Helper()
 	for {
@@ -184,8 +184,8 @@ func (a *runEnv) claim(tb testing.TB, runID string) executiondb.Claim {
 	}
 }
 
-// hold claims an accepted run, as a worker does.
-func (a *runEnv) hold(runID string) lease.Held {
+// claimAccepted claims an accepted run, as a worker does.
+func (a *runEnv) claimAccepted(runID string) lease.Held {
 	a.t.Helper()
 	claim := a.claim(a.t, runID)
 	if claim.Run == nil {
@@ -194,11 +194,11 @@ func (a *runEnv) hold(runID string) lease.Held {
 	return claim.Run.Held()
 }
 
-// park lets an accepted run wait for a person, as a worker does: for leave to make its call call_1, or for word of
-// what became of that. Everything about the call holds word.
+// park parks an accepted run until a person decides, as a worker does: about the approval or the
+// outcome of its call call_1. All data of the call contains word.
 func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	a.t.Helper()
-	ctx, held := a.t.Context(), a.hold(runID)
+	ctx, held := a.t.Context(), a.claimAccepted(runID)
 	effect := domain.Effect{
 		CallID: "call_1", Name: word, Input: json.RawMessage(`{"` + word + `":"` + word + `"}`), SideEffect: domain.SideEffectUnsafe, Key: "key " + runID,
 	}
@@ -215,10 +215,10 @@ func (a *runEnv) park(runID, word string, kind domain.ActionKind) {
 	}
 }
 
-// keep begins an accepted run that reads a text, and gives the text's id.
-func (a *runEnv) keep(runID, word, text string) string {
+// saveSource starts an accepted run that reads a text, and returns the text's id.
+func (a *runEnv) saveSource(runID, word, text string) string {
 	a.t.Helper()
-	held := a.hold(runID)
+	held := a.claimAccepted(runID)
 	sourceID, kept, err := a.store.Blobs.KeepSource(a.t.Context(), held,
 		domain.Source{URL: "https://" + word + ".example.com/", Title: word + " page", Language: "en", Text: text, Truncated: true})
 	must(a.t, err)
@@ -228,19 +228,19 @@ func (a *runEnv) keep(runID, word, text string) string {
 	return sourceID
 }
 
-// testOrg is an organization, its people and its keys.
+// testOrg is an organization with its people and its keys.
 type testOrg struct {
-	org, word            string // word is in every text that the house's people write
+	org, word            string // word is in every text that the organization's people write
 	owner, admin, member person
 	key                  string // headers of API keys
-	keyID                string // of key
+	keyID                string // id of key
 	ownerKey             string
 	adminKey             string
 	memberKey            string
 	header               string // names the organization
 }
 
-// newTestOrg makes an organization whose texts all hold word.
+// newTestOrg creates an organization whose texts all contain word.
 func (a *runEnv) newTestOrg(word string) *testOrg {
 	a.t.Helper()
 	h := &testOrg{word: word, owner: a.person(word + "-owner")}
@@ -256,7 +256,7 @@ func (a *runEnv) newTestOrg(word string) *testOrg {
 	return h
 }
 
-// person signs somebody up whose address is proven.
+// person signs up a person whose address is proven.
 func (a *runEnv) person(name string) person {
 	a.t.Helper()
 	email := name + "-" + a.fresh() + "@example.com"
@@ -271,14 +271,14 @@ func (p *person) carry(token string) {
 	p.token, p.auth, p.cookie = token, "Authorization: Bearer "+token, "Cookie: parley_session="+token
 }
 
-// enter makes p a member of an organization, and that the one p acts in unless a header says otherwise.
+// enter makes p a member of an organization and that organization the default of p's requests.
 func (a *runEnv) enter(p person, org string, role domain.Role) {
 	a.t.Helper()
 	a.exec(`INSERT INTO memberships (org_id, user_id, role, created_at) VALUES ($1, $2, $3, '2001-01-01')`, org, p.id, role)
 	a.api.Auth.ForgetToken(p.token)
 }
 
-// loginAgain is another login session of p, without the time that it takes to check a password.
+// loginAgain returns another login session of p without the cost of a password check.
 func (a *runEnv) loginAgain(p person) person {
 	a.t.Helper()
 	p.carry(secrets.NewSessionToken())
@@ -300,15 +300,16 @@ func (a *runEnv) newAgent(h *testOrg) string {
 		`"url":"https://`+h.word+`.example.com/","headers":{"authorization":"`+h.word+` secret"}}]}}}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// newChat is a run that a caller's chat with an agent made; nobody has carried it out yet.
+// newChat returns a run that a chat with an agent has created. No worker has executed it yet.
 func (a *runEnv) newChat(h *testOrg, agentID, sessionID string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents?action=chat&id="+agentID, `{"sessionId":"`+sessionID+`","message":"`+h.word+` message"}`,
 		append(headers, "Prefer: respond-async", "Idempotency-Key: "+h.word+a.fresh())...).text(a.t, "id")
 }
 
-// lone is a person who belongs to one organization, whose invitation made their account, and has never logged in.
-func (a *runEnv) lone(h *testOrg) string {
+// newLoneMember returns a person who is a member of h only, has an account through an invitation and has
+// never logged in.
+func (a *runEnv) newLoneMember(h *testOrg) string {
 	a.t.Helper()
 	userID := id.New(id.User)
 	a.exec(`INSERT INTO users (id, email, name, invited_to) VALUES ($1, $2, 'lone', $3)`, userID, a.fresh()+"@lone.example.com", h.org)
@@ -316,23 +317,23 @@ func (a *runEnv) lone(h *testOrg) string {
 	return userID
 }
 
-// belonging is a person who belongs to h and to an organization of their own.
-func (a *runEnv) belonging(h *testOrg) string {
+// newMember returns a person who is a member of h and of their own organization.
+func (a *runEnv) newMember(h *testOrg) string {
 	a.t.Helper()
-	userID, org := a.lone(h), id.New(id.Organization)
+	userID, org := a.newLoneMember(h), id.New(id.Organization)
 	a.exec(`INSERT INTO organizations (id, name) VALUES ($1, 'own')`, org)
 	a.exec(`INSERT INTO memberships (org_id, user_id, role) VALUES ($1, $2, 'owner')`, org, userID)
 	return userID
 }
 
-// invite makes an invitation, and gives its id and its link's token.
+// invite creates an invitation and returns its id and its link's token.
 func (a *runEnv) invite(h *testOrg) (invitationID, token string) {
 	a.t.Helper()
 	got := a.ok("POST", "/api/organizations/members", `{"email":"`+a.fresh()+`@invited.example.com","role":"member"}`, h.owner.auth, h.header)
 	return got.text(a.t, "id"), tokenFor(got.text(a.t, "url"))
 }
 
-// inviteTo invites a person to an organization that is named word, and gives the invitation's id.
+// inviteTo invites a person to an organization named word and returns the invitation's id.
 func (a *runEnv) inviteTo(p person, word string) string {
 	a.t.Helper()
 	org, invitationID := id.New(id.Organization), id.New(id.Invitation)
@@ -342,10 +343,10 @@ func (a *runEnv) inviteTo(p person, word string) string {
 	return invitationID
 }
 
-// resetToken makes a link that sets a new password.
+// resetToken creates a link that sets a new password.
 func (a *runEnv) resetToken(h *testOrg) string {
 	a.t.Helper()
-	return tokenFor(a.ok("POST", "/api/organizations/members?action=reset&id="+a.lone(h), "", h.owner.auth, h.header).text(a.t, "url"))
+	return tokenFor(a.ok("POST", "/api/organizations/members?action=reset&id="+a.newLoneMember(h), "", h.owner.auth, h.header).text(a.t, "url"))
 }
 
 func tokenFor(link string) string {
@@ -353,5 +354,5 @@ func tokenFor(link string) string {
 	return token
 }
 
-// unknownKey is a well-formed API key that was never given out.
+// unknownKey returns a well-formed API key that was never created.
 func unknownKey() string { return "X-Api-Key: " + secrets.NewAPIKey().Key }

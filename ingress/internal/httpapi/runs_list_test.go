@@ -13,7 +13,8 @@ import (
 
 const pageMax = 1 << 20
 
-// fullRun changes a run's end to one with a long answer, citations, and a tool call that was given and gave much.
+// fullRun returns a change that finishes a run with a long answer, citations, and a tool call with
+// large input and output.
 func fullRun(answer string, bytes int) func(*domain.Run) {
 	much := json.RawMessage(`{"text":"` + strings.Repeat("x", bytes) + `"}`)
 	return func(r *domain.Run) {
@@ -27,8 +28,8 @@ func fullRun(answer string, bytes int) func(*domain.Run) {
 	}
 }
 
-// A list shows runs in short, whether their results are small or so large that their summaries are kept beside them. What a list shows
-// and the run object has, too, is the same.
+// A list shows short forms of runs, whether their results are small or so large that the summaries
+// are stored separately. Fields in both forms are equal.
 func TestListedRunsAreInShort(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -54,7 +55,7 @@ func TestListedRunsAreInShort(t *testing.T) {
 		page := a.ok("GET", "/api/runs?limit=1", "", h.owner.auth, h.header)
 		var list struct{ Data []map[string]any }
 		var want map[string]any
-		must(t, json.Unmarshal(page.body, &list)) //nolint:musttag // names match whatever their case
+		must(t, json.Unmarshal(page.body, &list)) //nolint:musttag // field names are matched case-insensitively
 		must(t, json.Unmarshal(whole.body, &want))
 
 		want["citations"] = 3.0
@@ -77,7 +78,7 @@ func TestListedRunsAreInShort(t *testing.T) {
 	}
 }
 
-// A list of runs with large results is small, and what erased them erases what the list showed of them.
+// A list of runs with large results is small. Erasing a run also erases its summary.
 func TestListsOfLargeRunsAreSmall(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -101,13 +102,14 @@ func TestListsOfLargeRunsAreSmall(t *testing.T) {
 	}
 }
 
-// A page has at most 8 MiB. Its cursor goes on behind its last run, so that the pages together hold all runs, each once.
+// A page has at most 8 MiB. Its cursor continues after its last run, so that the pages contain each
+// run exactly once.
 func TestPagesOfRunsAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
 	agentID := a.newAgent(h)
-	name := strings.Repeat("<", 160) // six bytes each
+	name := strings.Repeat("<", 160) // six bytes each in JSON
 	calls := make([]domain.ToolCall, 140)
 	for i := range calls {
 		calls[i] = domain.ToolCall{ID: fmt.Sprint(i), Name: name, Status: "failed"}
@@ -137,7 +139,7 @@ func TestPagesOfRunsAreBounded(t *testing.T) {
 			HasMore    bool
 			NextCursor *string
 		}
-		must(t, json.Unmarshal(page.body, &list)) //nolint:musttag // names match whatever their case
+		must(t, json.Unmarshal(page.body, &list)) //nolint:musttag // field names are matched case-insensitively
 		for _, run := range list.Data {
 			seen[run.ID]++
 			if len(run.ToolCalls) != 128 || !run.ToolCallsCut {

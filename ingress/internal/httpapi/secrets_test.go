@@ -13,7 +13,7 @@ import (
 	"parley/shared/testkit"
 )
 
-// withKeys is an arena over a database, with a setting of SECRETS_KEY and encrypted contents.
+// withKeys returns an environment with a database, a value of SECRETS_KEY and encrypted content.
 func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	t.Helper()
 	s, err := store.Open(dsn, 8)
@@ -23,7 +23,7 @@ func withKeys(t *testing.T, dsn, setting string) *runEnv {
 	return runEnvOf(t, newTestEnvWithKeys(t, dsn, s, unlimited, setting))
 }
 
-// unopened reads how many values of a kind could not be opened.
+// unopened returns the metric of values of a kind that could not be opened.
 func (w *testEnv) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	t.Helper()
 	families, err := w.sealed.Gather()
@@ -39,7 +39,7 @@ func (w *testEnv) unopened(t *testing.T, kind sealdb.Kind) float64 {
 	return 0
 }
 
-// errorLines are those of the log that say that a value of a kind cannot be opened.
+// errorLines returns the number of log lines which say that a value of a kind cannot be opened.
 func (w *testEnv) errorLines(kind sealdb.Kind, words ...string) int {
 	n := 0
 next:
@@ -54,14 +54,15 @@ next:
 	return n
 }
 
-// What was sealed with a key that is gone is refused with 503, and the operator learns of it. Once it is resealed that key is needed no more.
+// A request that needs a value sealed with a missing key gets 503, and the log tells the operator.
+// After resealing, the old key is not needed any more.
 func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	t.Parallel()
 	dsn, both := testkit.Postgres(t), sealedtest.KeyB+","+sealedtest.KeyA
 	a := withKeys(t, dsn, sealedtest.KeyA)
 	h := a.newTestOrg("red")
-	hookID := a.hooked(h)
-	widgetID := a.embedded(h, widgetPage)
+	hookID := a.newHookWithDelivery(h)
+	widgetID := a.newWidgetAgent(h, widgetPage)
 	kept := a.visit(widgetID, signed(widgetID, "4711"), widgetPage).want(t, "signed", 201, "").text(t, "visitor")
 	anonymous := a.visit(widgetID, "", widgetPage).want(t, "anonymous", 201, "").text(t, "visitor")
 	documentID := a.ok("POST", "/api/knowledge", `{"name":"a.txt","content":"red content"}`, h.key).text(t, "id")
@@ -95,7 +96,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 		id    string
 		times int
 	}{
-		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // remembered for a moment
+		{sealdb.KindHook, `"hook_id":"` + hookID + `"`, 1}, // cached for a moment
 		{sealdb.KindWidget, `"agent_id":"` + widgetID + `"`, 1},
 		{sealdb.KindContent, `"hash":"`, 1},
 		{sealdb.KindDelivery, `"delivery_id":"d1"`, 1},
@@ -117,7 +118,7 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	_, err := sealed.Reseal(t.Context(), rotating.store.Seals, sealedtest.Box(t, both),
 		func(v sealdb.Value) { t.Errorf("not opened: %s", v) }, func(sealed.Outcome) {})
 	must(t, err)
-	// Who comes back while both keys are there gets a name of the new one.
+	// A visitor who returns while both keys are set gets a name of the new one.
 	anonymous = rotating.visit(widgetID, `"`+anonymous+`"`, widgetPage).want(t, "an anonymous visitor, with both", 201, "").text(t, "visitor")
 
 	fresh := withKeys(t, dsn, sealedtest.KeyB)
@@ -137,12 +138,13 @@ func TestTheKeyOfStoredSecretsIsRemoved(t *testing.T) {
 	}
 }
 
-// While a hook's secret is rotated it has two. It takes what either has signed if only one of them can be opened.
+// During the rotation of its secret a hook has two. It accepts deliveries signed with either if
+// only one of them can be opened.
 func TestAHookWithOneSecretThatCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	a := withKeys(t, dsn, sealedtest.KeyA)
-	hookID := a.hooked(a.newTestOrg("red"))
+	hookID := a.newHookWithDelivery(a.newTestOrg("red"))
 	a.exec(`UPDATE hooks SET previous_secret = 'v1.0c0c0c0c.abc', previous_until = now() + interval '1 hour' WHERE id = $1`, hookID)
 	a.api.hooks.Hooks.Forget(hookID)
 	a.deliver(hookID, "hmac", a.fresh(), "", `{"a":1}`).want(t, "a delivery", 202, "")

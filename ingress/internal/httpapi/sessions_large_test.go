@@ -12,8 +12,8 @@ import (
 	"parley/shared/domain"
 )
 
-// The messages of a session with large answers come in pages of at most 1 MiB or one turn, which together hold each message once. A turn
-// of more than 8 MiB is cut, and says so.
+// The messages of a session with large answers come in pages of at most 1 MiB or one turn, which
+// contain each message exactly once. A turn of more than 8 MiB is truncated and marked as such.
 func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -46,7 +46,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 			HasMore    bool
 			NextCursor *string
 		}
-		must(t, json.Unmarshal(page.body, &shown)) //nolint:musttag // names match whatever their case
+		must(t, json.Unmarshal(page.body, &shown)) //nolint:musttag // field names are matched case-insensitively
 		if len(page.body) > pageMax && len(shown.Messages) > 2 || len(page.body) > turnMax {
 			t.Errorf("page %d has %d messages and %d bytes", pages, len(shown.Messages), len(page.body))
 		}
@@ -70,7 +70,7 @@ func TestPagesOfLargeMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A timeline of large steps says what one of small steps says.
+// A timeline of large steps has the same content as one of small steps.
 func TestTimelinesOfLargeSteps(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -79,7 +79,7 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 	var told []string
 	for _, bytes := range []int{10, 100_000} {
 		runID := a.newChat(h, agentID, a.fresh(), h.owner.auth, h.header)
-		held := a.hold(runID)
+		held := a.claimAccepted(runID)
 		much := strings.Repeat("x", bytes)
 		steps := [][]byte{
 			[]byte(`{"seq":1,"kind":"model_turn","turn":{"model":"m","text":"` + much + `","toolCalls":[{"id":"a","name":"look"},{"id":"b","name":"pay"}],
@@ -99,7 +99,7 @@ func TestTimelinesOfLargeSteps(t *testing.T) {
 			}
 			lines = append(lines, line)
 		}
-		slices.Sort(lines) // the order goes by times, which are close here
+		slices.Sort(lines) // the order depends on times that are nearly equal here
 		told = append(told, strings.Join(lines, "; "))
 	}
 	if told[0] != told[1] || !strings.Contains(told[0], "refused") {

@@ -53,7 +53,8 @@ func TestSessionsQueries(t *testing.T) {
 	}
 }
 
-// A session is read by its id alone where that is enough to name it: the caller's own, and if there is none, another's that the caller may read.
+// A session's id is enough if it is unique: the caller's own session, or, if there is none, another
+// one that the caller may read.
 func TestSessionsAreReadByIDAlone(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -134,7 +135,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		{"", memberSays, "mine/member s/member"},
 		{"?principal=" + h.member.id, memberSays, "mine/member s/member"},
 		{"?principal=" + h.owner.id, memberSays, ""},
-		{"", []string{h.memberKey, h.header}, ""}, // the key is a principal of its own
+		{"", []string{h.memberKey, h.header}, ""}, // the key is a separate principal
 		{"", []string{other.owner.auth, other.header}, ""},
 	} {
 		if got := list(c.query, c.headers...); got != c.want {
@@ -162,7 +163,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 		{"", ownerSays, "owner's"},
 		{"&principal=" + h.member.id, ownerSays, "member's"},
 		{"&principal=" + h.owner.id, admin, "owner's"},
-		{"&principal=" + h.member.id, []string{h.key}, "member's"}, // a key is an admin
+		{"&principal=" + h.member.id, []string{h.key}, "member's"}, // a key acts as an admin
 		{"", memberSays, "member's"},
 		{"&principal=" + h.member.id, memberSays, "member's"},
 	} {
@@ -170,7 +171,7 @@ func TestSessionsOfMembersAndAdmins(t *testing.T) {
 			t.Errorf("%q of %s reads %q, want %q", c.query, c.headers[0][:20], got, c.want)
 		}
 	}
-	for _, method := range []string{"GET", "DELETE"} { // others' sessions are not meant unless they are named
+	for _, method := range []string{"GET", "DELETE"} { // sessions of others must be named with their principal
 		a.from(method, at, "", admin...).want(t, "an admin without one", 404, "not_found")
 		a.from(method, at, "", h.key).want(t, "a key without one", 404, "not_found")
 	}

@@ -15,7 +15,7 @@ import (
 	"parley/shared/domain"
 )
 
-// slowReader asks for a run and reads nothing of the answer but its header.
+// slowReader requests a run and reads only the header of the response.
 func slowReader(t *testing.T, address string, headers ...string) *http.Response {
 	t.Helper()
 	res, err := readHeader(t, address, headers...)
@@ -23,7 +23,7 @@ func slowReader(t *testing.T, address string, headers ...string) *http.Response 
 	return res
 }
 
-// readHeader is slowReader for goroutines beside that of the test.
+// readHeader is slowReader for goroutines other than the test's.
 func readHeader(t *testing.T, address string, headers ...string) (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -42,11 +42,12 @@ func readHeader(t *testing.T, address string, headers ...string) (*http.Response
 	return res, err
 }
 
-// Dozens of slow readers of several organizations hold no more than the bound. A victim of another organization gets its answers, whole.
+// Dozens of slow readers of several organizations never exceed the limit. A reader in another
+// organization gets complete responses.
 func TestSlowReadersHoldUpNobody(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	const size = 16 << 20 // more than the buffers of a connection take
+	const size = 16 << 20 // more than a connection's buffers
 	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
@@ -66,7 +67,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 		h := a.newTestOrg(word)
 		address := runFor(h)
 		for range 8 {
-			res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
+			res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // closed when the test ends
 			switch {
 			case res.StatusCode == http.StatusOK:
 			case res.Header.Get("Retry-After") == "":
@@ -86,7 +87,7 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 	}
 
 	for end := time.Now().Add(maxWait); ; {
-		res := slowReader(t, wanted, victim.owner.auth, victim.header) //nolint:bodyclose // the same
+		res := slowReader(t, wanted, victim.owner.auth, victim.header) //nolint:bodyclose // likewise
 		n, err := io.Copy(io.Discard, res.Body)
 		if res.StatusCode == http.StatusOK {
 			if err != nil || n < size {
@@ -94,17 +95,17 @@ func TestSlowReadersHoldUpNobody(t *testing.T) {
 			}
 			break
 		}
-		if res.StatusCode != http.StatusServiceUnavailable || time.Now().After(end) { // while nobody counts as slow yet
+		if res.StatusCode != http.StatusServiceUnavailable || time.Now().After(end) { // while no reader counts as slow yet
 			t.Fatalf("the victim got %d", res.StatusCode)
 		}
 	}
-	small := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header) //nolint:bodyclose // the same
+	small := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header) //nolint:bodyclose // likewise
 	if small.StatusCode != http.StatusOK {
 		t.Errorf("a list gets %d beside them", small.StatusCode)
 	}
 }
 
-// allocated returns how many bytes f allocates, along with whatever else runs.
+// allocated returns the number of bytes that the process allocates while f runs.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -113,11 +114,12 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A large run, response, turn of a session, timeline, source, or page of agents, hooks or documents enters the ingress once there is room for
-// it. Readers for whom there is none cost no memory.
-func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // it counts what the whole process allocates
+// A large run, response, turn of a session, timeline, source, or page of agents, hooks or documents
+// is read from the database only when there is capacity for the response. Rejected readers use no
+// memory.
+func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:paralleltest // measures the allocations of the whole process
 	a := newRunEnv(t)
-	const size, refusals, together = 8 << 20, 6, 12 // a run object has its answer twice
+	const size, refusals, together = 8 << 20, 6, 12 // a run object contains its answer twice
 	a.api.large = httpx.LargeAnswers{PerOrganization: 40 << 20, AtOnce: 80 << 20}
 	server := httptest.NewServer(a.serving())
 	t.Cleanup(server.Close)
@@ -126,20 +128,20 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	large, twice := strings.Repeat("x", size), strings.Repeat("y", 2*size)
 	ended, open := a.newChat(h, agentID, "large", h.owner.auth, h.header), a.newChat(h, agentID, "open", h.owner.auth, h.header)
 	a.finish(large, ended)
-	_, err := a.store.Executions.Journal(t.Context(), a.hold(open), 1, [][]byte{[]byte(
+	_, err := a.store.Executions.Journal(t.Context(), a.claimAccepted(open), 1, [][]byte{[]byte(
 		`{"seq":1,"kind":"tool_call","tool":{"call":{"id":"a","name":"look","status":"completed","input":{},"output":"` + twice + `","durationMs":1}}}`)})
 	must(t, err)
 
 	asked, read := a.newChat(h, agentID, "asked", h.owner.auth, h.header), a.newChat(h, agentID, "read", h.owner.auth, h.header)
 	a.exec(`UPDATE runs SET input = json_build_object('message', $2::text) WHERE id = $1`, asked, large)
-	sourceID := a.keep(read, h.word, large)
+	sourceID := a.saveSource(read, h.word, large)
 	a.exec(`UPDATE agents SET system_prompt = $2 WHERE id = $1`, a.newAgent(h), large)
 	a.exec(`UPDATE documents SET notes = jsonb_build_array($2::text) WHERE id = $1`, a.document(h), large)
 	a.exec(`UPDATE hooks SET message_template = $2 WHERE id = $1`, a.newHook(h, "hmac"), large)
 
 	address := server.URL + "/api/runs?id=" + ended
 	whole := func() {
-		res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
+		res := slowReader(t, address, h.owner.auth, h.header) //nolint:bodyclose // closed when the test ends
 		n, err := io.Copy(io.Discard, res.Body)
 		if must(t, err); n < 2*size {
 			t.Errorf("a run of %d bytes comes as %d", 2*size, n)
@@ -148,14 +150,15 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	whole()
 	one := allocated(whole)
 
-	// Several readers at once: as many are served as there is room for, and none waits for another's client.
+	// Several concurrent readers: as many succeed as there is capacity for, and none waits for
+	// another one's client.
 	var readers sync.WaitGroup
 	var mu sync.Mutex
 	served := 0
 	several := allocated(func() {
 		for range together {
 			readers.Go(func() {
-				res, err := readHeader(t, address, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
+				res, err := readHeader(t, address, h.owner.auth, h.header) //nolint:bodyclose // closed when the test ends
 				if err != nil {
 					t.Error(err)
 					return
@@ -172,7 +175,7 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 			})
 		}
 		for range together {
-			if res := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header); res.StatusCode != http.StatusOK { //nolint:bodyclose // the same
+			if res := slowReader(t, server.URL+"/api/runs", victim.owner.auth, victim.header); res.StatusCode != http.StatusOK { //nolint:bodyclose // likewise
 				t.Errorf("a victim's list gets %d beside them", res.StatusCode)
 			}
 		}
@@ -196,7 +199,7 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	} {
 		got := allocated(func() {
 			for range refusals {
-				res := slowReader(t, server.URL+path, h.owner.auth, h.header) //nolint:bodyclose // the same
+				res := slowReader(t, server.URL+path, h.owner.auth, h.header) //nolint:bodyclose // likewise
 				if res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
 					t.Errorf("%s: %d, Retry-After %q", name, res.StatusCode, res.Header.Get("Retry-After"))
 				}
@@ -212,8 +215,9 @@ func TestLargeRunsAreCountedBeforeTheyAreRead(t *testing.T) { //nolint:parallelt
 	}
 }
 
-// Slow readers of one run whose log grows hold no more than their organization's share. A reader of another organization is served.
-func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
+// Slow readers of a run whose log grows do not exceed their organization's limit. A reader in
+// another organization gets its response.
+func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltest // measures the memory of the whole process
 	a := newWaitingRunEnv(t, unlimited)
 	const size, readers, share = 12 << 20, 12, 20 << 20
 	a.api.large = httpx.LargeAnswers{PerOrganization: share, AtOnce: 80 << 20}
@@ -221,7 +225,7 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	t.Cleanup(server.Close)
 	h, victim := a.newTestOrg("red"), a.newTestOrg("victim")
 	runID := a.newChat(h, a.newAgent(h), "s", h.owner.auth, h.header)
-	a.hold(runID)
+	a.claimAccepted(runID)
 	chat := a.newChat(victim, a.newAgent(victim), "s", victim.owner.auth, victim.header)
 	inUse := func() int64 {
 		runtime.GC()
@@ -230,13 +234,13 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 		return int64(now.HeapAlloc)
 	}
 	for range readers {
-		slowReader(t, server.URL+"/api/runs?stream=1&id="+runID, h.owner.auth, h.header) //nolint:bodyclose // it is closed when the test ends
+		slowReader(t, server.URL+"/api/runs?stream=1&id="+runID, h.owner.auth, h.header) //nolint:bodyclose // closed when the test ends
 	}
 	before := inUse()
 	a.exec(`INSERT INTO run_events (run_id, org_id, fence, first_n, last_n, events)
 		SELECT $1, $2, 1, n + 1, n + 1, 'message.delta {"text":"' || repeat('y', $3) || E'"}\n' FROM generate_series(1, 12) n`, runID, h.org, size/12)
 	counted := int64(0)
-	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers look at a log again after 5 seconds without news
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); { // readers poll a log after 5 seconds without notifications
 		<-time.After(200 * time.Millisecond)
 		counted = max(counted, a.api.large.Bytes())
 	}
@@ -246,7 +250,7 @@ func TestSlowReadersOfAGrowingLogAreBounded(t *testing.T) { //nolint:paralleltes
 	if held := inUse() - before; held > 2*share {
 		t.Errorf("%d slow readers of %d bytes hold %d bytes of memory", readers, size, held)
 	}
-	res := slowReader(t, server.URL+"/api/runs?stream=1&id="+chat, victim.owner.auth, victim.header) //nolint:bodyclose // the same
+	res := slowReader(t, server.URL+"/api/runs?stream=1&id="+chat, victim.owner.auth, victim.header) //nolint:bodyclose // likewise
 	if res.StatusCode != http.StatusOK {
 		t.Errorf("the victim's stream is %d beside them", res.StatusCode)
 	}

@@ -8,14 +8,15 @@ import (
 	"parley/shared/domain"
 )
 
-// TestLinksEndWithTheirMaker: neither a reset link nor an invitation outlives the right to make it.
+// TestLinksEndWithTheirMaker: neither a reset link nor an invitation outlives its creator's
+// permission to create it.
 func TestLinksEndWithTheirMaker(t *testing.T) {
 	t.Parallel()
 	rotate := func(w *testEnv, p person, keyID string) {
 		w.do("POST", "/api/keys?action=rotate&id="+keyID, `{"overlapSeconds":0}`, p.auth).want(w.t, "rotating", 201, "")
 	}
 	for name, c := range map[string]struct {
-		byKey domain.KeyScope // how bea makes the links; "": in her session
+		byKey domain.KeyScope // how bea creates the links; "": in her session
 		end   func(w *testEnv, ada, bea person, keyID string)
 	}{
 		"demoted": {"", func(w *testEnv, ada, bea person, _ string) {
@@ -56,7 +57,7 @@ func TestLinksEndWithTheirMaker(t *testing.T) {
 			}
 			reset := w.do("POST", "/api/organizations/members?action=reset&id="+cleo.id, "", how, at).want(t, "a reset link", 201, "").token(t)
 			invitation := ""
-			if c.byKey != domain.KeyScopeOrganization { // which may invite nobody
+			if c.byKey != domain.KeyScopeOrganization { // such a key may not invite
 				body := `{"email":"new@example.com","role":"owner"}`
 				invitation = w.do("POST", "/api/organizations/members", body, how, at).want(t, "an invitation", 201, "").token(t)
 			}
@@ -77,16 +78,16 @@ func TestLinksEndWithTheirMaker(t *testing.T) {
 	}
 }
 
-// TestRememberedStandingHasNoLastingEffect: what an ingress still takes a credential for is too little to make
-// something that outlives it.
-func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
+// TestCachedIdentitiesHaveNoLastingEffect: with a cached identity that is no longer valid, a caller
+// cannot create anything that outlives the cache.
+func TestCachedIdentitiesHaveNoLastingEffect(t *testing.T) {
 	t.Parallel()
 	const kept, gone, denied = "", "unauthenticated", "permission_denied"
 	for name, c := range map[string]struct {
-		scope      domain.KeyScope // what bea, an owner, comes with; "": a session
-		loss       string          // a statement about $1, which another ingress carried out
+		scope      domain.KeyScope // bea's credential as an owner; "": a session
+		loss       string          // a statement with $1 that another ingress process has executed
 		of         func(bea person, keyID string) string
-		wants, own string // the problem of what takes a role, and of making one's own key
+		wants, own string // the errors of an action that needs a role and of creating one's own key
 	}{
 		"session ended": {"", `DELETE FROM login_sessions WHERE user_id = $1`, personFor, gone, gone},
 		"demoted":       {"", `UPDATE memberships SET role = 'member' WHERE user_id = $1 AND created_at > '2001-01-02'`, personFor, denied, kept},
@@ -128,7 +129,7 @@ func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
 				"rotate": {"/api/keys?action=rotate&id=" + another, ""},
 			} {
 				wants := c.wants
-				if act == "invite" && c.scope == domain.KeyScopeOrganization { // an admin, who may not anyway
+				if act == "invite" && c.scope == domain.KeyScopeOrganization { // it acts as an admin, who may not invite
 					wants = denied
 				}
 				w.do("POST", r.target, r.body, how, at).want(t, act, status[wants], wants)
@@ -142,7 +143,7 @@ func TestRememberedStandingHasNoLastingEffect(t *testing.T) {
 func personFor(bea person, _ string) string { return bea.id }
 func usedKey(_ person, keyID string) string { return keyID }
 
-// TestOldPasswordsOpenNothing changes a password between the moment it was found right and the login.
+// TestOldPasswordsOpenNothing changes a password between its check and the login.
 func TestOldPasswordsOpenNothing(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -160,13 +161,13 @@ func TestOldPasswordsOpenNothing(t *testing.T) {
 	}
 	w.passwordFor(bea, right)
 	w.do("GET", "/api/auth/session", "", bea.auth).want(t, "session", 200, "")
-	w.exec(`DELETE FROM login_sessions WHERE user_id = $1`, bea.id) // as a reset on another ingress does
+	w.exec(`DELETE FROM login_sessions WHERE user_id = $1`, bea.id) // as a reset on another ingress process does
 	w.do("POST", "/api/auth/accept", accepting(invitation, ""), bea.auth).want(t, "accepting in a remembered session", 401, "unauthenticated")
 	login().want(t, "the password after all", 200, "")
 	accept().want(t, "accepting with it", 201, "")
 }
 
-// passwordFor sets the hash of somebody's password, unless it is empty, and gives it.
+// passwordFor sets a person's password hash, unless hash is empty, and returns the current one.
 func (w *testEnv) passwordFor(p person, hash string) string {
 	w.t.Helper()
 	if hash != "" {
@@ -177,7 +178,8 @@ func (w *testEnv) passwordFor(p person, hash string) string {
 	return hash
 }
 
-// whileHeld sends a request, and sets another password as soon as it waits for the user's row.
+// whileHeld sends a request and changes the password as soon as the request waits for the user's
+// row.
 func (w *testEnv) whileHeld(p person, request func() answer) answer {
 	w.t.Helper()
 	db, err := sql.Open("postgres", w.dsn)

@@ -18,7 +18,7 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// The lines of a run that has used a tool, of which a word is the organization's.
+// formatLog is the log of a run with a tool call. secretword is the organization's.
 const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 	`tool.started {"toolCall":{"id":"call_1","name":"webSearch","status":"running","input":{"query":"secretword"},"output":null,"durationMs":0}}` + "\n" +
 	`tool.completed {"toolCall":{"id":"call_1","name":"webSearch","status":"completed","input":{"query":"secretword"},"output":{"found":"secretword"},"durationMs":4}}` + "\n" +
@@ -27,12 +27,12 @@ const formatLog = `message.delta {"text":"Let me \n\ndata: [DONE]"}` + "\n" +
 
 const formatAnswer = "Let me \n\ndata: [DONE] done [1]"
 
-// chatters is an arena whose runs all have that log.
-func chatters(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
+// newFormatEnv returns an environment whose runs all have that log.
+func newFormatEnv(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	t.Helper()
 	a = newWaitingRunEnv(t, unlimited)
 	h = a.newTestOrg("home")
-	a.works(func(runID, message string) {
+	a.startWorker(func(runID, message string) {
 		if message == "fail" {
 			a.endAfter(runID, "message.delta {\"text\":\"a\"}\n", func(run *domain.Run) {
 				run.Status, run.Error = domain.RunFailed, &domain.RunError{Code: "model_error", Message: "secretword is away"}
@@ -48,7 +48,7 @@ func chatters(t *testing.T) (a *runEnv, h *testOrg, agentID string) {
 	return a, h, a.newAgent(h)
 }
 
-// chunkTypes are the types of what a stream tells, and what of the text.
+// chunkTypes returns the types of a stream's events and the text of its answer.
 func chunkTypes(t *testing.T, stream []byte) (types, text string) {
 	t.Helper()
 	var all []string
@@ -86,9 +86,9 @@ const (
 	aguiBody = `{"threadId":"s1","runId":"r7","messages":[{"id":"m","role":"user","content":"Hello"}],"tools":[],"context":[],"state":{"a":1},"forwardedProps":{}}`
 )
 
-func TestChatsAreToldInTheFormatsOfUserInterfaces(t *testing.T) {
+func TestChatsInTheFormatsOfUserInterfaces(t *testing.T) {
 	t.Parallel()
-	a, h, agentID := chatters(t)
+	a, h, agentID := newFormatEnv(t)
 	chat := "/api/agents?action=chat&id=" + agentID
 	for name, tc := range map[string]struct {
 		format, query, body string
@@ -127,7 +127,7 @@ func TestChatsAreToldInTheFormatsOfUserInterfaces(t *testing.T) {
 
 func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 	t.Parallel()
-	a, h, agentID := chatters(t)
+	a, h, agentID := newFormatEnv(t)
 	key := "Idempotency-Key: k1"
 	chat := "/api/agents?action=chat&id=" + agentID
 	for format, types := range wantTypes {
@@ -140,7 +140,7 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 			a.from("GET", "/api/runs?id="+runID, "", h.key, "Accept: text/event-stream;profile="+format),
 		} {
 			if again.status == 404 {
-				continue // the member's key did not ask
+				continue // not the caller that started the run
 			}
 			if got, _ := chunkTypes(t, again.body); got != types || string(again.body) != string(first.body) {
 				t.Errorf("%s: read again, the stream is %d %s", format, again.status, again.body)
@@ -163,14 +163,14 @@ func TestRunsAreReadAndResumedInFormats(t *testing.T) {
 	a.from("GET", "/api/runs?format=ai-sdk&id=run_00000000000000000000000000", "", h.key).want(t, "no run", 404, "not_found")
 }
 
-// openedLogs counts how often a log is opened.
-type openedLogs struct {
+// logCounter counts how often a log is opened.
+type logCounter struct {
 	stream.Logs
 
 	n atomic.Int64
 }
 
-func (l *openedLogs) EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error) {
+func (l *logCounter) EventLogBytes(ctx context.Context, req executiondb.EventLogRequest) (int, error) {
 	l.n.Add(1)
 	return l.Logs.EventLogBytes(ctx, req)
 }
@@ -178,8 +178,8 @@ func (l *openedLogs) EventLogBytes(ctx context.Context, req executiondb.EventLog
 // A stream that is resumed in a format opens the run's log once.
 func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
 	t.Parallel()
-	a, h, agentID := chatters(t)
-	logs := &openedLogs{Logs: a.store.Executions}
+	a, h, agentID := newFormatEnv(t)
+	logs := &logCounter{Logs: a.store.Executions}
 	hub := stream.New(logs, a.bus.NewWatch(), zerolog.Nop())
 	var ran sync.WaitGroup
 	ran.Go(func() { _ = hub.Run(t.Context()) })
@@ -196,7 +196,7 @@ func TestAFormattedStreamOpensTheLogOnce(t *testing.T) {
 	}
 }
 
-func TestFormatsAreAskedForWell(t *testing.T) {
+func TestFormatParameters(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -248,35 +248,36 @@ func TestFormatsAreAskedForWell(t *testing.T) {
 	a.from("POST", chat+"&format=ai-sdk", cut(sdkBody, "Hel", strings.Repeat("x", httpx.MaxMessageBody)), h.key).want(t, "too large", 413, "payload_too_large")
 }
 
-// Whole conversations are taken from callers with an account; anybody may visit the demo or a page with a widget.
+// Only callers with an account may send large conversations, because anybody may visit the demo or
+// a page with a widget.
 func TestVisitorsSendShortDialogs(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	agentID := a.embedded(a.newTestOrg("home"), widgetPage)
+	agentID := a.newWidgetAgent(a.newTestOrg("home"), widgetPage)
 	for target, headers := range map[string][]string{
 		"id=" + agentID: a.guest(agentID, "").headers, "template=tpl_support": {"X-Tenant-Id: " + domain.DemoTenant},
 	} {
 		for format, body := range map[string]string{"ai-sdk": sdkBody, "ag-ui": aguiBody} {
-			filled := func(size int) string {
+			sized := func(size int) string {
 				return strings.TrimSuffix(body, "}") + strings.Repeat(" ", size-len(body)) + "}"
 			}
 			chat := "/api/agents?action=chat&format=" + format + "&" + target
-			got := a.from("POST", chat, filled(httpx.MaxBody+1), headers...).want(t, target+" "+format, 413, "payload_too_large")
+			got := a.from("POST", chat, sized(httpx.MaxBody+1), headers...).want(t, target+" "+format, 413, "payload_too_large")
 			if !strings.Contains(got.text(t, "detail"), " 262144 ") {
 				t.Errorf("%s %s: %s", target, format, got.body)
 			}
-			if got := a.from("POST", chat, filled(httpx.MaxBody), headers...); got.status != 200 {
+			if got := a.from("POST", chat, sized(httpx.MaxBody), headers...); got.status != 200 {
 				t.Errorf("%s %s, as large as it may be: %d %s", target, format, got.status, got.body)
 			}
 		}
 	}
 }
 
-// What visitors of a widget may not see stays hidden in every format.
-func TestVisitorsAreToldInFormatsWhatTheyMaySee(t *testing.T) {
+// Data that widget visitors may not see is hidden in every format.
+func TestFormatsHideDataFromVisitors(t *testing.T) {
 	t.Parallel()
-	a, h, _ := chatters(t)
-	agentID := a.embedded(h, widgetPage)
+	a, h, _ := newFormatEnv(t)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	visitor := a.guest(agentID, "")
 	for format, body := range map[string]string{"ai-sdk": sdkBody, "ag-ui": aguiBody} {
 		for message, types := range map[string]string{"Hello": wantTypes[format], "fail": ""} {

@@ -17,7 +17,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Every path answers every method that it does not have with 405 and those that it has.
+// Every path responds to a method that it does not have with 405 and the methods that it has.
 func TestEveryOtherMethodIsRefused(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -40,7 +40,7 @@ func TestEveryOtherMethodIsRefused(t *testing.T) {
 			for _, headers := range [][]string{nil, {ada.auth}} {
 				n++
 				code := "method_not_allowed"
-				if method == http.MethodHead { // whose answers have no body
+				if method == http.MethodHead { // responses to HEAD have no body
 					code = ""
 				}
 				got := a.from(method, path, "", headers...).want(t, method+" "+path, 405, code)
@@ -55,14 +55,14 @@ func TestEveryOtherMethodIsRefused(t *testing.T) {
 	t.Logf("%d methods of %d paths", n, len(have))
 }
 
-// bodyRow is a row of the access table that has a body, as its owner sends it.
+// bodyRow is a row of the access table with a body, and a caller who may send it.
 type bodyRow struct {
 	accessRow
 	*matrix
 	caller credential
 }
 
-// bodyRows are all rows with bodies.
+// bodyRows returns all rows with bodies.
 func bodyRows(t *testing.T) []bodyRow {
 	t.Helper()
 	m := newMatrix(t, newRunEnv(t))
@@ -103,13 +103,13 @@ func (r bodyRow) sent(target, body string) answer {
 	return r.from(r.method, target, body, headers...)
 }
 
-// openObjects take any member: what is in them is the caller's.
+// openObjects are fields that accept any members.
 var openObjects = []string{"input", "headers", "inputSchema", "filter", "document", "metadata", "payload"}
 
-// open reports whether the body is one of another's protocol, in which names that are not known are passed over.
+// open reports whether the body is one of another protocol, in which unknown names are ignored.
 func (r bodyRow) open() bool { return strings.HasPrefix(r.path, "/v1/") }
 
-// maximum is how large a row's body may be.
+// maximum returns the maximum size of a row's body.
 func (r bodyRow) maximum() int {
 	if strings.HasPrefix(r.query, "action=import-openapi") {
 		return agent.MaxImport
@@ -129,11 +129,11 @@ var (
 	anyName     = regexp.MustCompile(`"([a-z])([A-Za-z]*)"\s*:`)
 )
 
-// likeValue is a value of the same type as one that begins with a byte.
+// likeValue maps a value's first byte to a different value of the same type.
 var likeValue = map[byte]string{'"': `"x"`, '{': `{}`, '[': `[]`, 't': "true", 'f': "false", 'n': "null"}
 
-// wronged are bodies made of a good one by one mistake each, by what must be found wrong with them.
-func wronged(body string) map[string]string {
+// faultyBodies returns variants of a valid body with one mistake each, by the expected problem.
+func faultyBodies(body string) map[string]string {
 	out := map[string]string{
 		body + "{}": httpx.CodeInvalidJSON, body + " x": httpx.CodeInvalidJSON, body + ",": httpx.CodeInvalidJSON, body + "\x00": httpx.CodeInvalidJSON, body + body: httpx.CodeInvalidJSON,
 		"\ufeff" + body: httpx.CodeInvalidJSON, "\xff" + body: httpx.CodeInvalidJSON, " ": httpx.CodeInvalidJSON, "null": httpx.CodeInvalidType, "[" + body + "]": httpx.CodeInvalidType,
@@ -174,7 +174,7 @@ func wronged(body string) map[string]string {
 	return out
 }
 
-// within reports whether a body that goes on stands within an object of one of these names.
+// within reports whether the position after the prefix is within an object of one of these names.
 func within(before string, names []string) bool {
 	depth := 0
 	for i := len(before) - 1; i >= 0; i-- {
@@ -201,13 +201,13 @@ func within(before string, names []string) bool {
 	return false
 }
 
-// Each body of each route is read strictly.
+// Every route decodes its body strictly.
 func TestEveryBodyIsReadStrictly(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for _, r := range bodyRows(t) {
 		target, body := r.good()
-		for wrong, code := range wronged(body) {
+		for wrong, code := range faultyBodies(body) {
 			n++
 			got := r.sent(target, wrong)
 			if r.open() {
@@ -218,7 +218,7 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 				t.Errorf("%s with %.300q: %d %s, want 400 with %s", r.name(), wrong, got.status, got.problems(t), code)
 			}
 		}
-		for i := 1; i < len(body); i++ { // cut short anywhere
+		for i := 1; i < len(body); i++ { // truncated anywhere
 			n++
 			if got := r.sent(target, body[:i]); got.status != 400 {
 				t.Errorf("%s with %q: %d %s", r.name(), body[:i], got.status, got.body)
@@ -231,8 +231,8 @@ func TestEveryBodyIsReadStrictly(t *testing.T) {
 	t.Logf("%d bodies", n)
 }
 
-// checkOpen is the check of a body of another's protocol, whose errors name the field alone. A name that is not known
-// changes nothing, but that the name which it stands for may be missing then.
+// checkOpen checks the response to a body of another protocol, whose errors name only the field. An
+// unknown name has no effect, except that the field that it replaces may be missing.
 func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	r.t.Helper()
 	named := strings.HasPrefix(got.problems(r.t), "invalid_request ")
@@ -243,7 +243,7 @@ func (r bodyRow) checkOpen(wrong, code string, got answer) {
 	}
 }
 
-// A value of another JSON type than the right one is never taken, and never more than refused.
+// A value of the wrong JSON type is always rejected and never causes another error.
 func TestEveryFieldHasItsType(t *testing.T) {
 	t.Parallel()
 	kindOf := func(v any) string { return strings.TrimLeft(fmt.Sprintf("%T", v), "*") }
@@ -256,17 +256,17 @@ func TestEveryFieldHasItsType(t *testing.T) {
 			must(t, json.Unmarshal(value, &right))
 			for _, other := range []string{`"x"`, `1`, `-1.5`, `1e400`, `true`, `null`, `[]`, `{}`, `[[]]`, `{"a":{}}`, `""`, `"` + strings.Repeat("x", 40_000) + `"`} {
 				var wrong any
-				_ = json.Unmarshal([]byte(other), &wrong) // 1e400 is a number that Go does not take
+				_ = json.Unmarshal([]byte(other), &wrong) // 1e400 is a number that Go rejects
 				changed := maps.Clone(members)
 				changed[name] = json.RawMessage(other)
 				raw := renderRaw(changed)
 				got := r.sent(target, raw)
 				sameType := kindOf(wrong) == kindOf(right) && other != "1e400" || r.path == "/mcp" && name == "id" && kindOf(wrong) == "string"
 				if name == "payload" && got.status < 500 {
-					continue // what a source sends may be any JSON
+					continue // a source may send any JSON
 				}
 				if r.open() && got.status == http.StatusServiceUnavailable {
-					continue // a request that would wait for its run's end, where no request waits
+					continue // the request would wait for its run, but the environment does not wait
 				}
 				if got.status >= 500 || got.status < 300 && !sameType && other != "null" {
 					t.Errorf("%s with %.200s: %d %s", r.name(), raw, got.status, got.body)
@@ -276,7 +276,7 @@ func TestEveryFieldHasItsType(t *testing.T) {
 	}
 }
 
-// renderRaw writes an object whose values are JSON already, however strange.
+// renderRaw renders an object with raw JSON values.
 func renderRaw(members map[string]json.RawMessage) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {
@@ -285,7 +285,8 @@ func renderRaw(members map[string]json.RawMessage) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// A body that is no JSON by its own account, too large, or not there.
+// A body with a Content-Type other than JSON, a body that is too large, or a missing body is
+// rejected.
 func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 	t.Parallel()
 	sized := map[string]bool{}
@@ -296,7 +297,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 			"application/json, text/plain", "application/vnd.api+json", "", "json", "application/json;", "text/plain; x=application/json", "*/*", "application/ json",
 		} {
 			want := 415
-			if media == "application/json;" || strings.HasPrefix(media, httpx.ContentForm) && r.path == "/api/knowledge" { // which says nothing else, which takes forms
+			if media == "application/json;" || strings.HasPrefix(media, httpx.ContentForm) && r.path == "/api/knowledge" { // the first has no parameters, and the second is accepted there
 				continue
 			}
 			req := httptest.NewRequestWithContext(t.Context(), r.method, target, strings.NewReader(body))
@@ -310,7 +311,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 			r.as(req)
 			r.send(req).want(t, r.name()+" in "+encoding, 415, "unsupported_media_type")
 		}
-		if !strings.Contains(r.query, "action=rotate") && !strings.Contains(r.query, "action=test") { // whose bodies may be left out
+		if !strings.Contains(r.query, "action=rotate") && !strings.Contains(r.query, "action=test") { // these bodies are optional
 			want := "invalid_request body:required"
 			if r.open() {
 				want = "invalid_request body"
@@ -319,7 +320,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 		}
 		route := r.method + " " + r.path + " " + strings.Split(r.query, "&")[0]
 		if sized[route] {
-			continue // bodies of one route may be equally large
+			continue // the size is allowed on this route
 		}
 		sized[route] = true
 		pad := func(n int) string { return body + strings.Repeat(" ", n-len(body)) }
@@ -330,7 +331,7 @@ func TestEveryBodyHasItsTypeAndSize(t *testing.T) {
 	}
 }
 
-// as gives a request the row's caller.
+// as sets the credential of the row's caller on a request.
 func (r bodyRow) as(req *http.Request) {
 	if r.who == forPage {
 		req.Header.Set("Origin", widgetPage)
@@ -344,18 +345,18 @@ func (r bodyRow) as(req *http.Request) {
 	}
 }
 
-// What only the service sets is not taken from bodies.
+// Fields that only the service sets are not accepted in bodies.
 func TestNoMassAssignment(t *testing.T) {
 	t.Parallel()
-	// taken says of which row that the field is its own.
+	// taken reports whether the field is a regular field of the row.
 	taken := func(r bodyRow, field string) bool {
 		return strings.Contains(r.body, `"`+field+`"`) || r.method+" "+r.path == "PUT /api/agents" && field == "version" ||
 			r.method+" "+r.path == "PUT /api/hooks" && field == "keyId" ||
-			r.method+" "+r.path == "PUT /api/knowledge" && (field == "status" || field == "updatedAt") // which may have moved: nothing is set
+			r.method+" "+r.path == "PUT /api/knowledge" && (field == "status" || field == "updatedAt") // these may have changed since they were read: they set nothing
 	}
 	for _, r := range bodyRows(t) {
 		if r.open() || r.status == http.StatusConflict {
-			continue // what is not known is passed over there: ingress's TestWhatACompletionAsks
+			continue // unknown names are ignored there: see TestWhatACompletionAsks in package ingress_test
 		}
 		target, body := r.good()
 		for _, field := range []string{
@@ -375,7 +376,7 @@ func TestNoMassAssignment(t *testing.T) {
 	}
 }
 
-// What an agent's PUT takes back as it was read changes nothing.
+// Sending an agent back as it was read changes nothing.
 func TestReadFieldsChangeNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -404,7 +405,7 @@ func TestReadFieldsChangeNothing(t *testing.T) {
 	a.from("PUT", "/api/agents?id="+foreign, `{"id":"`+foreign+`","name":"x"}`, h.key).want(t, "a foreign id", 404, "not_found")
 }
 
-// The same names in two organizations, or of two principals, never meet.
+// Equal names in two organizations or of two principals are separate.
 func TestSameNamesNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -447,10 +448,10 @@ func TestSameNamesNeverMeet(t *testing.T) {
 		h.key).want(t, "another payload", 422, "idempotency_key_reused")
 }
 
-// secretShapes are what credentials look like, whole.
+// secretShapes matches complete credentials.
 var secretShapes = regexp.MustCompile(`ak_[0-9a-z]{26}_[0-9A-Za-z]{4,}|\b(ps|pl|pi|pr|wt|vt)_[0-9A-Za-z_-]{20,}|\$argon2|[Bb]earer |parley_session=`)
 
-// logHolds names what must not be in a log above debug, and is.
+// logHolds returns the texts that a log above debug level contains although it must not.
 func logHolds(log string, texts ...string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, `"level":"debug"`) {
@@ -468,7 +469,7 @@ func logHolds(log string, texts ...string) (found []string) {
 	return found
 }
 
-// logsClean fails the test if the log holds secrets or texts of users.
+// logsClean fails the test if the log contains secrets or texts of users.
 func (a *runEnv) logsClean(texts ...string) {
 	a.t.Helper()
 	log := a.log.String()

@@ -12,8 +12,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// keeps fails the test unless a displaced account has its session and password still.
-func (w *testEnv) keeps(p person) {
+// wantKept fails the test unless a displaced account still has its session and password.
+func (w *testEnv) wantKept(p person) {
 	w.t.Helper()
 	w.do("GET", "/api/agents", "", p.auth, "X-Organization-Id: "+p.org).want(w.t, "the session of a displaced account", 200, "")
 	if a := w.loginFrom(p.email, password, home).want(w.t, "the password of a displaced account", 200, ""); a.text(w.t, "user.id") != p.id {
@@ -21,7 +21,7 @@ func (w *testEnv) keeps(p person) {
 	}
 }
 
-// signedIn gives the person of an answer that began a session.
+// signedIn returns the person of a response that began a session.
 func (a answer) signedIn(t *testing.T) person {
 	t.Helper()
 	p := person{id: a.text(t, "user.id"), org: a.text(t, "organization.id"), email: a.text(t, "user.email")}
@@ -29,7 +29,8 @@ func (a answer) signedIn(t *testing.T) person {
 	return p
 }
 
-// TestAddingNeverMakesMembers: an account of an invited address is no member until its holder accepts.
+// TestAddingNeverMakesMembers: an account of an invited address is not a member until its owner
+// accepts.
 func TestAddingNeverMakesMembers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -57,8 +58,8 @@ func TestAddingNeverMakesMembers(t *testing.T) {
 	}
 }
 
-// TestLinksTakeAddressesOver: the real person comes in by the link, and has nothing of the squatter, who may be real as well and keeps
-// what they had.
+// TestLinksTakeAddressesOver: the real person joins with the link and gets nothing of the squatter,
+// who may be a real person, too, and keeps their resources.
 func TestLinksTakeAddressesOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -70,7 +71,7 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 	if cfo.id == squatter.id || cfo.org != owner.org {
 		t.Errorf("the person is %+v", cfo)
 	}
-	w.keeps(squatter)
+	w.wantKept(squatter)
 	if a := w.do("GET", "/login?token="+login, ""); a.status != 410 {
 		t.Errorf("the squatter's login link: %d", a.status)
 	}
@@ -83,7 +84,8 @@ func TestLinksTakeAddressesOver(t *testing.T) {
 	w.do("POST", "/api/auth/signup", `{"email":"CFO@example.com","password":"`+password+`"}`).want(t, "signing up again", 409, "email_taken")
 }
 
-// TestLinksHurtNobody: a stranger makes an organization, invites an address whose account is in use, and holds the link.
+// TestLinksHurtNobody: a stranger creates an organization, invites an address whose account is in
+// use, and has the link.
 func TestLinksHurtNobody(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -102,7 +104,8 @@ func TestLinksHurtNobody(t *testing.T) {
 	if a := w.loginFrom(ada.email, newPassword, home).want(t, "the stranger's password", 200, ""); a.text(t, "user.id") != taker.id {
 		t.Errorf("the stranger's login %s", a.body)
 	}
-	// An invitation that reaches her still opens with her own password or in her session, and changes of her role reach her.
+	// An invitation that she receives still opens with her own password or in her session, and
+	// changes of her role apply to her.
 	owner := w.signUp("owner@example.com")
 	invitation := w.add(owner, owner.org, ada.email, domain.RoleMember).token(t)
 	if a := w.do("POST", "/api/auth/accept", accepting(invitation, withPassword)).want(t, "accepting", 201, ""); a.text(t, "user.id") != ada.id {
@@ -115,7 +118,8 @@ func TestLinksHurtNobody(t *testing.T) {
 		want(t, "an invitation of another address", 400, "invalid_request password:required")
 }
 
-// TestLinksProveNothingToOthers: a squatter who invites themselves proves nothing to another organization.
+// TestLinksProveNothingToOthers: a squatter who invites themselves has not proven the address to
+// another organization.
 func TestLinksProveNothingToOthers(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -133,8 +137,9 @@ func TestLinksProveNothingToOthers(t *testing.T) {
 	w.do("GET", "/api/agents", "", squatter.auth, "X-Organization-Id: "+owner.org).want(t, "the squatter in the organization", 403, "permission_denied")
 }
 
-// TestSquattersKeepNobodyOut: invitations of many organizations displace a person as often as they like. The person's password works
-// all the while, costs one computation, and takes the address back for good by a link of the operator.
+// TestSquattersKeepNobodyOut: invitations of many organizations displace a person any number of
+// times. The person's password keeps working, takes one hash computation, and recovers the address
+// permanently with a link of the operator.
 func TestSquattersKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -153,7 +158,7 @@ func TestSquattersKeepNobodyOut(t *testing.T) {
 			w.do("DELETE", "/api/organizations/members?id="+taker.id, "", stranger.auth).want(t, "removing", 200, "")
 		}
 	}
-	w.keeps(cfo)
+	w.wantKept(cfo)
 	w.loginFrom(cfo.email, "squatter's password 3", home).want(t, "another displaced account", 200, "")
 	if schemes, err := w.store.Accounts.PasswordSchemes(t.Context(), cfo.email); err != nil || len(schemes) != 1 {
 		t.Errorf("a login computes %d keys, %v", len(schemes), err)
@@ -171,7 +176,8 @@ func TestSquattersKeepNobodyOut(t *testing.T) {
 	w.loginFrom(cfo.email, password, home).want(t, "the proven account", 200, "")
 }
 
-// TestSquattersGuessWithinLimits: a client address with a session of a squatter's account is a stranger to the real person's.
+// TestSquattersGuessWithinLimits: a client address with a session of a squatter's account is
+// unfamiliar to the real person's account.
 func TestSquattersGuessWithinLimits(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -184,15 +190,15 @@ func TestSquattersGuessWithinLimits(t *testing.T) {
 		w.api.account.Logins.Account.Begin(cfo.email)
 	}
 	w.loginFrom(cfo.email, password, elsewhere).want(t, "a right guess from the squatter's address", 401, "unauthenticated")
-	for range 3 { // own logins buy no guesses
+	for range 3 { // logging in to the own account allows no further guesses
 		w.loginFrom(cfo.email, newPassword, elsewhere).want(t, "the squatter's own password", 200, "")
 		w.loginFrom(cfo.email, password, "198.51.100.9").want(t, "a guess from a new address", 429, "rate_limited")
 	}
 	w.loginFrom(cfo.email, password, home).want(t, "the real person's address", 200, "")
 }
 
-// TestAdminsOpenNoProvenAccount: the invitation that made an account gives its organization no power over it once the person has proven
-// the address.
+// TestAdminsOpenNoProvenAccount: the organization whose invitation created an account has no power
+// over it after the person has proven the address.
 func TestAdminsOpenNoProvenAccount(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)
@@ -262,7 +268,8 @@ func TestOwnInvitations(t *testing.T) {
 	w.do("DELETE", "/api/organizations/members?id="+owner.id, "", owner.auth).want(t, "the last owner leaves", 409, "last_owner")
 }
 
-// TestProvenAddressesAreNotTakenOver: a link is no way into, or around, an account that has proven its address.
+// TestProvenAddressesAreNotTakenOver: a link opens or displaces no account that has proven its
+// address.
 func TestProvenAddressesAreNotTakenOver(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t, manyRequests)

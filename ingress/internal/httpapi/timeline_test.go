@@ -44,7 +44,7 @@ func TestTimelinesAreAsOpenAsTheirRuns(t *testing.T) {
 	a.from("GET", path, "", h.key).want(t, "erased", 410, "erased")
 }
 
-func TestTimelinesAreOfTheMoment(t *testing.T) {
+func TestTimelineParameters(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

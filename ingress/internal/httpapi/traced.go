@@ -12,21 +12,23 @@ import (
 	"parley/shared/telemetry/tracing"
 )
 
-// traced begins a span for each request, beneath the one that its traceparent names. What operators ask is in no trace.
+// traced begins a span for each request, as a child of the span in its traceparent. Health checks
+// and metrics are not traced.
 func (a *api) traced() gin.HandlerFunc {
 	return otelgin.Middleware("parley",
 		otelgin.WithTracerProvider(a.Tracer.Provider()),
-		otelgin.WithMeterProvider(noop.NewMeterProvider()), // what is counted is in /metrics
+		otelgin.WithMeterProvider(noop.NewMeterProvider()), // /metrics has the metrics
 		otelgin.WithPropagators(a.Tracer.Outside()),
 		otelgin.WithFilter(func(req *http.Request) bool { return !isOperational(req.URL.Path) }))
 }
 
-// annotate says on the request's span what the log says of it: what it was about, and how it failed.
+// annotate adds the ids of the request and its failure to the request's span.
 func annotate(c *gin.Context, st *httpx.State, status int) {
 	span := tracing.Current(c.Request.Context())
 	if !span.On() {
 		return
 	}
+
 	span.Str("parley.request.id", st.RequestID)
 	span.Str("parley.organization.id", st.Ident.Caller.OrganizationID)
 	span.Str("parley.agent.id", st.AgentID)

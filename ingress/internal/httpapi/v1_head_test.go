@@ -10,7 +10,8 @@ import (
 	"parley/ingress/internal/httpapi/openai"
 )
 
-// HEAD of every route under /v1 that answers GET has the status and the headers of GET, and no body, streams excepted.
+// HEAD of every GET route under /v1 except streams returns the status and headers of GET without a
+// body.
 func TestHeadUnderV1AnswersAsGet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

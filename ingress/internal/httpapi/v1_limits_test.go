@@ -19,7 +19,7 @@ import (
 	"parley/shared/store"
 )
 
-// v1Asks are requests for a run's answer, by their paths.
+// v1Asks maps paths to requests for a run's answer.
 func v1Asks(agentID, more string) map[string]string {
 	return map[string]string{
 		"/v1/chat/completions": fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"m"}]%s}`, agentID, more),
@@ -27,17 +27,17 @@ func v1Asks(agentID, more string) map[string]string {
 	}
 }
 
-// tallied gives an arena limits that regain no room.
+// tallied sets rate limits that do not refill.
 func (a *runEnv) tallied(user int) ratelimit.Settings {
 	a.t.Helper()
 	limits := ratelimit.Settings{Demo: 2, User: user, System: user + 1}
-	counted, err := ratelimit.New(&tally{used: map[string]int{}}, limits)
+	counted, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, limits)
 	must(a.t, err)
 	a.rebuild(func(d *Deps) { d.Limits = counted })
 	return limits
 }
 
-// Whoever is refused for what a body says has had it read, and pays for that.
+// A request whose body is rejected counts, because the body had to be read.
 func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
@@ -55,20 +55,20 @@ func TestRefusedBodiesOfOpenAICount(t *testing.T) {
 	}
 }
 
-// dialed counts how often a database is dialed, which is away.
-type dialed struct{ times atomic.Int64 }
+// unreachableDB is an unreachable database that counts connection attempts.
+type unreachableDB struct{ times atomic.Int64 }
 
 // Connect fails.
-func (d *dialed) Connect(context.Context) (driver.Conn, error) {
+func (d *unreachableDB) Connect(context.Context) (driver.Conn, error) {
 	d.times.Add(1)
 	return nil, driver.ErrBadConn
 }
 
-// Driver is asked for by nobody.
-func (d *dialed) Driver() driver.Driver { return nil }
+// Driver is never called.
+func (d *unreachableDB) Driver() driver.Driver { return nil }
 
-// An earlier response is looked up for who has paid, and a replay is free all the same.
-func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
+// A previous response is looked up after the request is counted, and a replay is free.
+func TestContinuingAResponseCountsFirst(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -87,8 +87,8 @@ func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 		t.Errorf("the replay is %s, not %s", again, second)
 	}
 	a.from("POST", "/v1/responses", after(second), h.memberKey, h.header, "Idempotency-Key: k").
-		want(t, "the key, after another response", 200, "") // which is of the same session
-	away := &dialed{}
+		want(t, "the key, after another response", 200, "") // it is in the same session
+	away := &unreachableDB{}
 	a.rebuild(func(d *Deps) { d.Store = store.On(away, 1) })
 	a.from("POST", "/v1/responses", after(first), h.memberKey, h.header).want(t, "beyond the limit", 429, "rate_limited")
 	if n := away.times.Load(); n > 0 {
@@ -101,15 +101,15 @@ func TestGoingOnFromAResponseCountsFirst(t *testing.T) {
 	}
 }
 
-// A request that waits takes a seat and leaves it; one that waits for nothing takes none.
-func TestWaitingForARunTakesSeats(t *testing.T) {
+// A request that waits takes a slot and releases it. A request that does not wait takes none.
+func TestWaitingForARunTakesSlots(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
 	agentID := a.newAgent(h)
 	for path, body := range v1Asks(agentID, "") {
 		a.api.StreamsPerCredential = 1
-		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable") // as all that waits here
+		begun := a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path, 503, "unavailable") // like every request that waits in this environment
 		a.finish("answer", begun.header.Get(openai.HeaderRunID))
 		for range 2 {
 			a.from("POST", path, body, h.key, "Idempotency-Key: k").want(t, path+" again", 200, "")
@@ -123,19 +123,19 @@ func TestWaitingForARunTakesSeats(t *testing.T) {
 	a.respond(`{"background":true,"input":"m","model":"`+agentID+`"}`, h.key)
 }
 
-// A key that is revoked gives no answers any more, and what it has begun goes on.
-func TestARevokedKeyWaitsInVain(t *testing.T) {
+// A revoked key gets no answer, but the run that it started continues.
+func TestARevokedKeyGetsNoAnswer(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
 	h := a.newTestOrg("home")
 	begun := make(chan string, 2)
-	a.works(func(runID, _ string) { begun <- runID })
-	asks := v1Asks(a.newAgent(h), "")
+	a.startWorker(func(runID, _ string) { begun <- runID })
+	requests := v1Asks(a.newAgent(h), "")
 	key, keyID := a.newKey(h, h.owner, domain.KeyScopeOrganization)
-	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // without an answer
+	ctx, leave := context.WithTimeout(t.Context(), 30*time.Second) // without a response
 	defer leave()
-	answered := make(chan answer, len(asks))
-	for path, body := range asks {
+	answered := make(chan answer, len(requests))
+	for path, body := range requests {
 		req := httptest.NewRequestWithContext(ctx, "POST", path, strings.NewReader(body))
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("X-Api-Key", strings.TrimPrefix(key, "X-Api-Key: "))
@@ -147,7 +147,7 @@ func TestARevokedKeyWaitsInVain(t *testing.T) {
 	runs := []string{<-begun, <-begun}
 	a.ok("DELETE", "/api/keys?id="+keyID, "", h.owner.auth, h.header)
 	revoked := time.Now()
-	for range asks {
+	for range requests {
 		got := (<-answered).want(t, "revoked", 401, "unauthenticated")
 		if took := time.Since(revoked); took > 10*time.Second || got.header.Get(openai.HeaderRunID) == "" {
 			t.Errorf("after %v: %v", took, got.header)
@@ -161,7 +161,8 @@ func TestARevokedKeyWaitsInVain(t *testing.T) {
 	}
 }
 
-// An idempotency key is its caller's: two of one organization that use the same one get a run each.
+// Idempotency keys are separate for each caller: equal keys of two callers in one organization
+// start two runs.
 func TestKeysOfTwoCallersAreTwoRuns(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

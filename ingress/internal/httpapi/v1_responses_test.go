@@ -16,13 +16,13 @@ import (
 	"parley/shared/store/executiondb"
 )
 
-// respond asks for a response in the background, and gives its id.
+// respond requests a response in the background and returns its id.
 func (a *runEnv) respond(body string, headers ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/v1/responses", body, headers...).text(a.t, "id")
 }
 
-// fails ends an accepted run without an answer, as a worker does.
+// fails finishes an accepted run without an answer, as a worker does.
 func (a *runEnv) fails(runID string, status domain.RunStatus, cause *domain.RunError) {
 	a.t.Helper()
 	claims, err := a.store.Executions.Claim(a.t.Context(), []string{runID})
@@ -48,7 +48,7 @@ func TestAResponseFromItsBeginningToItsEnd(t *testing.T) {
 	if begun.text(t, "status") != "queued" || begun.text(t, "metadata.a") != "b" || begun.header.Get(openai.HeaderRunID) != runFor(responseID) {
 		t.Errorf("%v %s", begun.header, begun.body)
 	}
-	a.hold(runFor(responseID))
+	a.claimAccepted(runFor(responseID))
 	running := a.ok("GET", "/v1/responses/"+responseID, "", h.key)
 	if running.text(t, "status") != "in_progress" || running.header.Get(openai.HeaderRunID) != runFor(responseID) {
 		t.Errorf("%v %s", running.header, running.body)
@@ -102,7 +102,7 @@ func streamedSession(t *testing.T, a *runEnv, h *testOrg, responseID string) str
 	return a.ok("GET", "/v1/responses/"+responseID, "", h.key).text(t, "parley.sessionId")
 }
 
-func TestResponsesGoOnFromOneAnother(t *testing.T) {
+func TestResponsesContinueOneAnother(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -203,7 +203,7 @@ func TestAResponseThatWaitsForAPerson(t *testing.T) {
 	}
 }
 
-func TestResponsesThatAreNoneAreNotFound(t *testing.T) {
+func TestMissingResponses(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")
@@ -220,8 +220,8 @@ func TestResponsesThatAreNoneAreNotFound(t *testing.T) {
 	a.from("GET", "/v1/responses/"+chat+"?stream=false&stream=false", "", h.key).want(t, "twice", 400, "invalid_request stream")
 }
 
-// A response in the background is not found once its run has expired. A request with its key that waits for room meanwhile may be repeated,
-// and begins another run.
+// A background response is not found after its run has expired. A replay that waits for capacity in
+// the meantime may be repeated and starts another run.
 func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	a := newWaitingRunEnv(t, unlimited)
@@ -234,10 +234,10 @@ func TestAResponseThatExpiresWhileItWaitsForRoom(t *testing.T) {
 	c, _ := gin.CreateTestContext(httptest.NewRecorder())
 	c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	httpx.StateFor(c).Large = &a.api.large
-	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large answer is being made
+	must(t, httpx.ReserveAnswer(c, 1<<20)) // another large response is being rendered
 	replayed := make(chan answer, 1)
 	go func() { replayed <- ask() }()
-	<-time.After(2 * time.Second) // in which the replay begins to wait for its turn
+	<-time.After(2 * time.Second) // time for the replay to begin waiting for its turn
 	a.exec(`UPDATE runs SET expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, runFor(responseID))
 	httpx.EndReservation(c)
 	if got := (<-replayed).want(t, "a replay", 503, "unavailable"); got.header.Get("Retry-After") == "" {
@@ -279,8 +279,8 @@ func TestRequestsForResponsesAreRefusedByName(t *testing.T) {
 	a.from("POST", "/v1/responses", `{"model":"`+agentID+`","input":"m"}`, h.key).want(t, "for automations only", 403, "caller_not_allowed")
 }
 
-// What the protocol has and agents do without changes nothing.
-func TestWhatAResponseDoesNotNeedIsPassedOver(t *testing.T) {
+// Fields of the protocol that agents do not use are ignored.
+func TestUnusedResponseFieldsAreIgnored(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("home")

@@ -9,9 +9,9 @@ import (
 	"parley/ingress/internal/httpapi/httpx"
 )
 
-// openBody is a body of another's protocol.
+// openBody is a body of another protocol.
 type openBody struct {
-	Name  string            `json:"name" need:"yes"`
+	Name  string            `json:"name" required:"true"`
 	Text  *eitherBody       `json:"text"`
 	Parts []openPart        `json:"parts"`
 	Flag  *bool             `json:"flag"`
@@ -21,7 +21,7 @@ type openBody struct {
 }
 
 type openPart struct {
-	Kind string `json:"kind" need:"yes"`
+	Kind string `json:"kind" required:"true"`
 }
 
 type eitherBody struct {
@@ -31,7 +31,8 @@ type eitherBody struct {
 
 func (eitherBody) Either() {}
 
-// What another's protocol says beyond what is known is passed over; what is known is read as strictly as our own.
+// Unknown fields of another protocol are ignored. Known fields are decoded as strictly as Parley's
+// own.
 func TestOpenBodies(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
@@ -76,7 +77,7 @@ func TestOpenBodies(t *testing.T) {
 	}
 }
 
-// Requests of OpenAI's protocol are limited as chats are, and replays of a key are free.
+// Requests of OpenAI's API have the rate limits of chats, and replays are free.
 func TestCompletionsAreLimited(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)

@@ -15,7 +15,7 @@ import (
 	"parley/shared/secrets"
 )
 
-// The origins of pages that embed agents.
+// Origins of pages that embed agents.
 const (
 	widgetPage = "https://www.example.com"
 	otherPage  = "https://shop.example.com"
@@ -23,21 +23,21 @@ const (
 
 const identityKey = "an identity secret"
 
-// embedded is an agent of h whose widget lists origins.
-func (a *runEnv) embedded(h *testOrg, origins ...string) string {
+// newWidgetAgent returns an agent of h whose widget lists the origins.
+func (a *runEnv) newWidgetAgent(h *testOrg, origins ...string) string {
 	a.t.Helper()
 	return a.ok("POST", "/api/agents", `{"name":"`+h.word+` agent","systemPrompt":"`+h.word+` prompt","widget":{"enabled":true,`+
 		`"allowedOrigins":["`+strings.Join(origins, `","`)+`"],"identitySecret":"`+identityKey+`"}}`, h.owner.auth, h.header).text(a.t, "id")
 }
 
-// signed is a visitor whom a site has signed.
+// signed returns a visitor signed by a site.
 func signed(agentID, visitor string) string {
 	mac := hmac.New(sha256.New, []byte(identityKey))
 	mac.Write([]byte(agentID + "\n" + visitor))
 	return `{"id":"` + visitor + `","signature":"` + hex.EncodeToString(mac.Sum(nil)) + `"}`
 }
 
-// visit asks for a token; visitor is JSON, "" for none.
+// visit requests a token. visitor is JSON, or "" for none.
 func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	a.t.Helper()
 	body := `{"agentId":"` + agentID + `"}`
@@ -47,7 +47,7 @@ func (a *runEnv) visit(agentID, visitor, origin string) answer {
 	return a.from("POST", widget.WidgetSessionsPath, body, "Origin: "+origin)
 }
 
-// guest is a visitor of widgetPage with a token: the headers that their browser sends, and the name that it keeps.
+// guest is a visitor of widgetPage with a token and the name that the browser stores.
 type guest struct {
 	agent, token, name string
 	headers            []string
@@ -63,29 +63,29 @@ func newGuest(agentID, token, origin, name string) guest {
 	return guest{agent: agentID, token: token, name: name, headers: []string{"Authorization: Bearer " + token, "Origin: " + origin}}
 }
 
-// says sends a message to the guest's agent, and waits for nothing.
+// says sends a message to the guest's agent and does not wait for the answer.
 func (a *runEnv) says(g guest, session, message string, more ...string) answer {
 	a.t.Helper()
 	return a.from("POST", "/api/agents?action=chat&id="+g.agent, `{"sessionId":"`+session+`","message":"`+message+`"}`,
 		slices.Concat(g.headers, []string{"Prefer: respond-async"}, more)...)
 }
 
-// token makes a token without a request; it is over after life.
+// token returns a token that expires after life, without a request.
 func (a *runEnv) token(agentID string, life time.Duration) string {
 	a.t.Helper()
 	over := strconv.FormatInt(time.Now().Add(life).Unix(), 10)
 	return a.api.Secrets.SealWidgetToken([]byte(`{"a":"` + agentID + `","o":"` + widgetPage + `","v":"` + domain.VisitorAnonymous + `x","x":` + over + `}`))
 }
 
-// visiting are credentials of widgets: of one agent, which the table's requests do not name.
+// visiting returns credentials of widgets for an agent that the table's requests do not name.
 func (s *orgPair) visiting() []credential {
-	agentID := s.embedded(s.home, widgetPage)
+	agentID := s.newWidgetAgent(s.home, widgetPage)
 	visitor := func(name, token, origin, refused string) credential {
 		return credential{
 			name: name, headers: newGuest(agentID, token, origin, "").headers, refused: refused, via: "widget", page: "widget", testOrg: s.home, role: domain.RoleMember,
 		}
 	}
-	good := s.token(agentID, time.Hour) // on a busy machine the matrix takes longer than a token of the service lasts
+	good := s.token(agentID, time.Hour) // on a busy machine the matrix takes longer than a real token's lifetime
 	list := []credential{
 		visitor("widget token", good, widgetPage, ""),
 		visitor("widget token on another page", good, otherPage, ""),
@@ -97,7 +97,8 @@ func (s *orgPair) visiting() []credential {
 	return append(list, beside)
 }
 
-// visitorsOutcome is what a widget token gets: it is for one agent's chat, of which the table has no row, and for what is public.
+// visitorsOutcome returns the result of a widget token at a row. The token is valid for public
+// routes and for one agent's chat, which the table does not contain.
 func (c *credential) visitorsOutcome(r *accessRow) string {
 	switch {
 	case c.refused != "":
@@ -108,7 +109,8 @@ func (c *credential) visitorsOutcome(r *accessRow) string {
 	return "403 permission_denied"
 }
 
-// pagesOutcome is what a request gets where the page counts and no credential does.
+// pagesOutcome returns the result of a request at a route that checks the page and ignores
+// credentials.
 func (c *credential) pagesOutcome() string {
 	switch {
 	case c.page == "":
@@ -120,11 +122,11 @@ func (c *credential) pagesOutcome() string {
 	}
 }
 
-// pageTargets are the ids that a page tries: whose an agent is does not matter to it, but whatever is no agent that lists it
-// is the same refusal.
+// pageTargets returns the ids that a page tries. The agent's organization does not matter, and the
+// error is the same for every id that is not an agent which lists the page.
 func (m *matrix) pageTargets(name string, c *credential) []target {
 	kind := idKinds[name]
-	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.embedded(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.embedded(m.home, otherPage), ""}}
+	list := []target{{"own", kind.own(m.orgPair, c), "ok"}, {"foreign", m.newWidgetAgent(m.away, widgetPage), "ok"}, {"embedded elsewhere", m.newWidgetAgent(m.home, otherPage), ""}}
 	list = append(list, m.missing[name]...)
 	for i := range list[2:] {
 		list[2+i].outcome = "403 permission_denied"
@@ -132,18 +134,18 @@ func (m *matrix) pageTargets(name string, c *credential) []target {
 	return list
 }
 
-// forgetWidgets has every change hold at once, however it was made.
+// forgetWidgets makes all changes apply immediately.
 func (a *runEnv) forgetWidgets(agentID string, origins ...string) {
 	a.widgets().Forget(agentID, origins...)
 }
 
 func (a *runEnv) widgets() *auth.Widgets { return a.api.Auth.Widgets() }
 
-// foreignToken is a token that another service has sealed.
+// foreignToken returns a token that another service has sealed.
 func foreignToken(agentID string) string {
 	box, err := secrets.NewBox(strings.Repeat("cd", 32))
 	if err != nil {
-		panic(err) // it is a key
+		panic(err) // the key is valid
 	}
 	token, _ := auth.NewWidgets(nobodysWidgets{}, box, nil).NewToken(agentID, widgetPage, domain.VisitorAnonymous+"x")
 	return token

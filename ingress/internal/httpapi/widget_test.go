@@ -20,7 +20,7 @@ import (
 	"parley/shared/store"
 )
 
-// sharedWith gives the origin whose pages may read an answer; "" for none.
+// sharedWith returns the origin whose pages may read the response, or "".
 func (a answer) sharedWith() string {
 	return strings.Join(a.header["Access-Control-Allow-Origin"], " and ")
 }
@@ -29,7 +29,7 @@ func TestAVisitorChats(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID := a.embedded(h, widgetPage)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	got := a.visit(agentID, "", widgetPage).want(t, "token", 201, "")
 	expires, err := time.Parse(time.RFC3339, got.text(t, "expiresAt"))
 	if left := time.Until(expires); err != nil || left < 9*time.Minute || left > 10*time.Minute {
@@ -70,7 +70,7 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	g := a.guest(a.embedded(h, widgetPage), "")
+	g := a.guest(a.newWidgetAgent(h, widgetPage), "")
 	runID := a.says(g, "s", "hi", "Idempotency-Key: k").want(t, "message", 202, "").text(t, "id")
 	a.park(runID, "publish", domain.ActionApproval)
 	for name, more := range map[string][]string{"at once": nil, "after a wait": {"Prefer: wait=1"}} {
@@ -85,11 +85,11 @@ func TestAVisitorSeesThatARunWaitsAndNotForWhat(t *testing.T) {
 	}
 }
 
-// Public is what visitors may see, too.
+// Public routes are open to visitors, too.
 func TestVisitorsSeeTemplates(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	g := a.guest(a.embedded(a.newTestOrg("red"), widgetPage), "")
+	g := a.guest(a.newWidgetAgent(a.newTestOrg("red"), widgetPage), "")
 	got := a.from("GET", "/api/agents/templates?limit=1", "", g.headers...).want(t, "templates", 200, "")
 	if !strings.HasPrefix(got.header.Get(httpx.HeaderLimit), `"widget-`) || got.sharedWith() != "" {
 		t.Errorf("answered %v", got.header)
@@ -118,13 +118,14 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Nobody learns why there is no widget for a page, and the page not even that there is none.
+// A rejected page does not learn why there is no widget for it, and a page of another origin cannot
+// read the response.
 func TestRefusedPagesLearnNothing(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	listed, off, gone, plain := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.newAgent(h)
-	a.embedded(a.newTestOrg("blue"), otherPage)
+	listed, off, gone, plain := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage), a.newAgent(h)
+	a.newWidgetAgent(a.newTestOrg("blue"), otherPage)
 	a.ok("PUT", "/api/agents?id="+off, `{"widget":{"enabled":false}}`, h.owner.auth)
 	a.ok("DELETE", "/api/agents?id="+gone, "", h.owner.auth)
 	first := ""
@@ -162,7 +163,7 @@ func TestVisitorsNames(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID, another := a.embedded(h, widgetPage), a.embedded(h, widgetPage)
+	agentID, another := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage)
 	runFor := func(visitor string) (runID, name string) {
 		t.Helper()
 		g := a.guest(agentID, visitor)
@@ -212,7 +213,7 @@ func TestVisitorsNames(t *testing.T) {
 	a.logsClean(identityKey, strings.Repeat("0", 64), name)
 }
 
-// identities changes the secret that visitors are signed with.
+// identities changes the secret with which visitors are signed.
 func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName string) {
 	t.Helper()
 	put := func(secret string) answer {
@@ -245,12 +246,12 @@ func (a *runEnv) identities(t *testing.T, h *testOrg, agentID, name, knownName s
 	put(`"***"`).want(t, "keeping none", 400, "invalid_request widget.identitySecret:invalid_value")
 }
 
-// A token is good for one agent, one origin and one thing.
+// A token is valid for one agent, one origin and one purpose.
 func TestWidgetTokensAreBound(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
-	agentID, sibling, foreign := a.embedded(h, widgetPage, otherPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
+	agentID, sibling, foreign := a.newWidgetAgent(h, widgetPage, otherPage), a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(other, widgetPage)
 	g := a.guest(agentID, "")
 	bearer, origin := g.headers[0], g.headers[1]
 	path := "/api/agents?action=chat&id="
@@ -304,12 +305,12 @@ func TestWidgetTokensAreBound(t *testing.T) {
 	a.logsClean(g.token, g.name)
 }
 
-// Of visitors nobody gets at what another said, whatever they call it.
+// No visitor can read another visitor's messages, whatever session id is used.
 func TestVisitorsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h, other := a.newTestOrg("red"), a.newTestOrg("blue")
-	one, two, foreign := a.embedded(h, widgetPage), a.embedded(h, widgetPage), a.embedded(other, widgetPage)
+	one, two, foreign := a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(h, widgetPage), a.newWidgetAgent(other, widgetPage)
 	runs, principals := map[string]string{}, map[string]bool{}
 	for name, g := range map[string]guest{
 		"ada": a.guest(one, signed(one, "ada")), "bob": a.guest(one, signed(one, "bob")), "nobody": a.guest(one, ""),
@@ -329,7 +330,7 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	}
 	rows, err := a.sql.QueryContext(t.Context(), `SELECT principal FROM sessions WHERE session_id = 'same' GROUP BY ref, principal`)
 	must(t, err)
-	defer func() { _ = rows.Close() }() // Err tells
+	defer func() { _ = rows.Close() }() // Err reports errors
 	n := 0
 	for ; rows.Next(); n++ {
 		var principal string
@@ -344,7 +345,8 @@ func TestVisitorsNeverMeet(t *testing.T) {
 	a.says(ada, "same", "another payload", "Idempotency-Key: same").want(t, "her own key again", 422, "idempotency_key_reused")
 }
 
-// What changes about a widget holds here at once, and elsewhere within 5 s: another ingress remembers for 4.
+// Changes of a widget apply on this ingress process immediately and on others within 5 seconds:
+// they cache widgets for 4.
 func TestWidgetsAreSwitchedOff(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(a *runEnv, h *testOrg, agentID string){
@@ -364,7 +366,7 @@ func TestWidgetsAreSwitchedOff(t *testing.T) {
 	} {
 		a := newRunEnv(t)
 		h := a.newTestOrg("red")
-		agentID := a.embedded(h, widgetPage)
+		agentID := a.newWidgetAgent(h, widgetPage)
 		g := a.guest(agentID, "")
 		a.says(g, "s", "before").want(t, name+": before", 202, "")
 		change(a, h, agentID)
@@ -380,7 +382,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID := a.embedded(h, widgetPage)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	g := a.guest(agentID, "")
 	a.ok("PUT", "/api/agents?id="+agentID, `{"allowedCallers":["system"]}`, h.owner.auth)
 	if got := a.says(g, "s", "m").want(t, "message", 403, "caller_not_allowed"); got.sharedWith() != widgetPage {
@@ -388,7 +390,7 @@ func TestAgentsForSystemsHaveNoVisitors(t *testing.T) {
 	}
 }
 
-// crowd are visitors of one agent's widget at addresses of their own.
+// crowd is a number of visitors of one agent's widget with different addresses.
 type crowd struct {
 	*runEnv
 	agentID string
@@ -421,7 +423,7 @@ func (cr crowd) refused(t *testing.T, what string, got answer, tier string) {
 }
 
 func (cr crowd) set(w ratelimit.Widget) {
-	limits, err := ratelimit.New(&tally{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
+	limits, err := ratelimit.New(&countingLimiter{used: map[string]int{}}, ratelimit.Settings{Demo: 1, User: 2, System: 3, Widget: w})
 	must(cr.t, err)
 	cr.rebuild(func(d *Deps) { d.Limits = limits })
 }
@@ -429,7 +431,7 @@ func (cr crowd) set(w ratelimit.Widget) {
 func newCrowd(t *testing.T) crowd {
 	t.Helper()
 	a := newRunEnv(t)
-	return crowd{a, a.embedded(a.newTestOrg("red"), widgetPage)}
+	return crowd{a, a.newWidgetAgent(a.newTestOrg("red"), widgetPage)}
 }
 
 func TestWidgetLimitsOverHTTP(t *testing.T) {
@@ -462,7 +464,7 @@ func TestWidgetLimitsOverHTTP(t *testing.T) {
 	cr.token("2001:db8:1:3::1", "").want(t, "another network", 201, "")
 }
 
-// Who sends rubbish uses up what their address may send, and nobody else's.
+// Invalid requests use up the limit of their client address and of no other.
 func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -497,7 +499,8 @@ func TestBadWidgetRequestsCountForTheirAddress(t *testing.T) {
 	}
 }
 
-// Strangers who ask for tokens silence nobody: those have a limit of their own, of which bad requests take nothing.
+// Strangers who request tokens do not block visitors: tokens have a separate limit per agent, which
+// invalid requests do not use up.
 func TestTokensOfAnAgentHaveTheirOwnLimit(t *testing.T) {
 	t.Parallel()
 	cr := newCrowd(t)
@@ -516,7 +519,7 @@ func TestTokensOfAnAgentHaveTheirOwnLimit(t *testing.T) {
 func TestWidgetsWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
-	agentID := a.embedded(a.newTestOrg("red"), widgetPage)
+	agentID := a.newWidgetAgent(a.newTestOrg("red"), widgetPage)
 	g := a.guest(agentID, "")
 	away, err := store.Open("postgres://nobody@127.0.0.1:1/nowhere?sslmode=disable", 1)
 	must(t, err)
@@ -534,13 +537,13 @@ func TestWidgetsWithoutDatabase(t *testing.T) {
 	a.from("OPTIONS", widget.WidgetSessionsPath, "", "Origin: "+widgetPage, "Access-Control-Request-Method: POST").want(t, "preflight", 405, "method_not_allowed")
 }
 
-// A visitor sees the end of what they asked for though their token is over by then, but not for ever, and not where the
-// widget is not allowed any more.
+// A visitor sees the end of an answer after the token has expired, but only for a limited time and
+// while the widget is allowed.
 func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	t.Parallel()
 	a := newRunEnv(t)
 	h := a.newTestOrg("red")
-	agentID := a.embedded(h, widgetPage)
+	agentID := a.newWidgetAgent(h, widgetPage)
 	begun := func(life time.Duration) httpx.Permit {
 		g := newGuest(agentID, a.token(agentID, life), widgetPage, "")
 		c, _ := gin.CreateTestContext(httptest.NewRecorder())
@@ -550,7 +553,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 			c.Request.Header.Set(name, value)
 		}
 		var err error
-		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as it was when it was let in
+		httpx.StateFor(c).Ident, err = a.api.Auth.Again(c.Request) // as when the request was admitted
 		must(t, err)
 		if _, err = a.api.Auth.Resolve(c.Request, auth.NeedDemo); (err == nil) != (life > 0) {
 			t.Fatalf("a token that is good for %s: %v", life, err)
@@ -559,7 +562,7 @@ func TestAVisitorsStreamOutlivesTheToken(t *testing.T) {
 	}
 	for _, life := range []time.Duration{time.Minute, -time.Minute} {
 		may := begun(life)
-		due := may.Next.Add(time.Millisecond) // a look at what is remembered by now
+		due := may.Next.Add(time.Millisecond) // now a check is due
 		if may.Next.IsZero() || time.Until(may.Next) > 5*time.Second || !may.Holds(due) || !may.Next.After(time.Now()) {
 			t.Errorf("%s: the permit ended before the widget did, or is not looked at: %+v", life, may)
 		}

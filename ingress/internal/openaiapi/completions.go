@@ -10,8 +10,8 @@ import (
 
 // CompletionRequest is the body of POST /v1/chat/completions. Other fields are ignored.
 type CompletionRequest struct {
-	Model          string              `json:"model" need:"yes"`
-	Messages       []Message           `json:"messages" need:"yes"`
+	Model          string              `json:"model" required:"true"`
+	Messages       []Message           `json:"messages" required:"true"`
 	Stream         *bool               `json:"stream"`
 	StreamOptions  *StreamOptions      `json:"stream_options"`
 	User           *string             `json:"user"`
@@ -35,7 +35,7 @@ type StreamOptions struct {
 
 // Format is the requested format of the answer.
 type Format struct {
-	Type string `json:"type" need:"yes"`
+	Type string `json:"type" required:"true"`
 }
 
 // Stop are texts at which the answer should stop.

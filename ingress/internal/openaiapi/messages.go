@@ -37,7 +37,7 @@ func (*Content) Either() {}
 
 // Part is a part of a content.
 type Part struct {
-	Type    string  `json:"type" need:"yes"`
+	Type    string  `json:"type" required:"true"`
 	Text    *string `json:"text"`
 	Refusal *string `json:"refusal"`
 }
@@ -77,7 +77,7 @@ func (c *Content) Read(field string, wrong Wrong) string {
 
 // Message is an entry of a request's messages.
 type Message struct {
-	Role         string             `json:"role" need:"yes"`
+	Role         string             `json:"role" required:"true"`
 	Content      *Content           `json:"content"`
 	ToolCalls    *[]json.RawMessage `json:"tool_calls"`
 	FunctionCall *json.RawMessage   `json:"function_call"`

@@ -4,7 +4,7 @@ import "encoding/json"
 
 // ResponseBody is the body of a response request. Other fields are ignored: see the guide.
 type ResponseBody struct {
-	Model        string             `json:"model" need:"yes"`
+	Model        string             `json:"model" required:"true"`
 	Input        *ResponseInput     `json:"input"`
 	Instructions *string            `json:"instructions"`
 	Stream       *bool              `json:"stream"`
@@ -40,7 +40,7 @@ type InputItem struct {
 type ConversationName struct {
 	Name   string
 	Object struct {
-		ID string `json:"id" need:"yes"`
+		ID string `json:"id" required:"true"`
 	}
 }
 

@@ -69,7 +69,7 @@ func TestValidRequestsForResponses(t *testing.T) {
 		},
 		"with a conversation object": {
 			ResponseBody{Conversation: &ConversationName{Object: struct {
-				ID string `json:"id" need:"yes"`
+				ID string `json:"id" required:"true"`
 			}{"c"}}, Input: input("Tea?")},
 			ResponseAsk{SessionID: "c", Conversation: Conversation{Message: "Tea?"}},
 		},

@@ -1,2 +1,3 @@
-// Package account serves the endpoints and pages of accounts: sign-up, logins, sessions, links, and invitations to the caller.
+// Package account handles the requests and pages of accounts: sign-up, logins, login sessions,
+// links, and invitations to the caller.
 package account

@@ -16,15 +16,18 @@ import (
 
 const maxForm = 16 << 10 // bytes
 
-// readForm reads the fields of a form that one of our own pages sends; each may come once.
+// readForm reads the fields of a form on one of the service's pages. Each field may occur only
+// once.
 func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err := h.Origins.Check(c.Request); err != nil {
 		return nil, apierr.Wrap(apierr.PermissionDenied, err, "requests from pages of other origins are not allowed")
 	}
+
 	media, _, err := mime.ParseMediaType(c.GetHeader("Content-Type"))
 	if err != nil || media != "application/x-www-form-urlencoded" || len(c.Request.Header["Content-Type"]) != 1 {
 		return nil, apierr.New(apierr.UnsupportedMediaType, "the body must be a form, sent as application/x-www-form-urlencoded")
 	}
+
 	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxForm))
 	if _, tooMuch := errors.AsType[*http.MaxBytesError](err); tooMuch {
 		return nil, apierr.New(apierr.PayloadTooLarge, "the form must have at most %d bytes", maxForm)
@@ -32,14 +35,17 @@ func (h *Pages) readForm(c *gin.Context) (url.Values, error) {
 	if err != nil {
 		return nil, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading form: %w", err), "the form was not received completely")
 	}
+
 	fields, err := httpx.ReadQuery(string(raw))
 	if err != nil {
 		return nil, err
 	}
+
 	for name, values := range fields {
 		if len(values) != 1 {
 			return nil, apierr.Invalid(name, httpx.CodeDuplicate, "must be given only once")
 		}
 	}
+
 	return fields, nil
 }

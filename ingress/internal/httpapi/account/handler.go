@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Deps is what the handler of accounts needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	AccountsDB        *accountdb.Store
 	OrganizationsDB   *accountdb.Organizations
@@ -24,21 +24,22 @@ type Deps struct {
 	Secrets           *secrets.Box
 	Passwords         *auth.Passwords
 	Origins           *http.CrossOriginProtection
-	OpenID            openid.Settings           // without a redirect address; the zero value is none
+	OpenID            openid.Settings           // without a redirect address; the zero value disables OpenID
 	PublicURL         string                    // where browsers reach the service
-	Secure            func(c *gin.Context) bool // whether cookies of a request's browser may be sent over TLS only
-	SignupsPerAddress int                       // an hour at this ingress; 0: no limit
+	Secure            func(c *gin.Context) bool // reports whether cookies of a request's browser may be sent over TLS only
+	SignupsPerAddress int                       // per hour at this ingress process; 0: no limit
 }
 
-// Handler serves the endpoints and pages of accounts: sign-up, logins, sessions, links, and invitations to the caller.
+// Handler handles the requests of accounts: sign-up, logins, login sessions, links, and invitations
+// to the caller.
 type Handler struct {
 	Deps
 	Logins   loginLimits
-	signups  *ratelimit.Failures // accounts that were made, by client address; nil: no limit
-	provider *openid.Provider    // nil when none is set
+	signups  *ratelimit.Failures // counts sign-ups by client address; nil: no limit
+	provider *openid.Provider    // nil if OpenID is disabled
 }
 
-// New makes the handler of accounts.
+// New returns a Handler.
 func New(deps Deps) *Handler {
 	h := &Handler{Deps: deps, Logins: newLoginLimits(time.Now), provider: newProvider(deps.OpenID, deps.PublicURL)}
 	if deps.SignupsPerAddress > 0 {
@@ -47,7 +48,7 @@ func New(deps Deps) *Handler {
 	return h
 }
 
-// Routes are what people have before they have an organization.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	login := httpx.ByID(httpx.OnlyError(h.readLogin), id.Login)
@@ -88,7 +89,7 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// readLogin reads a login session of the caller's.
+// readLogin reads one of the caller's login sessions.
 func (h *Handler) readLogin(c *gin.Context, loginID string) (domain.LoginSession, error) {
 	ident := httpx.Identity(c)
 	return h.AccountsDB.Login(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), loginID)

@@ -11,7 +11,8 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// ownInvitation is an invitation as the person sees whom it is for. The link is its maker's to pass on.
+// ownInvitation is an invitation in the form that the invited person sees. It does not contain the
+// link.
 type ownInvitation struct {
 	ID           string                  `json:"id"`
 	Organization domain.OrganizationName `json:"organization"`
@@ -19,30 +20,33 @@ type ownInvitation struct {
 	ExpiresAt    domain.Time             `json:"expiresAt"`
 }
 
-func viewOfInvitation(i accountdb.OwnInvitation) ownInvitation {
+func invitationView(i accountdb.OwnInvitation) ownInvitation {
 	return ownInvitation{i.ID, i.Organization, i.Role, i.ExpiresAt}
 }
 
-// listInvitations is GET /api/auth/invitations: the open invitations to the caller's proven address, newest first.
+// listInvitations handles GET /api/auth/invitations: the open invitations to the caller's proven
+// address, newest first.
 func (h *Handler) listInvitations(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	invitations, err := h.OrganizationsDB.OwnInvitations(c.Request.Context(), httpx.Caller(c).UserID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(invitations, p, func(i accountdb.OwnInvitation) (ownInvitation, accountdb.After) {
-		return viewOfInvitation(i), accountdb.After{At: i.At, ID: i.ID}
+		return invitationView(i), accountdb.After{At: i.At, ID: i.ID}
 	}))
 }
 
 func (h *Handler) readInvitation(c *gin.Context, invitationID string) (ownInvitation, error) {
 	found, err := h.OrganizationsDB.OwnInvitation(c.Request.Context(), httpx.Caller(c).UserID, invitationID)
-	return viewOfInvitation(found), err
+	return invitationView(found), err
 }
 
 const (
@@ -50,19 +54,21 @@ const (
 	actionDecline = "decline"
 )
 
-// answeredInvitation is what became of an invitation.
+// answeredInvitation is an invitation and its outcome.
 type answeredInvitation struct {
 	ownInvitation
 	Status string `json:"status"` // accepted or declined
 }
 
-// answerInvitation is POST /api/auth/invitations?id=&action=accept|decline, for the person whose proven address is invited.
+// answerInvitation handles POST /api/auth/invitations?id=&action=accept|decline for the person
+// whose proven address is invited.
 func (h *Handler) answerInvitation(c *gin.Context) {
 	invitationID, err := httpx.RequiredID(c, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	action, _ := httpx.QueryValue(c, "action", found)
 	if action != actionAccept && action != actionDecline {
@@ -72,16 +78,19 @@ func (h *Handler) answerInvitation(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who, accept := httpx.Caller(c), action == actionAccept
 	answered, err := h.OrganizationsDB.AnswerInvitation(c.Request.Context(), who.UserID, who.Credential, invitationID, accept)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	status := "declined"
 	if accept {
 		h.Auth.ForgetUser(who.UserID)
 		status = "accepted"
 	}
-	httpx.WriteJSON(c, http.StatusOK, answeredInvitation{viewOfInvitation(answered), status})
+
+	httpx.WriteJSON(c, http.StatusOK, answeredInvitation{invitationView(answered), status})
 }

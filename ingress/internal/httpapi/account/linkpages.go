@@ -15,19 +15,21 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// LoginForm is POST /login, from the login page.
+// LoginForm handles POST /login, the login page's form.
 func (h *Pages) LoginForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showLogin(c, status, web.Login{Problem: problem}) })
 		return
 	}
+
 	next := ReturnTo(fields["next"])
 	body := loginBody{Email: fields.Get("email"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := h.logIn(c, body)
 		err = h.enter(c, next, token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) {
 			h.showLogin(c, status, web.Login{Problem: problem, Email: body.Email, Next: next})
@@ -35,13 +37,14 @@ func (h *Pages) LoginForm(c *gin.Context) {
 	}
 }
 
-// SignupForm is POST /signup, from the page for new accounts.
+// SignupForm handles POST /signup, the sign-up page's form.
 func (h *Pages) SignupForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { showSignup(c, status, web.Signup{Problem: problem}) })
 		return
 	}
+
 	shown := web.Signup{Name: strings.TrimSpace(fields.Get("name")), Email: fields.Get("email"), Next: ReturnTo(fields["next"])}
 	body := signupBody{Email: shown.Email, Password: fields.Get("password")}
 	body.Name.Value, body.Name.Set = shown.Name, shown.Name != ""
@@ -49,6 +52,7 @@ func (h *Pages) SignupForm(c *gin.Context) {
 		_, token, login, failed := h.signUp(c, body)
 		err = h.enter(c, shown.Next, token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) {
 			shown.Problem = problem
@@ -57,8 +61,8 @@ func (h *Pages) SignupForm(c *gin.Context) {
 	}
 }
 
-// enter sends a browser in its new session to the page it asked for, the dashboard's first if none, or hands on the error that
-// kept it from having one.
+// enter sets the session's cookie and redirects the browser to next or, if next is empty, to the
+// dashboard. If err is not nil, enter only returns it.
 func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLogin, err error) error {
 	if err != nil {
 		return err
@@ -68,16 +72,18 @@ func (h *Pages) enter(c *gin.Context, next, token string, login accountdb.NewLog
 	return nil
 }
 
-// AcceptPage is GET /accept?token=: what an invitation offers, and what it takes to accept it.
-func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, oneToken(c), http.StatusOK, "") }
+// AcceptPage handles GET /accept?token=: a page that shows an invitation and the forms to accept
+// it.
+func (h *Pages) AcceptPage(c *gin.Context) { h.showAccept(c, linkToken(c), http.StatusOK, "") }
 
-// AcceptForm is POST /accept, from that page.
+// AcceptForm handles POST /accept, the form of AcceptPage.
 func (h *Pages) AcceptForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
+
 	body := acceptBody{Token: fields.Get("token")}
 	body.Name.Value, body.Password.Value = strings.TrimSpace(fields.Get("name")), fields.Get("password")
 	body.Name.Set, body.Password.Set = body.Name.Value != "", body.Password.Value != ""
@@ -89,12 +95,13 @@ func (h *Pages) AcceptForm(c *gin.Context) {
 		_, token, login, failed := h.acceptInvitation(c, body, fields.Has("new"))
 		err = h.enter(c, "", token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showAccept(c, body.Token, status, problem) })
 	}
 }
 
-// declineForm takes an invitation back for the holder of its link.
+// declineForm declines an invitation for the holder of its link.
 func (h *Pages) declineForm(c *gin.Context, token string) {
 	invited, _, err := h.invitationFor(c, token)
 	if err == nil {
@@ -104,6 +111,7 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 		showLinkGone(c, err, invitationGone)
 		return
 	}
+
 	page, err := web.RenderNotice(web.Notice{
 		Title: "Invitation declined", Words: "You did not join " + invited.Organization + ". The link no longer works.",
 	})
@@ -112,14 +120,16 @@ func (h *Pages) declineForm(c *gin.Context, token string) {
 
 const invitationGone = "This invitation is no longer valid, or the link is incomplete. Ask for a new invitation."
 
-// showAccept shows the forms of an invitation: one button for somebody who is signed in as its address, else one form for
-// those who have an account and one for those who have none. The page does not say whether the address has an account.
+// showAccept shows the forms of an invitation: one button for a person who is logged in as the
+// invited address, else one form for people with an account and one for people without. The page
+// does not reveal whether the address has an account.
 func (h *Pages) showAccept(c *gin.Context, token string, status int, problem string) {
 	invited, person, err := h.invitationFor(c, token)
 	if err != nil {
 		showLinkGone(c, err, invitationGone)
 		return
 	}
+
 	as := map[domain.Role]string{domain.RoleOwner: "an owner", domain.RoleAdmin: "an admin", domain.RoleMember: "a member"}
 	page, err := web.RenderAccept(web.Accept{
 		Token: token, Organization: invited.Organization, Email: invited.Email, As: as[invited.Role],
@@ -128,26 +138,29 @@ func (h *Pages) showAccept(c *gin.Context, token string, status int, problem str
 	showRendered(c, status, page, err)
 }
 
-// ResetPage is GET /reset?token=: a form for a new password.
-func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, oneToken(c), http.StatusOK, "") }
+// ResetPage handles GET /reset?token=: a form for a new password.
+func (h *Pages) ResetPage(c *gin.Context) { h.showReset(c, linkToken(c), http.StatusOK, "") }
 
-// ResetForm is POST /reset, from that page.
+// ResetForm handles POST /reset, the form of ResetPage.
 func (h *Pages) ResetForm(c *gin.Context) {
 	fields, err := h.readForm(c)
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })
 		return
 	}
+
 	body := resetBody{Token: fields.Get("token"), Password: fields.Get("password")}
 	if err = httpx.CheckedBody(&body); err == nil {
 		_, token, login, failed := h.resetPassword(c, body)
 		err = h.enter(c, "", token, login, failed)
 	}
+
 	if err != nil {
 		httpx.FailOn(c, err, func(status int, problem string) { h.showReset(c, body.Token, status, problem) })
 	}
 }
 
+// showReset shows the form for a new password, or a notice if the token is not valid.
 func (h *Pages) showReset(c *gin.Context, token string, status int, problem string) {
 	user, err := h.resetFor(c, token)
 	if err != nil {
@@ -158,15 +171,16 @@ func (h *Pages) showReset(c *gin.Context, token string, status int, problem stri
 	showRendered(c, status, page, err)
 }
 
-// oneToken gives the token of a link, "" when there is not exactly one.
-func oneToken(c *gin.Context) string {
+// linkToken returns the token of a link, or "" if there is not exactly one.
+func linkToken(c *gin.Context) string {
 	if tokens := c.Request.URL.Query()["token"]; len(tokens) == 1 {
 		return tokens[0]
 	}
 	return ""
 }
 
-// showLinkGone says that a link is no good any more, unless something else went wrong.
+// showLinkGone shows a page saying that a link is no longer valid. For errors other than not_found
+// it shows the error.
 func showLinkGone(c *gin.Context, err error, words string) {
 	if apierr.CodeFor(err) != apierr.NotFound {
 		httpx.FailOn(c, err, func(status int, problem string) { ShowNotice(c, status, problem) })

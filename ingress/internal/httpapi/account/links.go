@@ -13,8 +13,10 @@ import (
 	"parley/shared/store/accountdb"
 )
 
+// acceptBody is the body of POST /api/auth/accept. Name and password are only for people who are
+// not logged in.
 type acceptBody struct {
-	Token    string                 `json:"token" need:"yes"`
+	Token    string                 `json:"token" required:"true"`
 	Name     httpx.Optional[string] `json:"name"`
 	Password httpx.Optional[string] `json:"password"`
 }
@@ -28,24 +30,28 @@ func (b *acceptBody) Check(p *httpx.Problems) {
 	}
 }
 
-// accept is POST /api/auth/accept: an invitation's link makes its address a member, and logs them in.
+// accept handles POST /api/auth/accept: with an invitation's token it adds the invited address to
+// the organization and begins a session.
 func (h *Handler) accept(c *gin.Context) {
 	body, err := httpx.Bind[acceptBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.acceptInvitation(c, body, true)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// acceptInvitation spends an invitation's link: for the person who is logged in at its address, or the account of the address
-// that the password opens. Otherwise, and if mayJoin allows it, the password is a new one, of an account that takes the address
-// over from any account that has not proven it.
+// acceptInvitation uses an invitation's token. It joins the person who is logged in as the invited
+// address, or the account of the address with the given password. If neither exists and mayJoin is
+// true, it creates an account with the password, which takes the address from an account that has
+// not proven it.
 func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool) (accountdb.Account, string, accountdb.NewLogin, error) {
 	none := func(err error) (accountdb.Account, string, accountdb.NewLogin, error) {
 		return accountdb.Account{}, "", accountdb.NewLogin{}, err
@@ -54,19 +60,21 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	if err != nil {
 		return none(err)
 	}
+
 	token, login := h.newLogin(c)
 	userID := person.UserID
 	login.LoginID = person.Credential
 	if userID == "" {
 		var isNew bool
-		if userID, login.PasswordHash, isNew, err = h.opened(c, invited.Email, body, mayJoin); err != nil {
+		if userID, login.PasswordHash, isNew, err = h.openAccount(c, invited.Email, body, mayJoin); err != nil {
 			return none(err)
 		}
 		if isNew {
-			account, err := h.acceptAnew(c, invited, body, login)
+			account, err := h.acceptNew(c, invited, body, login)
 			return account, token, login, err
 		}
 	}
+
 	account, err := h.AccountsDB.Join(c.Request.Context(), secrets.Hash(body.Token), userID, login)
 	if err == nil {
 		h.Auth.ForgetUser(userID)
@@ -74,12 +82,14 @@ func (h *Handler) acceptInvitation(c *gin.Context, body acceptBody, mayJoin bool
 	return account, token, login, err
 }
 
-// opened returns the account of an address that the password of an acceptance opens, and its stored password. If the password opens
-// none, and no account has proven the address, isNew is true: the caller makes an account with the password.
-func (h *Handler) opened(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
+// openAccount returns the account of an address with the given password and its stored hash. If there is
+// none and no account has proven the address, isNew is true and the caller creates an account with
+// the password.
+func (h *Handler) openAccount(c *gin.Context, email string, body acceptBody, mayJoin bool) (userID, hash string, isNew bool, err error) {
 	if !body.Password.Set {
 		return "", "", false, apierr.Invalid("password", httpx.CodeRequired, "is required unless you are logged in as the invited address")
 	}
+
 	known, proven, err := h.AccountsDB.AddressKnown(c.Request.Context(), email)
 	if err != nil {
 		return "", "", false, err
@@ -90,19 +100,21 @@ func (h *Handler) opened(c *gin.Context, email string, body acceptBody, mayJoin 
 			return userID, hash, false, err
 		}
 	}
+
 	found := &httpx.Problems{}
 	checkPassword(found, "password", body.Password.Value)
 	switch fault := found.Err(); {
-	case fault != nil: // checked first, so that the answer does not show whether the address is proven
+	case fault != nil: // first, so that the response does not reveal whether the address is proven
 		return "", "", false, fault
 	case proven:
 		return "", "", false, err
 	}
+
 	return "", "", true, nil
 }
 
-// acceptAnew makes an account of the invited address.
-func (h *Handler) acceptAnew(
+// acceptNew creates an account for the invited address.
+func (h *Handler) acceptNew(
 	c *gin.Context, invited domain.Invitation, body acceptBody, login accountdb.NewLogin,
 ) (accountdb.Account, error) {
 	var account accountdb.Account
@@ -121,20 +133,23 @@ func (h *Handler) acceptAnew(
 	return account, err
 }
 
-// invitationFor reads what a token stands for, and who accepts it: the caller when the request comes with the
-// session of the invited address, else nobody.
+// invitationFor reads the invitation of a token. person is the caller if the request has the
+// session of the invited address, else it is empty.
 func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.Invitation, person domain.Caller, err error) {
 	if !secrets.IsInvitationToken(token) {
 		return invited, person, apierr.New(apierr.NotFound, "no such resource")
 	}
+
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		return invited, person, err
 	}
+
 	ctx := c.Request.Context()
 	if invited, err = h.OrganizationsDB.Invitation(ctx, secrets.Hash(token)); err != nil || ident.Caller.UserID == "" {
 		return invited, person, err
 	}
+
 	user, err := h.AccountsDB.User(ctx, ident.Caller.UserID)
 	if err != nil {
 		return invited, person, err
@@ -145,40 +160,47 @@ func (h *Handler) invitationFor(c *gin.Context, token string) (invited domain.In
 	return invited, person, nil
 }
 
+// resetBody is the body of POST /api/auth/reset.
 type resetBody struct {
-	Token    string `json:"token" need:"yes"`
-	Password string `json:"password" need:"yes"`
+	Token    string `json:"token" required:"true"`
+	Password string `json:"password" required:"true"`
 }
 
 func (b *resetBody) Check(p *httpx.Problems) { checkPassword(p, "password", b.Password) }
 
-// reset is POST /api/auth/reset: a link sets a new password, ends all login sessions and begins one.
+// reset handles POST /api/auth/reset: with a link's token it sets a new password, ends all login
+// sessions and begins a new one.
 func (h *Handler) reset(c *gin.Context) {
 	body, err := httpx.Bind[resetBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.resetPassword(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// resetPassword spends a reset link. It is looked up first: an invented one costs no hash.
+// resetPassword uses a reset link. It looks the link up first, so that an invalid one does not cost
+// a password hash.
 func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	token, login := h.newLogin(c)
 	user, err := h.resetFor(c, body.Token)
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}
+
 	ctx := c.Request.Context()
 	hash, err := h.hash(ctx, user.Email, body.Password)
 	if err != nil {
 		return accountdb.Account{}, "", login, err
 	}
+
 	account, err := h.AccountsDB.UseReset(ctx, secrets.Hash(body.Token), hash, login)
 	if err == nil {
 		h.Auth.ForgetUser(user.ID)
@@ -186,7 +208,7 @@ func (h *Handler) resetPassword(c *gin.Context, body resetBody) (accountdb.Accou
 	return account, token, login, err
 }
 
-// resetFor gives the user whose password a token may set.
+// resetFor returns the user whose password the token may set.
 func (h *Handler) resetFor(c *gin.Context, token string) (domain.User, error) {
 	if !secrets.IsResetToken(token) {
 		return domain.User{}, apierr.New(apierr.NotFound, "no such resource")

@@ -19,15 +19,16 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Passwords have 8 to 256 characters; the upper bound only keeps a body from being one.
+// Bounds of passwords in characters. The maximum only prevents very large passwords.
 const (
-	passwordLeast = 8
-	maxPassword   = 256
+	minPassword = 8
+	maxPassword = 256
 )
 
-// loginLimits bound wrong passwords. A pair of account and address is bound tightly, so that a stranger elsewhere cannot lock
-// the right person out. An address is bound over all accounts, against trying one password on many, and an account over all
-// addresses, against guessing from many. Right passwords are free.
+// loginLimits limits wrong passwords. The limit per pair of account and address is strict, so that
+// a stranger at another address cannot lock the account's owner out. The limit per address prevents
+// trying one password on many accounts. The limit per account prevents guessing from many
+// addresses. Correct passwords do not count.
 type loginLimits struct{ pair, Address, Account *ratelimit.Failures }
 
 func newLoginLimits(now func() time.Time) loginLimits {
@@ -38,9 +39,10 @@ func newLoginLimits(now func() time.Time) loginLimits {
 	}
 }
 
-// begin counts an attempt; good takes it back. familiar reports whether the account was logged in to from the address before:
-// the limit over all addresses does not hold there.
-func (l loginLimits) begin(email, address string, familiar func() bool) (good func(), err error) {
+// begin counts an attempt. undo removes it from the counts after a correct password. The limit per
+// account does not apply if isFamiliar reports that the account was logged in to from this address
+// before.
+func (l loginLimits) begin(email, address string, isFamiliar func() bool) (undo func(), err error) {
 	email = strings.ToLower(email)
 	pair := email + "\x00" + address
 	if wait := l.Address.Begin(address); wait > 0 {
@@ -50,8 +52,9 @@ func (l loginLimits) begin(email, address string, familiar func() bool) (good fu
 		l.Address.Undo(address)
 		return nil, tooManyPasswords(wait)
 	}
+
 	wait := l.Account.Begin(email)
-	if wait > 0 && !familiar() {
+	if wait > 0 && !isFamiliar() {
 		l.Address.Undo(address)
 		l.pair.Undo(pair)
 		return nil, tooManyPasswords(wait)
@@ -59,7 +62,7 @@ func (l loginLimits) begin(email, address string, familiar func() bool) (good fu
 	return func() {
 		l.Address.Undo(address)
 		l.pair.Undo(pair)
-		if wait == 0 { // a refused attempt has not counted
+		if wait == 0 { // an attempt over the limit was not counted
 			l.Account.Undo(email)
 		}
 	}, nil
@@ -69,7 +72,7 @@ func tooManyPasswords(wait time.Duration) error {
 	return httpx.RateLimited(wait, "too many wrong passwords")
 }
 
-// loggedIn is the answer to signing up and logging in.
+// loggedIn is the response to a sign-up or login.
 type loggedIn struct {
 	User         domain.User         `json:"user"`
 	Organization domain.Organization `json:"organization"`
@@ -77,10 +80,11 @@ type loggedIn struct {
 	ExpiresAt    domain.Time         `json:"expiresAt"`
 }
 
-// maxUserAgent is how much is kept of what a browser calls itself, in characters.
+// maxUserAgent is the maximum length of a stored User-Agent in characters.
 const maxUserAgent = 256
 
-// newLogin makes a session token, and the session to store in place of the browser's present one.
+// newLogin returns a new session token and the session to store. The session replaces the one in
+// the browser's cookie.
 func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLogin) {
 	token = secrets.NewSessionToken()
 	login = accountdb.NewLogin{
@@ -96,7 +100,7 @@ func (h *Handler) newLogin(c *gin.Context) (token string, login accountdb.NewLog
 	return token, login
 }
 
-// startSession answers with the session's token, in the body and as cookie.
+// startSession responds with the session's token in the body and as a cookie.
 func (h *Handler) startSession(c *gin.Context, status int, account accountdb.Account, token string, login accountdb.NewLogin) {
 	h.setCookie(c, token, login)
 	httpx.WriteJSON(c, status, loggedIn{account.User, account.Organization, token, domain.At(login.ExpiresAt)})
@@ -109,20 +113,21 @@ func (h *Handler) setCookie(c *gin.Context, token string, login accountdb.NewLog
 	auth.SetCookie(c.Writer, token, login.ExpiresAt, h.Secure(c))
 }
 
-// checkPassword checks a password to set, which is hashed in its normalized form.
+// checkPassword checks a new password. Passwords are hashed in their normalized form.
 func checkPassword(p *httpx.Problems, field, value string) {
-	p.Text(field, value, passwordLeast, maxPassword)
+	p.Text(field, value, minPassword, maxPassword)
 	switch normal, err := auth.NormalizePassword(value); {
 	case err != nil:
 		p.Add(field, httpx.CodeInvalidValue, "must not contain control characters or characters that Unicode does not define")
-	case utf8.RuneCountInString(normal) < passwordLeast:
-		p.Add(field, httpx.CodeTooShort, "must have at least %d characters, counting composed characters once", passwordLeast)
+	case utf8.RuneCountInString(normal) < minPassword:
+		p.Add(field, httpx.CodeTooShort, "must have at least %d characters, counting composed characters once", minPassword)
 	}
 }
 
+// signupBody is the body of POST /api/auth/signup.
 type signupBody struct {
-	Email    string                 `json:"email" need:"yes"`
-	Password string                 `json:"password" need:"yes"`
+	Email    string                 `json:"email" required:"true"`
+	Password string                 `json:"password" required:"true"`
 	Name     httpx.Optional[string] `json:"name"`
 }
 
@@ -134,22 +139,25 @@ func (b *signupBody) Check(p *httpx.Problems) {
 	}
 }
 
-// signup is POST /api/auth/signup: it makes a user and, as they are logged in by it, their organization.
+// signup handles POST /api/auth/signup: it creates a user and their organization and logs the user
+// in.
 func (h *Handler) signup(c *gin.Context) {
 	body, err := httpx.Bind[signupBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.signUp(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusCreated, account, token, login)
 }
 
-// signUp makes a user of a checked body, and a session of theirs.
+// signUp creates a user and a session from a checked body.
 func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Account, token string, login accountdb.NewLogin, err error) {
 	err = h.countSignup(c, func() error {
 		hash, err := h.hash(c.Request.Context(), body.Email, body.Password)
@@ -164,16 +172,19 @@ func (h *Handler) signUp(c *gin.Context, body signupBody) (account accountdb.Acc
 	return account, token, login, err
 }
 
-// countSignup makes an account unless the client's address has made too many of late. An address that has an account
-// already counts as one made: otherwise nothing would bound asking which addresses have one.
+// countSignup calls signUp unless the client's address has created too many accounts recently. An
+// attempt with an address that already has an account counts, too. Otherwise callers could test any
+// number of addresses for accounts.
 func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	if h.signups == nil {
 		return signUp()
 	}
+
 	client := h.Auth.DemoClient(c.Request)
 	if wait := h.signups.Begin(client); wait > 0 {
 		return httpx.RateLimited(wait, fmt.Sprintf("this client address has created %d accounts within an hour", h.SignupsPerAddress))
 	}
+
 	err := signUp()
 	if err != nil && apierr.CodeFor(err) != apierr.EmailTaken {
 		h.signups.Undo(client)
@@ -181,7 +192,7 @@ func (h *Handler) countSignup(c *gin.Context, signUp func() error) error {
 	return err
 }
 
-// localPart is what people who give no name are called: their address up to the @.
+// localPart returns the default name of a user: the email address up to the @.
 func localPart(email string) string {
 	local, _, _ := strings.Cut(email, "@")
 	if runes := []rune(local); len(runes) > httpx.MaxName {
@@ -190,9 +201,10 @@ func localPart(email string) string {
 	return local
 }
 
+// loginBody is the body of POST /api/auth/login.
 type loginBody struct {
-	Email    string `json:"email" need:"yes"`
-	Password string `json:"password" need:"yes"`
+	Email    string `json:"email" required:"true"`
+	Password string `json:"password" required:"true"`
 }
 
 func (b *loginBody) Check(p *httpx.Problems) {
@@ -200,23 +212,25 @@ func (b *loginBody) Check(p *httpx.Problems) {
 	p.Text("password", b.Password, 1, maxPassword)
 }
 
-// login is POST /api/auth/login. It takes as long, and says the same, whether the account or only the
-// password is wrong.
+// login handles POST /api/auth/login. It takes equally long and returns the same error whether the
+// account does not exist or the password is wrong.
 func (h *Handler) login(c *gin.Context) {
 	body, err := httpx.Bind[loginBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	account, token, login, err := h.logIn(c, body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.startSession(c, http.StatusOK, account, token, login)
 }
 
-// logIn begins a session if the password is right.
+// logIn begins a session if the password is correct.
 func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, string, accountdb.NewLogin, error) {
 	userID, hash, err := h.authenticate(c, body.Email, body.Password)
 	if err != nil {
@@ -228,12 +242,12 @@ func (h *Handler) logIn(c *gin.Context, body loginBody) (accountdb.Account, stri
 	return account, token, login, err
 }
 
-// authenticate gives the user of an address if the password is theirs, and the hash that it matches: whatever
-// follows must check that this is still theirs. Wrong ones are counted.
+// authenticate returns the user with the email address and password, and the matching hash. A later
+// change must check that the hash is still the user's. Wrong passwords are counted.
 func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, hash string, err error) {
 	ctx, client := c.Request.Context(), h.Auth.ClientAddr(c.Request).String()
-	only := false // above the limit over all addresses, accounts count that are logged in to from this one
-	good, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
+	only := false // over the account's limit, only accounts that were logged in to from this address are considered
+	undo, err := h.Logins.begin(email, h.Auth.DemoClient(c.Request), func() bool {
 		only = true
 		known, err := h.AccountsDB.LoggedInFrom(ctx, email, client)
 		return err == nil && known
@@ -241,7 +255,8 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 	if err != nil {
 		return "", "", err
 	}
-	// An address without an account costs as much as one with many.
+
+	// An address without an account takes as long as one with several.
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err == nil {
 		var hashes []string
@@ -249,13 +264,14 @@ func (h *Handler) authenticate(c *gin.Context, email, password string) (userID, 
 			userID, hash, err = h.AccountsDB.ByPassword(ctx, email, hashes, client, only)
 		}
 	}
+
 	if apierr.CodeFor(err) != apierr.Unauthenticated {
-		good()
+		undo()
 	}
 	return userID, hash, err
 }
 
-// hash makes the text to store for a password of an address.
+// hash returns the stored form of a password.
 func (h *Handler) hash(ctx context.Context, email, password string) (string, error) {
 	schemes, err := h.AccountsDB.PasswordSchemes(ctx, email)
 	if err != nil {
@@ -264,8 +280,8 @@ func (h *Handler) hash(ctx context.Context, email, password string) (string, err
 	return h.Passwords.Hash(ctx, password, schemes)
 }
 
-// logout is POST /api/auth/logout: the session that the request came with ends on every ingress, with
-// ?everywhere=1 all sessions of its user.
+// logout handles POST /api/auth/logout: it ends the session of the request on all ingress
+// processes, or with ?everywhere=1 all sessions of its user.
 func (h *Handler) logout(c *gin.Context) {
 	ident := httpx.Identity(c)
 	found := &httpx.Problems{}
@@ -277,6 +293,7 @@ func (h *Handler) logout(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	var err error
 	if everywhere {
 		err = h.AccountsDB.LogOutEverywhere(c.Request.Context(), ident.Caller.UserID)
@@ -285,10 +302,12 @@ func (h *Handler) logout(c *gin.Context) {
 		err = h.AccountsDB.LogOut(c.Request.Context(), secrets.Hash(ident.Token))
 		h.Auth.ForgetToken(ident.Token)
 	}
+
 	if err != nil {
 		httpx.Fail(c, fmt.Errorf("ending session: %w", err))
 		return
 	}
+
 	auth.ClearCookie(c.Writer, h.Secure(c))
 	c.Status(http.StatusNoContent)
 }

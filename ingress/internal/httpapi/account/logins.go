@@ -13,7 +13,7 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// listLogins is GET /api/auth/sessions: where the caller is logged in, newest first.
+// listLogins handles GET /api/auth/sessions: the caller's login sessions, newest first.
 func (h *Handler) listLogins(c *gin.Context) {
 	ident := httpx.Identity(c)
 	p, err := httpx.ReadTimePage(c, id.Login)
@@ -21,17 +21,20 @@ func (h *Handler) listLogins(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	logins, err := h.AccountsDB.Logins(c.Request.Context(), ident.Caller.UserID, secrets.Hash(ident.Token), p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(logins, p, func(l accountdb.Login) (domain.LoginSession, accountdb.After) {
 		return l.LoginSession, accountdb.After{At: l.At, ID: l.ID}
 	}))
 }
 
-// endLogin is DELETE /api/auth/sessions?id=: one of the caller's own, here at once and elsewhere within 5 s.
+// endLogin handles DELETE /api/auth/sessions?id=: it ends one of the caller's sessions, on this
+// ingress process immediately and on others within 5 seconds.
 func (h *Handler) endLogin(c *gin.Context) {
 	ident := httpx.Identity(c)
 	loginID, err := httpx.RequiredID(c, id.Login)
@@ -39,14 +42,17 @@ func (h *Handler) endLogin(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hash, err := h.AccountsDB.EndLogin(c.Request.Context(), ident.Caller.UserID, loginID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetLogin(hash)
 	if ident.Via == auth.ViaCookie && string(hash) == string(secrets.Hash(ident.Token)) {
 		auth.ClearCookie(c.Writer, h.Secure(c))
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(loginID))
 }

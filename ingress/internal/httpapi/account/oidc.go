@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// OIDCPath is where a login through OpenID begins.
+	// OIDCPath is the path at which a login through OpenID begins.
 	OIDCPath = "/api/auth/oidc"
-	// AttemptName is the cookie of a login that has begun.
-	AttemptName = "parley_oidc" // of the cookie
+	// AttemptName is the cookie of a login in progress.
+	AttemptName = "parley_oidc"
 	attemptLife = 10 * time.Minute
-	// AttemptSeal is what the cookie of a login is sealed for.
+	// AttemptSeal is the context that the cookie of a login is sealed for.
 	AttemptSeal = "oidc attempt"
-	nextDefault = DashboardPath
+	defaultNext = DashboardPath
 	maxNext     = 512 // bytes
 )
 
-// attempt is what a browser keeps, sealed, while its person is at the provider.
+// attempt is the content of the sealed cookie while the person is at the provider.
 type attempt struct {
 	openid.Attempt
 	Next     string    `json:"next"`
@@ -39,34 +39,40 @@ type attempt struct {
 	Until    time.Time `json:"until"`
 }
 
-// beginOIDC is GET /api/auth/oidc?next=: to the provider, and back to that path of this site. With takeover=1 the person
-// gets an account of their own even if an account in use holds their address without proof.
+// beginOIDC handles GET /api/auth/oidc?next=: it redirects to the provider, which returns the
+// browser to the path next. With takeover=1 the person gets a new account even if an account in use
+// has the address without having proven it.
 func (h *Handler) beginOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
-	next, takeOver, err := beginning(c)
+
+	next, takeOver, err := readLoginQuery(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	address, made, err := h.provider.Begin(c.Request.Context())
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	raw, err := json.Marshal(attempt{made, next, takeOver, time.Now().Add(attemptLife)})
 	if err != nil {
 		httpx.Fail(c, fmt.Errorf("encoding attempt: %w", err))
 		return
 	}
+
 	h.setAttempt(c, h.Secrets.Seal(string(raw), AttemptSeal), int(attemptLife/time.Second))
 	seeOther(c, address)
 }
 
-// beginning reads the query of a login. A page of another site must not make somebody take over an address.
-func beginning(c *gin.Context) (next string, takeOver bool, err error) {
+// readLoginQuery reads the query of a login. Pages of other sites must not cause somebody to take over
+// an address.
+func readLoginQuery(c *gin.Context) (next string, takeOver bool, err error) {
 	found := &httpx.Problems{}
 	next = nextFor(c, found)
 	value, takeOver := httpx.QueryValue(c, "takeover", found)
@@ -79,18 +85,19 @@ func beginning(c *gin.Context) (next string, takeOver bool, err error) {
 	return next, takeOver, found.Err()
 }
 
-// nextFor reads where the browser wants to go: a path of this site. Browsers read a backslash as a slash, and two
-// of either begin another site's address.
+// nextFor reads the path that the browser returns to. It must be a path of this site. Browsers
+// interpret a backslash as a slash, and two slashes begin the address of another site.
 func nextFor(c *gin.Context, found *httpx.Problems) string {
-	next, given := httpx.QueryValue(c, "next", found)
-	if !given {
-		return nextDefault
+	next, present := httpx.QueryValue(c, "next", found)
+	if !present {
+		return defaultNext
 	}
+
 	address, err := url.Parse(next)
 	own := err == nil && address.Scheme == "" && address.Host == "" && address.User == nil &&
 		strings.HasPrefix(next, "/") && !strings.HasPrefix(next, "//") && httpx.IsVisible(next) && !strings.ContainsRune(next, '\\')
 	if !own || len(next) > maxNext {
-		found.Add("next", httpx.CodeInvalidValue, "must be a path of this site, such as %s", nextDefault)
+		found.Add("next", httpx.CodeInvalidValue, "must be a path of this site, such as %s", defaultNext)
 	}
 	return next
 }
@@ -102,19 +109,22 @@ func (h *Handler) setAttempt(c *gin.Context, value string, maxAge int) {
 	})
 }
 
-// attemptFor reads the attempt that the browser began, when it is still good and the state is its.
+// attemptFor reads the attempt in the browser's cookie. It returns an error if the attempt has
+// expired or the state is not its own.
 func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	var begun attempt
 	wrong := apierr.Invalid("state", httpx.CodeInvalidValue,
 		"does not belong to a login started by this browser in the last %d minutes; start again",
 		int(attemptLife/time.Minute))
-	if c.Request.Method == http.MethodHead { // which never logs anybody in
+	if c.Request.Method == http.MethodHead { // HEAD must not log anybody in
 		return begun, wrong
 	}
+
 	states, cookies := httpx.Query(c)["state"], c.Request.CookiesNamed(AttemptName)
 	if len(states) != 1 || len(cookies) != 1 {
 		return begun, wrong
 	}
+
 	raw, err := h.Secrets.Open(cookies[0].Value, AttemptSeal)
 	if err != nil {
 		return begun, wrong
@@ -128,27 +138,32 @@ func (h *Handler) attemptFor(c *gin.Context) (attempt, error) {
 	return begun, nil
 }
 
-// finishOIDC is GET /api/auth/oidc/callback: the browser comes back, once, and is logged in.
+// finishOIDC handles GET /api/auth/oidc/callback: it logs the person in after the provider has
+// redirected the browser back.
 func (h *Handler) finishOIDC(c *gin.Context) {
 	if h.provider == nil {
 		httpx.Fail(c, apierr.New(apierr.NotFound, "no such resource"))
 		return
 	}
+
 	begun, err := h.attemptFor(c)
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	person, err := h.personFor(c, begun)
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil {
 		h.failLogin(c, err)
 		return
 	}
+
 	token, login := h.newLogin(c)
 	login.LoginID = ident.Caller.Credential
 	account, err := h.logInByIdentity(c, person, ident.Caller.UserID, begun.TakeOver, login)
@@ -159,13 +174,14 @@ func (h *Handler) finishOIDC(c *gin.Context) {
 	if account.Before != "" {
 		h.Auth.ForgetUser(account.Before)
 	}
+
 	h.setCookie(c, token, login)
 	h.setAttempt(c, "", -1)
 	seeOther(c, begun.Next)
 }
 
-// logInByIdentity logs a person in. The first login of an identity makes an account, which counts as a sign-up, unless it is linked to
-// the account of loggedIn.
+// logInByIdentity logs a person in. The first login of an identity creates an account and counts as
+// a sign-up, unless the identity is linked to the account loggedIn.
 func (h *Handler) logInByIdentity(
 	c *gin.Context, person accountdb.Identity, loggedIn string, takeOver bool, login accountdb.NewLogin,
 ) (account accountdb.Account, err error) {
@@ -181,6 +197,7 @@ func (h *Handler) logInByIdentity(
 		err = logIn()
 		return account, err
 	}
+
 	err = h.countSignup(c, logIn)
 	if err == nil && account.User.ID == loggedIn && h.signups != nil {
 		h.signups.Undo(h.Auth.DemoClient(c.Request))
@@ -188,13 +205,13 @@ func (h *Handler) logInByIdentity(
 	return account, err
 }
 
-// seeOther sends a browser on, without a page for those that do not go by themselves: there are none.
+// seeOther redirects a browser without a body.
 func seeOther(c *gin.Context, address string) {
 	c.Header("Location", address)
 	c.Status(http.StatusSeeOther)
 }
 
-// personFor has the provider say who came back.
+// personFor exchanges the code of the callback for the person's identity.
 func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, error) {
 	codes := httpx.Query(c)["code"]
 	if len(httpx.Query(c)["error"]) > 0 {
@@ -203,10 +220,12 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 	if len(codes) != 1 || codes[0] == "" {
 		return accountdb.Identity{}, apierr.Invalid("code", httpx.CodeRequired, "must be given once")
 	}
+
 	p, err := h.provider.Finish(c.Request.Context(), begun.Attempt, codes[0])
 	if err != nil {
 		return accountdb.Identity{}, err
 	}
+
 	found := &httpx.Problems{}
 	found.Email("email", p.Email)
 	who := accountdb.Identity{Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified && found.Err() == nil}
@@ -216,8 +235,8 @@ func (h *Handler) personFor(c *gin.Context, begun attempt) (accountdb.Identity, 
 	return who, nil
 }
 
-// failLogin is fail for requests that browsers send by following a link: people get the login page with the
-// problem on it.
+// failLogin is Fail for requests that browsers send by following a link: it shows the error on the
+// login page.
 func (h *Handler) failLogin(c *gin.Context, err error) {
 	if !strings.Contains(c.GetHeader("Accept"), "text/html") {
 		httpx.Fail(c, err)
@@ -228,7 +247,7 @@ func (h *Handler) failLogin(c *gin.Context, err error) {
 	})
 }
 
-// newProvider prepares the OpenID provider that the settings name; nil when they name none.
+// newProvider returns the configured OpenID provider, or nil if none is configured.
 func newProvider(s openid.Settings, publicURL string) *openid.Provider {
 	if s.Issuer == "" {
 		return nil

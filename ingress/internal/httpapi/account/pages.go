@@ -18,32 +18,33 @@ import (
 )
 
 const (
-	// DashboardPath is where the dashboard begins.
+	// DashboardPath is the path of the dashboard.
 	DashboardPath = "/dashboard"
-	// MaxNextPage is how many bytes an address within the dashboard may have.
-	MaxNextPage = 1024 // bytes of an address within the dashboard
+	// MaxNextPage is the maximum length in bytes of a dashboard URL to return to.
+	MaxNextPage = 1024
 
-	// NoMicrophone is the policy of all other pages. People talk with agents in the dashboard alone,
-	// and no page of ours needs more of the device than that.
+	// NoMicrophone is the Permissions-Policy of all pages except the dashboard. People talk with
+	// agents only in the dashboard.
 	NoMicrophone = "camera=(), geolocation=(), microphone=()"
-	// OwnMicrophone is the policy of the dashboard.
+	// OwnMicrophone is the Permissions-Policy of the dashboard.
 	OwnMicrophone = "camera=(), geolocation=(), microphone=(self)"
 )
 
-// Pages serves the pages of accounts, which browsers see: login, sign-up, invitations and password resets.
+// Pages handles the HTML pages of accounts: login, sign-up, invitations and password resets.
 type Pages struct{ *Handler }
 
-// LoginPage is GET /login: with ?token= a one-time link, which logs its user in, and without it the
-// page to sign in by.
+// LoginPage handles GET /login. With ?token= it logs the user of a one-time link in, otherwise it
+// shows the login page.
 func (h *Pages) LoginPage(c *gin.Context) {
-	tokens, given := c.Request.URL.Query()["token"]
+	tokens, present := c.Request.URL.Query()["token"]
 	shown := web.Login{Next: ReturnTo(c.Request.URL.Query()["next"])}
-	if !given {
-		if !h.passes(c, shown.Next) {
+	if !present {
+		if !h.redirectLoggedIn(c, shown.Next) {
 			h.showLogin(c, http.StatusOK, shown)
 		}
 		return
 	}
+
 	refuse := func(status int, problem string) {
 		shown.Problem = problem
 		h.showLogin(c, status, shown)
@@ -53,14 +54,15 @@ func (h *Pages) LoginPage(c *gin.Context) {
 		return
 	}
 	if c.Request.Method == http.MethodHead || strings.Contains(c.GetHeader("Sec-Purpose"), "prefetch") {
-		c.Status(http.StatusNoContent) // a program looks at the link, or the browser expects its user to follow it: it works once
+		c.Status(http.StatusNoContent) // a program inspects the link, or the browser prefetches it: the link must not be used up
 		return
 	}
+
 	token, login := h.newLogin(c)
 	_, err := h.AccountsDB.UseLoginLink(c.Request.Context(), secrets.Hash(tokens[0]), login)
 	switch {
 	case errors.Is(err, accountdb.ErrLinkSpent):
-		if h.passes(c, shown.Next) { // by this very link, most likely
+		if h.redirectLoggedIn(c, shown.Next) { // probably by this very link
 			return
 		}
 		refuse(http.StatusGone, "This login link was already used or has expired. Get a new one.")
@@ -81,8 +83,9 @@ func (h *Handler) showLogin(c *gin.Context, status int, shown web.Login) {
 	showRendered(c, status, page, err)
 }
 
-// passes sends somebody who is signed in already to the page that they asked for, the dashboard's first if none.
-func (h *Pages) passes(c *gin.Context, next string) bool {
+// redirectLoggedIn redirects a person who is already logged in to next or the dashboard. It returns false if
+// the person is not logged in.
+func (h *Pages) redirectLoggedIn(c *gin.Context, next string) bool {
 	ident, err := h.Auth.Person(c.Request)
 	if err != nil || ident.Via != auth.ViaCookie {
 		return false
@@ -92,9 +95,9 @@ func (h *Pages) passes(c *gin.Context, next string) bool {
 	return true
 }
 
-// SignupPage is GET /signup.
+// SignupPage handles GET /signup.
 func (h *Pages) SignupPage(c *gin.Context) {
-	if next := ReturnTo(c.Request.URL.Query()["next"]); !h.passes(c, next) {
+	if next := ReturnTo(c.Request.URL.Query()["next"]); !h.redirectLoggedIn(c, next) {
 		showSignup(c, http.StatusOK, web.Signup{Next: next})
 	}
 }
@@ -104,10 +107,10 @@ func showSignup(c *gin.Context, status int, shown web.Signup) {
 	showRendered(c, status, page, err)
 }
 
-// ReturnTo is the page that somebody asked for before they had to sign in: one of the dashboard's, or the first of them. Any
-// other address would let a link to us lead elsewhere.
+// ReturnTo returns the dashboard URL that a person requested before logging in. It returns "" for
+// any other value, because a link to the service must not redirect to another site.
 func ReturnTo(values []string) string {
-	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // as it is written, too
+	if len(values) != 1 || len(values[0]) > MaxNextPage || !strings.HasPrefix(values[0], DashboardPath) { // also in its unparsed form
 		return ""
 	}
 	next, err := url.Parse(values[0])
@@ -118,17 +121,18 @@ func ReturnTo(values []string) string {
 	return next.RequestURI()
 }
 
-// ShowPage answers with one of the service's own pages, under a Content-Security-Policy.
+// ShowPage responds with an HTML page and a Content-Security-Policy.
 func ShowPage(c *gin.Context, status int, page []byte, policy string) {
 	header := c.Writer.Header()
 	header.Set("Content-Security-Policy", policy)
-	header.Set("Cache-Control", "no-store") // it says who is signed in, and names bundles that the next release has others of
-	// An address may hold a token, which is no other site's business. With no-referrer browsers would send the
-	// pages' own forms as if from another origin.
+	header.Set("Cache-Control", "no-store") // the page contains the person's name and the names of this release's bundles
+	// The URL may contain a token, which other sites must not receive. With no-referrer, browsers
+	// would send the pages' forms with the origin null.
 	header.Set("Referrer-Policy", "same-origin")
 	header.Set("Permissions-Policy", NoMicrophone)
 	if strings.HasPrefix(c.Request.URL.Path, DashboardPath) {
 		header.Set("Permissions-Policy", OwnMicrophone)
 	}
+
 	c.Data(status, "text/html; charset=utf-8", page)
 }

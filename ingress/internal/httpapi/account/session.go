@@ -10,7 +10,7 @@ import (
 	"parley/shared/domain"
 )
 
-// callerView is a caller as they may see themselves.
+// callerView is a caller in the form that the caller sees.
 type callerView struct {
 	Kind           domain.CallerKind `json:"kind"`
 	UserID         string            `json:"userId,omitempty"`
@@ -19,16 +19,17 @@ type callerView struct {
 	Role           domain.Role       `json:"role"`
 }
 
-// SessionView is a caller, and where they may act, as the caller may see it.
+// SessionView is the response of GET /api/auth/session: the caller and the organizations in which
+// it may act.
 type SessionView struct {
 	Caller        callerView          `json:"caller"`
 	User          *domain.User        `json:"user,omitempty"`
-	EmailProven   *bool               `json:"emailProven,omitempty"` // of a person: whether invitations to their address are listed
+	EmailProven   *bool               `json:"emailProven,omitempty"` // whether invitations to the person's address are listed; nil for keys
 	Organization  domain.Organization `json:"organization"`
 	Organizations []domain.Membership `json:"organizations"`
 }
 
-// session is GET /api/auth/session: who the service takes the caller for, and where they may act.
+// session handles GET /api/auth/session.
 func (h *Handler) session(c *gin.Context) {
 	view, err := h.Session(c.Request.Context(), httpx.Caller(c))
 	if err != nil {
@@ -38,25 +39,28 @@ func (h *Handler) session(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// Session returns what GET /api/auth/session answers to a caller.
+// Session returns the response of GET /api/auth/session for a caller.
 func (h *Handler) Session(ctx context.Context, who domain.Caller) (SessionView, error) {
 	view := SessionView{Caller: callerView{who.Kind, who.UserID, who.KeyID, who.OrganizationID, who.Role}}
 	var err error
 	if view.Organization, err = h.OrganizationsDB.Organization(ctx, who.OrganizationID); err != nil {
 		return view, err
 	}
-	if who.UserID == "" { // an organization's key is good there and nowhere else
+	if who.UserID == "" { // an organization's key is valid only there
 		view.Organizations = []domain.Membership{{Organization: view.Organization, Role: who.Role}}
 		return view, nil
 	}
+
 	user, err := h.AccountsDB.User(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
+
 	proven, err := h.AccountsDB.HoldsAddress(ctx, who.UserID)
 	if err != nil {
 		return view, err
 	}
+
 	view.User, view.EmailProven = &user, &proven
 	view.Organizations, err = h.OrganizationsDB.Memberships(ctx, who.UserID)
 	return view, err

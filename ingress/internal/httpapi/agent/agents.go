@@ -16,10 +16,11 @@ import (
 )
 
 const (
-	cancelTime = 10 * time.Second
+	cancelTimeout = 10 * time.Second
 )
 
-// getAgents is GET /api/agents: the organization's agents, newest first, or with ?id= one of them.
+// getAgents handles GET /api/agents: the organization's agents, newest first, or one of them with
+// ?id=.
 func (h *Handler) getAgents(c *gin.Context) {
 	agentID, one, err := httpx.QueryID(c, id.Agent)
 	if err != nil {
@@ -30,11 +31,13 @@ func (h *Handler) getAgents(c *gin.Context) {
 		h.getAgent(c, agentID)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	q, _ := httpx.QueryValue(c, "q", found)
 	found.Text("q", q, 0, httpx.MaxSearch)
@@ -42,11 +45,13 @@ func (h *Handler) getAgents(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.AgentsDB.AgentSizes(ctx, org, q, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
+
 	var agents []domain.Agent
 	if err == nil {
 		agents, err = h.AgentsDB.Agents(ctx, org, q, p.After, p.Limit+1)
@@ -55,12 +60,15 @@ func (h *Handler) getAgents(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	for i := range agents {
 		agents[i] = h.shown(agents[i])
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(agents, p, func(a domain.Agent) string { return a.ID }))
 }
 
+// getAgent responds with one agent and its version as entity tag.
 func (h *Handler) getAgent(c *gin.Context, agentID string) {
 	httpx.About(c, agentID, "", "")
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
@@ -71,33 +79,38 @@ func (h *Handler) getAgent(c *gin.Context, agentID string) {
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
 }
 
-// createAgent is POST /api/agents: an agent from scratch, or from a template and what differs from it.
+// createAgent handles POST /api/agents: it creates an agent from the body, or from a template and the
+// fields that differ from it.
 func (h *Handler) createAgent(c *gin.Context) {
 	body, found, err := httpx.Collect[createAgentBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if err := h.toolDocuments(c, found, &body.agentFields, domain.Tools{}); err != nil {
+	if err := h.checkToolDocuments(c, found, &body.agentFields, domain.Tools{}); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	agent, err := h.newAgent(c.Request.Context(), httpx.Caller(c).OrganizationID, body, found)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, agent.ID, "", "")
 	httpx.WriteVersion(c, http.StatusCreated, agent.Version, h.shown(agent))
 }
 
+// newAgent creates an agent from a body, on the basis of the body's template if it names one. It
+// returns the problems in found and those of the template as one error.
 func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody, found *httpx.Problems) (domain.Agent, error) {
 	agent := domain.Agent{
 		ID: id.New(id.Agent), AllowedCallers: defaultCallers(),
 		Widget: domain.Widget{AllowedOrigins: []string{}},
 	}
 	if body.TemplateID.Set {
-		if err := found.Err(); err != nil { // what is wrong by itself, before what depends on the template
+		if err := found.Err(); err != nil { // problems of the fields come before problems that depend on the template
 			return agent, err
 		}
 		t, err := h.AgentsDB.Template(ctx, body.TemplateID.Value)
@@ -109,38 +122,44 @@ func (h *Handler) newAgent(ctx context.Context, org string, body createAgentBody
 		}
 		agent.Name, agent.Description, agent.SystemPrompt, agent.Model, agent.Tools = t.Name, t.Description, t.SystemPrompt, t.Model, t.Tools
 	}
+
 	body.apply(&agent, h.seals(org, agent.ID), found)
 	if err := found.Err(); err != nil {
 		return agent, err
 	}
+
 	stored, err := h.AgentsDB.CreateAgent(ctx, org, agent)
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	return stored, err
 }
 
-// updateAgent is PUT /api/agents?id=: fields left out keep their value.
+// updateAgent handles PUT /api/agents?id=. Missing fields stay unchanged.
 func (h *Handler) updateAgent(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, agentID, "", "")
 	body, err := httpx.Bind[updateAgentBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
-	if err := h.boundDocuments(c, agentID, &body); err != nil {
+	if err := h.checkBoundDocuments(c, agentID, &body); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
@@ -150,7 +169,7 @@ func (h *Handler) updateAgent(c *gin.Context) {
 			return err
 		}
 		if body.Model.Set && body.Model.Value == h.DefaultModel && agent.Model == "" {
-			body.Model.Set = false // sent back as it was shown: the agent goes on with whatever the default is
+			body.Model.Set = false // sent back as shown: the agent continues to use the default model
 		}
 		body.apply(agent, h.seals(org, agentID), found)
 		return found.Err()
@@ -159,51 +178,58 @@ func (h *Handler) updateAgent(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, h.shown(agent))
 }
 
-// boundDocuments checks the documents that a change binds an agent to.
-func (h *Handler) boundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
+// checkBoundDocuments checks the documents that a change binds an agent to.
+func (h *Handler) checkBoundDocuments(c *gin.Context, agentID string, body *updateAgentBody) error {
 	if body.Tools.Value.Knowledge.Value.DocumentIDs.Value == nil {
 		return nil
 	}
+
 	agent, err := h.AgentsDB.Agent(c.Request.Context(), httpx.Caller(c).OrganizationID, agentID)
 	if err != nil {
 		return err
 	}
+
 	found := &httpx.Problems{}
-	if err := h.toolDocuments(c, found, &body.agentFields, agent.Tools); err != nil {
+	if err := h.checkToolDocuments(c, found, &body.agentFields, agent.Tools); err != nil {
 		return err
 	}
 	return found.Err()
 }
 
-// deleteAgent is DELETE /api/agents?id=: its queued runs are cancelled, its finished ones stay.
+// deleteAgent handles DELETE /api/agents?id=. It cancels the agent's queued runs. Finished runs
+// stay.
 func (h *Handler) deleteAgent(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, agentID, "", "")
 	condition, err := httpx.ReadPrecondition(c.Request.Header)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	// Once it has begun it is carried through, whether or not the caller waits for it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTime)
+
+	// A deletion that has begun continues if the caller disconnects.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), cancelTimeout)
 	defer cancel()
 	if err := h.dropAgent(ctx, httpx.Caller(c).OrganizationID, agentID, condition); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(agentID))
 }
 
-// dropAgent cancels what is queued before and after the deletion: before, so that nothing is lost when
-// cancelling fails and the caller tries again; after, for what was accepted in between.
+// dropAgent cancels queued runs before and after the deletion: before, so that the caller can retry
+// if cancelling fails, and after, for runs that were accepted in between.
 func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition httpx.Precondition) error {
 	agent, err := h.AgentsDB.Agent(ctx, org, agentID)
 	if err == nil {
@@ -213,6 +239,7 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 		return err
 	}
 	defer h.Auth.Widgets().Forget(agent.ID, agent.Widget.AllowedOrigins...)
+
 	if err := h.Runs.CancelQueued(ctx, org, agentID); err != nil {
 		return fmt.Errorf("cancelling queued runs: %w", err)
 	}
@@ -225,13 +252,13 @@ func (h *Handler) dropAgent(ctx context.Context, org, agentID string, condition 
 	return nil
 }
 
-// sealer seals the secrets of one agent: of its tools' headers and signatures.
+// sealer returns a function that seals the secrets of one agent's tools.
 func (h *Handler) sealer(org, agentID string) func(string) string {
 	place := secrets.AgentHeaders(org, agentID)
 	return func(secret string) string { return h.Secrets.Seal(secret, place) }
 }
 
-// seals seal what an agent keeps secret, each kind for a place of its own.
+// seals contains functions that seal an agent's secrets, each kind for a separate context.
 type seals struct{ headers, identity func(string) string }
 
 func (h *Handler) seals(org, agentID string) seals {
@@ -239,7 +266,8 @@ func (h *Handler) seals(org, agentID string) seals {
 	return seals{h.sealer(org, agentID), func(secret string) string { return h.Secrets.Seal(secret, place) }}
 }
 
-// shown is an agent as callers see it: secrets hidden, lists never null, and the default model by name.
+// shown returns an agent in the form that callers see: secrets are hidden, lists are never null,
+// and the default model has its name.
 func (h *Handler) shown(agent domain.Agent) domain.Agent {
 	if agent.Model == "" {
 		agent.Model = h.DefaultModel
@@ -261,11 +289,13 @@ func (h *Handler) shown(agent domain.Agent) domain.Agent {
 			}
 		}
 	}
+
 	if t := agent.Tools.MCP; t != nil {
 		for i := range t.Servers {
 			hide(t.Servers[i].Headers)
 		}
 	}
+
 	return agent
 }
 
@@ -275,15 +305,16 @@ func hide(headers map[string]string) {
 	}
 }
 
-// toolDocuments checks the documents that a body binds an agent to, which may be those that it was bound to before.
-func (h *Handler) toolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, before domain.Tools) error {
+// checkToolDocuments checks the documents that a body binds an agent to. Documents to which the agent
+// was already bound are accepted in any case.
+func (h *Handler) checkToolDocuments(c *gin.Context, found *httpx.Problems, f *agentFields, previous domain.Tools) error {
 	ids := f.Tools.Value.Knowledge.Value.DocumentIDs.Value
 	if ids == nil {
 		return nil
 	}
 	var old []string
-	if before.Knowledge != nil {
-		old = before.Knowledge.DocumentIDs
+	if previous.Knowledge != nil {
+		old = previous.Knowledge.DocumentIDs
 	}
 	return h.CheckDocuments(c, found, "tools.knowledge.documentIds", *ids, old)
 }

@@ -15,11 +15,11 @@ const (
 	maxFallbacks = 3
 )
 
-// modelName is what model names look like: the offline models, or those of a provider, whether this service has a
-// key for it or not; empty is the service's default.
+// modelName matches the names of the offline models and of the providers' models, whether or not
+// the service has a key for the provider. Empty is the service's default.
 var modelName = regexp.MustCompile(`^(offline(/echo)?|(openai|anthropic)/[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,188})?$`)
 
-// agentFields are the fields of an agent that callers set. Each may be left out.
+// agentFields are the fields of an agent that callers set. Each may be missing.
 type agentFields struct {
 	Name           httpx.Optional[string]               `json:"name"`
 	Description    httpx.Removable[string]              `json:"description"`
@@ -31,15 +31,17 @@ type agentFields struct {
 	Widget         httpx.Removable[widgetBody]          `json:"widget"`
 }
 
-// defaultCallers may call an agent that does not say who may.
+// defaultCallers returns the allowed callers of an agent that does not set them.
 func defaultCallers() []domain.CallerKind { return []domain.CallerKind{domain.CallerUser} }
 
+// createAgentBody is the body of POST /api/agents.
 type createAgentBody struct {
 	agentFields
 	TemplateID httpx.Optional[string] `json:"templateId"`
 }
 
-// updateAgentBody takes back what reading an agent gave. A version makes the update conditional.
+// updateAgentBody accepts an agent in the form in which it was read. A version makes the update
+// conditional.
 type updateAgentBody struct {
 	agentFields
 	Version   httpx.Optional[int] `json:"version"`
@@ -48,10 +50,11 @@ type updateAgentBody struct {
 	UpdatedAt httpx.ReadOnly      `json:"updatedAt"`
 }
 
+// Check checks the fields. Name and system prompt are required unless a template provides them.
 func (b *createAgentBody) Check(p *httpx.Problems) {
 	b.agentFields.Check(p)
 	if b.TemplateID.Set {
-		return // which brings a name and a system prompt
+		return // the template provides name and system prompt
 	}
 	if !b.Name.Set {
 		p.Add("name", httpx.CodeRequired, "is required")
@@ -68,7 +71,7 @@ func (b *updateAgentBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check finds what is wrong with fields by themselves, whatever the agent was before.
+// Check checks the fields independently of the agent's previous state.
 func (f *agentFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
 		p.Name("name", f.Name.Value, httpx.MaxName)
@@ -80,8 +83,9 @@ func (f *agentFields) Check(p *httpx.Problems) {
 		p.Text("systemPrompt", f.SystemPrompt.Value, 1, maxPrompt)
 	}
 	if f.Model.Set && !modelName.MatchString(f.Model.Value) {
-		p.Add("model", httpx.CodeInvalidValue, noModel)
+		p.Add("model", httpx.CodeInvalidValue, invalidModel)
 	}
+
 	checkFallbacks(p, f.FallbackModels.Value)
 	if f.Tools.Set {
 		f.Tools.Value.Check(p)
@@ -89,29 +93,34 @@ func (f *agentFields) Check(p *httpx.Problems) {
 	if f.AllowedCallers.Set && !f.AllowedCallers.Null {
 		checkCallers(p, f.AllowedCallers.Value)
 	}
+
 	f.Widget.Value.Check(p)
 }
 
-const noModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
+const invalidModel = "must be offline, offline/echo, or a model of openai or anthropic, such as openai/gpt-5-mini"
 
+// checkFallbacks checks the names of the fallback models.
 func checkFallbacks(p *httpx.Problems, models []string) {
 	const path = "fallbackModels"
 	for i, model := range models[:min(len(models), maxFallbacks)] {
 		at := httpx.Element(path, i)
 		switch {
 		case model == "" || !modelName.MatchString(model):
-			p.Add(at, httpx.CodeInvalidValue, noModel)
+			p.Add(at, httpx.CodeInvalidValue, invalidModel)
 		case slices.Contains(models[:i], model):
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 	}
-	p.Count(path, len(models), maxFallbacks) // last: a list's own problem would hide those of its entries
+
+	p.Count(path, len(models), maxFallbacks) // last, because a problem of the list hides those of its entries
 }
 
+// checkCallers checks the kinds of callers that may call an agent.
 func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 	if len(callers) == 0 {
 		p.Add("allowedCallers", httpx.CodeTooShort, "must not be empty")
 	}
+
 	for i, kind := range callers {
 		at := httpx.Element("allowedCallers", i)
 		switch {
@@ -121,13 +130,13 @@ func checkCallers(p *httpx.Problems, callers []domain.CallerKind) {
 			p.Add(at, httpx.CodeDuplicate, "is given twice")
 		}
 		if i > 4 {
-			return // no list of two words is this long
+			return // enough: a list of two values is shorter
 		}
 	}
 }
 
-// apply changes an agent to what the fields say. What only makes sense with what the agent was before
-// is checked here. New secrets go through the seals.
+// apply sets the agent's fields. It checks conditions that depend on the agent's previous state. It
+// seals new secrets.
 func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	a.Name = f.Name.Or(a.Name)
 	a.Description = f.Description.Or(a.Description)
@@ -137,6 +146,7 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	if i := slices.Index(a.FallbackModels, a.Model); i >= 0 {
 		p.Add(httpx.Element("fallbackModels", i), httpx.CodeDuplicate, "must not be the model itself")
 	}
+
 	a.AllowedCallers = f.AllowedCallers.Or(a.AllowedCallers)
 	if f.AllowedCallers.Null {
 		a.AllowedCallers = defaultCallers()
@@ -144,9 +154,11 @@ func (f *agentFields) apply(a *domain.Agent, seal seals, p *httpx.Problems) {
 	if f.Tools.Null {
 		a.Tools = domain.Tools{}
 	}
+
 	f.Tools.Value.apply(&a.Tools, seal.headers, p)
 	if f.Widget.Null {
 		a.Widget = domain.Widget{AllowedOrigins: []string{}}
 	}
+
 	f.Widget.Value.apply(&a.Widget, seal.identity, p)
 }

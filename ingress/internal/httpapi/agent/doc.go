@@ -1,2 +1,2 @@
-// Package agent answers what agents and templates are.
+// Package agent handles the requests for agents and templates.
 package agent

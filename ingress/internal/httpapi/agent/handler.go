@@ -13,15 +13,15 @@ import (
 	"parley/shared/store/agentdb"
 )
 
-// Deps is what the handler of agents needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.References
 	AgentsDB     *agentdb.Store
 	Secrets      *secrets.Box
 	Runs         RunCanceller
-	Auth         *auth.Resolver // forgets what it knows of a changed agent's widget
+	Auth         *auth.Resolver // caches widgets and must forget a changed one
 	Templates    *Templates
-	DefaultModel string // shown for agents that name none
+	DefaultModel string // shown for agents without a model
 }
 
 // RunCanceller cancels the queued runs of an agent.
@@ -29,13 +29,13 @@ type RunCanceller interface {
 	CancelQueued(ctx context.Context, organizationID, agentID string) error
 }
 
-// Handler answers /api/agents, except chats.
+// Handler handles the requests to /api/agents except chats.
 type Handler struct{ Deps }
 
-// New makes the handler of agents.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes are agents and templates.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const admin, member = domain.RoleAdmin, domain.RoleMember
 	agent := httpx.InOrganization(h.AgentsDB.Agent, id.Agent)

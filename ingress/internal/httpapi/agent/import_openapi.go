@@ -18,34 +18,36 @@ import (
 )
 
 const (
-	// MaxImport is how many bytes an OpenAPI document may have.
-	MaxImport    = 2 << 20 // bytes of a body that has a document
-	maxOperation = 2_048   // characters of an operation's name
+	// MaxImport is the maximum size of an import's body in bytes.
+	MaxImport    = 2 << 20
+	maxOperation = 2_048 // characters of an operation's name
 )
 
-// importBody is a document, and what of it an agent is to use.
+// importBody is the body of an import: an OpenAPI document and the operations to import.
 type importBody struct {
-	Document   json.RawMessage                  `json:"document" need:"yes"`
+	Document   json.RawMessage                  `json:"document" required:"true"`
 	Operations httpx.Optional[[]string]         `json:"operations"`
 	ServerURL  httpx.Optional[string]           `json:"serverUrl"`
 	Headers    map[string]string                `json:"headers"`
 	Approval   httpx.Removable[domain.Approval] `json:"approval"`
 	Version    httpx.Optional[int]              `json:"version"`
-	text       []byte                           // of the document, as check read it
+	text       []byte                           // the document as text; set by Check
 }
 
-// skippedView is an operation that was not imported.
+// skippedView is an operation that was not imported, and the reason.
 type skippedView struct {
 	Operation string `json:"operation"`
 	Reason    string `json:"reason"`
 }
 
+// importView is the response to an import.
 type importView struct {
 	Agent    domain.Agent  `json:"agent"`
 	Imported []string      `json:"imported"`
 	Skipped  []skippedView `json:"skipped"`
 }
 
+// Check checks the form of the body. convert checks the document itself.
 func (b *importBody) Check(p *httpx.Problems) {
 	b.checkDocument(p)
 	if b.Operations.Set {
@@ -54,6 +56,7 @@ func (b *importBody) Check(p *httpx.Problems) {
 	if b.ServerURL.Set {
 		httpx.CheckURL(p, "serverUrl", b.ServerURL.Value)
 	}
+
 	checkHeaders(p, "headers", b.Headers)
 	checkApproval(p, "approval", b.Approval)
 	if b.Version.Set && b.Version.Value < 1 {
@@ -61,11 +64,12 @@ func (b *importBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocument takes a document as an object, or as a text.
+// checkDocument accepts a document as an object or as a string.
 func (b *importBody) checkDocument(p *httpx.Problems) {
 	if len(b.Document) == 0 {
-		return // which was found before
+		return // already reported
 	}
+
 	var text string
 	switch err := json.Unmarshal(b.Document, &text); {
 	case b.Document[0] == '{':
@@ -79,11 +83,13 @@ func (b *importBody) checkDocument(p *httpx.Problems) {
 	}
 }
 
+// checkOperations checks the names of the operations to import.
 func checkOperations(p *httpx.Problems, operations []string) {
 	const path = "operations"
 	if len(operations) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; omit it to import all operations")
 	}
+
 	p.Count(path, len(operations), maxEndpoints)
 	for i, name := range operations[:min(len(operations), maxEndpoints)] {
 		p.Text(httpx.Element(path, i), name, 1, maxOperation)
@@ -93,11 +99,11 @@ func checkOperations(p *httpx.Problems, operations []string) {
 	}
 }
 
-// errUnchanged ends an update that leaves the agent as it is.
+// errUnchanged ends an update without changing the agent.
 var errUnchanged = errors.New("unchanged")
 
-// importOpenAPI is POST /api/agents?id=&action=import-openapi: the operations of a document become endpoints of an
-// agent, all of them or none.
+// importOpenAPI handles POST /api/agents?id=&action=import-openapi: it converts the operations of a
+// document to endpoints of an agent. It imports all of them or none.
 func (h *Handler) importOpenAPI(c *gin.Context) {
 	agentID, err := httpx.RequiredID(c, id.Agent)
 	if err != nil {
@@ -128,12 +134,12 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	var before domain.Agent
+	var previous domain.Agent
 	agent, err := h.AgentsDB.UpdateAgent(c.Request.Context(), org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
 			return err
 		}
-		if before = *agent; len(endpoints) == 0 {
+		if previous = *agent; len(endpoints) == 0 {
 			return errUnchanged
 		}
 		found := &httpx.Problems{}
@@ -145,7 +151,7 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 	})
 	switch {
 	case errors.Is(err, errUnchanged):
-		agent = before
+		agent = previous
 	case err != nil:
 		httpx.Fail(c, err)
 		return
@@ -157,8 +163,8 @@ func (h *Handler) importOpenAPI(c *gin.Context) {
 	httpx.WriteVersion(c, http.StatusOK, agent.Version, view)
 }
 
-// checkVersion refuses an import into another version of the agent, as PUT does before it looks at what a field means. The update
-// checks again: the agent may change while its document is converted.
+// checkVersion rejects an import for another version of the agent before the document is converted.
+// The update checks again, because the agent may change in the meantime.
 func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *importBody, condition httpx.Precondition) error {
 	_, err := h.AgentsDB.UpdateAgent(ctx, org, agentID, body.Version.Or(0), func(agent *domain.Agent) error {
 		if err := condition.Check(agent.Version); err != nil {
@@ -172,12 +178,13 @@ func (h *Handler) checkVersion(ctx context.Context, org, agentID string, body *i
 	return err
 }
 
-// apply adds endpoints to an agent's, in the place of those of the same names.
+// apply adds endpoints to the agent and replaces existing ones with the same names.
 func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, seal func(string) string, p *httpx.Problems) {
 	t := domain.HTTPRequestTool{}
 	if agent.Tools.HTTPRequest != nil {
 		t = *agent.Tools.HTTPRequest
 	}
+
 	t.Enabled, t.Approval, t.Endpoints = true, b.Approval.Or(t.Approval), slices.Clone(t.Endpoints)
 	for _, e := range endpoints {
 		at := slices.IndexFunc(t.Endpoints, func(old domain.Endpoint) bool { return old.Name == e.Name })
@@ -185,63 +192,73 @@ func (b *importBody) apply(agent *domain.Agent, endpoints []domain.Endpoint, sea
 			at = len(t.Endpoints)
 			t.Endpoints = append(t.Endpoints, domain.Endpoint{})
 		}
-		t.Endpoints[at] = b.secured(e, t.Endpoints[at], seal, p)
+		t.Endpoints[at] = b.withSecrets(e, t.Endpoints[at], seal, p)
 	}
+
 	if n := len(t.Endpoints); n > maxEndpoints {
 		p.Add("operations", httpx.CodeTooLong, "endpoint limit of the agent exceeded (%d of %d): select operations", n, maxEndpoints)
 	}
+
 	agent.Tools.HTTPRequest = &t
 }
 
-// secured gives an endpoint the headers of the request, or the secrets of the one that it replaces, if they go to the
-// same origin.
-func (b *importBody) secured(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
+// withSecrets returns the endpoint with the headers of the request, or with the secrets of the endpoint
+// that it replaces if both have the same origin.
+func (b *importBody) withSecrets(e, old domain.Endpoint, seal func(string) string, p *httpx.Problems) domain.Endpoint {
 	same := Origin(e.URL) == Origin(old.URL)
 	if same {
 		e.SigningSecret = old.SigningSecret
 	}
+
 	switch {
 	case b.Headers != nil:
-		e.Headers = secretsOf{url: old.URL, headers: old.Headers}.merge(p, "headers", e.URL, b.Headers, seal)
+		e.Headers = entrySecrets{url: old.URL, headers: old.Headers}.merge(p, "headers", e.URL, b.Headers, seal)
 	case same:
 		e.Headers = old.Headers
 	}
+
 	return e
 }
 
-// checkOrigins refuses to send headers, which are secrets meant for one server, to several because a document says so.
+// checkOrigins rejects an import that would send the headers to several servers. Headers are
+// secrets for one server, and the document must not choose others.
 func (b *importBody) checkOrigins(endpoints []domain.Endpoint) error {
 	if len(b.Headers) == 0 {
 		return nil
 	}
+
 	var origins []string
 	for _, e := range endpoints {
 		if o := Origin(e.URL); !slices.Contains(origins, o) {
 			origins = append(origins, o)
 		}
 	}
+
 	if len(origins) < 2 {
 		return nil
 	}
+
 	const shown = 5
 	named := strings.Join(origins[:min(len(origins), shown)], ", ")
 	if more := len(origins) - shown; more > 0 {
 		named += fmt.Sprintf(" and %d more", more)
 	}
+
 	found := &httpx.Problems{}
 	found.Add("headers", httpx.CodeInvalidValue, "would be sent to %d servers: %s; import them separately, or give serverUrl",
 		len(origins), named)
 	return found.Err()
 }
 
-// checkSize refuses agents that could be read and not be sent back.
+// checkSize rejects an import if the resulting agent would be too large for the body of a PUT.
 func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
-	const spare = 256 // for what changes with each version
+	const spare = 256 // for fields whose length changes with each version
 	raw, err := json.Marshal(agent)
 	if err != nil {
 		return fmt.Errorf("rendering agent: %w", err)
 	}
-	var copied domain.Agent // for showing hides secrets in place
+
+	var copied domain.Agent // shown hides secrets in place
 	if err := json.Unmarshal(raw, &copied); err != nil {
 		return fmt.Errorf("copying agent: %w", err)
 	}
@@ -254,7 +271,8 @@ func (h *Handler) checkSize(agent *domain.Agent, p *httpx.Problems) error {
 	return nil
 }
 
-// convert makes endpoints of the document's operations, and lists those that cannot be made into any.
+// convert converts the document's operations to endpoints and lists the operations that cannot be
+// converted.
 func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	made, left, err := openapiimport.Convert(b.text, openapiimport.Options{Operations: b.Operations.Value, ServerURL: b.ServerURL.Value})
 	if invalid, ok := errors.AsType[*openapiimport.Invalid](err); ok {
@@ -267,24 +285,27 @@ func (b *importBody) convert() ([]domain.Endpoint, []skippedView, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("importing document: %w", err)
 	}
+
 	skipped := make([]skippedView, 0, len(left))
 	for _, s := range left {
 		skipped = append(skipped, skippedView(s))
 	}
+
 	endpoints := make([]domain.Endpoint, 0, len(made))
 	for _, e := range made {
-		if reason := unfit(e); reason != "" {
+		if reason := rejectReason(e); reason != "" {
 			skipped = append(skipped, skippedView{Operation: e.Name, Reason: reason})
 			continue
 		}
 		endpoints = append(endpoints, e)
 	}
+
 	return endpoints, skipped, nil
 }
 
-// unfit says why an endpoint would be refused if it were sent in an agent's body, as whoever reads the agent may do;
-// "" when it would not.
-func unfit(e domain.Endpoint) string {
+// rejectReason returns the reason why an endpoint would be rejected in the body of a PUT, or "" if it
+// would be accepted.
+func rejectReason(e domain.Endpoint) string {
 	body := endpointBody{Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL}
 	if e.InputSchema != nil {
 		raw, err := json.Marshal(e.InputSchema)
@@ -293,11 +314,13 @@ func unfit(e domain.Endpoint) string {
 		}
 		body.InputSchema = raw
 	}
+
 	found := &httpx.Problems{}
 	body.Check(found, "it", map[string]bool{})
 	if len(found.List) == 0 {
 		return ""
 	}
+
 	first := found.List[0]
 	return strings.TrimPrefix(first.Field, "it.") + " " + first.Message
 }

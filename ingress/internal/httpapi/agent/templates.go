@@ -16,9 +16,9 @@ import (
 	"parley/shared/store/agentdb"
 )
 
-const templatesKept = 5 * time.Second
+const templatesTTL = 5 * time.Second
 
-// Templates remembers the templates for a moment: anybody may ask for them as often as they like.
+// Templates caches the templates for a few seconds, because the route is public.
 type Templates struct {
 	AgentsDB *agentdb.Store
 
@@ -27,7 +27,7 @@ type Templates struct {
 	until time.Time
 }
 
-// Get returns all templates, as they were some seconds ago at most.
+// Get returns all templates. The result may be up to templatesTTL old.
 func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,6 +35,7 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	if now.Before(l.until) {
 		return l.all, nil
 	}
+
 	// The first caller may disconnect while others still wait for the result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
@@ -42,7 +43,8 @@ func (l *Templates) Get(ctx context.Context) ([]domain.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.all, l.until = all, now.Add(templatesKept)
+
+	l.all, l.until = all, now.Add(templatesTTL)
 	return all, nil
 }
 
@@ -60,13 +62,15 @@ func (l *Templates) ByID(ctx context.Context, templateID string) (domain.Templat
 	return domain.Template{}, httpx.NotFound()
 }
 
-// listTemplates is GET /api/agents/templates, for everybody, in the templates' own order.
+// listTemplates handles GET /api/agents/templates. The route is public, and the list has the
+// templates' own order.
 func (h *Handler) listTemplates(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Template)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {
 		httpx.Fail(c, err)
@@ -80,5 +84,6 @@ func (h *Handler) listTemplates(c *gin.Context) {
 		}
 		all = all[last+1:]
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(t domain.Template) string { return t.ID }))
 }

@@ -10,41 +10,42 @@ import (
 	"parley/shared/domain"
 )
 
-// apply merges the tools that a request names into an agent's, tool by tool and option by option.
+// apply merges the request's tools into the agent's, tool by tool and option by option.
 func (b *toolsBody) apply(t *domain.Tools, seal func(string) string, p *httpx.Problems) {
 	if b.WebSearch.Set {
-		t.WebSearch = removed(b.WebSearch.Null, func() *domain.Switch {
+		t.WebSearch = setTool(b.WebSearch.Null, func() *domain.Switch {
 			return applySwitch(p, "tools.webSearch", b.WebSearch.Value, t.WebSearch)
 		})
 	}
+
 	if b.CodeExecution.Set {
-		t.CodeExecution = removed(b.CodeExecution.Null, func() *domain.CodeTool { return b.CodeExecution.Value.apply(p, t.CodeExecution) })
+		t.CodeExecution = setTool(b.CodeExecution.Null, func() *domain.CodeTool { return b.CodeExecution.Value.apply(p, t.CodeExecution) })
 	}
 	if b.Knowledge.Set {
-		t.Knowledge = removed(b.Knowledge.Null, func() *domain.KnowledgeTool { return b.Knowledge.Value.apply(p, t.Knowledge) })
+		t.Knowledge = setTool(b.Knowledge.Null, func() *domain.KnowledgeTool { return b.Knowledge.Value.apply(p, t.Knowledge) })
 	}
 	if b.HTTPRequest.Set {
-		t.HTTPRequest = removed(b.HTTPRequest.Null, func() *domain.HTTPRequestTool { return b.HTTPRequest.Value.apply(p, t.HTTPRequest, seal) })
+		t.HTTPRequest = setTool(b.HTTPRequest.Null, func() *domain.HTTPRequestTool { return b.HTTPRequest.Value.apply(p, t.HTTPRequest, seal) })
 	}
 	if b.MCP.Set {
-		t.MCP = removed(b.MCP.Null, func() *domain.MCPTool { return b.MCP.Value.apply(p, t.MCP, seal) })
+		t.MCP = setTool(b.MCP.Null, func() *domain.MCPTool { return b.MCP.Value.apply(p, t.MCP, seal) })
 	}
 	if b.Voice.Set {
-		t.Voice = removed(b.Voice.Null, func() *domain.VoiceTool { return b.Voice.Value.apply(p, t.Voice) })
+		t.Voice = setTool(b.Voice.Null, func() *domain.VoiceTool { return b.Voice.Value.apply(p, t.Voice) })
 	}
 }
 
-// removed is a tool as a request changes it; nil by null.
-func removed[T any](null bool, apply func() *T) *T {
+// setTool returns the result of apply, or nil if the request removes the tool with null.
+func setTool[T any](null bool, apply func() *T) *T {
 	if null {
 		return nil
 	}
 	return apply()
 }
 
-// before copies what a tool was, for the agent's own is not changed in place; an agent that did not
-// have it must be told whether it is enabled.
-func before[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
+// previous returns a copy of the tool's previous state, because the agent's own must not change.
+// enabled is required if the agent did not have the tool.
+func previous[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool], old *T) *T {
 	if old == nil {
 		if !enabled.Set {
 			p.Add(path+".enabled", httpx.CodeRequired, "is required")
@@ -56,35 +57,36 @@ func before[T any](p *httpx.Problems, path string, enabled httpx.Optional[bool],
 }
 
 func applySwitch(p *httpx.Problems, path string, b switchBody, old *domain.Switch) *domain.Switch {
-	t := before(p, path, b.Enabled, old)
+	t := previous(p, path, b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
 	t.Approval = b.Approval.Or(t.Approval)
 	return t
 }
 
 func (b *codeBody) apply(p *httpx.Problems, old *domain.CodeTool) *domain.CodeTool {
-	t := before(p, "tools.codeExecution", b.Enabled, old)
+	t := previous(p, "tools.codeExecution", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
 	t.Approval = b.Approval.Or(t.Approval)
 	t.KeepFiles = b.KeepFiles.Or(t.KeepFiles)
 	return t
 }
 
+// apply returns the knowledge tool after the request's changes.
 func (b *knowledgeBody) apply(p *httpx.Problems, old *domain.KnowledgeTool) *domain.KnowledgeTool {
-	t := before(p, "tools.knowledge", b.Enabled, old)
+	t := previous(p, "tools.knowledge", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
 	t.Approval = b.Approval.Or(t.Approval)
 	if b.DocumentIDs.Set {
-		t.DocumentIDs = orNone(b.DocumentIDs.Value)
+		t.DocumentIDs = valueOrZero(b.DocumentIDs.Value)
 	}
 	if b.Metadata.Set {
-		t.Metadata = orNone(b.Metadata.Value)
+		t.Metadata = valueOrZero(b.Metadata.Value)
 	}
 	return t
 }
 
-// orNone is what an option is set to, none by null.
-func orNone[T any](value *T) (out T) {
+// valueOrZero returns the value of an option, or the zero value for null.
+func valueOrZero[T any](value *T) (out T) {
 	if value != nil {
 		out = *value
 	}
@@ -92,48 +94,57 @@ func orNone[T any](value *T) (out T) {
 }
 
 func (b *voiceBody) apply(p *httpx.Problems, old *domain.VoiceTool) *domain.VoiceTool {
-	t := before(p, "tools.voice", b.Enabled, old)
+	t := previous(p, "tools.voice", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
 	t.Voice = b.Voice.Or(t.Voice)
 	return t
 }
 
+// apply returns the HTTP tool after the request's changes. Endpoints replace all previous ones and
+// keep their secrets by name; see entrySecrets.
 func (b *httpBody) apply(p *httpx.Problems, old *domain.HTTPRequestTool, seal func(string) string) *domain.HTTPRequestTool {
-	t := before(p, "tools.httpRequest", b.Enabled, old)
+	t := previous(p, "tools.httpRequest", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
 	t.Approval = b.Approval.Or(t.Approval)
 	if !b.Endpoints.Set {
 		return t
 	}
-	known := map[string]secretsOf{}
+
+	known := map[string]entrySecrets{}
 	for _, e := range t.Endpoints {
-		known[e.Name] = secretsOf{e.URL, e.Headers, e.SigningSecret}
+		known[e.Name] = entrySecrets{e.URL, e.Headers, e.SigningSecret}
 	}
+
 	t.Endpoints = make([]domain.Endpoint, len(b.Endpoints.Value))
 	for i, e := range b.Endpoints.Value {
 		at := httpx.Element("tools.httpRequest.endpoints", i)
 		t.Endpoints[i] = domain.Endpoint{
 			Name: e.Name, Description: e.Description, Method: e.Method, URL: e.URL, InputSchema: e.schema,
-			// Whoever does not say that a call may be repeated has it made once.
+			// By default a call must not be repeated.
 			SideEffect:    e.SideEffect.Or(domain.SideEffectUnsafe),
 			Headers:       known[e.Name].merge(p, at+".headers", e.URL, e.Headers, seal),
-			SigningSecret: known[e.Name].signedBy(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
+			SigningSecret: known[e.Name].signingSecret(p, at+".signingSecret", e.URL, e.SigningSecret.Value, seal),
 		}
 	}
+
 	return t
 }
 
+// apply returns the MCP tool after the request's changes. Servers replace all previous ones and
+// keep their secrets by name; see entrySecrets.
 func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string) string) *domain.MCPTool {
-	t := before(p, "tools.mcp", b.Enabled, old)
+	t := previous(p, "tools.mcp", b.Enabled, old)
 	t.Enabled = b.Enabled.Or(t.Enabled)
 	t.Approval = b.Approval.Or(t.Approval)
 	if !b.Servers.Set {
 		return t
 	}
-	known := map[string]secretsOf{}
+
+	known := map[string]entrySecrets{}
 	for _, s := range t.Servers {
-		known[s.Name] = secretsOf{url: s.URL, headers: s.Headers}
+		known[s.Name] = entrySecrets{url: s.URL, headers: s.Headers}
 	}
+
 	t.Servers = make([]domain.MCPServer, len(b.Servers.Value))
 	for i, s := range b.Servers.Value {
 		t.Servers[i] = domain.MCPServer{
@@ -141,21 +152,24 @@ func (b *mcpBody) apply(p *httpx.Problems, old *domain.MCPTool, seal func(string
 			Headers: known[s.Name].merge(p, httpx.Element("tools.mcp.servers", i)+".headers", s.URL, s.Headers, seal),
 		}
 	}
+
 	return t
 }
 
-// secretsOf is the sealed secrets of an entry as it was, and the address that they were given for.
-type secretsOf struct {
+// entrySecrets contains the sealed secrets of an entry's previous state and the address that they were
+// set for.
+type entrySecrets struct {
 	url     string
 	headers map[string]string
 	signing string
 }
 
-// merge seals new header values and keeps those sent back as "***".
-func (s secretsOf) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
+// merge seals new header values and keeps those that were sent back as "***".
+func (s entrySecrets) merge(p *httpx.Problems, at, address string, headers map[string]string, seal func(string) string) map[string]string {
 	if len(headers) == 0 {
 		return nil
 	}
+
 	out := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		if value := headers[name]; value != hidden {
@@ -163,28 +177,30 @@ func (s secretsOf) merge(p *httpx.Problems, at, address string, headers map[stri
 			continue
 		}
 		kept, found := s.find(name)
-		s.keep(p, at+"."+name, address, found)
+		s.checkKeep(p, at+"."+name, address, found)
 		out[name] = kept
 	}
+
 	return out
 }
 
-// signedBy seals a new signing secret, or keeps the one sent back as "***".
-func (s secretsOf) signedBy(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
+// signingSecret seals a new signing secret or keeps one that was sent back as "***".
+func (s entrySecrets) signingSecret(p *httpx.Problems, at, address, secret string, seal func(string) string) string {
 	switch secret {
 	case "":
 		return ""
 	case hidden:
-		s.keep(p, at, address, s.signing != "")
+		s.checkKeep(p, at, address, s.signing != "")
 		return s.signing
 	default:
 		return seal(secret)
 	}
 }
 
-// keep refuses to keep a secret that there is not, or elsewhere. A secret stays with the entry of its name and the
-// origin it was given for: nobody who may change an address gets to read it there.
-func (s secretsOf) keep(p *httpx.Problems, at, address string, found bool) {
+// checkKeep adds a problem if there is no secret to keep or the address has another origin. A secret
+// stays with its entry's name and origin. Otherwise anybody who may change the address could read
+// the secret at another server.
+func (s entrySecrets) checkKeep(p *httpx.Problems, at, address string, found bool) {
 	switch {
 	case !found:
 		p.Add(at, httpx.CodeInvalidValue, "no secret is set yet: \"***\" keeps an existing one")
@@ -193,7 +209,7 @@ func (s secretsOf) keep(p *httpx.Problems, at, address string, found bool) {
 	}
 }
 
-func (s secretsOf) find(name string) (string, bool) {
+func (s entrySecrets) find(name string) (string, bool) {
 	for known, sealed := range s.headers {
 		if strings.EqualFold(known, name) {
 			return sealed, true
@@ -202,7 +218,7 @@ func (s secretsOf) find(name string) (string, bool) {
 	return "", false
 }
 
-// Origin is the part of an address that says who gets the request.
+// Origin returns the scheme and host of an address in lower case, or "" if it is malformed.
 func Origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

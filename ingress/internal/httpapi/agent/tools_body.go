@@ -28,10 +28,11 @@ const (
 	maxVoice           = 64
 )
 
-// hidden is shown instead of a secret, and sent back to keep it.
+// hidden replaces a secret in responses. In a request body it means that the secret stays
+// unchanged.
 const hidden = "***"
 
-// toolsBody is the tools that a request names. An option left out keeps its value.
+// toolsBody contains the tools of a request. A missing option stays unchanged.
 type toolsBody struct {
 	WebSearch     httpx.Removable[switchBody]    `json:"webSearch"`
 	CodeExecution httpx.Removable[codeBody]      `json:"codeExecution"`
@@ -41,74 +42,84 @@ type toolsBody struct {
 	Voice         httpx.Removable[voiceBody]     `json:"voice"`
 }
 
+// switchBody is a tool without options.
 type switchBody struct {
 	Enabled  httpx.Optional[bool]             `json:"enabled"`
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
 }
 
+// codeBody is the tool for code execution.
 type codeBody struct {
 	Enabled   httpx.Optional[bool]             `json:"enabled"`
 	Approval  httpx.Removable[domain.Approval] `json:"approval"`
 	KeepFiles httpx.Optional[bool]             `json:"keepFiles"`
 }
 
+// knowledgeBody is the tool for document search.
 type knowledgeBody struct {
 	Enabled     httpx.Optional[bool]               `json:"enabled"`
 	Approval    httpx.Removable[domain.Approval]   `json:"approval"`
 	DocumentIDs httpx.Optional[*[]string]          `json:"documentIds"` // null: all
-	Metadata    httpx.Optional[*map[string]string] `json:"metadata"`    // null: whatever they have
+	Metadata    httpx.Optional[*map[string]string] `json:"metadata"`    // null: any
 }
 
+// httpBody is the tool for HTTP requests to endpoints.
 type httpBody struct {
 	Enabled   httpx.Optional[bool]             `json:"enabled"`
 	Approval  httpx.Removable[domain.Approval] `json:"approval"`
 	Endpoints httpx.Optional[[]endpointBody]   `json:"endpoints"`
 }
 
+// endpointBody is an endpoint of the HTTP tool.
 type endpointBody struct {
-	Name          string                            `json:"name" need:"yes"`
+	Name          string                            `json:"name" required:"true"`
 	Description   string                            `json:"description"`
-	Method        string                            `json:"method" need:"yes"`
-	URL           string                            `json:"url" need:"yes"`
+	Method        string                            `json:"method" required:"true"`
+	URL           string                            `json:"url" required:"true"`
 	Headers       map[string]string                 `json:"headers"`
 	InputSchema   json.RawMessage                   `json:"inputSchema"`
 	SideEffect    httpx.Optional[domain.SideEffect] `json:"sideEffect"`
 	SigningSecret httpx.Optional[string]            `json:"signingSecret"`
-	schema        any                               // InputSchema as check read it
+	schema        any                               // InputSchema in decoded form; set by Check
 }
 
+// mcpBody is the tool for calls of MCP servers.
 type mcpBody struct {
 	Enabled  httpx.Optional[bool]             `json:"enabled"`
 	Approval httpx.Removable[domain.Approval] `json:"approval"`
 	Servers  httpx.Optional[[]serverBody]     `json:"servers"`
 }
 
+// serverBody is an MCP server.
 type serverBody struct {
-	Name       string                            `json:"name" need:"yes"`
-	URL        string                            `json:"url" need:"yes"`
+	Name       string                            `json:"name" required:"true"`
+	URL        string                            `json:"url" required:"true"`
 	Headers    map[string]string                 `json:"headers"`
 	SideEffect httpx.Optional[domain.SideEffect] `json:"sideEffect"`
 }
 
+// voiceBody is the agent's voice.
 type voiceBody struct {
 	Enabled httpx.Optional[bool]    `json:"enabled"`
 	Voice   httpx.Removable[string] `json:"voice"`
 }
 
 var (
-	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // what model providers take as a function's name
+	toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // the function names that model providers accept
 
 	methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead}
-	// Headers that the HTTP client sets; others' values would break the request or smuggle a second one.
+	// Headers that the HTTP client sets. Other values would break the request or smuggle a second
+	// one.
 	ownHeaders = []string{
 		"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect", "proxy-connection",
 		"idempotency-key",
 	}
-	// What models know the service's own tools by: an endpoint of such a name would be taken for one.
+	// Names of the built-in tools. An endpoint must not have such a name, because models could not
+	// distinguish the two.
 	ownTools = []string{"webSearch", "codeExecution", "knowledge", "httpRequest", "mcp", "voice"}
 )
 
-// Check finds what is wrong with tools by themselves.
+// Check checks the tools independently of the agent's previous state.
 func (b *toolsBody) Check(p *httpx.Problems) {
 	checkApproval(p, "tools.webSearch.approval", b.WebSearch.Value.Approval)
 	checkApproval(p, "tools.codeExecution.approval", b.CodeExecution.Value.Approval)
@@ -122,6 +133,7 @@ func (b *toolsBody) Check(p *httpx.Problems) {
 	p.Visible("tools.voice.voice", b.Voice.Value.Voice.Value)
 }
 
+// checkApproval checks the value that says which calls need an approval.
 func checkApproval(p *httpx.Problems, at string, approval httpx.Removable[domain.Approval]) {
 	if approval.Null {
 		return
@@ -141,6 +153,7 @@ func checkSideEffect(p *httpx.Problems, at string, effect httpx.Optional[domain.
 	}
 }
 
+// Check checks the documents and metadata that restrict the search.
 func (b *knowledgeBody) Check(p *httpx.Problems) {
 	if ids := b.DocumentIDs.Value; ids != nil {
 		checkDocumentIDs(p, "tools.knowledge.documentIds", *ids)
@@ -154,12 +167,13 @@ func (b *knowledgeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkDocumentIDs finds what is wrong with a list of documents that an agent is bound to. An empty one is refused: who worked it
-// out and found none does not mean all.
+// checkDocumentIDs checks a list of documents that an agent is bound to. It rejects an empty list,
+// because a caller that computed an empty list does not mean all documents.
 func checkDocumentIDs(p *httpx.Problems, path string, ids []string) {
 	if len(ids) == 0 {
 		p.Add(path, httpx.CodeTooShort, "must not be empty; null means all documents")
 	}
+
 	p.Count(path, len(ids), maxDocuments)
 	seen := map[string]bool{}
 	for i, doc := range ids {
@@ -183,16 +197,18 @@ func (b *httpBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check finds what is wrong with one endpoint; seen are the names of those before it.
+// Check checks one endpoint. seen contains the names of the previous ones.
 func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool) {
 	checkToolName(p, at+".name", b.Name, seen)
 	if slices.Contains(ownTools, b.Name) {
 		p.Add(at+".name", httpx.CodeConflict, "is the name of a built-in tool")
 	}
+
 	p.Prose(at+".description", b.Description, maxToolDescription)
 	if !slices.Contains(methods, b.Method) {
 		p.Add(at+".method", httpx.CodeInvalidValue, "must be one of %s", strings.Join(methods, ", "))
 	}
+
 	httpx.CheckURL(p, at+".url", b.URL)
 	checkHeaders(p, at+".headers", b.Headers)
 	b.checkSchema(p, at+".inputSchema")
@@ -200,16 +216,17 @@ func (b *endpointBody) Check(p *httpx.Problems, at string, seen map[string]bool)
 	checkSideEffect(p, at+".sideEffect", b.SideEffect)
 	if secret := b.SigningSecret; secret.Set && secret.Value != hidden {
 		if err := endpoint.CheckSecret(secret.Value); err != nil {
-			p.Add(at+".signingSecret", httpx.CodeInvalidValue, "%s", err) // which never shows the secret
+			p.Add(at+".signingSecret", httpx.CodeInvalidValue, "%s", err) // the error does not contain the secret
 		}
 	}
 }
 
-// checkSchema takes the schemas that arguments can be checked by.
+// checkSchema checks that arguments can be validated with the schema.
 func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	if b.InputSchema == nil {
 		return
 	}
+
 	var read map[string]any
 	if err := json.Unmarshal(b.InputSchema, &read); err != nil || read == nil {
 		p.Add(at, httpx.CodeInvalidValue, "must be a JSON Schema: an object, with numbers that fit 64 bits")
@@ -222,25 +239,30 @@ func (b *endpointBody) checkSchema(p *httpx.Problems, at string) {
 	if read["type"] != "object" {
 		p.Add(at+".type", httpx.CodeInvalidValue, `must be "object": arguments have names`)
 	} else if _, err := schema.Compile(b.InputSchema); err != nil {
-		p.Add(at, httpx.CodeInvalidValue, "cannot be used as a JSON Schema: %s", errors.Unwrap(err)) // without what was being done
+		p.Add(at, httpx.CodeInvalidValue, "cannot be used as a JSON Schema: %s", errors.Unwrap(err)) // without the context of the error
 	}
+
 	b.schema = read
 }
 
-// checkTemplate takes addresses that leave it to nobody where a request goes, and whose variables a call can fill.
+// checkTemplate checks that the address does not let arguments choose the server and that the
+// schema has all of its variables.
 func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	if p.Has(at + ".url") {
 		return
 	}
+
 	template, err := endpoint.Parse(b.URL)
 	if err != nil {
 		p.Add(at+".url", httpx.CodeInvalidValue, "%s", err)
 		return
 	}
-	read, given := b.schema.(map[string]any)
-	if !given || p.Has(at+".inputSchema") {
+
+	read, present := b.schema.(map[string]any)
+	if !present || p.Has(at+".inputSchema") {
 		return // without a schema the variables are the arguments
 	}
+
 	properties, _ := read["properties"].(map[string]any)
 	path, query := template.Variables()
 	for _, name := range slices.Concat(path, query) {
@@ -250,6 +272,7 @@ func (b *endpointBody) checkTemplate(p *httpx.Problems, at string) {
 	}
 }
 
+// Check checks the servers. Their names must be unique.
 func (b *mcpBody) Check(p *httpx.Problems) {
 	const path = "tools.mcp.servers"
 	p.Count(path, len(b.Servers.Value), maxServers)
@@ -263,6 +286,7 @@ func (b *mcpBody) Check(p *httpx.Problems) {
 	}
 }
 
+// checkToolName checks a tool's name and adds it to seen.
 func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	switch {
 	case !toolName.MatchString(name):
@@ -273,10 +297,11 @@ func checkToolName(p *httpx.Problems, at, name string, seen map[string]bool) {
 	seen[name] = true
 }
 
+// checkHeaders checks the names and values of headers that the service sends with requests.
 func checkHeaders(p *httpx.Problems, at string, headers map[string]string) {
 	p.Count(at, len(headers), maxHeaders)
 	seen := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(headers)) { // the same request always gets the same answer
+	for _, name := range slices.Sorted(maps.Keys(headers)) { // sorted, so that the same request always gets the same response
 		value, lower, here := headers[name], strings.ToLower(name), at+"."+name
 		switch {
 		case !httpx.HeaderName.MatchString(name):

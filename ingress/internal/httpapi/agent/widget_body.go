@@ -9,13 +9,14 @@ import (
 
 // Bounds of a widget's fields, in entries and characters.
 const (
-	maxOrigins    = 50
-	identityLeast = 16
-	maxIdentity   = 256
+	maxOrigins  = 50
+	minIdentity = 16
+	maxIdentity = 256
 
 	identitySecret = "widget.identitySecret"
 )
 
+// widgetBody contains the widget's fields of a request. A missing field stays unchanged.
 type widgetBody struct {
 	Enabled        httpx.Optional[bool]     `json:"enabled"`
 	AllowedOrigins httpx.Optional[[]string] `json:"allowedOrigins"`
@@ -25,11 +26,11 @@ type widgetBody struct {
 func (b *widgetBody) Check(p *httpx.Problems) {
 	checkOrigins(p, b.AllowedOrigins.Value)
 	if secret := b.IdentitySecret.Value; secret != nil && *secret != hidden {
-		p.Text(identitySecret, *secret, identityLeast, maxIdentity)
+		p.Text(identitySecret, *secret, minIdentity, maxIdentity)
 	}
 }
 
-// apply changes a widget to what the fields say. A new secret goes through seal.
+// apply sets the widget's fields. It seals a new secret.
 func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.Problems) {
 	w.Enabled = b.Enabled.Or(w.Enabled)
 	w.AllowedOrigins = b.AllowedOrigins.Or(w.AllowedOrigins)
@@ -44,6 +45,7 @@ func (b *widgetBody) apply(w *domain.Widget, seal func(string) string, p *httpx.
 	}
 }
 
+// checkOrigins checks the origins of pages that may embed a widget.
 func checkOrigins(p *httpx.Problems, origins []string) {
 	const path = "widget.allowedOrigins"
 	p.Count(path, len(origins), maxOrigins)

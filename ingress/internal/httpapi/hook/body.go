@@ -11,21 +11,21 @@ import (
 
 // Bounds of a hook's fields.
 const (
-	hookSecretLeast = 8  // characters, of what sources give
-	ownSecretLeast  = 16 // of what people think of themselves
+	minSourceSecret = 8  // characters, for secrets that the source creates
+	minChosenSecret = 16 // for secrets that people choose
 	maxHookSecret   = 512
 	maxWindow       = 3600 // seconds
 	maxKeyText      = 1000 // characters
 
 )
 
-// Headers of sources that sign in their own way, unless the hook names others.
+// Default headers of the sources without a header of their own.
 const (
 	defaultSignatureHeader = "X-Signature"
 	defaultTokenHeader     = "X-Token"
 )
 
-// hookFields are the fields of a hook that callers set. Each may be left out.
+// hookFields are the fields of a hook that callers set. Each may be missing.
 type hookFields struct {
 	Name             httpx.Optional[string]            `json:"name"`
 	AgentID          httpx.Optional[string]            `json:"agentId"`
@@ -34,30 +34,35 @@ type hookFields struct {
 	DeliveryIDHeader httpx.Removable[string]           `json:"deliveryIdHeader"`
 	MessageTemplate  httpx.Optional[string]            `json:"messageTemplate"`
 	Filter           httpx.Removable[[]hookFilterBody] `json:"filter"`
-	Coalesce         httpx.Optional[*hookGatherBody]   `json:"coalesce"`
+	Coalesce         httpx.Optional[*hookCoalesceBody] `json:"coalesce"`
 	Enabled          httpx.Optional[bool]              `json:"enabled"`
 }
 
+// hookFilterBody is a condition on a delivery's payload.
 type hookFilterBody struct {
-	Path  string          `json:"path" need:"yes"`
-	Op    string          `json:"op" need:"yes"`
+	Path  string          `json:"path" required:"true"`
+	Op    string          `json:"op" required:"true"`
 	Value json.RawMessage `json:"value"`
 }
 
-type hookGatherBody struct {
-	Key            string `json:"key" need:"yes"`
-	WindowSeconds  int    `json:"windowSeconds" need:"yes"`
-	MaxWaitSeconds int    `json:"maxWaitSeconds" need:"yes"`
+// hookCoalesceBody says which deliveries are coalesced to one run: those with the same key within
+// the window.
+type hookCoalesceBody struct {
+	Key            string `json:"key" required:"true"`
+	WindowSeconds  int    `json:"windowSeconds" required:"true"`
+	MaxWaitSeconds int    `json:"maxWaitSeconds" required:"true"`
 }
 
+// newHookBody is the body of POST /api/hooks.
 type newHookBody struct {
 	hookFields
 
-	Source domain.HookSource      `json:"source" need:"yes"`
+	Source domain.HookSource      `json:"source" required:"true"`
 	Secret httpx.Optional[string] `json:"secret"`
 }
 
-// hookChangeBody takes back what reading a hook gave. The source stays what it is, and the secret is rotated by an action of its own.
+// hookChangeBody accepts a hook in the form in which it was read. The source cannot change, and the
+// secret has an action for its rotation.
 type hookChangeBody struct {
 	hookFields
 
@@ -71,22 +76,25 @@ type hookChangeBody struct {
 	UpdatedAt      httpx.ReadOnly         `json:"updatedAt"`
 }
 
+// Check checks the fields. The rules for headers and secret depend on the source.
 func (b *newHookBody) Check(p *httpx.Problems) {
 	b.hookFields.Check(p)
-	for _, of := range []struct {
+	for _, field := range []struct {
 		name string
 		set  bool
 	}{{"name", b.Name.Set}, {"agentId", b.AgentID.Set}, {"messageTemplate", b.MessageTemplate.Set}} {
-		if !of.set {
-			p.Add(of.name, httpx.CodeRequired, "is required")
+		if !field.set {
+			p.Add(field.name, httpx.CodeRequired, "is required")
 		}
 	}
+
 	if !slices.Contains(domain.HookSources, b.Source) {
 		if !p.Has("source") {
 			p.Add("source", httpx.CodeInvalidValue, "must be github, stripe, slack, standard, hmac or token")
 		}
 		return
 	}
+
 	b.checkHeaders(p, b.Source)
 	if b.Secret.Set {
 		checkSecret(p, b.Source, b.Secret.Value)
@@ -100,7 +108,7 @@ func (b *hookChangeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// Check finds what is wrong with fields by themselves, whatever the hook is.
+// Check checks the fields independently of the hook's source.
 func (f *hookFields) Check(p *httpx.Problems) {
 	if f.Name.Set {
 		p.Name("name", f.Name.Value, httpx.MaxName)
@@ -108,6 +116,7 @@ func (f *hookFields) Check(p *httpx.Problems) {
 	if f.MessageTemplate.Set {
 		p.Text("messageTemplate", f.MessageTemplate.Value, 1, webhookin.MaxTemplate)
 	}
+
 	p.Count("filter", len(f.Filter.Value), webhookin.MaxFilters)
 	if by := f.Coalesce.Value; by != nil {
 		p.Text("coalesce.key", by.Key, 1, maxKeyText)
@@ -118,36 +127,39 @@ func (f *hookFields) Check(p *httpx.Problems) {
 			p.Add("coalesce.maxWaitSeconds", httpx.CodeInvalidValue, "must be from windowSeconds to %d", maxWindow)
 		}
 	}
+
 	_, faults := webhookin.NewRules(f.MessageTemplate.Value, f.filter(), f.coalesce())
 	for _, fault := range faults {
 		p.Add(fault.Field, httpx.CodeInvalidValue, "%s", fault.Err)
 	}
 }
 
-// checkHeaders checks the headers that a hook of a source may name.
+// checkHeaders checks the header names of a hook for its source.
 func (f *hookFields) checkHeaders(p *httpx.Problems, source domain.HookSource) {
 	named := source == domain.HookHMAC || source == domain.HookToken
-	for _, of := range []struct {
-		name  string
-		given httpx.Removable[string]
-		empty bool // allowed
+	for _, field := range []struct {
+		name   string
+		header httpx.Removable[string]
+		empty  bool // "" is allowed
 	}{{"signatureHeader", f.SignatureHeader, !named}, {"deliveryIdHeader", f.DeliveryIDHeader, true}} {
 		switch {
-		case !of.given.Set || of.given.Null || of.given.Value == "" && of.empty:
+		case !field.header.Set || field.header.Null || field.header.Value == "" && field.empty:
 		case !named:
-			p.Add(of.name, httpx.CodeInvalidValue, "is only for the sources hmac and token: %s has fixed headers", source)
-		case !httpx.HeaderName.MatchString(of.given.Value):
-			p.Add(of.name, httpx.CodeInvalidValue, "must be a header name of 1 to 128 characters")
+			p.Add(field.name, httpx.CodeInvalidValue, "is only for the sources hmac and token: %s has fixed headers", source)
+		case !httpx.HeaderName.MatchString(field.header.Value):
+			p.Add(field.name, httpx.CodeInvalidValue, "must be a header name of 1 to 128 characters")
 		}
 	}
 }
 
+// checkSecret checks a hook's secret for its source. Secrets that people choose must be longer than
+// those that a source creates.
 func checkSecret(p *httpx.Problems, source domain.HookSource, secret string) {
-	least := hookSecretLeast
+	minimum := minSourceSecret
 	if source == domain.HookHMAC || source == domain.HookToken {
-		least = ownSecretLeast
+		minimum = minChosenSecret
 	}
-	p.Text("secret", secret, least, maxHookSecret)
+	p.Text("secret", secret, minimum, maxHookSecret)
 	if err := webhookin.CheckSecret(source, secret); err != nil {
 		p.Add("secret", httpx.CodeInvalidValue, "%s", err)
 	}
@@ -181,18 +193,20 @@ func (b *newHookBody) hook() domain.Hook {
 	return h
 }
 
-// defaultHeader is the header that the signature, or the token, of a source is in unless the hook names another one.
+// defaultHeader returns the default header of a source's signature or token, or "" if the protocol
+// defines it.
 func defaultHeader(source domain.HookSource) string {
 	switch source {
 	case domain.HookHMAC:
 		return defaultSignatureHeader
 	case domain.HookToken:
 		return defaultTokenHeader
-	case domain.HookGitHub, domain.HookStripe, domain.HookSlack, domain.HookStandard: // the protocol names it
+	case domain.HookGitHub, domain.HookStripe, domain.HookSlack, domain.HookStandard: // the protocol defines it
 	}
 	return ""
 }
 
+// rotateHookBody is the optional body of a rotation. Without a secret the service generates one.
 type rotateHookBody struct {
 	Secret      httpx.Optional[string] `json:"secret"`
 	KeepSeconds httpx.Optional[int]    `json:"keepSeconds"`
@@ -204,6 +218,7 @@ func (b *rotateHookBody) Check(p *httpx.Problems) {
 	}
 }
 
+// testHookBody is the optional body of a test delivery.
 type testHookBody struct {
 	Event   httpx.Optional[string]          `json:"event"`
 	Payload httpx.Optional[json.RawMessage] `json:"payload"`

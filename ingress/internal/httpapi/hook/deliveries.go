@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	maxDeliveryID   = 255 // characters
-	redeliveredMark = "~redelivered-"
-	maxRedelivered  = 100 // times that a delivery may be delivered again
-	actionRedeliver = "redeliver"
-	testEvent       = "test"
-	testPayload     = `{"test":true,"text":"A test delivery."}`
+	maxDeliveryID     = 255 // characters
+	redeliveredSuffix = "~redelivered-"
+	maxRedelivered    = 100 // maximum number of redeliveries of a delivery
+	actionRedeliver   = "redeliver"
+	testEvent         = "test"
+	testPayload       = `{"test":true,"text":"A test delivery."}`
 )
 
 var deliveryStatuses = []domain.DeliveryStatus{
 	domain.DeliveryAccepted, domain.DeliveryCoalesced, domain.DeliveryFiltered, domain.DeliveryAnswered, domain.DeliveryRefused,
 }
 
-// deliveryView is one delivery with what it brought, when that is kept.
+// deliveryView is one delivery with its body, if that is stored.
 type deliveryView struct {
 	domain.Delivery
 
@@ -42,7 +42,7 @@ type deliveryView struct {
 	Body        *string `json:"body"`
 }
 
-// getDeliveries is GET /api/hooks/deliveries: the log, or with id one delivery.
+// getDeliveries handles GET /api/hooks/deliveries: the log, or one delivery with ?id=.
 func (h *Handler) getDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)
@@ -60,10 +60,12 @@ func (h *Handler) getDeliveries(c *gin.Context) {
 		h.getDelivery(c, hookID, deliveryID)
 		return
 	}
+
 	h.listDeliveries(c, hookID)
 }
 
-// hookFor returns the hook of a delivery: the one that the query names, or the only one that has a delivery of this id.
+// hookFor returns the hook of a delivery: the one that the query names, or the only one with a
+// delivery of this id.
 func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, error) {
 	if hookID != "" {
 		return hookID, h.ownHook(c, hookID)
@@ -71,6 +73,7 @@ func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, er
 	if !httpx.IsText(deliveryID) {
 		return "", httpx.NotFound()
 	}
+
 	hooks, err := h.HooksDB.HooksOfDelivery(c.Request.Context(), httpx.Caller(c).OrganizationID, deliveryID)
 	switch {
 	case err != nil:
@@ -80,10 +83,11 @@ func (h *Handler) hookFor(c *gin.Context, hookID, deliveryID string) (string, er
 	case len(hooks) > 1:
 		return "", apierr.Invalid("hookId", httpx.CodeRequired, "several hooks have a delivery with this id: add hookId")
 	}
+
 	return hooks[0], nil
 }
 
-// ownHook is not_found for hooks that are not the organization's.
+// ownHook returns not_found unless the hook belongs to the caller's organization.
 func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	if !id.Valid(id.Hook, hookID) {
 		return apierr.New(apierr.NotFound, "no such resource")
@@ -92,6 +96,8 @@ func (h *Handler) ownHook(c *gin.Context, hookID string) error {
 	return err
 }
 
+// getDelivery responds with one delivery. The body is read only when there is capacity for a large
+// response.
 func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hookID, deliveryID)
@@ -99,6 +105,7 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	view := deliveryView{Delivery: known}
 	if known.Kept {
 		if err := httpx.ReserveAnswer(c, int(known.Bytes)); err != nil {
@@ -113,81 +120,94 @@ func (h *Handler) getDelivery(c *gin.Context, hookID, deliveryID string) {
 		text := strings.ToValidUTF8(string(body), "\uFFFD")
 		view.ContentType, view.Body = &contentType, &text
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
+// listDeliveries responds with the log of an organization's deliveries, newest first. An empty
+// hookID means all hooks.
 func (h *Handler) listDeliveries(c *gin.Context, hookID string) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "hookId", "runId"); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter := hookdb.DeliveryFilter{HookID: hookID}
 	filter.RunID, _ = httpx.QueryValue(c, "runId", found)
-	if status, given := httpx.QueryValue(c, "status", found); given {
+	if status, present := httpx.QueryValue(c, "status", found); present {
 		filter.Status = domain.DeliveryStatus(status)
 		if !slices.Contains(deliveryStatuses, filter.Status) {
 			found.Add("status", httpx.CodeInvalidValue, "must be accepted, coalesced, filtered, answered or refused")
 		}
 	}
+
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
-	if text, given := httpx.QueryValue(c, "cursor", found); given {
+	if text, present := httpx.QueryValue(c, "cursor", found); present {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		if filter.Before, _ = strconv.ParseInt(string(last), 10, 64); err != nil || filter.Before < 1 {
 			found.Add("cursor", httpx.CodeInvalidValue, "must be the nextCursor of a page of this list")
 		}
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	logged, err := h.HooksDB.Deliveries(c.Request.Context(), httpx.Caller(c).OrganizationID, filter, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	of := httpx.NewList(logged, p, func(d hookdb.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
-	shown := httpx.List[domain.Delivery]{Data: make([]domain.Delivery, len(of.Data)), HasMore: of.HasMore, NextCursor: of.NextCursor}
-	for i, d := range of.Data {
+
+	page := httpx.NewList(logged, p, func(d hookdb.LoggedDelivery) string { return strconv.FormatInt(d.Ref, 10) })
+	shown := httpx.List[domain.Delivery]{Data: make([]domain.Delivery, len(page.Data)), HasMore: page.HasMore, NextCursor: page.NextCursor}
+	for i, d := range page.Data {
 		shown.Data[i] = d.Delivery
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
-// postDeliveries is POST /api/hooks/deliveries?hookId=&id=&action=redeliver: a new run of what a delivery brought, whatever the hook's
-// filter says.
+// postDeliveries handles POST /api/hooks/deliveries?hookId=&id=&action=redeliver: it starts a new
+// run with the body of a delivery. The hook's filter does not apply.
 func (h *Handler) postDeliveries(c *gin.Context) {
 	found := &httpx.Problems{}
 	hookID, within := httpx.QueryValue(c, "hookId", found)
 	if !within {
 		found.Add("hookId", httpx.CodeRequired, "is needed with id, which is unique only within a hook")
 	}
-	deliveryID, given := httpx.QueryValue(c, "id", found)
+
+	deliveryID, present := httpx.QueryValue(c, "id", found)
 	if action, _ := httpx.QueryValue(c, "action", found); action != actionRedeliver {
 		found.Add("action", httpx.CodeInvalidValue, "must be redeliver")
 	}
-	if !given {
+	if !present {
 		found.Add("id", httpx.CodeRequired, "is required: the delivery's id")
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hook, err := h.openHook(c, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	taken, err := h.redeliver(c, hook, deliveryID)
+
+	result, err := h.redeliver(c, hook, deliveryID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusAccepted, taken)
+
+	httpx.WriteJSON(c, http.StatusAccepted, result)
 }
 
-// openHook returns the current state of an organization's hook. It returns conflict if the hook takes no deliveries: it is disabled,
-// or its API key is no longer valid.
+// openHook returns the current state of an organization's hook. It returns conflict if the hook
+// does not accept deliveries, because it is disabled or its API key is no longer valid.
 func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) {
 	if err := h.ownHook(c, hookID); err != nil {
 		return nil, err
@@ -201,6 +221,8 @@ func (h *Handler) openHook(c *gin.Context, hookID string) (*intake.Hook, error) 
 	return hook, err
 }
 
+// redeliver processes a stored delivery again under a new id. Ids are numbered; it uses the first
+// number that is free, also if another request redelivers the same delivery concurrently.
 func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string) (intake.Taken, error) {
 	ctx, org := c.Request.Context(), hook.OrganizationID
 	known, err := h.HooksDB.Delivery(ctx, org, hook.ID, deliveryID)
@@ -212,43 +234,47 @@ func (h *Handler) redeliver(c *gin.Context, hook *intake.Hook, deliveryID string
 			"the body of this delivery is not kept: it was filtered, its run was "+
 				"erased or has expired, or it has more than %d bytes", hookdb.DeliveryBodyMax)
 	}
+
 	body, contentType, err := h.HooksDB.DeliveryBody(ctx, org, hook.ID, deliveryID)
 	if err != nil {
 		return intake.Taken{}, err
 	}
+
 	event := webhookin.Read(hook.Source, "", http.Header{"Content-Type": {contentType}}, body)
 	event.Name, event.Answer = known.Event, nil
-	of := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
+	delivered := intake.Delivered{ContentType: contentType, Body: body, Traceparent: httpx.Traceparent(c), Again: true}
 	for n := 1; n <= maxRedelivered; n++ {
 		event.ID = redeliveredID(known.ID, n)
-		free, err := h.unseen(ctx, hook, event.ID)
+		free, err := h.isNew(ctx, hook, event.ID)
 		if err != nil {
 			return intake.Taken{}, err
 		}
 		if !free {
 			continue
 		}
-		taken, err := h.intake.Take(ctx, hook, &event, of)
-		if err != nil || !taken.Duplicate { // else another request was first
-			return taken, err
+		result, err := h.intake.Take(ctx, hook, &event, delivered)
+		if err != nil || !result.Duplicate { // otherwise a concurrent request took the id
+			return result, err
 		}
 	}
+
 	return intake.Taken{}, apierr.Invalid("id", httpx.CodeInvalidValue, "was already redelivered %d times", maxRedelivered)
 }
 
-// redeliveredID names the nth time that a delivery is delivered again. However often that is done in a row, it counts from the first.
-func redeliveredID(of string, n int) string {
-	if at := strings.LastIndex(of, redeliveredMark); at > 0 {
-		of = of[:at]
+// redeliveredID returns the id of a delivery's nth redelivery. A redelivery of a redelivery counts
+// from the original.
+func redeliveredID(deliveryID string, n int) string {
+	if at := strings.LastIndex(deliveryID, redeliveredSuffix); at > 0 {
+		deliveryID = deliveryID[:at]
 	}
-	out := of + redeliveredMark + strconv.Itoa(n)
-	for utf8.RuneCountInString(out) > maxDeliveryID { // not reached: ids are shorter
+	out := deliveryID + redeliveredSuffix + strconv.Itoa(n)
+	for utf8.RuneCountInString(out) > maxDeliveryID { // unreachable: ids are shorter
 		out = out[1:]
 	}
 	return out
 }
 
-func (h *Handler) unseen(ctx context.Context, hook *intake.Hook, deliveryID string) (bool, error) {
+func (h *Handler) isNew(ctx context.Context, hook *intake.Hook, deliveryID string) (bool, error) {
 	_, err := h.HooksDB.Delivery(ctx, hook.OrganizationID, hook.ID, deliveryID)
 	if apierr.CodeFor(err) == apierr.NotFound {
 		return true, nil
@@ -256,41 +282,47 @@ func (h *Handler) unseen(ctx context.Context, hook *intake.Hook, deliveryID stri
 	return false, err
 }
 
-// testHook is POST /api/hooks?id=&action=test: a delivery signed as the source would, which goes the way of all others. The body may
-// be left out.
+// testHook handles POST /api/hooks?id=&action=test: a delivery that is signed as the source would
+// sign it and processed like any other. The body is optional.
 func (h *Handler) testHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[testHookBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hook, err := h.openHook(c, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	payload := []byte(testPayload)
 	if body.Payload.Set {
 		payload = body.Payload.Value
 	}
+
 	name, testID := body.Event.Or(testEvent), "test-"+id.Suffix(id.New(id.Hook))
 	sent, err := webhookin.Signed(&hook.Hook, hook.Secrets[0], testID, name, payload, time.Now())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	event, err := readEvent(hook, sent.Header, sent.Body)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	event.ID, event.Name = testID, name // where the source has them in the payload, this one may have none
-	taken, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
+
+	event.ID, event.Name = testID, name // some sources have these in the payload, which the test's payload may lack
+	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: httpx.ContentJSON, Body: sent.Body, Traceparent: httpx.Traceparent(c),
 	})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusAccepted, taken)
+
+	httpx.WriteJSON(c, http.StatusAccepted, result)
 }

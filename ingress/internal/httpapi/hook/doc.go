@@ -1,2 +1,2 @@
-// Package hook keeps webhooks that come in, and takes their deliveries.
+// Package hook manages the hooks that receive webhooks and accepts their deliveries.
 package hook

@@ -21,7 +21,7 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// Deps is what the handler of hooks needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.References
 	*dispatch.Submitter
@@ -31,25 +31,25 @@ type Deps struct {
 	Limits           *ratelimit.Limits
 	Dispatch         *dispatch.Dispatcher
 	Secrets          *secrets.Box
-	Opener           auth.Opener // of stored secrets
+	Opener           auth.Opener // opens stored secrets
 	PublicURL        string
 	RunDeadline      time.Duration
 	RetentionDefault time.Duration
-	MaxHooks         int // that an organization may have
+	MaxHooks         int // per organization
 	Log              zerolog.Logger
 }
 
-// Handler answers /api/hooks, and takes deliveries.
+// Handler handles the requests to /api/hooks, including deliveries.
 type Handler struct {
 	Deps
 	Hooks                *intake.Hooks
 	intake               intake.Intake
-	Small, Medium, Large transfer.Limiter    // deliveries that come
-	Unsigned             *ratelimit.Failures // deliveries that were not signed as they should be, by hook and address
-	senders              verifiedSenders     // of deliveries
+	Small, Medium, Large transfer.Limiter    // limiters of incoming deliveries by size
+	Unsigned             *ratelimit.Failures // counts deliveries without a valid signature by hook and address
+	senders              verifiedSenders     // verified senders of deliveries
 }
 
-// New makes the handler of hooks.
+// New returns a Handler.
 func New(deps Deps) *Handler {
 	h := &Handler{
 		Deps: deps, Small: transfer.Limiter{Policy: SmallDeliveries}, Medium: transfer.Limiter{Policy: MediumDeliveries},
@@ -66,7 +66,7 @@ func New(deps Deps) *Handler {
 	return h
 }
 
-// Routes are hooks and the log of their deliveries.
+// Routes returns the routes for hooks and for the log of their deliveries.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	hook := httpx.InOrganization(h.HooksDB.Hook, id.Hook)
@@ -90,21 +90,25 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
+// findDelivery is the finder of deliveries. It returns nil if the query names none, or if several
+// hooks have it, because then the handler reports what is missing.
 func (h *Handler) findDelivery(c *gin.Context) error {
 	found := &httpx.Problems{}
 	hookID, _ := httpx.QueryValue(c, "hookId", found)
-	deliveryID, given := httpx.QueryValue(c, "id", found)
-	if !given || found.Err() != nil {
+	deliveryID, present := httpx.QueryValue(c, "id", found)
+	if !present || found.Err() != nil {
 		return nil //nolint:nilerr // the query names no delivery
 	}
+
 	hookID, err := h.hookFor(c, hookID, deliveryID)
 	switch {
-	case apierr.CodeFor(err) == apierr.InvalidRequest: // there are several
+	case apierr.CodeFor(err) == apierr.InvalidRequest: // several hooks have a delivery of this id
 		return nil
 	case err == nil && !httpx.IsText(deliveryID):
 		return httpx.NotFound()
 	case err == nil:
 		_, err = h.HooksDB.Delivery(c.Request.Context(), httpx.Caller(c).OrganizationID, hookID, deliveryID)
 	}
+
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"parley/shared/store/hookdb"
 )
 
-// shownHook is a hook as callers see it.
+// shownHook returns a hook in the form that callers see.
 func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	hook.URL = h.PublicURL + ReceivePath + hook.ID
 	if hook.Filter == nil {
@@ -23,15 +23,16 @@ func (h *Handler) shownHook(hook domain.Hook) domain.Hook {
 	return hook
 }
 
-// getHooks is GET /api/hooks: a list, or with id one.
+// getHooks handles GET /api/hooks: a list, or one hook with ?id=.
 func (h *Handler) getHooks(c *gin.Context) {
-	hookID, given, err := httpx.QueryID(c, id.Hook)
+	hookID, present, err := httpx.QueryID(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
-	if given {
+	if present {
 		hook, err := h.HooksDB.Hook(c.Request.Context(), org, hookID)
 		if err != nil {
 			httpx.Fail(c, err)
@@ -40,15 +41,18 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.WriteJSON(c, http.StatusOK, h.shownHook(hook))
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	sizes, err := h.HooksDB.HookSizes(c.Request.Context(), org, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
+
 	var hooks []domain.Hook
 	if err == nil {
 		hooks, err = h.HooksDB.Hooks(c.Request.Context(), org, p.After, p.Limit+1)
@@ -57,19 +61,23 @@ func (h *Handler) getHooks(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	for i := range hooks {
 		hooks[i] = h.shownHook(hooks[i])
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(hooks, p, func(h domain.Hook) string { return h.ID }))
 }
 
-// createHook is POST /api/hooks. A secret that was made here is shown in the answer, and never again.
+// createHook handles POST /api/hooks. A secret that the service generates is shown only in this
+// response.
 func (h *Handler) createHook(c *gin.Context) {
 	body, found, err := httpx.Collect[newHookBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := httpx.Caller(c)
 	hook := body.hook()
 	if hook.KeyID = body.KeyID.Value; !body.KeyID.Set {
@@ -77,15 +85,18 @@ func (h *Handler) createHook(c *gin.Context) {
 			found.Add("keyId", httpx.CodeRequired, "is required: the API key of the organization that starts the runs")
 		}
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	hook.ID = id.New(id.Hook)
 	secret := body.Secret.Or("")
 	if secret == "" {
 		secret = webhookin.NewSecret(hook.Source)
 	}
+
 	stored, err := h.HooksDB.CreateHook(c.Request.Context(), hookdb.NewHook{
 		Hook: hook, OrganizationID: who.OrganizationID, SealedSecret: h.Secrets.Seal(secret, secrets.Hook(who.OrganizationID, hook.ID)),
 		Max: h.MaxHooks,
@@ -94,10 +105,12 @@ func (h *Handler) createHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, h.withSecret(stored, secret, !body.Secret.Set))
 }
 
-// withSecret is a hook as it is shown once, with the secret that was made for it.
+// withSecret returns the form of a hook for the response to its creation or rotation. It contains
+// the secret if the service generated it (made).
 func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.Hook {
 	hook = h.shownHook(hook)
 	if hook.Secret = httpx.HiddenSecret; made {
@@ -106,13 +119,14 @@ func (h *Handler) withSecret(hook domain.Hook, secret string, made bool) domain.
 	return hook
 }
 
-// updateHook is PUT /api/hooks?id=: what is left out stays.
+// updateHook handles PUT /api/hooks?id=. Missing fields stay unchanged.
 func (h *Handler) updateHook(c *gin.Context) {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body, found, err := httpx.Collect[hookChangeBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -122,12 +136,14 @@ func (h *Handler) updateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body.checkHeaders(found, known.Source)
 	if body.SignatureHeader.Null {
 		body.SignatureHeader.Value = defaultHeader(known.Source)
@@ -136,15 +152,18 @@ func (h *Handler) updateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	changed, err := h.HooksDB.UpdateHook(ctx, org, hookID, body.change())
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Hooks.Forget(hookID)
 	httpx.WriteJSON(c, http.StatusOK, h.shownHook(changed))
 }
 
+// change returns the fields that the body sets.
 func (b *hookChangeBody) change() hookdb.HookChange {
 	change := hookdb.HookChange{
 		Name: b.Name.Pointer(), AgentID: b.AgentID.Pointer(), KeyID: b.KeyID.Pointer(), MessageTemplate: b.MessageTemplate.Pointer(),
@@ -154,6 +173,7 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 		filter := b.filter()
 		change.Filter = &filter
 	}
+
 	if b.Coalesce.Set {
 		coalesce := b.coalesce()
 		change.Coalesce = &coalesce
@@ -161,7 +181,8 @@ func (b *hookChangeBody) change() hookdb.HookChange {
 	return change
 }
 
-// deleteHook is DELETE /api/hooks?id=: on this ingress it holds at once, on others within 5 s.
+// deleteHook handles DELETE /api/hooks?id=. This ingress process stops accepting deliveries
+// immediately, others within 5 seconds.
 func (h *Handler) deleteHook(c *gin.Context) {
 	hookID, err := httpx.RequiredID(c, id.Hook)
 	if err != nil {
@@ -172,24 +193,27 @@ func (h *Handler) deleteHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Hooks.Forget(hookID)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(hookID))
 }
 
-// rotateHook is POST /api/hooks?id=&action=rotate: a new secret, beside which the one before holds for a while. The body may be left
-// out.
+// rotateHook handles POST /api/hooks?id=&action=rotate: it sets a new secret. The previous one
+// stays valid for a while. The body is optional.
 func (h *Handler) rotateHook(c *gin.Context) {
 	hookID, body, err := actionOnHook[rotateHookBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	known, err := h.HooksDB.Hook(ctx, org, hookID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	secret := body.Secret.Or("")
 	if body.Secret.Set {
 		found := &httpx.Problems{}
@@ -198,10 +222,12 @@ func (h *Handler) rotateHook(c *gin.Context) {
 	} else {
 		secret = webhookin.NewSecret(known.Source)
 	}
+
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	sealed := h.Secrets.Seal(secret, secrets.Hook(org, hookID))
 	changed, err := h.HooksDB.UpdateHook(ctx, org, hookID, hookdb.HookChange{
 		SealedSecret: &sealed, KeepPrevious: time.Duration(body.KeepSeconds.Or(httpx.DefaultOverlap)) * time.Second,
@@ -210,11 +236,12 @@ func (h *Handler) rotateHook(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Hooks.Forget(hookID)
 	httpx.WriteJSON(c, http.StatusOK, h.withSecret(changed, secret, !body.Secret.Set))
 }
 
-// actionOnHook reads the id and the body of an action; the body may be left out.
+// actionOnHook reads the id and the optional body of an action.
 func actionOnHook[T any](c *gin.Context) (hookID string, body T, err error) {
 	if c.Request.ContentLength != 0 {
 		body, err = httpx.Bind[T](c)

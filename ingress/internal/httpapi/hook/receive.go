@@ -22,22 +22,26 @@ import (
 )
 
 const (
-	// ReceivePath is where deliveries are sent, followed by the hook's id.
+	// ReceivePath is the path of deliveries without the hook's id.
 	ReceivePath = "/api/hooks/receive/"
-	// MaxDelivery is how many bytes a delivery may have.
-	MaxDelivery = 25 << 20 // bytes, as much as GitHub sends
-	// DeliveryBegins is how many bytes of a delivery are believed before they have come.
+	// MaxDelivery is the maximum size of a delivery in bytes.
+	MaxDelivery = 25 << 20 // GitHub's maximum
+	// DeliveryBegins is the number of bytes of a declared Content-Length for which memory is
+	// allocated in advance.
 	DeliveryBegins = 4 << 10
 
-	// Deliveries that are not signed as they should be, of one address to one hook: enough for a source that was set up wrongly, and
-	// that it need not wait long once it is right; too few to guess at secrets.
+	// Limit of deliveries without a valid signature from one address to one hook. It is high enough
+	// for a source with a wrong configuration, which need not wait long after it is corrected, and
+	// too low to guess secrets.
 	maxUnsigned    = 120
 	unsignedWindow = time.Minute
 
-	// Deliveries of more than transfer.MediumBody that may come to an ingress at once: each is in memory as a whole. Senders that are not
-	// verified yet have bounds of their own, and the slots beyond those are for verified ones.
+	// Limits of deliveries of more than transfer.MediumBody at one ingress process. Each is in
+	// memory as a whole. Unverified senders (strangers) have separate limits, and the remaining
+	// slots are for verified senders.
 	deliveriesPerHook = 2
-	// DeliveriesPerOrganization is how many large deliveries an organization may have at an ingress.
+	// DeliveriesPerOrganization is the maximum number of simultaneous large deliveries of an
+	// organization at one ingress process.
 	DeliveriesPerOrganization = 3
 	deliveriesAtOnce          = 8
 	strangersPerHook          = 1
@@ -45,22 +49,25 @@ const (
 	strangersPerAddress       = 2
 	strangersAtOnce           = 4
 
-	// Deliveries of more than transfer.SmallBody, and no more than transfer.MediumBody. Those who know the address of a hook may be several
-	// beside its source, so a hook may have half of the strangers' slots.
+	// Limits of deliveries of more than transfer.SmallBody and up to transfer.MediumBody. Several
+	// strangers may know a hook's address besides its source, so one hook may take half of the
+	// strangers' slots.
 	mediumPerHook          = 8
 	mediumPerOrganization  = 16
 	mediumAtOnce           = 64
 	mediumStrangersPerHook = 16
 	mediumStrangersAtOnce  = 32
 
-	deliveryPace = 128 << 10 // bytes a second: servers send them
+	deliveryPace = 128 << 10 // bytes per second; high, because senders are servers
 )
 
-// sharedSources send to everybody from the same addresses, and two of them send nothing again that was refused for long.
+// sharedSources send deliveries of all their customers from the same addresses. Two of them do not
+// retry deliveries that are rejected for a long time.
 var sharedSources = []domain.HookSource{domain.HookGitHub, domain.HookStripe, domain.HookSlack}
 
-// LargeDeliveries is the policy of deliveries of more than transfer.MediumBody, MediumDeliveries that of those that are larger than
-// transfer.SmallBody, and SmallDeliveries that of the others.
+// LargeDeliveries is the policy of deliveries of more than transfer.MediumBody bytes,
+// MediumDeliveries that of deliveries of more than transfer.SmallBody bytes, and SmallDeliveries
+// that of all others.
 var (
 	LargeDeliveries = &transfer.Policy{
 		Bounds: transfer.Bounds{
@@ -87,7 +94,8 @@ var (
 	SmallDeliveries = smallDeliveries()
 )
 
-// smallDeliveries are small bodies that wait for a slot whatever bound they have met.
+// smallDeliveries returns the policy of small bodies, changed to wait for a slot whichever limit is
+// reached.
 func smallDeliveries() *transfer.Policy {
 	policy := *transfer.SmallBodies
 	policy.QueueOwn = true
@@ -95,9 +103,10 @@ func smallDeliveries() *transfer.Policy {
 	return &policy
 }
 
-// ReceiveDelivery is POST /api/hooks/receive/<id>. No credential counts here but the signature.
+// ReceiveDelivery handles POST /api/hooks/receive/<id>. It is authenticated by the delivery's
+// signature only.
 func (h *Handler) ReceiveDelivery(c *gin.Context) {
-	hook, err := h.receiving(c)
+	hook, err := h.requestedHook(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
@@ -105,8 +114,8 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	httpx.StateFor(c).Source = hook.Source
 	client := h.Auth.DemoClient(c.Request)
 	sender := hook.ID + " " + client
-	verified := h.senders.know(sender) || slices.Contains(hook.Senders, client)
-	if wait := h.Unsigned.Wait(sender); wait > 0 && !readsAnyway(c, hook, verified) {
+	verified := h.senders.has(sender) || slices.Contains(hook.Senders, client)
+	if wait := h.Unsigned.Wait(sender); wait > 0 && !isExempt(c, hook, verified) {
 		httpx.Fail(c, httpx.RateLimited(wait, "too many deliveries to this hook without a valid signature"))
 		return
 	}
@@ -119,14 +128,14 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 	httpx.StateFor(c).Stranger = who.Stranger
 	body, leave, err := h.deliveryBody(c, who)
 	if err != nil {
-		if who.Stranger { // it counts, whether it was refused, was cut or broke off
+		if who.Stranger { // counts in any case: rejected, cut or incomplete
 			h.Unsigned.Begin(sender)
 		}
 		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
-	if hook, err = h.receiving(c); err != nil { // it may have ended while the body came
+	if hook, err = h.requestedHook(c); err != nil { // it may have been disabled while the body arrived
 		httpx.Fail(c, err)
 		return
 	}
@@ -137,36 +146,37 @@ func (h *Handler) ReceiveDelivery(c *gin.Context) {
 		return
 	}
 	h.verify(c.Request.Context(), hook, client)
-	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log: now it is known whose request it is
+	httpx.StateFor(c).Ident = auth.Identity{Caller: hook.Caller()} // for the log, as the caller is known now
 	h.Auth.Used(hook.KeyID)
-	taken, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
+	result, err := h.intake.Take(c.Request.Context(), hook, &event, intake.Delivered{
 		ContentType: c.GetHeader("Content-Type"), Body: body, Traceparent: httpx.Traceparent(c),
 	})
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.StateFor(c).Delivery = taken.Status
-	if taken.RunID != nil {
-		httpx.About(c, hook.AgentID, *taken.RunID, "")
+	httpx.StateFor(c).Delivery = result.Status
+	if result.RunID != nil {
+		httpx.About(c, hook.AgentID, *result.RunID, "")
 	}
 	if event.Answer != nil {
 		httpx.WriteJSON(c, http.StatusOK, event.Answer)
 		return
 	}
-	httpx.WriteJSON(c, http.StatusAccepted, taken)
+	httpx.WriteJSON(c, http.StatusAccepted, result)
 }
 
-// readsAnyway reports whether a delivery is read although its address has sent the hook too many unsigned ones. All customers of GitHub,
-// Stripe and Slack share their addresses, and any of them could hold off another's deliveries: of verified addresses all are read, of
-// others those that are small.
-func readsAnyway(c *gin.Context, hook *intake.Hook, verified bool) bool {
+// isExempt reports whether a delivery is read although its address has sent too many unsigned
+// ones to the hook. All customers of GitHub, Stripe and Slack share their addresses, so any
+// customer could block another one's deliveries. From verified addresses all deliveries are read,
+// from others only small ones.
+func isExempt(c *gin.Context, hook *intake.Hook, verified bool) bool {
 	length := c.Request.ContentLength
 	return slices.Contains(sharedSources, hook.Source) && (verified || length >= 0 && length <= transfer.SmallBody)
 }
 
-// receiving is the hook that a request's path names.
-func (h *Handler) receiving(c *gin.Context) (*intake.Hook, error) {
+// requestedHook returns the hook that the request's path names.
+func (h *Handler) requestedHook(c *gin.Context) (*intake.Hook, error) {
 	hookID := c.Param("id")
 	if !id.Valid(id.Hook, hookID) {
 		return nil, apierr.New(apierr.NotFound, "no such resource")
@@ -174,7 +184,7 @@ func (h *Handler) receiving(c *gin.Context) (*intake.Hook, error) {
 	return h.Hooks.Get(c.Request.Context(), hookID)
 }
 
-// readEvent checks a delivery's signature and reads it.
+// readEvent verifies a delivery's signature and decodes the delivery.
 func readEvent(hook *intake.Hook, header http.Header, body []byte) (webhookin.Event, error) {
 	err := webhookin.Verify(hook.Source, hook.SignatureHeader, hook.Secrets, header, body, time.Now())
 	if err != nil {
@@ -183,11 +193,13 @@ func readEvent(hook *intake.Hook, header http.Header, body []byte) (webhookin.Ev
 	return webhookin.Read(hook.Source, hook.DeliveryIDHeader, header, body), nil
 }
 
-// deliveryBody reads a delivery as it came. leave must be called when it is needed no more.
+// deliveryBody reads the body of a delivery. The caller must call leave when it no longer needs the
+// body.
 func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte, leave func(), err error) {
 	if c.Request.Body == nil {
 		return nil, func() {}, nil
 	}
+
 	in, err := transfer.Receive(c, who, httpx.Permit{}, transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.Medium, Max: transfer.MediumBody}, transfer.Step{All: &h.Large, Max: MaxDelivery})
 	if err != nil {
@@ -197,10 +209,13 @@ func (h *Handler) deliveryBody(c *gin.Context, who transfer.Owner) (body []byte,
 		in.Leave()
 		return nil, nil, err
 	}
+
 	in.Complete()
 	return body, in.Leave, nil
 }
 
+// readWhole reads a body to its end. It allocates at most DeliveryBegins bytes in advance, because
+// an unverified sender may declare any length.
 func readWhole(from io.Reader, length int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if length > 0 {

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// MediaRange is one element of the header Accept.
+// MediaRange is one element of an Accept header.
 type MediaRange struct {
-	Media      string // such as text/event-stream, text/* or */*
+	Media      string // for example text/event-stream, text/* or */*
 	Parameters map[string]string
 	Weight     float64
 }
 
-// qvalue is how RFC 9110 writes a weight.
+// qvalue matches a weight as RFC 9110 defines it.
 var qvalue = regexp.MustCompile(`^(0(\.[0-9]{0,3})?|1(\.0{0,3})?)$`)
 
-// ReadAccept reads the header Accept by RFC 9110, 12.5.1. Malformed elements are left out.
+// ReadAccept parses the Accept header (RFC 9110, section 12.5.1). It skips malformed elements.
 func ReadAccept(header http.Header) []MediaRange {
 	var out []MediaRange
 	for _, element := range SplitQuoted(strings.Join(header.Values("Accept"), ","), ',') {
@@ -29,14 +29,16 @@ func ReadAccept(header http.Header) []MediaRange {
 		}
 		r := MediaRange{Media: media, Parameters: parameters, Weight: 1}
 		if weighed {
-			r.Weight, _ = strconv.ParseFloat(weight, 64) // it matches qvalue
+			r.Weight, _ = strconv.ParseFloat(weight, 64) // cannot fail: qvalue matched
 		}
 		out = append(out, r)
 	}
+
 	return out
 }
 
-// weightFor gives the weight of a media type without parameters, by the most specific range; named: that range is the type itself.
+// weightFor returns the weight of the most specific range that matches media, or 0 if none matches.
+// named is true if that range is the media type itself and not a wildcard.
 func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 	kind, _, _ := strings.Cut(media, "/")
 	best := -1
@@ -54,13 +56,15 @@ func weightFor(ranges []MediaRange, media string) (weight float64, named bool) {
 			best, weight = precision, r.Weight
 		}
 	}
+
 	if best < 0 {
 		return 0, false
 	}
 	return weight, best == 2
 }
 
-// WantsEvents reports whether a request prefers server-sent events to JSON. Of equal weights events win only if they are named.
+// WantsEvents reports whether the client prefers server-sent events to JSON. If both have the same
+// weight, events win only if the header names text/event-stream.
 func WantsEvents(header http.Header) bool {
 	ranges := ReadAccept(header)
 	events, named := weightFor(ranges, ContentEvents)
@@ -68,7 +72,8 @@ func WantsEvents(header http.Header) bool {
 	return events > document || events > 0 && events == document && named
 }
 
-// SplitQuoted splits a header's list; a separator within a quoted string does not count. Empty elements are left out.
+// SplitQuoted splits a header value at separator and ignores separators inside quoted strings. It
+// trims the elements and omits empty ones.
 func SplitQuoted(list string, separator byte) []string {
 	var out []string
 	quoted, start := false, 0
@@ -88,6 +93,7 @@ func SplitQuoted(list string, separator byte) []string {
 			add(i)
 		}
 	}
+
 	if start < len(list) {
 		add(len(list))
 	}

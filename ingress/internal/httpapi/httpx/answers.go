@@ -17,116 +17,125 @@ import (
 )
 
 const (
-	// LargeBytes is the size from which on answers are counted: smaller ones fit the buffers of their connection.
+	// LargeBytes is the size in bytes from which a response counts as large. Smaller responses fit
+	// into the buffers of their connection.
 	LargeBytes = rundb.ShortBytes
 
-	// AnswersPerOrganization is how many bytes of large answers an ingress writes at a time.
-	// Each stays in memory until its client has read it.
+	// AnswersPerOrganization limits the bytes of large responses that one ingress process writes
+	// simultaneously for one organization. A response stays in memory until its client has read it.
 	AnswersPerOrganization = 32 << 20
-	// AnswersAtOnce is the same of all organizations together.
+	// AnswersAtOnce is the same limit for all organizations together.
 	AnswersAtOnce = 256 << 20
 
-	// A client that reads slower than goodPace may lose its connection to another organization's answer, once slowFor has passed.
-	goodPace = 256 << 10 // bytes a second
-	slowFor  = 2 * time.Second
+	// A response is slow if its client has read fewer than minPace bytes per second for at least
+	// slowAfter. A slow response may lose its connection to a response of another organization.
+	minPace   = 256 << 10 // bytes per second
+	slowAfter = 2 * time.Second
 
-	// AnswerPiece is how many bytes are written between looks at the time.
-	AnswerPiece = 64 << 10 // bytes that are written between looks at the time
+	// AnswerPiece is the number of bytes written between two updates of the write deadline.
+	AnswerPiece = 64 << 10
 )
 
-// LargeAnswers bounds the bytes of large answers that are being written.
+// LargeAnswers limits the bytes of the large responses that are in progress.
 type LargeAnswers struct {
 	PerOrganization, AtOnce int64
 
-	mu   sync.Mutex
-	held int64
-	open []*LargeAnswer
+	mu    sync.Mutex
+	total int64
+	open  []*LargeAnswer
 
-	making making
+	queue answerQueue
 }
 
-// LargeAnswer is one answer from enter to leave.
+// LargeAnswer is one large response, counted from Enter to Leave.
 type LargeAnswer struct {
 	all   *LargeAnswers
-	of    string // whose share it counts against
+	owner string // the organization or demo visitor that it counts against; see answerOwner
 	bytes int64
 	sent  int64
 	conn  *http.ResponseController
 	began time.Time
-	cut   bool // it lost its connection to another answer
+	cut   bool // its connection was closed in favor of another response
 
-	making bool   // it is counted, and not yet made
-	made   func() // ends its turn of being made; nil if it needed none
+	rendering bool   // counted, but not rendered yet
+	made      func() // ends its turn in the answer queue; nil if it did not wait there
 }
 
-// Enter counts an answer, which must leave at its end, or returns why there is no room for it. A single answer always has room in its
-// organization's share, however large it is.
-func (a *LargeAnswers) Enter(of string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
+// Enter counts a response of the given size. It returns rate_limited if the organization's limit is
+// reached and overloaded if the limit of all organizations is. The first large response of an
+// organization is never rejected by the organization's limit, whatever its size. The caller must
+// call Leave.
+func (a *LargeAnswers) Enter(owner string, bytes int64, conn *http.ResponseController) (*LargeAnswer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	own := int64(0)
 	for _, other := range a.open {
-		if other.of == of {
+		if other.owner == owner {
 			own += other.bytes
 		}
 	}
+
 	if own > 0 && own+bytes > a.PerOrganization {
 		return nil, RateLimited(SeatWait, "this organization is reading too many large answers simultaneously")
 	}
 
 	now := time.Now()
-	for a.held > 0 && a.held+bytes > a.AtOnce {
-		if !a.cutSlowest(of, now) {
+	for a.total > 0 && a.total+bytes > a.AtOnce {
+		if !a.closeSlowest(owner, now) {
 			busy := apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 			busy.RetryAfter = SeatWait
 			return nil, busy
 		}
 	}
-	entered := &LargeAnswer{all: a, of: of, bytes: bytes, conn: conn, began: now}
-	a.open, a.held = append(a.open, entered), a.held+bytes
+
+	entered := &LargeAnswer{all: a, owner: owner, bytes: bytes, conn: conn, began: now}
+	a.open, a.total = append(a.open, entered), a.total+bytes
 	return entered, nil
 }
 
-// cutSlowest ends the slowest of the other organizations' answers. It returns false if each of them keeps a good pace.
-func (a *LargeAnswers) cutSlowest(of string, now time.Time) bool {
+// closeSlowest closes the connection of the slowest response of another organization. It returns
+// false if none of them is slow.
+func (a *LargeAnswers) closeSlowest(owner string, now time.Time) bool {
 	var slowest *LargeAnswer
 	for _, other := range a.open {
-		if other.of != of && other.slow(now) && (slowest == nil || other.pace(now) < slowest.pace(now)) {
+		if other.owner != owner && other.slow(now) && (slowest == nil || other.pace(now) < slowest.pace(now)) {
 			slowest = other
 		}
 	}
+
 	if slowest == nil {
 		return false
 	}
+
 	slowest.cut = true
-	_ = slowest.conn.SetWriteDeadline(now) // ends the write that waits for the client
+	_ = slowest.conn.SetWriteDeadline(now) // interrupts the blocked write
 	a.remove(slowest)
 	return true
 }
 
-// Bytes returns how many bytes of large answers are being written.
+// Bytes returns the bytes of large responses in progress.
 func (a *LargeAnswers) Bytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.held
+	return a.total
 }
 
 func (a *LargeAnswers) remove(gone *LargeAnswer) {
 	if i := slices.Index(a.open, gone); i >= 0 {
-		a.open, a.held = slices.Delete(a.open, i, i+1), a.held-gone.bytes
+		a.open, a.total = slices.Delete(a.open, i, i+1), a.total-gone.bytes
 	}
 }
 
 func (l *LargeAnswer) slow(now time.Time) bool {
-	return !l.making && now.Sub(l.began) >= slowFor && l.pace(now) < goodPace
+	return !l.rendering && now.Sub(l.began) >= slowAfter && l.pace(now) < minPace
 }
 
-// pace returns how many bytes a second the client has read.
+// pace returns the client's average rate in bytes per second.
 func (l *LargeAnswer) pace(now time.Time) float64 {
 	return float64(l.sent) / max(now.Sub(l.began), time.Millisecond).Seconds()
 }
 
-// Leave ends an answer: its bytes count no longer. It may be called again, and on nil.
+// Leave stops counting the response. It may be called more than once and on nil.
 func (l *LargeAnswer) Leave() {
 	if l == nil {
 		return
@@ -139,7 +148,8 @@ func (l *LargeAnswer) Leave() {
 	l.all.remove(l)
 }
 
-// Write writes the answer, or a part of it, piece by piece: a client has a minute, and more time for what it has read.
+// Write writes body in pieces. The deadline is TransferTime after the start, extended by the time
+// that the bytes already sent take at SlowestRate.
 func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 	for piece := range slices.Chunk(body, AnswerPiece) {
 		if err := l.extend(); err != nil {
@@ -151,9 +161,11 @@ func (l *LargeAnswer) Write(w io.Writer, body []byte) error {
 			return fmt.Errorf("writing a large answer: %w", err)
 		}
 	}
+
 	return nil
 }
 
+// extend sets the write deadline for the next piece. It returns overloaded if the response was cut.
 func (l *LargeAnswer) extend() error {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -161,7 +173,7 @@ func (l *LargeAnswer) extend() error {
 		return apierr.New(apierr.Overloaded, "too many large answers are being read simultaneously; try again shortly")
 	}
 	earned := time.Duration(l.sent) * time.Second / SlowestRate
-	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // tests' recorders have none
+	_ = l.conn.SetWriteDeadline(l.began.Add(TransferTime + earned)) // fails only for recorders in tests
 	return nil
 }
 
@@ -171,16 +183,18 @@ func (l *LargeAnswer) read(n int) {
 	l.sent += int64(n)
 }
 
-// share names whose share an answer counts against: the organization's, or a visitor's of the demo, which is everybody's organization.
-func share(who domain.Caller) string {
+// answerOwner returns the key that a response counts against: the organization, or the visitor for demo
+// callers, who all share one organization.
+func answerOwner(who domain.Caller) string {
 	if who.Kind == domain.CallerDemo {
 		return "demo:" + who.DemoClient
 	}
 	return who.OrganizationID
 }
 
-// CountAnswer counts a response of so many bytes against its caller's share: as the answer that was reserved, if one was. The answer is nil
-// if it is not large.
+// CountAnswer counts a response of the given size against its caller's limit. If the request has a
+// reservation, CountAnswer adjusts it to the size and returns it. It returns nil, nil if the
+// response is not large.
 func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	st := StateFor(c)
 	if reserved := st.reserved; reserved != nil {
@@ -191,34 +205,39 @@ func CountAnswer(c *gin.Context, bytes int) (*LargeAnswer, error) {
 	if bytes < LargeBytes || st.Large == nil {
 		return nil, nil //nolint:nilnil // there is nothing to count
 	}
-	return st.Large.Enter(share(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
+	return st.Large.Enter(answerOwner(Caller(c)), int64(bytes), http.NewResponseController(c.Writer))
 }
 
-// ReserveAnswer waits until a large answer may be made, and counts it as so many bytes, so that it is refused before it is read from the
-// database. Its turn lasts until CountAnswer is called for what was rendered, and at most until the request ends: see EndReservation. Fewer
-// bytes than LargeBytes need no room.
+// ReserveAnswer waits for a turn in the answer queue and counts a response of the estimated size,
+// so that an excess response is rejected before PostgreSQL reads it. It does nothing if bytes is
+// less than LargeBytes. The turn ends when CountAnswer is called for the rendered response, or with
+// EndReservation at the end of the request.
 func ReserveAnswer(c *gin.Context, bytes int) error {
 	st := StateFor(c)
 	if bytes < LargeBytes || st.Large == nil {
 		return nil
 	}
+
 	EndReservation(c)
-	of := share(Caller(c))
-	made, err := st.Large.making.wait(c.Request.Context(), of, bytes)
+	owner := answerOwner(Caller(c))
+	made, err := st.Large.queue.wait(c.Request.Context(), owner, bytes)
 	if err != nil {
 		return err
 	}
-	large, err := st.Large.Enter(of, int64(bytes), http.NewResponseController(c.Writer))
+
+	large, err := st.Large.Enter(owner, int64(bytes), http.NewResponseController(c.Writer))
 	if err != nil {
 		made()
 		return err
 	}
+
 	large.reserve(made)
 	st.reserved = large
 	return nil
 }
 
-// Reserving returns ReserveAnswer for a request whose run was found or accepted: nothing of its body is needed any more.
+// Reserving returns ReserveAnswer for a request that no longer needs its body, because its run was
+// found or accepted. The body's slot is released first.
 func Reserving(c *gin.Context) func(bytes int) error {
 	return func(bytes int) error {
 		BodyDone(c)
@@ -226,33 +245,33 @@ func Reserving(c *gin.Context) func(bytes int) error {
 	}
 }
 
-// EndReservation gives up the room that was reserved for an answer which was not made.
+// EndReservation releases the reservation of a response that was not rendered.
 func EndReservation(c *gin.Context) {
 	st := StateFor(c)
 	st.reserved.Leave()
 	st.reserved = nil
 }
 
-// reserve says that an answer is still to be made: meanwhile its client cannot be slow.
+// reserve marks the response as not rendered yet. It cannot count as slow until it is.
 func (l *LargeAnswer) reserve(made func()) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	l.making, l.made = true, made
+	l.rendering, l.made = true, made
 }
 
-// ready says that an answer is made, and how many bytes it has.
+// ready ends the rendering and replaces the estimated size with the actual one.
 func (l *LargeAnswer) ready(bytes int64) {
 	l.made()
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	if slices.Contains(l.all.open, l) { // it may have been cut
-		l.all.held += bytes - l.bytes
+	if slices.Contains(l.all.open, l) { // false if its connection was closed
+		l.all.total += bytes - l.bytes
 	}
-	l.bytes, l.began, l.making = bytes, time.Now(), false
+	l.bytes, l.began, l.rendering = bytes, time.Now(), false
 }
 
-// SendBody answers with JSON. A large body that there is no room for is refused; where the request began a run, Location says where the run
-// can be read.
+// SendBody responds with JSON. If there is no capacity for a large body it responds with an error;
+// see RefuseAnswer.
 func SendBody(c *gin.Context, status int, body []byte) {
 	large, err := CountAnswer(c, len(body))
 	if err != nil {
@@ -264,17 +283,19 @@ func SendBody(c *gin.Context, status int, body []byte) {
 		return
 	}
 	defer large.Leave()
+
 	c.Header("Content-Type", ContentJSON)
 	c.Header("Content-Length", strconv.Itoa(len(body)))
 	c.Status(status)
 	c.Writer.WriteHeaderNow()
-	if large.Write(c.Writer, body) != nil { // the client is gone, or was too slow: nothing more can be said to it
+	if large.Write(c.Writer, body) != nil { // the client disconnected or was too slow
 		c.Abort()
 	}
 }
 
-// RefuseAnswer answers with the error of an answer that cannot be made. If there is no room for it, and the request began or found a run,
-// Location says where the run can be read.
+// RefuseAnswer responds with the error of a response that cannot be sent. If the reason is a lack
+// of capacity and the POST request created or found a run, the Location header says where to read
+// that run.
 func RefuseAnswer(c *gin.Context, err error) {
 	full := apierr.CodeFor(err) == apierr.RateLimited || apierr.CodeFor(err) == apierr.Overloaded
 	if run := StateFor(c).RunID; full && run != "" && c.Request.Method == http.MethodPost {
@@ -284,11 +305,12 @@ func RefuseAnswer(c *gin.Context, err error) {
 }
 
 const (
-	// TransferTime is how long a whole transfer may take at least. It may take longer by the time that the bytes it has moved take at the
-	// slowest pace. The server's own limit would end large files on slow lines, and a limit for each piece would let a client that reads
-	// a piece now and then stay for hours.
+	// TransferTime is the minimum time for a whole transfer. The deadline grows by the time that
+	// the bytes already moved take at SlowestRate. The server's write timeout would end large files
+	// on slow connections. A timeout per piece would let a client that reads a piece now and then
+	// stay connected for hours.
 	TransferTime = time.Minute
 
-	// SlowestRate is the slowest pace of documents and files, in bytes a second.
+	// SlowestRate is the lowest accepted rate for documents and files, in bytes per second.
 	SlowestRate = 16 << 10
 )

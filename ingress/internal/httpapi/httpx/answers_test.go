@@ -11,10 +11,10 @@ import (
 	"parley/shared/apierr"
 )
 
-// entered counts an answer whose client has read so much by now.
-func entered(t *testing.T, all *LargeAnswers, of string, bytes, read int64) *LargeAnswer {
+// entered counts a response whose client has already read the given number of bytes.
+func entered(t *testing.T, all *LargeAnswers, owner string, bytes, read int64) *LargeAnswer {
 	t.Helper()
-	a, err := all.Enter(of, bytes, http.NewResponseController(httptest.NewRecorder()))
+	a, err := all.Enter(owner, bytes, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,8 +22,8 @@ func entered(t *testing.T, all *LargeAnswers, of string, bytes, read int64) *Lar
 	return a
 }
 
-func codeOfEnter(all *LargeAnswers, of string, bytes int64) apierr.Code {
-	a, err := all.Enter(of, bytes, http.NewResponseController(httptest.NewRecorder()))
+func codeOfEnter(all *LargeAnswers, owner string, bytes int64) apierr.Code {
+	a, err := all.Enter(owner, bytes, http.NewResponseController(httptest.NewRecorder()))
 	if err == nil {
 		a.Leave()
 		return ""
@@ -31,7 +31,7 @@ func codeOfEnter(all *LargeAnswers, of string, bytes int64) apierr.Code {
 	return apierr.CodeFor(err)
 }
 
-// An organization has its share, and a single answer always fits it.
+// An organization has its own limit, and a single response never exceeds it.
 func TestLargeAnswersOfAnOrganization(t *testing.T) {
 	t.Parallel()
 	all := &LargeAnswers{PerOrganization: 100, AtOnce: 1000}
@@ -43,23 +43,24 @@ func TestLargeAnswersOfAnOrganization(t *testing.T) {
 		t.Errorf("another organization: %q", code)
 	}
 	first.Leave()
-	first.Leave() // changes nothing
-	if code := codeOfEnter(all, "red", 100); code != "" || all.held != 0 {
-		t.Errorf("behind it: %q, %d held", code, all.held)
+	first.Leave() // no effect
+	if code := codeOfEnter(all, "red", 100); code != "" || all.total != 0 {
+		t.Errorf("behind it: %q, %d held", code, all.total)
 	}
 }
 
-// Where all room is taken, another organization's answer is cut if its client reads slowly. Clients that keep a good pace are never cut.
+// If the total limit is reached, a slow response of another organization is cut. Responses to fast
+// clients are never cut.
 func TestSlowReadersMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := &LargeAnswers{PerOrganization: 100, AtOnce: 100}
-		slow, slower := entered(t, all, "red", 40, goodPace), entered(t, all, "green", 40, 0)
+		slow, slower := entered(t, all, "red", 40, minPace), entered(t, all, "green", 40, 0)
 		if code := codeOfEnter(all, "blue", 60); code != apierr.Overloaded {
 			t.Errorf("before anybody was slow: %q", code)
 		}
-		<-time.After(slowFor)
-		fast := entered(t, all, "black", 20, 10*goodPace)
+		<-time.After(slowAfter)
+		fast := entered(t, all, "black", 20, 10*minPace)
 		if code := codeOfEnter(all, "green", 40); code != "" || slower.cut || !slow.cut {
 			t.Errorf("an organization's own answers are not cut for it: %q, %v, %v", code, slow.cut, slower.cut)
 		}
@@ -75,8 +76,8 @@ func TestSlowReadersMakeRoom(t *testing.T) {
 	})
 }
 
-// An answer that is counted and not yet made has no slow reader, however long it takes.
-func TestAnswersInTheMakingAreNotCut(t *testing.T) {
+// A response that is being rendered does not count as slow, however long it takes.
+func TestAnswersBeingRenderedAreNotCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := &LargeAnswers{PerOrganization: 100, AtOnce: 100}
@@ -87,10 +88,10 @@ func TestAnswersInTheMakingAreNotCut(t *testing.T) {
 			t.Errorf("while it is made: %q, %v", code, made.cut)
 		}
 		made.ready(40)
-		if code := codeOfEnter(all, "blue", 60); code != "" || made.cut || all.held != 40 {
-			t.Errorf("once it is made: %q, %v, %d held", code, made.cut, all.held)
+		if code := codeOfEnter(all, "blue", 60); code != "" || made.cut || all.total != 40 {
+			t.Errorf("once it is made: %q, %v, %d held", code, made.cut, all.total)
 		}
-		<-time.After(slowFor)
+		<-time.After(slowAfter)
 		if code := codeOfEnter(all, "blue", 90); code != "" || !made.cut {
 			t.Errorf("once its reader is slow: %q, %v", code, made.cut)
 		}

@@ -15,26 +15,28 @@ import (
 	"parley/shared/apierr"
 )
 
-// ContentForm is the media type of a form that may hold files.
+// ContentForm is the media type of a form that may contain files.
 const ContentForm = "multipart/form-data"
 
 const (
-	// MaxBody is how many bytes of JSON are accepted.
+	// MaxBody is the maximum size of a JSON body in bytes.
 	MaxBody = 256 << 10
 
-	// MaxMessageBody is how many bytes of JSON are accepted where a message is sent; see MessageBody.
+	// MaxMessageBody is the maximum size of a JSON body that contains a message, in bytes; see
+	// MessageBody.
 	MaxMessageBody = 2 << 20
 
-	maxReuse = 64 << 10 // buffers that grew beyond are not kept
+	maxReuse = 64 << 10 // larger buffers are not put back into the pool
 )
 
-// Checked is a body that has rules beyond its shape: Check adds what is wrong to p.
+// Checked is a body with rules beyond its types. Check adds the violations to p.
 type Checked interface{ Check(p *Problems) }
 
-// Bind reads a request's JSON body strictly and checks it. Its error lists every fault of the body.
+// Bind decodes a request's JSON body strictly and checks it. The error lists every problem of the
+// body.
 func Bind[T any](c *gin.Context) (T, error) { return BindUpTo[T](c, MaxBody) }
 
-// BindUpTo is bind for bodies of up to that many bytes.
+// BindUpTo is Bind for bodies of at most maximum bytes.
 func BindUpTo[T any](c *gin.Context, maximum int64) (T, error) {
 	body, found, err := collectUpTo[T](c, maximum)
 	if err == nil {
@@ -43,25 +45,28 @@ func BindUpTo[T any](c *gin.Context, maximum int64) (T, error) {
 	return body, err
 }
 
-// Collect is bind for handlers that have more to check: problems are handed on, and the error says that
-// there is no body to check.
+// Collect is Bind for handlers that check more than the body: it returns the problems instead of
+// making them an error. If it returns an error, the body could not be decoded.
 func Collect[T any](c *gin.Context) (T, *Problems, error) { return collectUpTo[T](c, MaxBody) }
 
 func collectUpTo[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeStrict)
 }
 
-// CollectOpen is collect for bodies of others' protocols: see decodeOpen.
+// CollectOpen is Collect for bodies of other protocols; see DecodeOpen.
 func CollectOpen[T any](c *gin.Context, maximum int64) (T, *Problems, error) {
 	return collectBy[T](c, maximum, DecodeOpen)
 }
 
+// collectBy reads, decodes and checks a body. It uses pooled buffers, so decode must copy what it
+// keeps.
 func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *Problems) bool) (T, *Problems, error) {
 	var body T
 	buf, ok := buffers.Get().(*bytes.Buffer)
 	if !ok {
 		buf = new(bytes.Buffer)
 	}
+
 	defer func() {
 		if buf.Cap() <= maxReuse {
 			buf.Reset()
@@ -71,6 +76,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 	if err := ReadBody(c, buf, maximum); err != nil {
 		return body, nil, err
 	}
+
 	found := &Problems{}
 	if !decode(buf.Bytes(), &body, found) || found.Has(BodyPath) {
 		return body, nil, found.Err()
@@ -83,7 +89,7 @@ func collectBy[T any](c *gin.Context, maximum int64, decode func([]byte, any, *P
 
 var buffers sync.Pool // of *bytes.Buffer
 
-// ReadBody reads a body of JSON into buf.
+// ReadBody reads a JSON body of at most maximum bytes into buf.
 func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	if req.ContentLength == 0 {
@@ -98,18 +104,18 @@ func ReadBody(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	return readInto(c, buf, maximum)
 }
 
-// NotJSON is the refusal of a body that is no JSON.
+// NotJSON returns the error for a body that is not JSON.
 func NotJSON() error {
 	return apierr.New(apierr.UnsupportedMediaType,
 		"the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding")
 }
 
-// TooLarge is the refusal of a body that has more bytes than it may.
+// TooLarge returns the error for a body of more than maximum bytes.
 func TooLarge(maximum int64) error {
 	return apierr.New(apierr.PayloadTooLarge, "the body must have at most %d bytes", maximum)
 }
 
-// IsJSON reports whether a body says of itself that it is JSON in UTF-8, and not compressed.
+// IsJSON reports whether the headers declare an uncompressed JSON body in UTF-8.
 func IsJSON(header http.Header) bool {
 	values := header["Content-Type"]
 	if len(values) != 1 || len(header["Content-Encoding"]) > 0 {
@@ -118,50 +124,57 @@ func IsJSON(header http.Header) bool {
 	if values[0] == ContentJSON {
 		return true
 	}
+
 	media, parameters, err := mime.ParseMediaType(values[0])
 	if err != nil || media != ContentJSON {
 		return false
 	}
-	charset, given := parameters["charset"]
-	return !given || strings.EqualFold(charset, "utf-8")
+
+	charset, present := parameters["charset"]
+	return !present || strings.EqualFold(charset, "utf-8")
 }
 
-// CheckedBody reports what is wrong with a body that a form made.
+// CheckedBody checks a body that was built from a form. The error lists every problem.
 func CheckedBody(b Checked) error {
 	found := &Problems{}
 	b.Check(found)
 	return found.Err()
 }
 
-// IsForm reports whether a body says of itself that it is a form that may hold files, and not compressed.
+// IsForm reports whether the headers declare an uncompressed multipart form.
 func IsForm(header http.Header) bool {
 	values := header["Content-Type"]
 	if len(values) != 1 || len(header["Content-Encoding"]) > 0 {
 		return false
 	}
 	media, _, err := mime.ParseMediaType(values[0])
-	// What comes behind a good type may be broken: that is a bad boundary.
+	// Invalid parameters after the media type are accepted here. The multipart reader reports them
+	// as a bad boundary.
 	return media == ContentForm && (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter))
 }
 
-// NeitherJSONNorForm is the refusal of a body that is no JSON where a form may stand, too.
+// NeitherJSONNorForm returns the error for a body that is neither JSON nor a form, on a route that
+// accepts both.
 func NeitherJSONNorForm() error {
 	return apierr.New(apierr.UnsupportedMediaType, "the body must be sent as Content-Type: multipart/form-data, or application/json")
 }
 
-// RefuseFields refuses a body with fields on a route that takes no body. An empty body and an empty object are accepted.
+// RefuseFields rejects a body with fields on a route that takes no body. It accepts an empty body
+// and an empty object.
 func RefuseFields(c *gin.Context) error {
 	req := c.Request
-	if req.ContentLength < 0 { // chunked: it may be empty
+	if req.ContentLength < 0 { // chunked: possibly empty
 		body := bufio.NewReader(req.Body)
 		if _, err := body.Peek(1); errors.Is(err, io.EOF) {
 			return nil
 		}
 		req.Body = io.NopCloser(body)
 	}
+
 	if req.ContentLength == 0 {
 		return nil
 	}
+
 	_, err := Bind[struct{}](c)
 	return err
 }

@@ -8,28 +8,29 @@ import (
 	"parley/shared/domain"
 )
 
-// Charge counts a request that begins a run against its caller's limit, and shows on the response where that stands.
+// Charge counts a run request against its caller's rate limit and sets the rate limit headers.
 type Charge struct {
 	limiter *Limiter
 	c       *gin.Context
 }
 
-// Charge makes the charge of a request.
+// Charge returns the charge of a request. It does not count it yet.
 func (l *Limiter) Charge(c *gin.Context) Charge { return Charge{l, c} }
 
-// Pay counts the request.
+// Pay counts the request. It returns rate_limited if the limit is reached.
 func (t Charge) Pay() error { return t.limiter.Spend(t.c) }
 
-// Refund takes back what Pay counted.
+// Refund reverses Pay and updates the headers.
 func (t Charge) Refund() {
 	t.limiter.limits.Refund(Caller(t.c))
 	t.limiter.ShowLimit(t.c)
 }
 
-// Returns reports whether Refund would give all back.
+// Returns reports whether Refund restores all that Pay took, with no effect on other requests in
+// between.
 func (t Charge) Returns() bool { return t.limiter.limits.Plenty(Caller(t.c)) }
 
-// Count counts something of a caller that has no response to show the limit on.
+// Count counts one request of a caller that has no HTTP response to set headers on.
 func (l *Limiter) Count(ctx context.Context, who domain.Caller) error {
 	d, err := l.limits.Check(ctx, who)
 	if err != nil {
@@ -38,5 +39,5 @@ func (l *Limiter) Count(ctx context.Context, who domain.Caller) error {
 	return Refusal(d)
 }
 
-// Uncount takes back what Count counted.
+// Uncount reverses Count.
 func (l *Limiter) Uncount(who domain.Caller) { l.limits.Refund(who) }

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	demoSpendAge   = 5 * time.Second // how old a known spending may be
+	demoSpendAge   = 5 * time.Second // maximum age of the cached amount
 	demoBudgetWait = 10 * time.Minute
 )
 
-// demoBudget bounds what all demo visitors together may spend in a day, in tokens: each has its own limit of
-// requests, and there may be any number of them. What runs have spent is known when they end, so those that are
-// open when the budget is used up still go over it.
+// demoBudget limits the tokens that all demo visitors together may spend per day. The request limit
+// of each visitor is not enough, because the number of visitors is unlimited. The tokens of a run
+// are known when it finishes, so runs in progress may still exceed the budget.
 type demoBudget struct {
 	spent func(ctx context.Context) (tokens int64, err error)
 
@@ -24,7 +24,7 @@ type demoBudget struct {
 	at    time.Time
 }
 
-// check refuses a new run if all runs of the day have spent that many tokens.
+// check returns budget_exceeded if the day's runs have spent maximum tokens or more.
 func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -35,9 +35,11 @@ func (b *demoBudget) check(ctx context.Context, maximum int64, now time.Time) er
 		}
 		b.known, b.at = tokens, now
 	}
+
 	if b.known < maximum {
 		return nil
 	}
+
 	e := apierr.New(apierr.BudgetExceeded, "the demo's daily budget is used up; log in or use an API key")
 	e.RetryAfter = demoBudgetWait
 	return e

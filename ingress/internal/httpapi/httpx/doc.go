@@ -1,11 +1,13 @@
-// Package httpx is the kit of the HTTP handlers. It reads requests strictly, renders answers and errors, pages through lists, writes
-// streams, and counts what callers use against their limits. It holds nothing of any one endpoint.
+// Package httpx contains the code that the HTTP handlers share. It reads requests strictly, renders
+// responses and errors, pages through lists, writes streams and enforces limits. It contains nothing
+// that belongs to a single endpoint.
 //
-//   - Bind and Collect read a JSON body; Problems gathers what is wrong with it.
-//   - Fail answers with an error, WriteJSON with a value, SendStream with server-sent events.
+//   - Bind and Collect decode a JSON body; Problems collects its problems.
+//   - Fail responds with an error, WriteJSON with a value, SendStream with server-sent events.
 //   - ReadPage and NewList make the pages of a list.
-//   - Limiter counts requests and open streams; SessionChecks makes a Permit, which ends a stream when its credential is revoked.
+//   - Limiter counts requests and open streams. SessionChecks creates a Permit, which ends a stream
+//     when its credential is revoked.
 //   - Route is a row of the route table.
 //
-// A request's State holds who calls and what the request is about.
+// Each request has a State with its caller and the ids for its log line.
 package httpx

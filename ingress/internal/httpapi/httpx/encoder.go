@@ -11,43 +11,46 @@ import (
 	"parley/shared/domain"
 )
 
-// Encoder tells a run in another protocol's words.
+// Encoder translates a run's events into another protocol's format.
 type Encoder interface {
-	// Append writes what an event means to b, and reports whether nothing may follow it.
+	// Append appends the translation of e to b. ended is true after the last event of the stream.
 	Append(b []byte, e domain.Event) (out []byte, ended bool, err error)
-	// Cut writes to b that no more of the run can be told here, although it goes on.
+	// Cut appends to b the message that the stream ends here although the run continues.
 	Cut(b []byte) []byte
 }
 
-// SendEncoded writes a run's events as an encoder puts them, for as long as the permit holds.
-func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, may Permit, log zerolog.Logger) {
-	told := &encoded{events: events, to: to, may: may, log: log}
-	SendStream(c, told, appendBytes, Permit{}) // told looks at the permit itself: its end has words of its own
+// SendEncoded streams a run's events through an encoder until the last event or until the permit
+// expires.
+func SendEncoded(c *gin.Context, events Source[domain.Event], to Encoder, permit Permit, log zerolog.Logger) {
+	source := &encodedEvents{events: events, to: to, permit: permit, log: log}
+	SendStream(c, source, appendBytes, Permit{}) // source checks the permit, because the protocol has its own message for that end
 }
 
 func appendBytes(b, more []byte) []byte { return append(b, more...) }
 
-// encoded is a source of what an encoder makes of another's events.
-type encoded struct {
+// encodedEvents is a Source that translates the events of another Source.
+type encodedEvents struct {
 	events Source[domain.Event]
 	to     Encoder
-	may    Permit
+	permit Permit
 	log    zerolog.Logger
 	ended  bool
 }
 
-// Next gives what the next events mean. A client is always told the end: those of other protocols do not know by
-// themselves that a stream which just ends was none.
-func (s *encoded) Next(ctx context.Context, until time.Time) ([][]byte, error) {
+// Next returns the translation of the next events. If the permit expires or the source fails, it
+// ends with Encoder.Cut: clients of other protocols do not recognize a stream that ends without a
+// final event as incomplete.
+func (s *encodedEvents) Next(ctx context.Context, until time.Time) ([][]byte, error) {
 	if s.ended {
 		return nil, io.EOF
 	}
-	events, err := s.events.Next(ctx, s.may.Earlier(until))
+
+	events, err := s.events.Next(ctx, s.permit.Earlier(until))
 	out := s.encode(events)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if !s.ended && (err != nil || !s.may.Holds(time.Now())) {
+	if !s.ended && (err != nil || !s.permit.Holds(time.Now())) {
 		out = s.cut(out)
 	}
 	if len(out) == 0 {
@@ -56,7 +59,9 @@ func (s *encoded) Next(ctx context.Context, until time.Time) ([][]byte, error) {
 	return [][]byte{out}, nil
 }
 
-func (s *encoded) encode(events []domain.Event) (out []byte) {
+// encode appends the events to the output up to the last one that the encoder allows. If an event
+// cannot be encoded, the stream ends with Encoder.Cut.
+func (s *encodedEvents) encode(events []domain.Event) (out []byte) {
 	for _, e := range events {
 		var err error
 		if out, s.ended, err = s.to.Append(out, e); err != nil {
@@ -67,10 +72,11 @@ func (s *encoded) encode(events []domain.Event) (out []byte) {
 			return out
 		}
 	}
+
 	return out
 }
 
-func (s *encoded) cut(out []byte) []byte {
+func (s *encodedEvents) cut(out []byte) []byte {
 	s.ended = true
 	return s.to.Cut(out)
 }

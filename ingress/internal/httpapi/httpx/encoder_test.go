@@ -19,30 +19,30 @@ import (
 	"parley/shared/domain"
 )
 
-// shouting tells events in capitals.
-type shouting struct {
-	ends, fails string // types that end it, or that it cannot tell
+// upperEncoder is an Encoder that writes events in capitals.
+type upperEncoder struct {
+	ends, fails string // types of events that end the stream or that it cannot encode
 }
 
-func (s shouting) Append(b []byte, e domain.Event) ([]byte, bool, error) {
+func (s upperEncoder) Append(b []byte, e domain.Event) ([]byte, bool, error) {
 	if e.Type == s.fails {
 		return b, true, errors.New("what?")
 	}
 	return append(b, strings.ToUpper(e.Type)+"\n\n"...), e.Type == s.ends, nil
 }
 
-func (shouting) Cut(b []byte) []byte { return append(b, "CUT\n\n"...) }
+func (upperEncoder) Cut(b []byte) []byte { return append(b, "CUT\n\n"...) }
 
-// script gives events call by call, and then an error.
-type script struct {
+// scriptedSource is a Source that returns events call by call and then an error.
+type scriptedSource struct {
 	calls [][]string
 	end   error
-	wait  time.Duration // before each call but the first
+	wait  time.Duration // before each call except the first
 	next  time.Time
 	n     int
 }
 
-func (s *script) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
+func (s *scriptedSource) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if s.n > 0 && s.wait > 0 {
 		if s.next.IsZero() {
 			s.next = time.Now().Add(s.wait)
@@ -72,36 +72,37 @@ func (s *script) Next(ctx context.Context, until time.Time) ([]domain.Event, err
 	return events, nil
 }
 
-// However a run's stream ends, its reader is told; and nothing comes behind what an encoder ended with.
-func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
+// The client always gets a final message, however the run's stream ends, and nothing follows the
+// encoder's last event.
+func TestAnEncodedStreamHasAFinalEvent(t *testing.T) {
 	t.Parallel()
 	refused := func(*http.Request, auth.Need) (auth.Identity, error) {
 		return auth.Identity{}, apierr.New(apierr.Unauthenticated, "no")
 	}
 	for name, tt := range map[string]struct {
-		events script
-		to     shouting
-		may    Permit
+		events scriptedSource
+		to     upperEncoder
+		permit Permit
 		want   string
 	}{
-		"ended by the encoder":  {script{calls: [][]string{{"a"}, {"b", "c"}, {"d"}}, end: io.EOF}, shouting{ends: "b"}, Permit{}, "A B"},
-		"ended in between":      {script{calls: [][]string{{"a"}}, end: errors.New("stopping")}, shouting{}, Permit{}, "A CUT"},
-		"never began":           {script{end: io.EOF}, shouting{}, Permit{}, "CUT"},
-		"what cannot be told":   {script{calls: [][]string{{"a", "b", "c"}}, end: io.EOF}, shouting{fails: "b"}, Permit{}, "A CUT"},
-		"a credential is over":  {script{calls: [][]string{{"a"}, {"b"}}, wait: time.Hour, end: io.EOF}, shouting{}, Permit{Resolve: refused, Next: time.Now()}, "A CUT"},
-		"it lives while others": {script{calls: [][]string{{"a"}, {"b"}}, wait: 15 * time.Second, end: io.EOF}, shouting{ends: "b"}, Permit{}, "A : ping B"},
+		"ended by the encoder":  {scriptedSource{calls: [][]string{{"a"}, {"b", "c"}, {"d"}}, end: io.EOF}, upperEncoder{ends: "b"}, Permit{}, "A B"},
+		"ended in between":      {scriptedSource{calls: [][]string{{"a"}}, end: errors.New("stopping")}, upperEncoder{}, Permit{}, "A CUT"},
+		"never began":           {scriptedSource{end: io.EOF}, upperEncoder{}, Permit{}, "CUT"},
+		"what cannot be told":   {scriptedSource{calls: [][]string{{"a", "b", "c"}}, end: io.EOF}, upperEncoder{fails: "b"}, Permit{}, "A CUT"},
+		"a credential is over":  {scriptedSource{calls: [][]string{{"a"}, {"b"}}, wait: time.Hour, end: io.EOF}, upperEncoder{}, Permit{Resolve: refused, Next: time.Now()}, "A CUT"},
+		"it lives while others": {scriptedSource{calls: [][]string{{"a"}, {"b"}}, wait: 15 * time.Second, end: io.EOF}, upperEncoder{ends: "b"}, Permit{}, "A : ping B"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if !tt.may.Next.IsZero() {
-					tt.may.Next = time.Now().Add(time.Second)
+				if !tt.permit.Next.IsZero() {
+					tt.permit.Next = time.Now().Add(time.Second)
 				}
 				rec := httptest.NewRecorder()
 				c, _ := gin.CreateTestContext(rec)
 				c.Request = httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", nil)
-				told := &encoded{events: &tt.events, to: tt.to, may: tt.may, log: zerolog.Nop()}
-				SendStream(c, told, appendBytes, Permit{})
+				translated := &encodedEvents{events: &tt.events, to: tt.to, permit: tt.permit, log: zerolog.Nop()}
+				SendStream(c, translated, appendBytes, Permit{})
 				got := strings.Join(strings.Split(strings.TrimSuffix(rec.Body.String(), "\n\n"), "\n\n"), " ")
 				if got != tt.want || rec.Header().Get("Content-Type") != ContentEvents {
 					t.Errorf("told %q, want %q", got, tt.want)
@@ -111,13 +112,13 @@ func TestAnEncodedStreamIsToldItsEnd(t *testing.T) {
 	}
 }
 
-// A client that has gone is told nothing, and the encoder's stream ends with it.
+// Nothing is encoded for a client that has disconnected.
 func TestAnEncodedStreamEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	told := &encoded{events: &script{end: io.EOF}, to: shouting{}, log: zerolog.Nop()}
-	if out, err := told.Next(ctx, time.Now()); len(out) > 0 || !errors.Is(err, context.Canceled) {
+	translated := &encodedEvents{events: &scriptedSource{end: io.EOF}, to: upperEncoder{}, log: zerolog.Nop()}
+	if out, err := translated.Next(ctx, time.Now()); len(out) > 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%q, %v", out, err)
 	}
 }

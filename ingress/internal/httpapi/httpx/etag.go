@@ -12,16 +12,17 @@ import (
 	"parley/shared/apierr"
 )
 
-// etags matches a list of entity tags (RFC 9110, 8.8.3).
+// etags matches a list of entity tags (RFC 9110, section 8.8.3).
 var etags = regexp.MustCompile(`^[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*"([ \t]*,[ \t,]*(W/)?"[\x21\x23-\x7e\x80-\xff]*")*[ \t,]*$`)
 
-// Precondition is what a request says of the version that it is about, in If-Match and If-None-Match.
+// Precondition contains the entity tags of a request's If-Match and If-None-Match headers. A nil
+// list means that the header is missing.
 type Precondition struct{ match, noneMatch []string }
 
 const anyVersion = "*"
 
-// ReadPrecondition reads the headers of a conditional request. A malformed If-Match is refused, for the caller relies on it; a malformed
-// If-None-Match matches nothing.
+// ReadPrecondition reads the headers of a conditional request. A malformed If-Match is an error,
+// because the caller relies on it. A malformed If-None-Match matches nothing.
 func ReadPrecondition(header http.Header) (p Precondition, err error) {
 	p.match, err = tags(header, "If-Match")
 	if err != nil {
@@ -31,11 +32,12 @@ func ReadPrecondition(header http.Header) (p Precondition, err error) {
 	return p, nil
 }
 
-// tags reads a header that lists entity tags; nil when it was not sent.
+// tags reads a header that lists entity tags. It returns nil if the header is missing.
 func tags(header http.Header, name string) ([]string, error) {
 	if len(header.Values(name)) == 0 {
 		return nil, nil
 	}
+
 	list := strings.Trim(strings.Join(header.Values(name), ","), " \t")
 	switch {
 	case list == anyVersion:
@@ -43,12 +45,14 @@ func tags(header http.Header, name string) ([]string, error) {
 	case !etags.MatchString(list):
 		return nil, apierr.Invalid(name, CodeInvalidValue, `must be * or entity tags, such as "3"`)
 	}
+
 	return SplitQuoted(list, ','), nil
 }
 
 func etag(version int) string { return `"` + strconv.Itoa(version) + `"` }
 
-// Check refuses a change of a thing that is at a version: precondition_failed. Weak tags match no version in If-Match.
+// Check returns precondition_failed if the headers exclude the current version. If-Match compares
+// strongly: a weak tag matches no version.
 func (p Precondition) Check(version int) error {
 	if p.match != nil && !slices.Contains(p.match, anyVersion) && !slices.Contains(p.match, etag(version)) {
 		return apierr.New(apierr.PreconditionFailed, "the version is %d, which does not match If-Match; read it again", version)
@@ -59,7 +63,7 @@ func (p Precondition) Check(version int) error {
 	return nil
 }
 
-// RefuseMatch refuses a change of a thing that has no version on condition that it is at one.
+// RefuseMatch rejects a request with If-Match entity tags for a resource that has no versions.
 func RefuseMatch(header http.Header) error {
 	condition, err := ReadPrecondition(header)
 	if err != nil || condition.match == nil || slices.Contains(condition.match, anyVersion) {
@@ -68,13 +72,14 @@ func RefuseMatch(header http.Header) error {
 	return apierr.New(apierr.PreconditionFailed, "this resource has no version; omit If-Match")
 }
 
-// has reports whether If-None-Match names a version.
+// has reports whether If-None-Match names the version.
 func (p Precondition) has(version int) bool {
 	tag := etag(version)
 	return slices.Contains(p.noneMatch, anyVersion) || slices.Contains(p.noneMatch, tag) || slices.Contains(p.noneMatch, "W/"+tag)
 }
 
-// WriteVersion answers with a thing that has a version, or that the caller has this version already.
+// WriteVersion responds with a versioned value and its ETag. A GET or HEAD request whose
+// If-None-Match names the version gets 304.
 func WriteVersion(c *gin.Context, status, version int, value any) {
 	header := c.Writer.Header()
 	if c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead {
@@ -95,6 +100,7 @@ func WriteVersion(c *gin.Context, status, version int, value any) {
 			return
 		}
 	}
+
 	header["Etag"] = []string{etag(version)}
 	WriteJSON(c, status, value)
 }

@@ -10,19 +10,20 @@ import (
 	"parley/shared/id"
 )
 
-// Finder looks up what the id of a query names: not_found unless the caller may read it. It runs when a request is refused
-// for its parameters or body: only a caller who may read the thing learns what else is wrong.
+// Finder looks up the resource that the query's id names. It returns not_found if the caller may
+// not read it. It runs when a request is rejected for its parameters or body, so that only a caller
+// who may read the resource learns what else is wrong.
 type Finder func(c *gin.Context) error
 
-// getter reads a thing by its id.
+// getter reads a resource by its id.
 type getter[T any] func(c *gin.Context, thing string) (T, error)
 
-// OnlyError is a getter of which only the error counts.
+// OnlyError returns a function that calls read and discards its value.
 func OnlyError[T any](read getter[T]) func(*gin.Context, string) error {
 	return func(c *gin.Context, thing string) error { _, err := read(c, thing); return err }
 }
 
-// ReadOne makes the handler of GET ?id= of a collection.
+// ReadOne returns the handler of GET ?id= for a collection.
 func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		var thing T
@@ -35,22 +36,23 @@ func ReadOne[T any](read getter[T], prefixes ...string) gin.HandlerFunc {
 	}
 }
 
-// ByID makes the finder of things whose id has one of the prefixes; without prefixes an id is any text.
+// ByID returns a Finder for ids with one of the prefixes. Without prefixes any text is an id. An id
+// of another kind is not_found. The finder does nothing if the query has no id or several.
 func ByID(find func(c *gin.Context, thing string) error, prefixes ...string) Finder {
 	return func(c *gin.Context) error {
-		given := Query(c)["id"]
-		if len(given) != 1 || given[0] == "" {
+		ids := Query(c)["id"]
+		if len(ids) != 1 || ids[0] == "" {
 			return nil
 		}
-		if len(prefixes) > 0 && !slices.ContainsFunc(prefixes, func(prefix string) bool { return id.Valid(prefix, given[0]) }) ||
-			!IsText(given[0]) {
+		if len(prefixes) > 0 && !slices.ContainsFunc(prefixes, func(prefix string) bool { return id.Valid(prefix, ids[0]) }) ||
+			!IsText(ids[0]) {
 			return NotFound()
 		}
-		return find(c, given[0])
+		return find(c, ids[0])
 	}
 }
 
-// InOrganization makes the finder of things that everybody in the organization may read.
+// InOrganization returns a Finder for resources that every member of the organization may read.
 func InOrganization[T any](read func(context.Context, string, string) (T, error), prefixes ...string) Finder {
 	return ByID(func(c *gin.Context, thing string) error {
 		_, err := read(c.Request.Context(), Caller(c).OrganizationID, thing)

@@ -13,14 +13,16 @@ import (
 	"parley/shared/domain"
 )
 
-// LargeBodies gives slots to bodies of more than MaxBody bytes, which are in memory several times while their run is accepted.
+// LargeBodies limits the bodies of more than MaxBody bytes. Such a body is in memory several times
+// while its run is accepted.
 type LargeBodies interface {
-	// Receive takes a slot for the rest of a request's body. leave gives it back.
+	// Receive takes a slot and returns a reader for the rest of the request's body. leave releases
+	// the slot.
 	Receive(c *gin.Context, maximum int64) (body io.Reader, leave func(), err error)
 }
 
-// MessageBody returns how many bytes of JSON a caller may send where a message is sent. Visitors of widgets and of the demo need no
-// account, and others pay for their runs: they may send no more than in any other body.
+// MessageBody returns the maximum bytes of a JSON body with a message. Visitors of widgets and of
+// the demo get only MaxBody: they need no account, and others pay for their runs.
 func MessageBody(who domain.Caller) int64 {
 	if who.Kind == domain.CallerDemo || who.Visitor.ID != "" {
 		return MaxBody
@@ -28,12 +30,12 @@ func MessageBody(who domain.Caller) int64 {
 	return MaxMessageBody
 }
 
-// CollectMessage is Collect for bodies with a message.
+// CollectMessage is Collect for bodies that contain a message.
 func CollectMessage[T any](c *gin.Context) (T, *Problems, error) {
 	return collectUpTo[T](c, MessageBody(Caller(c)))
 }
 
-// BodyDone gives back the slot of a large body, once nothing of the body is needed any more.
+// BodyDone releases the slot of a large body. Call it when nothing of the body is needed any more.
 func BodyDone(c *gin.Context) {
 	st := StateFor(c)
 	if st.leaveBody != nil {
@@ -42,19 +44,21 @@ func BodyDone(c *gin.Context) {
 	}
 }
 
-// readInto reads a request's body of at most so many bytes into buf. A body of more than MaxBody bytes takes a slot first.
+// readInto reads a request's body of at most maximum bytes into buf. It takes a slot if the body
+// has more than MaxBody bytes.
 func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 	req := c.Request
 	req.Body = http.MaxBytesReader(c.Writer, req.Body, maximum)
-	if req.ContentLength <= MaxBody { // a chunked body, of -1, tells its length at its end
+	if req.ContentLength <= MaxBody { // -1 (chunked) means that the length is unknown
 		n, err := io.CopyN(buf, req.Body, MaxBody)
 		if errors.Is(err, io.EOF) || err == nil && n == req.ContentLength {
 			return nil
 		}
 		if err != nil {
-			return brokenOff(err, maximum)
+			return bodyError(err, maximum)
 		}
 	}
+
 	from, all := io.Reader(req.Body), StateFor(c).LargeBodies
 	if maximum > MaxBody && all != nil {
 		rest, leave, err := all.Receive(c, maximum)
@@ -63,13 +67,14 @@ func readInto(c *gin.Context, buf *bytes.Buffer, maximum int64) error {
 		}
 		from, StateFor(c).leaveBody = rest, leave
 	}
+
 	buf.Grow(int(max(0, req.ContentLength-int64(buf.Len()))) + bytes.MinRead)
 	_, err := buf.ReadFrom(from)
-	return brokenOff(err, maximum)
+	return bodyError(err, maximum)
 }
 
-// brokenOff returns the refusal of a body that could not be read, or nil if err is nil.
-func brokenOff(err error, maximum int64) error {
+// bodyError returns the API error for a body that could not be read, or nil if err is nil.
+func bodyError(err error, maximum int64) error {
 	_, tooMuch := errors.AsType[*http.MaxBytesError](err)
 	_, coded := errors.AsType[*apierr.Error](err)
 	switch {

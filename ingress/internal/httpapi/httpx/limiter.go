@@ -16,39 +16,41 @@ import (
 )
 
 const (
-	demoStreams    = 10  // that a demo client may have open at an ingress,
-	visitorStreams = 10  // a visitor of a widget,
-	addressStreams = 100 // and the widgets' visitors of one address
-	// SeatWait is the Retry-After of a stream that found no seat: streams end with their runs.
-	SeatWait = 5 * time.Second // for whoever found no seat: streams end with their runs
+	demoStreams    = 10  // limit of open streams of a demo client on one ingress process,
+	visitorStreams = 10  // of a widget's visitor,
+	addressStreams = 100 // and of all widget visitors of one client address
+	// SeatWait is the Retry-After of a request that found no slot. Slots become free when runs
+	// finish.
+	SeatWait = 5 * time.Second
 )
 
-// StreamLimits are how many streams may be open at an ingress.
+// StreamLimits contains the maximum numbers of open streams on one ingress process.
 type StreamLimits struct {
 	StreamsPerCredential   int
 	StreamsPerOrganization int
-	ConnectionsPerAddress  int // streams of a client address, however it reaches this ingress; 0: no limit
+	ConnectionsPerAddress  int // streams of one client address with any credential; 0: no limit
 }
 
-// Limiter counts requests and streams against the limits of their callers.
+// Limiter enforces the rate limits and stream limits of callers.
 type Limiter struct {
 	StreamLimits
-	DemoTokens int64 // that all demo visitors together may spend in a day
+	DemoTokens int64 // daily budget of all demo visitors together
 	Now        func() time.Time
 
 	limits *ratelimit.Limits
-	auth   *auth.Resolver // names the client addresses
+	auth   *auth.Resolver // determines client addresses
 	demo   demoBudget
 	seats  stream.Seats
 }
 
-// TakeSeat takes one more seat beside those of takeSeats. It returns false if there is none.
+// TakeSeat takes one slot in addition to those of TakeSeats. It returns false if there is none.
 func (l *Limiter) TakeSeat(seat stream.Seat) bool { return l.seats.Take(seat) == nil }
 
-// LeaveSeats gives back what takeSeats took.
+// LeaveSeats releases the slots that TakeSeats took.
 func (l *Limiter) LeaveSeats(seats []stream.Seat) { l.seats.Leave(seats...) }
 
-// NewLimiter makes a limiter. All demo visitors together may spend demoTokens in a day; spent reads what they have spent.
+// NewLimiter returns a limiter. demoTokens is the daily budget of all demo visitors together; spent
+// returns the tokens they have spent today.
 func NewLimiter(
 	limits *ratelimit.Limits, resolver *auth.Resolver, streams StreamLimits, demoTokens int64, spent func(context.Context) (int64, error),
 ) *Limiter {
@@ -57,12 +59,14 @@ func NewLimiter(
 	}
 }
 
-// TakeSeats counts the caller's stream, or refuses it. The seats must be left at its end.
+// TakeSeats takes the slots that the caller's stream needs, or returns rate_limited. The caller
+// must release them with LeaveSeats.
 func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
 	credential := stream.Seat{Name: "credential:" + who.Credential, Max: l.StreamsPerCredential}
 	if who.Kind == domain.CallerDemo {
 		credential = stream.Seat{Name: "demo:" + who.DemoClient, Max: demoStreams}
 	}
+
 	organization := stream.Seat{Name: "organization:" + who.OrganizationID, Max: l.StreamsPerOrganization}
 	seats := []stream.Seat{credential, organization}
 	if l.ConnectionsPerAddress > 0 && who.Client != "" {
@@ -72,6 +76,7 @@ func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
 		seats[0].Max = visitorStreams
 		seats = append(seats, stream.Seat{Name: "widget:" + who.Visitor.Client, Max: addressStreams})
 	}
+
 	switch full := l.seats.Take(seats...); {
 	case full == nil:
 		return seats, nil
@@ -84,24 +89,28 @@ func (l *Limiter) TakeSeats(who domain.Caller) ([]stream.Seat, error) {
 	}
 }
 
-// Spend counts the request against its caller's limit and says on the response where that stands. A
-// demo caller's request was counted at the gate: what it may cost is left to be looked at.
+// Spend counts the request against its caller's rate limit and sets the rate limit headers. The
+// gate has already counted the requests of demo callers, so for these Spend only checks the demo's
+// budget.
 func (l *Limiter) Spend(c *gin.Context) error {
 	who := Caller(c)
 	if who.Kind == domain.CallerDemo {
 		return l.demo.check(c.Request.Context(), l.DemoTokens, l.Now())
 	}
+
 	d, err := l.limits.Check(c.Request.Context(), who)
 	if err != nil {
 		l.ShowLimit(c)
 		return fmt.Errorf("checking limit: %w", err)
 	}
+
 	ShowDecision(c, d)
 	return Refusal(d)
 }
 
-// ShowLimit says on the response where the caller's limit stands, and counts nothing: for what costs nothing,
-// such as replays. It shows nothing for callers without a limit, and leaves what counting has shown of the demo's.
+// ShowLimit sets the rate limit headers without counting, for requests that are free such as
+// replays. It does nothing for callers without a limit and for demo callers, whose headers are
+// already set.
 func (l *Limiter) ShowLimit(c *gin.Context) {
 	if d, known := l.limits.Peek(Caller(c)); known {
 		ShowDecision(c, d)
@@ -118,25 +127,25 @@ func (l *Limiter) CountDemo(c *gin.Context) error {
 	return Refusal(d)
 }
 
-// CountVisitor counts a request with a widget token, whatever becomes of it: of one that is refused nothing counts but where
-// it came from.
+// CountVisitor counts a request with a widget token, whatever its outcome. If the token was
+// rejected there is no visitor, and only the client address counts.
 func (l *Limiter) CountVisitor(c *gin.Context) error {
 	ctx, visitor := c.Request.Context(), Caller(c).Visitor
 	if visitor.ID == "" {
 		return l.CountWidgetAddress(c)
 	}
 	d, err := l.limits.Visitor(ctx, visitor)
-	return l.counted(c, d, err)
+	return l.applyDecision(c, d, err)
 }
 
-// CountWidgetAddress counts a request of a widget against its client address.
+// CountWidgetAddress counts a widget's request against its client address.
 func (l *Limiter) CountWidgetAddress(c *gin.Context) error {
 	d, err := l.limits.WidgetAddress(c.Request.Context(), l.auth.DemoClient(c.Request))
-	return l.counted(c, d, err)
+	return l.applyDecision(c, d, err)
 }
 
-// counted shows a decision, and gives its refusal.
-func (l *Limiter) counted(c *gin.Context, d ratelimit.Decision, err error) error {
+// applyDecision sets the headers of a decision and returns its error, if any.
+func (l *Limiter) applyDecision(c *gin.Context, d ratelimit.Decision, err error) error {
 	if err != nil {
 		return fmt.Errorf("checking limit: %w", err)
 	}
@@ -144,20 +153,20 @@ func (l *Limiter) counted(c *gin.Context, d ratelimit.Decision, err error) error
 	return Refusal(d)
 }
 
-// The headers of limits, as net/http writes them: case does not matter in them.
+// Names of the rate limit headers in net/http's canonical form. Clients may use any case.
 const (
 	HeaderPolicy = "Ratelimit-Policy"
 	HeaderLimit  = "Ratelimit"
 )
 
-// ShowDecision writes a decision's headers.
+// ShowDecision sets the rate limit headers of a decision.
 func ShowDecision(c *gin.Context, d ratelimit.Decision) {
 	header := c.Writer.Header()
 	header[HeaderPolicy] = []string{`"` + d.Tier + `";q=` + strconv.Itoa(d.Limit) + ";w=" + strconv.Itoa(int(ratelimit.Window/time.Second))}
 	header[HeaderLimit] = []string{`"` + d.Tier + `";r=` + strconv.Itoa(d.Remaining) + ";t=" + strconv.Itoa(wholeSeconds(d.Reset))}
 }
 
-// Refusal is a decision's refusal, when it is one.
+// Refusal returns the rate_limited error of a decision, or nil if the request is allowed.
 func Refusal(d ratelimit.Decision) error {
 	if d.Allowed {
 		return nil
@@ -165,14 +174,14 @@ func Refusal(d ratelimit.Decision) error {
 	return RateLimited(d.RetryAfter, fmt.Sprintf("rate limit of %d requests per minute exceeded", d.Limit))
 }
 
-// RateLimited is the refusal of a request that may be sent again after wait.
+// RateLimited returns a rate_limited error. The client may retry after wait.
 func RateLimited(wait time.Duration, detail string) error {
 	e := apierr.New(apierr.RateLimited, "%s", detail)
 	e.RetryAfter = wait
 	return e
 }
 
-// wholeSeconds rounds up, to 1 at least: whoever waits that long waits long enough.
+// wholeSeconds rounds up to whole seconds, at least 1, so that a client never retries too early.
 func wholeSeconds(d time.Duration) int {
 	return max(1, int((d+time.Second-1)/time.Second))
 }

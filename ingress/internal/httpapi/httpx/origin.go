@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// originShape is scheme, host and port of an origin; the host is of labels, or an address in brackets.
+// originShape matches the scheme, host and port of an origin. The host is a domain name or an IPv6
+// address in brackets.
 var originShape = regexp.MustCompile(`^(https?)://([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*|\[[0-9a-f:]+\])(?::([1-9][0-9]{0,4}))?$`)
 
-// numericHost is what browsers read as an IPv4 address, in whatever notation.
+// numericHost matches hosts that browsers interpret as an IPv4 address, in any notation.
 var numericHost = regexp.MustCompile(`(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$`)
 
-// IsOrigin reports whether s is an origin exactly as browsers send it. They write names of other letters as xn--…, an address
-// in one way only, and leave out the port that the scheme has anyway.
+// IsOrigin reports whether s is an origin in exactly the form that browsers send: internationalized
+// names as xn--…, addresses in canonical form, without the scheme's default port.
 func IsOrigin(s string) bool {
 	parts := originShape.FindStringSubmatch(s)
 	if parts == nil || len(s) > MaxOrigin {
@@ -31,31 +32,36 @@ func isPort(s string) bool {
 	return err == nil && n > 0
 }
 
+// isHost reports whether s is a host in the form that browsers send. IPv6 addresses are in
+// brackets.
 func isHost(s string) bool {
 	inner, bracketed := strings.CutPrefix(s, "[")
 	if !bracketed {
 		addr, err := netip.ParseAddr(s)
 		return !numericHost.MatchString(s) || err == nil && addr.Is4()
 	}
+
 	inner = strings.TrimSuffix(inner, "]")
 	addr, err := netip.ParseAddr(inner)
 	if err != nil {
 		return false
 	}
+
 	written := addr.String()
-	if b := addr.As16(); addr.Is4In6() { // for which Go has dots, and browsers have none
+	if b := addr.As16(); addr.Is4In6() { // Go writes these with dots, browsers do not
 		written = fmt.Sprintf("::ffff:%x:%x", int(b[12])<<8|int(b[13]), int(b[14])<<8|int(b[15]))
 	}
 	return written == inner
 }
 
-// MaxOrigin is how many characters an origin may have.
+// MaxOrigin is the maximum length of an origin in characters.
 const MaxOrigin = 255
 
-// HeaderOrigin names the page that sends a request.
+// HeaderOrigin is the header with the origin of the page that sends a request.
 const HeaderOrigin = "Origin"
 
-// PageOrigin gives the origin of the page that sends a request, if that says one: "null" is none.
+// PageOrigin returns the origin of the page that sends a request. It returns false if the header is
+// missing, repeated or not an origin, such as "null".
 func PageOrigin(req *http.Request) (string, bool) {
 	values := req.Header[HeaderOrigin]
 	if len(values) != 1 || !IsOrigin(values[0]) {

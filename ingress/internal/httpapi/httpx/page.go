@@ -15,7 +15,7 @@ import (
 // ContentJSON is the media type of JSON.
 const ContentJSON = "application/json"
 
-// WriteJSON answers with a value's JSON form.
+// WriteJSON responds with the JSON form of a value.
 func WriteJSON(c *gin.Context, status int, value any) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -25,7 +25,7 @@ func WriteJSON(c *gin.Context, status int, value any) {
 	SendBody(c, status, body)
 }
 
-// Deleted is the answer to every DELETE.
+// Deleted returns the body of the response to a DELETE request.
 func Deleted(id string) any {
 	return struct {
 		ID      string `json:"id"`
@@ -33,26 +33,26 @@ func Deleted(id string) any {
 	}{id, true}
 }
 
-// Page is the part of a list that was asked for.
+// Page is the requested part of a list.
 type Page struct {
 	Limit int
-	After string // id of the last entry of the page before; empty for the first page
+	After string // id of the previous page's last entry; empty for the first page
 }
 
 const (
 	pageDefault = 20
-	// MaxPage is how many entries a page may have.
+	// MaxPage is the maximum number of entries of a page.
 	MaxPage = 100
-	// PageBytes is how many bytes the entries of a page may have together: with what stands around them, a page has at most 1 MiB.
-	// A single entry may have more.
+	// PageBytes is the maximum size of a page's entries together, so that the whole page has at
+	// most 1 MiB. A page with a single entry may be larger.
 	PageBytes = 1<<20 - 1<<10
 )
 
-// ReadPage reads limit and cursor of a list of ids with the prefix.
+// ReadPage reads the limit and cursor parameters of a list whose ids have the prefix.
 func ReadPage(c *gin.Context, prefix string) (Page, error) {
 	found := &Problems{}
 	p := Page{Limit: ReadLimit(c, found)}
-	if text, given := QueryValue(c, "cursor", found); given {
+	if text, present := QueryValue(c, "cursor", found); present {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		p.After = string(last)
 		if err != nil || !id.Valid(prefix, p.After) {
@@ -62,10 +62,10 @@ func ReadPage(c *gin.Context, prefix string) (Page, error) {
 	return p, found.Err()
 }
 
-// ReadLimit reads how many entries of a list are asked for.
+// ReadLimit reads the limit parameter: the number of entries requested.
 func ReadLimit(c *gin.Context, found *Problems) int {
-	text, given := QueryValue(c, "limit", found)
-	if !given {
+	text, present := QueryValue(c, "limit", found)
+	if !present {
 		return pageDefault
 	}
 	n, err := strconv.Atoi(text)
@@ -75,8 +75,8 @@ func ReadLimit(c *gin.Context, found *Problems) int {
 	return n
 }
 
-// QueryValue gives a parameter of the query that may come once, and not empty.
-func QueryValue(c *gin.Context, name string, found *Problems) (value string, given bool) {
+// QueryValue returns a query parameter that may occur only once and must not be empty.
+func QueryValue(c *gin.Context, name string, found *Problems) (value string, present bool) {
 	values := Query(c)[name]
 	switch len(values) {
 	case 0:
@@ -87,41 +87,43 @@ func QueryValue(c *gin.Context, name string, found *Problems) (value string, giv
 		}
 		return values[0], true
 	}
+
 	found.Add(name, CodeDuplicate, "must be given only once")
 	return "", false
 }
 
-// QueryID gives the query's id. One that is malformed or of another kind is not_found, like a missing one.
-func QueryID(c *gin.Context, prefix string) (value string, given bool, err error) {
+// QueryID returns the query's id parameter. An id that is malformed or of another kind is
+// not_found, like one of a missing resource.
+func QueryID(c *gin.Context, prefix string) (value string, present bool, err error) {
 	found := &Problems{}
-	value, given = QueryValue(c, "id", found)
+	value, present = QueryValue(c, "id", found)
 	if err := found.Err(); err != nil {
 		return "", false, err
 	}
-	if given && !id.Valid(prefix, value) {
+	if present && !id.Valid(prefix, value) {
 		return "", true, apierr.New(apierr.NotFound, "no such resource")
 	}
-	return value, given, nil
+	return value, present, nil
 }
 
-// RequiredID is idOf for requests that make no sense without.
+// RequiredID is QueryID for requests that require an id.
 func RequiredID(c *gin.Context, prefix string) (string, error) {
-	value, given, err := QueryID(c, prefix)
-	if err == nil && !given {
+	value, present, err := QueryID(c, prefix)
+	if err == nil && !present {
 		return "", apierr.Invalid("id", CodeRequired, "is required in the query")
 	}
 	return value, err
 }
 
-// List is a page as it is shown.
+// List is a page in the form that callers see.
 type List[T any] struct {
 	Data       []T     `json:"data"`
 	HasMore    bool    `json:"hasMore"`
 	NextCursor *string `json:"nextCursor"`
 }
 
-// NewList makes a page of up to limit+1 entries: the one too many says that there are more. The page ends earlier where its entries
-// would have more than pageBytes.
+// NewList returns a page of up to p.Limit entries. The caller passes one entry more if there are
+// more. The page is shorter if its entries would exceed PageBytes.
 func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	out := List[T]{Data: entries}
 	if out.Data == nil {
@@ -135,8 +137,9 @@ func NewList[T any](entries []T, p Page, idOf func(T) string) List[T] {
 	return out
 }
 
-// ReservePage bounds a page by the sizes of up to limit+1 entries, before they are read: its limit becomes the number of those that have
-// PageBytes together, at least one. If that page and the entry after it are a large answer, it waits until they may be read.
+// ReservePage limits a page by the sizes of its entries before they are read. It lowers p.Limit to
+// the number of entries that fit into PageBytes, at least one. sizes contains up to p.Limit+1
+// entries. If the entries to read are a large response, ReservePage waits until they may be read.
 func ReservePage(c *gin.Context, sizes []int, p *Page) error {
 	read := 0
 	for i, size := range sizes[:min(p.Limit+1, len(sizes))] {
@@ -148,18 +151,20 @@ func ReservePage(c *gin.Context, sizes []int, p *Page) error {
 	return ReserveAnswer(c, read)
 }
 
-// EntriesThatFit returns how many of the entries a page shows: up to limit, as far as they have pageBytes together, and at least one.
+// EntriesThatFit returns the number of entries that a page shows: at most limit, at most PageBytes
+// of JSON, and at least one.
 func EntriesThatFit[T any](entries []T, limit int) int {
 	limit = min(limit, len(entries))
 	bytes := 0
 	for i, entry := range entries[:limit] {
 		body, err := json.Marshal(entry)
 		if err != nil {
-			return limit // the page cannot be rendered either
+			return limit // WriteJSON reports the error
 		}
 		if bytes += len(body) + len(","); bytes > PageBytes && i > 0 {
 			return i
 		}
 	}
+
 	return limit
 }

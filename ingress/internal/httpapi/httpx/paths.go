@@ -1,6 +1,6 @@
 package httpx
 
-// Paths of the pages that the links of invitations and password resets lead to.
+// Paths of the pages that invitation links and password reset links lead to.
 const (
 	AcceptPath = "/accept"
 	ResetPath  = "/reset"

@@ -17,10 +17,10 @@ import (
 	"parley/shared/store/sealdb"
 )
 
-// SocketVersion is the version of the WebSocket protocol.
+// SocketVersion is the supported version of the WebSocket protocol.
 const SocketVersion = "13"
 
-// Problem is an error as RFC 9457 shows it.
+// Problem is the body of an error response (RFC 9457).
 type Problem struct {
 	Type      string         `json:"type"`
 	Title     string         `json:"title"`
@@ -33,7 +33,8 @@ type Problem struct {
 	Errors    []apierr.Field `json:"errors"`
 }
 
-// Kinds says of each code its status and title, and whether the same request may succeed later.
+// Kinds maps each error code to its status, its title and whether a retry of the same request may
+// succeed.
 var Kinds = map[apierr.Code]struct {
 	Status    int
 	Title     string
@@ -71,15 +72,19 @@ var Kinds = map[apierr.Code]struct {
 	apierr.Unavailable:            {http.StatusServiceUnavailable, "Unavailable", true},
 }
 
-// Fail answers a request with an error: a coded one as it is, a database that is away as unavailable,
-// and any other as internal, of which only the log tells more. A refusal of parameters, of a condition or of
-// the body becomes not_found when the caller may not read what the query's id names. Nothing after it may write.
+// Fail responds with an error. An apierr.Error is sent with its code, an unreachable database is
+// unavailable, and any other error is internal, with details only in the log.
+//
+// If the error blames the parameters, a precondition or the body, and the caller may not read the
+// resource that the query's id names, the response is not_found instead. The handler must not write
+// after Fail.
 func Fail(c *gin.Context, err error) {
 	c.Abort()
 	StateFor(c).Err = err
 	if c.Writer.Written() {
 		return
 	}
+
 	coded := Coded(c, err)
 	if find := StateFor(c).Find; find != nil && blamesRequest(coded.Code) {
 		if hidden := find(); hidden != nil {
@@ -87,11 +92,13 @@ func Fail(c *gin.Context, err error) {
 			coded = Coded(c, hidden)
 		}
 	}
+
 	kind, known := Kinds[coded.Code]
 	if !known {
 		coded = internal()
 		kind = Kinds[apierr.Internal]
 	}
+
 	if kind.Status == http.StatusTooManyRequests || kind.Status == http.StatusServiceUnavailable {
 		c.Header("Retry-After", strconv.Itoa(wholeSeconds(coded.RetryAfter)))
 	}
@@ -103,14 +110,17 @@ func Fail(c *gin.Context, err error) {
 		c.Header("Connection", "Upgrade")
 		c.Header("Sec-WebSocket-Version", SocketVersion)
 	}
+
 	if render := StateFor(c).Render; render != nil {
 		render(c, kind.Status, kind.Retryable, coded)
 		return
 	}
+
 	fields := coded.Fields
 	if fields == nil {
 		fields = []apierr.Field{}
 	}
+
 	body, err := json.Marshal(Problem{
 		Type: "/docs/errors#" + string(coded.Code), Title: kind.Title, Status: kind.Status, Detail: coded.Detail,
 		Instance: c.Request.URL.EscapedPath(), Code: coded.Code, RequestID: requestID(c), Retryable: kind.Retryable, Errors: fields,
@@ -119,34 +129,37 @@ func Fail(c *gin.Context, err error) {
 		c.Status(http.StatusInternalServerError) // strings and numbers always have a JSON form
 		return
 	}
+
 	c.Data(kind.Status, "application/problem+json", body)
 }
 
-// blamesRequest reports whether a code is about parameters or the body, which are judged after the id in the query.
+// blamesRequest reports whether a code is about parameters, preconditions or the body, which are
+// checked after the query's id.
 func blamesRequest(code apierr.Code) bool {
 	return code == apierr.InvalidRequest || code == apierr.PreconditionFailed || code == apierr.PayloadTooLarge ||
 		code == apierr.UnsupportedMediaType
 }
 
-// Coded returns an error as callers may see it.
+// Coded returns the error that callers may see for err.
 func Coded(c *gin.Context, err error) *apierr.Error {
 	var coded *apierr.Error
 	if errors.As(err, &coded) || errors.As(pg.Unavailable(err), &coded) {
 		return coded
 	}
 	if errors.Is(err, sealdb.ErrUnopened) || errors.Is(err, sealdb.ErrContentSealed) {
-		return unopened(err)
+		return missingKey(err)
 	}
-	if c.Request.Context().Err() != nil { // whatever the error is, PostgreSQL's words for a cancelled statement among them
-		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // nobody is left to read it
+	if c.Request.Context().Err() != nil { // including PostgreSQL's error for a cancelled statement
+		gone := apierr.New(apierr.Unavailable, "the request was cancelled") // the client has disconnected and does not read it
 		gone.RetryAfter = time.Second
 		return gone
 	}
 	return internal()
 }
 
-// unopened says that the service lacks a key. Its log, not its answer, says which one and for what.
-func unopened(err error) *apierr.Error {
+// missingKey returns the error for a missing encryption key. Only the log says which key is missing
+// and for which data.
+func missingKey(err error) *apierr.Error {
 	missing := apierr.Wrap(apierr.Unavailable, err,
 		"stored data for this request cannot be decrypted; the operator finds the reason in the log and with parley secrets status")
 	missing.RetryAfter = time.Minute
@@ -157,7 +170,7 @@ func internal() *apierr.Error {
 	return apierr.New(apierr.Internal, "internal error; search the service's log for the request id")
 }
 
-// FailOn answers a page's request with an error as fail does, but on a page: show gets the status and sentences.
+// FailOn is Fail for HTML pages: it calls show with the status and the error as sentences.
 func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 	StateFor(c).Err = err
 	coded := Coded(c, err)
@@ -172,18 +185,20 @@ func FailOn(c *gin.Context, err error, show func(status int, problem string)) {
 		show(kind.Status, sentence(coded.Detail))
 		return
 	}
+
 	all := make([]string, len(coded.Fields))
 	for i, f := range coded.Fields {
 		all[i] = sentence(f.Field + " " + f.Message)
 	}
+
 	show(kind.Status, strings.Join(all, " "))
 }
 
-// sentence makes one of an error's words.
+// sentence capitalizes the first letter and appends a period.
 func sentence(words string) string {
 	first, size := utf8.DecodeRuneInString(words)
 	return string(unicode.ToUpper(first)) + words[size:] + "."
 }
 
-// NotFound is the refusal of an id that names nothing that the caller may read.
+// NotFound returns the error for an id that names nothing that the caller may read.
 func NotFound() error { return apierr.New(apierr.NotFound, "no such resource") }

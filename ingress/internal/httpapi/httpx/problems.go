@@ -16,7 +16,7 @@ import (
 	"parley/shared/domain"
 )
 
-// Codes of what can be wrong with a field.
+// Codes of a field's problems.
 const (
 	CodeRequired     = "required"
 	CodeUnknown      = "unknown_field"
@@ -30,14 +30,14 @@ const (
 	CodeTooDeep      = "too_deep"
 )
 
-// maxProblems bounds an answer: whoever sends a thousand wrong fields learns of the first ones.
+// maxProblems limits the number of problems in a response.
 const maxProblems = 32
 
-// Problems collects what is wrong with a request, so that a caller learns of all of it at once.
+// Problems collects the problems of a request, so that a response lists all of them.
 type Problems struct{ List []apierr.Field }
 
-// Add notes what is wrong with a field, unless something is known to be wrong with it or with what it
-// is in: one mistake is reported once.
+// Add adds a problem of a field, unless the field or one of its parents already has a problem: each
+// mistake is reported once.
 func (p *Problems) Add(field, code, message string, args ...any) {
 	if len(p.List) >= maxProblems || p.Has(field) {
 		return
@@ -45,7 +45,7 @@ func (p *Problems) Add(field, code, message string, args ...any) {
 	p.List = append(p.List, apierr.Field{Field: field, Code: code, Message: fmt.Sprintf(message, args...)})
 }
 
-// Has reports whether something is known to be wrong with a field, or with what it is in.
+// Has reports whether a field or one of its parents has a problem.
 func (p *Problems) Has(field string) bool {
 	for _, known := range p.List {
 		rest, within := strings.CutPrefix(field, known.Field)
@@ -56,8 +56,9 @@ func (p *Problems) Has(field string) bool {
 	return false
 }
 
-// Text checks that a text has between least and most characters, in Unicode code points. Bodies are UTF-8 by
-// then, but headers may hold any bytes, and the database takes no others.
+// Text checks that a text has between least and maximum characters (Unicode code points) and is
+// UTF-8 without U+0000. Decoded bodies are already UTF-8, but header values may contain any bytes,
+// which PostgreSQL rejects.
 func (p *Problems) Text(field, value string, least, maximum int) {
 	n := utf8.RuneCountInString(value)
 	switch {
@@ -72,28 +73,28 @@ func (p *Problems) Text(field, value string, least, maximum int) {
 	}
 }
 
-// Name is text for a name or an address that people read beside others: it must look like what it is, so nothing in it
-// may be invisible, change the order of the text, or end the line, and it is not blank.
+// Name checks a name or an address that people read in lists. It must not be blank or contain line
+// breaks, invisible characters or characters that change the order of the text.
 func (p *Problems) Name(field, value string, maximum int) {
 	p.Text(field, value, 1, maximum)
 	p.fault(field, value)
 }
 
-// Prose is text of at most that many characters, of several lines. No other character in it is invisible or changes the
-// order of the text.
+// Prose checks a text of at most maximum characters that may contain line breaks and tabs, but no
+// other control, invisible or bidirectional characters.
 func (p *Problems) Prose(field, value string, maximum int) {
 	p.Text(field, value, 0, maximum)
 	p.Visible(field, strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(value))
 }
 
-// Visible checks that no character of a field is invisible or changes the order of the text.
+// Visible checks that a field contains no control, invisible or bidirectional characters.
 func (p *Problems) Visible(field, value string) {
 	if r := domain.HiddenRune(value); r != utf8.RuneError {
 		p.Add(field, CodeInvalidValue, "must not contain %U: control, invisible and bidirectional characters are not allowed", r)
 	}
 }
 
-// Email checks that a field is an email address without a name.
+// Email checks that a field is an email address without a display name.
 func (p *Problems) Email(field, value string) {
 	p.Name(field, value, MaxEmail)
 	if address, err := mail.ParseAddress(value); err != nil || address.Address != value {
@@ -107,14 +108,14 @@ func (p *Problems) fault(field, value string) {
 	}
 }
 
-// Count checks that a list has at most that many entries.
+// Count checks that a list has at most maximum entries.
 func (p *Problems) Count(field string, n, maximum int) {
 	if n > maximum {
 		p.Add(field, CodeTooLong, "must have at most %d entries, not %d", maximum, n)
 	}
 }
 
-// Take adds what an error says to be wrong with fields, and gives back one that says anything else.
+// Take adds the field problems of an invalid_request error. It returns any other error unchanged.
 func (p *Problems) Take(err error) error {
 	coded, ok := errors.AsType[*apierr.Error](err)
 	if !ok || coded.Code != apierr.InvalidRequest {
@@ -126,25 +127,25 @@ func (p *Problems) Take(err error) error {
 	return nil
 }
 
-// Err makes one error of all problems, nil when there are none.
+// Err returns one error for all problems, or nil if there are none.
 func (p *Problems) Err() error { return apierr.InvalidFields(p.List) }
 
-// Element names an entry of a list, such as tools[2].
+// Element returns the path of a list's entry, such as tools[2].
 func Element(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// Bounds of what several bodies and filters hold.
+// Bounds that several bodies and filters share.
 const (
-	MaxMetadata      = 20 // names
+	MaxMetadata      = 20 // entries
 	MaxMetadataValue = 256
 	MaxSearch        = 120
 	maxURL           = 2_048
 )
 
-// MetadataName matches a name of metadata.
+// MetadataName matches a metadata name.
 var MetadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// CheckURL takes absolute addresses without what belongs into headers. Which hosts may be reached is
-// decided when a request is sent, for that can change.
+// CheckURL checks that address is an absolute HTTP URL without credentials and fragment. Whether
+// its host may be reached is decided for each request, because that can change.
 func CheckURL(p *Problems, at, address string) {
 	u, err := url.Parse(address)
 	switch {
@@ -161,29 +162,29 @@ func CheckURL(p *Problems, at, address string) {
 	}
 }
 
-// CheckMetadata finds what is wrong with names and values that documents have, or must have to be found.
+// CheckMetadata checks the names and values of a document's metadata or of a metadata filter.
 func CheckMetadata(p *Problems, at string, metadata map[string]string) {
-	for _, name := range slices.Sorted(maps.Keys(metadata)) { // the same request always gets the same answer
+	for _, name := range slices.Sorted(maps.Keys(metadata)) { // sorted, so that the same request always gets the same response
 		if !MetadataName.MatchString(name) {
 			p.Add(at, CodeInvalidValue, "contains an invalid name: names have 1 to 64 letters, digits, dots, underscores and hyphens")
 			continue
 		}
 		p.Text(at+"."+name, metadata[name], 0, MaxMetadataValue)
 	}
-	p.Count(at, len(metadata), MaxMetadata) // last: its own problem would hide those of its entries
+	p.Count(at, len(metadata), MaxMetadata) // last, because a problem of the map hides those of its entries
 }
 
-// MaxDescription is how many characters a description may have.
+// MaxDescription is the maximum length of a description in characters.
 const MaxDescription = 2_000
 
-// OneOf checks that a value is one of those that are possible.
+// OneOf checks that a value is one of the possible values.
 func OneOf[T ~string](p *Problems, field string, value T, possible ...T) {
 	if !slices.Contains(possible, value) {
 		p.Add(field, CodeInvalidValue, "must be one of %s", Enumerated(possible))
 	}
 }
 
-// Enumerated writes values as a sentence has them.
+// Enumerated joins values with commas.
 func Enumerated[T ~string](values []T) string {
 	words := make([]string, len(values))
 	for i, value := range values {
@@ -192,28 +193,29 @@ func Enumerated[T ~string](values []T) string {
 	return strings.Join(words, ", ")
 }
 
-// HiddenSecret stands for a secret in answers, and for an unchanged one in bodies.
+// HiddenSecret replaces a secret in responses. In a request body it means that the secret stays
+// unchanged.
 const HiddenSecret = "***"
 
-// DefaultOverlap is how many seconds a rotated secret stays good unless a request says otherwise.
+// DefaultOverlap is the default time in seconds for which a rotated secret stays valid.
 const DefaultOverlap = 24 * 60 * 60
 
-// MaxOverlap is how many seconds a rotated secret may stay good.
+// MaxOverlap is the maximum time in seconds for which a rotated secret may stay valid.
 const MaxOverlap = 7 * DefaultOverlap
 
 const (
-	// MaxName is how many characters a name may have.
+	// MaxName is the maximum length of a name in characters.
 	MaxName = 120
-	// MaxEmail is how many characters an email address may have.
+	// MaxEmail is the maximum length of an email address in characters.
 	MaxEmail = 254
 )
 
-// IsVisible reports whether s holds printable ASCII and no spaces.
+// IsVisible reports whether s contains only printable ASCII characters other than spaces.
 func IsVisible(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// MaxAutomationID is how many characters the name of an automation may have.
+// MaxAutomationID is the maximum length of an automation's name in characters.
 const MaxAutomationID = 128
 
 // CheckAutomationID checks the name of an automation.
@@ -224,5 +226,5 @@ func CheckAutomationID(found *Problems, field, name string) {
 	}
 }
 
-// HeaderName matches the name of a header.
+// HeaderName matches the name of an HTTP header.
 var HeaderName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")

@@ -11,21 +11,24 @@ import (
 	"parley/shared/apierr"
 )
 
-// Repeatable are the parameters that a query may have more than once.
+// Repeatable lists the parameters that may occur more than once in a query.
 var Repeatable = Params{"documentId", "metadata"}
 
-// IsText reports whether a value is UTF-8 without U+0000, which is all that the database takes.
+// IsText reports whether a value is UTF-8 without U+0000. PostgreSQL accepts nothing else as text.
 func IsText(value string) bool { return utf8.ValidString(value) && !strings.ContainsRune(value, 0) }
 
-// ReadQuery reads a query and refuses what is not text, so that no handler has to.
+// ReadQuery parses a query and rejects names and values that are not text, so that handlers need
+// not check that.
 func ReadQuery(raw string) (values url.Values, err error) {
 	if raw == "" {
 		return values, nil
 	}
+
 	values, err = url.ParseQuery(raw)
 	if err != nil {
 		return values, apierr.Invalid("query", CodeInvalidValue, "the query is malformed")
 	}
+
 	for name, list := range values {
 		for _, value := range list {
 			if !IsText(value) || !IsText(name) {
@@ -33,14 +36,17 @@ func ReadQuery(raw string) (values url.Values, err error) {
 			}
 		}
 	}
+
 	return values, nil
 }
 
-// CheckQuery refuses parameters that the route does not have, that come twice, and that are empty. All of them are reported.
+// CheckQuery rejects parameters that the route does not have, that are repeated or that are empty.
+// The error lists all of them.
 func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of cases
 	if r.Open {
 		return nil
 	}
+
 	found := &Problems{}
 	_, named := Query(c)["id"]
 	named = named && r.Find != nil
@@ -57,19 +63,20 @@ func (r *Route) CheckQuery(c *gin.Context) error { //nolint:cyclop // a list of 
 			found.Add(name, CodeConflict, "cannot be combined with id")
 		case slices.Contains(r.Among(!named), name):
 			found.Add("id", CodeRequired, "is required with %s", name)
-		case r.Other != "" && (name == "id" || name == "template"): // the action was forgotten
+		case r.Other != "" && (name == "id" || name == "template"): // the action is missing
 			found.Add("action", CodeRequired, "is required with %s, for example %s", name, r.Other)
 		default:
 			found.Add(truncateName(name), CodeUnknown, "is not a parameter of this operation")
 		}
 	}
+
 	if r.Find != nil && r.List == nil && !named {
 		found.Add("id", CodeRequired, "is required in the query")
 	}
 	return found.Err()
 }
 
-// Among gives the parameters that may come with an id, or without.
+// Among returns the parameters that may occur with an id (named) or without.
 func (r *Route) Among(named bool) Params {
 	if named {
 		return r.Beside
@@ -86,7 +93,7 @@ func sortedNames(values url.Values) []string {
 	return names
 }
 
-// truncateName shortens a name that a caller made up.
+// truncateName truncates a caller's name for a message.
 func truncateName(name string) string {
 	const maximum = 64
 	if len(name) > maximum {

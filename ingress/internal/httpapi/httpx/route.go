@@ -9,36 +9,36 @@ import (
 	"parley/shared/domain"
 )
 
-// Route is one line of the route table.
+// Route is one row of the route table.
 type Route struct {
 	Method string
 	Path   string
-	Action string      // the query's action that it is for; "" is none, "*" any or none
-	Need   auth.Need   // who may come at all
-	Role   domain.Role // the least that a member must be
-	Late   bool        // the handler counts the request against its limit itself, after looking for a replay
-	Forms  bool        // the body may be a form that holds files
-	NoBody bool        // a POST or PUT that takes no body; no DELETE does
-	Person bool        // not for organizations' keys
-	Login  bool        // for login sessions alone
-	Stream bool        // the answer to GET has no end, and HEAD is not offered
-	Open   bool        // the query is another protocol's: unknown parameters are ignored
-	Match  bool        // the handler compares If-Match with the version of what the id names
+	Action string      // the action parameter that the route is for; "": none, "*": any or none
+	Need   auth.Need   // the credentials accepted
+	Role   domain.Role // the minimum role of a member
+	Late   bool        // the handler counts the request itself, after it has looked for a replay
+	Forms  bool        // the body may be a form that contains files
+	NoBody bool        // a POST or PUT without a body; no DELETE has one
+	Person bool        // closed to organization keys
+	Login  bool        // login sessions only
+	Stream bool        // GET responds with an endless stream, and HEAD is not offered
+	Open   bool        // another protocol's query: unknown parameters are ignored
+	Match  bool        // the handler compares If-Match with the resource's version
 
-	Find   Finder          // looks up what the query's id names; nil: the route takes no id
-	List   Params          // parameters of the query without an id; nil beside a find: the id is required
-	Beside Params          // parameters of the query beside an id
-	One    gin.HandlerFunc // answers a query with an id in the place of handle; nil: handle does
-	Other  string          // an action that the path has beside; set by byAction on a route without an action
+	Find   Finder          // looks up the resource that the query's id names; nil: the route takes no id
+	List   Params          // parameters without an id; nil with a Find: the id is required
+	Beside Params          // parameters in addition to an id
+	One    gin.HandlerFunc // handles a query with an id; nil: Handle does
+	Other  string          // another action of the path, for messages; set by byAction on routes without an action
 
 	Handle gin.HandlerFunc
 }
 
-// RefusesFields reports whether a body with fields is an error. GET and HEAD ignore a body.
+// RefusesFields reports whether a body with fields is an error. GET and HEAD ignore their body.
 func (r *Route) RefusesFields() bool { return r.NoBody || r.Method == http.MethodDelete }
 
-// Params names parameters of a query.
+// Params is a list of query parameters.
 type Params []string
 
-// Paged are the parameters of every list.
+// Paged lists the parameters of every list.
 var Paged = Params{"limit", "cursor"}

@@ -2,18 +2,18 @@ package httpx
 
 import "github.com/gin-gonic/gin"
 
-// Bounds of what a request to run an agent holds, in characters.
+// Maximum lengths of a run request's fields, in characters.
 const (
 	MaxSessionID = 128
 	maxKey       = 255
 )
 
-// CheckMessage checks a message to an agent. Only its body bounds its length.
+// CheckMessage checks a message to an agent. Only the limit of the body limits its length.
 func CheckMessage(found *Problems, field, message string) {
 	found.Text(field, message, 1, MaxMessageBody)
 }
 
-// IdempotencyKey reads the key from the body or the header; both may come, if they are the same.
+// IdempotencyKey reads the key from the body or the header. Both may be present if they are equal.
 func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) string {
 	headers := c.Request.Header.Values("Idempotency-Key")
 	if len(headers) > 1 {
@@ -30,13 +30,14 @@ func IdempotencyKey(found *Problems, c *gin.Context, inBody Optional[string]) st
 	if len(headers) == 0 {
 		return ""
 	}
+
 	checkKey(found, "Idempotency-Key", headers[0])
 	return headers[0]
 }
 
 func checkKey(found *Problems, field, key string) { found.Name(field, key, maxKey) }
 
-// CheckSession checks the id of a session that a run is to belong to, under the name of its field.
+// CheckSession checks the id of the session for a run. field is the name of its field.
 func CheckSession(found *Problems, field, sessionID string) {
 	found.Name(field, sessionID, MaxSessionID)
 }

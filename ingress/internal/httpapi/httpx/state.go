@@ -11,31 +11,31 @@ import (
 	"parley/shared/domain"
 )
 
-// State is what is known of a request while it is carried out.
+// State is the data of a request that its handlers share.
 type State struct {
 	RequestID   string
 	Traceparent string
 	Ident       auth.Identity
 	Query       url.Values
-	Find        func() error // looks up what the query's id names; nil when it names nothing, or the request is not let in yet
-	AgentID     string       // these are for the log
+	Find        func() error // looks up the resource that the query's id names; nil without an id and before the request is admitted
+	AgentID     string       // AgentID, RunID and SessionID are for the log
 	RunID       string
 	SessionID   string
-	Err         error // what fail was given
+	Err         error // the argument of Fail
 	Large       *LargeAnswers
-	reserved    *LargeAnswer // the answer, which was counted before it was made
-	LargeBodies LargeBodies  // nil: large bodies take no slots
-	leaveBody   func()       // gives back the slot of the request's body
+	reserved    *LargeAnswer // response counted before it is rendered
+	LargeBodies LargeBodies  // nil: large bodies need no slots
+	leaveBody   func()       // releases the slot of the request's body
 	Panicked    bool
-	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // of errors in another protocol's shape; nil: RFC 9457's
-	Source      domain.HookSource                                                     // of a webhook delivery, once its hook is known
+	Render      func(c *gin.Context, status int, retryable bool, coded *apierr.Error) // writes errors in another protocol's format
+	Source      domain.HookSource                                                     // source of a webhook delivery, once its hook is found
 	Stranger    bool                                                                  // the sender of the delivery is not verified yet
-	Delivery    domain.DeliveryStatus                                                 // what became of it
+	Delivery    domain.DeliveryStatus                                                 // outcome of the delivery
 }
 
 const stateKey = "parley"
 
-// StateFor returns the state of a request, which it makes at the first call.
+// StateFor returns the state of a request and creates it at the first call.
 func StateFor(c *gin.Context) *State {
 	known, _ := c.Get(stateKey)
 	if st, ok := known.(*State); ok {
@@ -46,22 +46,22 @@ func StateFor(c *gin.Context) *State {
 	return st
 }
 
-// requestID gives the id of the request, which its response carries.
+// requestID returns the id of the request, which is also in its response.
 func requestID(c *gin.Context) string { return StateFor(c).RequestID }
 
-// Traceparent gives the request's W3C trace context, "" when it has none or a malformed one.
+// Traceparent returns the request's W3C trace context, or "" if it is missing or malformed.
 func Traceparent(c *gin.Context) string { return StateFor(c).Traceparent }
 
-// Identity gives who calls and how they showed it.
+// Identity returns the caller and how it authenticated.
 func Identity(c *gin.Context) auth.Identity { return StateFor(c).Ident }
 
-// Caller gives who calls.
+// Caller returns the request's caller.
 func Caller(c *gin.Context) domain.Caller { return StateFor(c).Ident.Caller }
 
-// Query gives the parameters of the query; behind the gate all of them are UTF-8 without U+0000.
+// Query returns the query's parameters. After the gate, all of them are UTF-8 without U+0000.
 func Query(c *gin.Context) url.Values { return StateFor(c).Query }
 
-// About notes what a request is about, for the log; empty ids change nothing.
+// About sets the ids for the request's log line. Empty ids change nothing.
 func About(c *gin.Context, agentID, runID, sessionID string) {
 	st := StateFor(c)
 	for _, id := range []struct {
@@ -74,5 +74,6 @@ func About(c *gin.Context, agentID, runID, sessionID string) {
 	}
 }
 
-// EraseTime is how long an erasure may take. Once it has begun it is carried through, whether or not its caller waits.
+// EraseTime is the time limit of an erasure. An erasure that has begun continues if its caller
+// disconnects.
 const EraseTime = 30 * time.Second

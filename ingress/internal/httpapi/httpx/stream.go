@@ -14,27 +14,30 @@ import (
 // ContentEvents is the media type of server-sent events.
 const ContentEvents = "text/event-stream"
 
-const lastEventID = "Last-Event-Id" // as net/http keeps it
+const lastEventID = "Last-Event-Id" // in net/http's canonical form
 
 const (
-	// PingEvery is the time between two comments, which keep a stream open at proxies and clients.
+	// PingEvery is the interval of the comments that keep a stream open at proxies and clients.
 	PingEvery = 10 * time.Second
 
-	// WriteTime is how long a client may take to read what was written. It replaces the server's own limit.
+	// WriteTime is the timeout of each write to a stream. It replaces the server's write timeout.
 	WriteTime = 20 * time.Second
 )
 
-// Source is where a stream's events come from.
+// Source is the source of a stream's events. Next returns the next events, or none at the time
+// until. An error such as io.EOF ends the stream.
 type Source[E any] interface {
 	Next(ctx context.Context, until time.Time) ([]E, error)
 }
 
-// ReadLastEventID reads behind which event a reader goes on: the beginning, unless Last-Event-ID names one.
+// ReadLastEventID reads the Last-Event-ID header: the event after which the stream continues.
+// Without the header it returns the zero EventID, the beginning.
 func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	values := c.Request.Header[lastEventID]
 	if len(values) == 0 {
 		return domain.EventID{}
 	}
+
 	last, err := domain.ParseEventID(values[0])
 	switch {
 	case len(values) > 1:
@@ -42,15 +45,16 @@ func ReadLastEventID(found *Problems, c *gin.Context) domain.EventID {
 	case err != nil:
 		found.Add("Last-Event-ID", CodeInvalidValue, "must be the id of an event of this run, such as 1.7")
 	}
+
 	return last
 }
 
-// frames are buffers for what is being written; a stream that waits holds none.
+// frames is a pool of write buffers. A stream that waits for events does not keep one.
 var frames = sync.Pool{New: func() any { return new([]byte) }}
 
-// SendStream writes events until their end, the client's, the server's or the permit's. A client that takes nothing holds
-// up its own stream only, until the write's deadline ends it.
-func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, may Permit) {
+// SendStream writes events until the source ends, the client disconnects or the permit expires. A
+// client that does not read blocks only its own stream, until the write timeout ends it.
+func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) []byte, permit Permit) {
 	header := c.Writer.Header()
 	header.Set("Content-Type", ContentEvents)
 	header.Set("Cache-Control", "no-store")
@@ -58,7 +62,7 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 	c.Status(http.StatusOK)
 	out := http.NewResponseController(c.Writer)
 	ping := time.Now().Add(PingEvery)
-	next, end := events.Next(c.Request.Context(), time.Now()) // the answer begins at once, with what there is
+	next, end := events.Next(c.Request.Context(), time.Now()) // the response begins immediately, with the events that already exist
 	for begun := false; ; begun = true {
 		now := time.Now()
 		beat := !now.Before(ping)
@@ -66,25 +70,27 @@ func SendStream[E any](c *gin.Context, events Source[E], frame func([]byte, E) [
 			ping = now.Add(PingEvery)
 		}
 		if !begun || beat || len(next) > 0 {
-			_ = out.SetWriteDeadline(now.Add(WriteTime)) // tests' recorders have none
+			_ = out.SetWriteDeadline(now.Add(WriteTime)) // fails only for recorders in tests
 			if err := writeFrames(c, next, frame, beat); err != nil || end != nil {
 				return
 			}
 			c.Writer.Flush()
 		}
-		if next, end = events.Next(c.Request.Context(), may.Earlier(ping)); end != nil || !may.Holds(time.Now()) {
+		if next, end = events.Next(c.Request.Context(), permit.Earlier(ping)); end != nil || !permit.Holds(time.Now()) {
 			return
 		}
 	}
 }
 
-// writeFrames writes events. Many at once, as of a log that is read again, count as a large answer. If there is no room for them the stream
-// is refused, or ends: the client resumes it.
+// writeFrames writes events, and a ping if requested. Many events, such as a log that is read
+// again, count as a large response. If there is no capacity for them, the stream is rejected or
+// ends, and the client resumes it later.
 func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte, ping bool) error {
 	buf, ok := frames.Get().(*[]byte)
 	if !ok {
 		buf = new([]byte)
 	}
+
 	defer func() {
 		if cap(*buf) <= maxReuse {
 			frames.Put(buf)
@@ -94,13 +100,16 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	for _, e := range events {
 		*buf = frame(*buf, e)
 	}
+
 	if ping {
 		*buf = append(*buf, ": ping\n\n"...)
 	}
+
 	large, err := CountAnswer(c, len(*buf))
 	if err != nil {
 		return refuseStream(c, err)
 	}
+
 	c.Writer.WriteHeaderNow()
 	switch {
 	case large != nil:
@@ -109,11 +118,12 @@ func writeFrames[E any](c *gin.Context, events []E, frame func([]byte, E) []byte
 	case len(*buf) == 0:
 		return nil
 	}
+
 	_, err = c.Writer.Write(*buf)
 	return err
 }
 
-// refuseStream answers with the error, unless the stream has begun.
+// refuseStream responds with the error, unless the stream has begun.
 func refuseStream(c *gin.Context, err error) error {
 	if !c.Writer.Written() {
 		for _, name := range []string{"Content-Type", "X-Accel-Buffering"} {

@@ -20,20 +20,20 @@ import (
 	"parley/shared/domain"
 )
 
-// quiet is a run that tells something at set times and then ends.
-type quiet struct {
+// timedSource is a Source with events at set times.
+type timedSource struct {
 	began time.Time
 	tells []time.Duration
 	n     int
 }
 
-func (q *quiet) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
+func (q *timedSource) Next(ctx context.Context, until time.Time) ([]domain.Event, error) {
 	if q.n == len(q.tells) {
 		return nil, io.EOF
 	}
 	at := q.began.Add(q.tells[q.n])
-	told := !at.After(until)
-	if !told {
+	translated := !at.After(until)
+	if !translated {
 		at = until
 	}
 	select {
@@ -41,29 +41,29 @@ func (q *quiet) Next(ctx context.Context, until time.Time) ([]domain.Event, erro
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if !told {
+	if !translated {
 		return nil, nil
 	}
 	q.n++
 	return []domain.Event{{ID: domain.EventID{Fence: 1, N: q.n}, Type: "a", Data: []byte("{}")}}, nil
 }
 
-// timed is a connection that notes when what was written to it.
-type timed struct {
+// timedRecorder is a connection that records the times of writes.
+type timedRecorder struct {
 	*httptest.ResponseRecorder
 	began    time.Time
 	wrote    []string
-	deadline []time.Duration // of each write, from when it was made
+	deadline []time.Duration // of each write, relative to its start
 	flushed  []time.Duration
 	fail     error
 }
 
-func (w *timed) Flush() {
+func (w *timedRecorder) Flush() {
 	w.flushed = append(w.flushed, time.Since(w.began))
 	w.ResponseRecorder.Flush()
 }
 
-func (w *timed) Write(b []byte) (int, error) {
+func (w *timedRecorder) Write(b []byte) (int, error) {
 	if w.fail != nil {
 		return 0, w.fail
 	}
@@ -74,30 +74,30 @@ func (w *timed) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-func (w *timed) SetWriteDeadline(at time.Time) error {
+func (w *timedRecorder) SetWriteDeadline(at time.Time) error {
 	w.deadline = append(w.deadline, time.Until(at))
 	return nil
 }
 
-func send(t *testing.T, q *quiet, w *timed, ctx context.Context) { //nolint:revive // the test comes first
+func send(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context) { //nolint:revive // t comes before ctx
 	t.Helper()
 	sendAs(t, q, w, ctx, Permit{})
 }
 
-func sendAs(t *testing.T, q *quiet, w *timed, ctx context.Context, may Permit) { //nolint:revive // the test comes first
+func sendAs(t *testing.T, q *timedSource, w *timedRecorder, ctx context.Context, permit Permit) { //nolint:revive // t comes before ctx
 	t.Helper()
 	c, _ := gin.CreateTestContext(w)
 	c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	q.began, w.began = time.Now(), time.Now()
 	frame := func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, "run_1", e) }
-	SendStream(c, q, frame, may)
+	SendStream(c, q, frame, permit)
 }
 
-func TestAStreamBeatsEveryTenSeconds(t *testing.T) {
+func TestAStreamSendsPings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &timed{ResponseRecorder: httptest.NewRecorder()}
-		send(t, &quiet{tells: []time.Duration{0, 3 * time.Second, 25 * time.Second, 35 * time.Second, 41 * time.Second}}, w, t.Context())
+		w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
+		send(t, &timedSource{tells: []time.Duration{0, 3 * time.Second, 25 * time.Second, 35 * time.Second, 41 * time.Second}}, w, t.Context())
 		want := "0s id: 1.1|3s id: 1.2|10s : ping|20s : ping|25s id: 1.3|30s : ping|35s id: 1.4|40s : ping|41s id: 1.5"
 		if got := strings.Join(w.wrote, "|"); got != want {
 			t.Errorf("wrote\n%s\nwant\n%s", got, want)
@@ -118,21 +118,21 @@ func TestAStreamEndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
-		w := &timed{ResponseRecorder: httptest.NewRecorder()}
-		send(t, &quiet{tells: []time.Duration{0, time.Hour}}, w, ctx)
+		w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
+		send(t, &timedSource{tells: []time.Duration{0, time.Hour}}, w, ctx)
 		if got := strings.Join(w.wrote, "|"); got != "0s id: 1.1|10s : ping" {
 			t.Errorf("wrote %s", got)
 		}
-		late := &timed{ResponseRecorder: httptest.NewRecorder()}
+		late := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
 		lateCtx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		send(t, &quiet{tells: []time.Duration{time.Hour}}, late, lateCtx)
+		send(t, &timedSource{tells: []time.Duration{time.Hour}}, late, lateCtx)
 		if len(late.flushed) != 1 || late.flushed[0] != 0 || late.Code != http.StatusOK {
 			t.Errorf("a stream without news began after %v", late.flushed)
 		}
-		broken := &timed{ResponseRecorder: httptest.NewRecorder(), fail: errors.New("reset")}
+		broken := &timedRecorder{ResponseRecorder: httptest.NewRecorder(), fail: errors.New("reset")}
 		began := time.Now()
-		send(t, &quiet{tells: []time.Duration{time.Second, time.Hour}}, broken, t.Context())
+		send(t, &timedSource{tells: []time.Duration{time.Second, time.Hour}}, broken, t.Context())
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("a stream that could not be written ended after %s", took)
 		}
@@ -141,14 +141,14 @@ func TestAStreamEndsWithItsClient(t *testing.T) {
 
 func TestAStreamWithoutEventsIsAnEmptyOne(t *testing.T) {
 	t.Parallel()
-	w := &timed{ResponseRecorder: httptest.NewRecorder()}
-	send(t, &quiet{}, w, t.Context())
+	w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
+	send(t, &timedSource{}, w, t.Context())
 	if w.Code != http.StatusOK || w.Body.Len() != 0 || w.Header().Get("Content-Type") != "text/event-stream" {
 		t.Errorf("%d %v %q", w.Code, w.Header(), w.Body)
 	}
 }
 
-// A stream's caller is looked at again whenever what was known of them is too old, and no oftener.
+// A stream checks its credential again when the cached identity expires, and not more often.
 func TestAStreamEndsWithItsPermit(t *testing.T) {
 	t.Parallel()
 	member := domain.Caller{Kind: domain.CallerUser, UserID: "usr_1", OrganizationID: "org_1", Role: domain.RoleMember}
@@ -172,7 +172,7 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, looks := time.Now(), 0
-			may := Permit{
+			permit := Permit{
 				Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), Org: "org_1", Reads: tc.before.Readable(),
 				Next: began.Add(4 * time.Second), Seen: began,
 				Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
@@ -183,9 +183,9 @@ func TestAStreamEndsWithItsPermit(t *testing.T) {
 					return auth.Identity{Caller: tc.after, Until: time.Now().Add(4 * time.Second)}, tc.err
 				},
 			}
-			w := &timed{ResponseRecorder: httptest.NewRecorder()}
-			sendAs(t, &quiet{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), may)
-			want := "1m1s" // with the run
+			w := &timedRecorder{ResponseRecorder: httptest.NewRecorder()}
+			sendAs(t, &timedSource{tells: []time.Duration{0, 7 * time.Second, 61 * time.Second}}, w, t.Context(), permit)
+			want := "1m1s" // at the end of the run
 			if tc.ends != "" {
 				want = tc.ends
 			}

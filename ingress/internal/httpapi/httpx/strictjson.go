@@ -14,26 +14,30 @@ import (
 const (
 	maxDepth = 32
 	// BodyPath names the body as a whole in problems.
-	BodyPath = "body" // names the whole body in problems
+	BodyPath = "body"
 )
 
-// DecodeStrict reads one JSON value into dst, a pointer, and adds to found everything wrong with it:
-// unknown and repeated names, wrong types, missing fields, U+0000. Names match by exact case. What
-// is no JSON at all ends the reading; ok is false then. src may be changed.
+// DecodeStrict decodes one JSON value into dst, a pointer, and adds every problem to found: unknown
+// and repeated names, wrong types, missing fields, U+0000. Names are case-sensitive. Invalid JSON
+// ends the decoding, and ok is false. DecodeStrict may modify src.
 func DecodeStrict(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found}, dst)
 }
 
-// DecodeOpen is decodeStrict for bodies of others' protocols, which grow: names that are not known are passed over.
+// DecodeOpen is DecodeStrict for bodies of other protocols, which add fields over time: it ignores
+// unknown names.
 func DecodeOpen(src []byte, dst any, found *Problems) (ok bool) {
 	return decode(Decoder{Src: src, Found: found, Open: true}, dst)
 }
 
+// decode decodes d.Src into dst, which must be a pointer. Nothing but white space may follow the
+// value.
 func decode(d Decoder, dst any) (ok bool) {
 	if !utf8.Valid(d.Src) {
 		d.Found.Add(BodyPath, CodeInvalidJSON, "must be UTF-8")
 		return false
 	}
+
 	target := reflect.ValueOf(dst).Elem()
 	err := d.Value(shapeFor(target.Type()), target)
 	if err == nil {
@@ -41,21 +45,23 @@ func decode(d Decoder, dst any) (ok bool) {
 			err = d.syntax("unexpected text after the end of the value")
 		}
 	}
+
 	if err != nil {
 		d.Found.List = append(d.Found.List, *err)
 	}
 	return err == nil
 }
 
-// Decoder walks through src once. Its methods return what ends the walk and add the rest to found.
+// Decoder reads Src once. Its methods return the error that ends the decoding and add other
+// problems to Found.
 type Decoder struct {
 	Src   []byte
 	pos   int
 	depth int
-	Path  []byte // of the value being read
-	buf   []byte // of the last string with escapes
+	Path  []byte // of the current value
+	buf   []byte // the last string with escapes
 	Found *Problems
-	Open  bool // to names that are not known
+	Open  bool // unknown names are ignored
 }
 
 func (d *Decoder) syntax(what string) *apierr.Field {
@@ -70,7 +76,7 @@ func (d *Decoder) add(code, message string, args ...any) {
 	d.Found.Add(at, code, message, args...)
 }
 
-// enter names a member of the value being read, and leave goes back to it.
+// enter appends a member's name to the path. leave restores the path.
 func (d *Decoder) enter(name string) (back int) {
 	back = len(d.Path)
 	if back > 0 {
@@ -90,6 +96,7 @@ func (d *Decoder) enterIndex(i int) (back int) {
 
 func (d *Decoder) leave(back int) { d.Path = d.Path[:back] }
 
+// space skips white space.
 func (d *Decoder) space() {
 	for d.pos < len(d.Src) {
 		switch d.Src[d.pos] {
@@ -101,7 +108,7 @@ func (d *Decoder) space() {
 	}
 }
 
-// peek gives the first byte of the next token, 0 at the end.
+// peek returns the first byte of the next token, or 0 at the end.
 func (d *Decoder) peek() byte {
 	if d.space(); d.pos < len(d.Src) {
 		return d.Src[d.pos]
@@ -109,64 +116,66 @@ func (d *Decoder) peek() byte {
 	return 0
 }
 
-// Value reads one value of shape s into dst.
+// Value decodes one value of shape s into dst.
 func (d *Decoder) Value(s *shape, dst reflect.Value) *apierr.Field { //nolint:cyclop // one case for each kind
 	first := d.peek()
 	switch s.kind {
-	case ofRemovable:
+	case removableKind:
 		dst.Field(0).SetBool(true)
 		if first == 'n' {
 			dst.Field(2).SetBool(true)
 			return d.literal("null")
 		}
 		return d.Value(s.elem, dst.Field(1))
-	case ofOptional:
+	case optionalKind:
 		dst.Field(0).SetBool(true)
 		return d.Value(s.elem, dst.Field(1))
-	case ofPointer:
+	case pointerKind:
 		if first == 'n' {
 			return d.literal("null")
 		}
 		dst.Set(reflect.New(s.typ.Elem()))
 		return d.Value(s.elem, dst.Elem())
-	case ofEither:
-		return d.either(s, dst, first)
-	case ofRaw:
+	case unionKind:
+		return d.union(s, dst, first)
+	case rawKind:
 		start := d.pos
 		err := d.skip()
 		dst.SetBytes(append([]byte(nil), d.Src[start:d.pos]...))
 		return err
 	default:
 	}
+
 	if !begins(s.kind, first) {
 		return d.wrong(s)
 	}
+
 	switch s.kind {
-	case ofString:
+	case stringKind:
 		text, err := d.text()
 		dst.SetString(string(text))
 		return err
-	case ofLongText:
+	case longTextKind:
 		text, err := d.text()
 		dst.SetBytes(text)
-		d.buf = nil // which it may be
+		d.buf = nil // dst may share it
 		return err
-	case ofBool:
+	case boolKind:
 		dst.SetBool(first == 't')
 		return d.skip()
-	case ofInt:
+	case intKind:
 		return d.integer(dst)
-	case ofStruct:
+	case structKind:
 		return d.structure(s, dst)
-	case ofMap:
+	case mapKind:
 		return d.mapping(s, dst)
 	default:
 		return d.list(s, dst)
 	}
 }
 
-// either reads a value into the field whose type begins as it does.
-func (d *Decoder) either(s *shape, dst reflect.Value, first byte) *apierr.Field {
+// union decodes a value into the field whose type begins with the byte first.
+func (d *Decoder) union(s *shape, dst reflect.Value, first byte) *apierr.Field {
 	for i := range s.fields {
 		if f := &s.fields[i]; begins(f.shape.kind, first) {
 			return d.Value(f.shape, dst.FieldByIndex(f.index))
@@ -175,56 +184,60 @@ func (d *Decoder) either(s *shape, dst reflect.Value, first byte) *apierr.Field 
 	return d.wrong(s)
 }
 
-// begins reports whether a value of that kind may begin with a byte.
+// begins reports whether a value of the kind may begin with the byte.
 func begins(k kind, first byte) bool {
 	switch k {
-	case ofString, ofLongText:
+	case stringKind, longTextKind:
 		return first == '"'
-	case ofBool:
+	case boolKind:
 		return first == 't' || first == 'f'
-	case ofInt:
+	case intKind:
 		return first == '-' || isDigit(first)
-	case ofList:
+	case listKind:
 		return first == '['
 	default:
 		return first == '{'
 	}
 }
 
-// wrong passes over a value of another type; what is wrong inside it does not matter then.
+// wrong reports a value of the wrong type and skips it. Problems inside the value do not matter.
 func (d *Decoder) wrong(s *shape) *apierr.Field {
 	before := len(d.Found.List)
 	if err := d.skip(); err != nil {
 		return err
 	}
 	d.Found.List = d.Found.List[:before]
-	d.add(CodeInvalidType, "must be %s", s.wants())
+	d.add(CodeInvalidType, "must be %s", s.expected())
 	return nil
 }
 
-// integer reads a number without a fraction, however it is written: some senders know 3600.0 only.
+// integer decodes a number without a fraction in any notation, because some senders write 3600.0.
 func (d *Decoder) integer(dst reflect.Value) *apierr.Field {
 	text, err := d.number()
 	if err != nil {
 		return err
 	}
+
 	n, parseErr := strconv.ParseInt(string(text), 10, 64)
 	if parseErr != nil {
 		f, floatErr := strconv.ParseFloat(string(text), 64)
 		if floatErr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
-			d.add(CodeInvalidType, "must be %s", wants[ofInt])
+			d.add(CodeInvalidType, "must be %s", expected[intKind])
 			return nil
 		}
 		n = int64(f)
 	}
+
 	dst.SetInt(n)
 	return nil
 }
 
+// structure decodes an object into a struct and reports missing required fields.
 func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	var seen uint64
 	for first := true; ; first = false {
 		name, more, err := d.member(first)
@@ -238,6 +251,7 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 			return err
 		}
 	}
+
 	for i := range s.fields {
 		if f := &s.fields[i]; f.required && seen&(1<<i) == 0 {
 			back := d.enter(f.name)
@@ -245,14 +259,18 @@ func (d *Decoder) structure(s *shape, dst reflect.Value) *apierr.Field {
 			d.leave(back)
 		}
 	}
+
 	return nil
 }
 
+// structMember decodes the value of a member into its field. seen has a bit for each field that was
+// already present.
 func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *uint64) *apierr.Field {
 	at := slices.IndexFunc(s.fields, func(f field) bool { return f.name == string(name) })
 	if at < 0 {
 		return d.unknownMember(s, string(name))
 	}
+
 	f := &s.fields[at]
 	back := d.enter(f.name)
 	defer d.leave(back)
@@ -260,17 +278,21 @@ func (d *Decoder) structMember(s *shape, dst reflect.Value, name []byte, seen *u
 		d.add(CodeDuplicate, "is given twice")
 		return d.skip()
 	}
+
 	*seen |= 1 << at
 	return d.Value(f.shape, dst.FieldByIndex(f.index))
 }
 
+// unknownMember skips the value of an unknown member. It reports the name unless the Decoder is
+// open.
 func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	if d.Open {
 		before := len(d.Found.List)
-		err := d.skip() // which may find names that are given twice: what is passed over is nobody's matter
+		err := d.skip() // problems inside an ignored value do not matter
 		d.Found.List = d.Found.List[:before]
 		return err
 	}
+
 	back := d.enter(name)
 	defer d.leave(back)
 	like := slices.IndexFunc(s.fields, func(f field) bool { return strings.EqualFold(f.name, name) })
@@ -279,13 +301,16 @@ func (d *Decoder) unknownMember(s *shape, name string) *apierr.Field {
 	} else {
 		d.add(CodeUnknown, "is unknown: names match by exact case; use %s", s.fields[like].name)
 	}
+
 	return d.skip()
 }
 
+// mapping decodes an object into a map. Names must be unique.
 func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	dst.Set(reflect.MakeMap(s.typ))
 	for first := true; ; first = false {
 		raw, more, err := d.member(first)
@@ -306,10 +331,12 @@ func (d *Decoder) mapping(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
+// list decodes a list into a slice, which is never nil.
 func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	dst.Set(reflect.MakeSlice(s.typ, 0, 4))
 	for i := 0; ; i++ {
 		more, err := d.element(i == 0)
@@ -326,7 +353,7 @@ func (d *Decoder) list(s *shape, dst reflect.Value) *apierr.Field {
 	}
 }
 
-// Into reads the value that Src holds into target.
+// Into decodes Src into target.
 func (d *Decoder) Into(target reflect.Value) *apierr.Field {
 	return d.Value(shapeFor(target.Type()), target)
 }

@@ -7,11 +7,12 @@ import (
 	"parley/shared/apierr"
 )
 
-// The grammar of RFC 8259, below what types ask for. Everything here checks as it goes.
+// The methods in this file scan the grammar of RFC 8259, independently of types. All of them
+// validate their input.
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// down opens an object or list; member and element close it.
+// down opens an object or list. member and element close it.
 func (d *Decoder) down() *apierr.Field {
 	d.pos++
 	d.depth++
@@ -21,8 +22,8 @@ func (d *Decoder) down() *apierr.Field {
 	return nil
 }
 
-// member reads up to a member's value and gives its name; more is false at the object's end. The
-// name holds until the next string is read.
+// member scans up to a member's value and returns its name. more is false at the object's end. The
+// name is valid until the next string is scanned.
 func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field) {
 	c := d.peek()
 	if c == '}' {
@@ -37,6 +38,7 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 		d.pos++
 		c = d.peek()
 	}
+
 	if c != '"' {
 		return nil, false, d.syntax("a quoted name is missing")
 	}
@@ -46,11 +48,12 @@ func (d *Decoder) member(first bool) (name []byte, more bool, err *apierr.Field)
 	if d.peek() != ':' {
 		return nil, false, d.syntax("a colon is missing")
 	}
+
 	d.pos++
 	return name, true, nil
 }
 
-// element goes to a list's next value; more is false at the list's end.
+// element scans to the list's next value. more is false at the list's end.
 func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	c := d.peek()
 	switch {
@@ -63,6 +66,7 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	case c != ',':
 		return false, d.syntax("a comma or the end of the list is missing")
 	}
+
 	d.pos++
 	if d.peek() == ']' {
 		return false, d.syntax("a comma before the end of a list")
@@ -70,7 +74,7 @@ func (d *Decoder) element(first bool) (more bool, err *apierr.Field) {
 	return true, nil
 }
 
-// skip reads one value of any type for its faults only.
+// skip scans one value of any type and reports only its syntax errors and duplicate names.
 func (d *Decoder) skip() *apierr.Field {
 	switch c := d.peek(); {
 	case c == '"':
@@ -96,10 +100,12 @@ func (d *Decoder) skip() *apierr.Field {
 	}
 }
 
+// skipObject skips an object and reports duplicate names in it.
 func (d *Decoder) skipObject() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	seen := map[string]bool{}
 	for first := true; ; first = false {
 		raw, more, err := d.member(first)
@@ -119,10 +125,12 @@ func (d *Decoder) skipObject() *apierr.Field {
 	}
 }
 
+// skipList skips a list.
 func (d *Decoder) skipList() *apierr.Field {
 	if err := d.down(); err != nil {
 		return err
 	}
+
 	for i := 0; ; i++ {
 		more, err := d.element(i == 0)
 		if err != nil || !more {
@@ -145,7 +153,7 @@ func (d *Decoder) literal(word string) *apierr.Field {
 	return nil
 }
 
-// number reads a number and gives its text.
+// number scans a number and returns its text.
 func (d *Decoder) number() ([]byte, *apierr.Field) {
 	start := d.pos
 	if d.at('-') {
@@ -156,12 +164,14 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 	} else if !d.digits() {
 		return nil, d.syntax("a digit is missing")
 	}
+
 	if d.at('.') {
 		d.pos++
 		if !d.digits() {
 			return nil, d.syntax("a digit is missing")
 		}
 	}
+
 	if d.at('e') || d.at('E') {
 		d.pos++
 		if d.at('+') || d.at('-') {
@@ -171,12 +181,13 @@ func (d *Decoder) number() ([]byte, *apierr.Field) {
 			return nil, d.syntax("a digit is missing")
 		}
 	}
+
 	return d.Src[start:d.pos], nil
 }
 
 func (d *Decoder) at(c byte) bool { return d.pos < len(d.Src) && d.Src[d.pos] == c }
 
-// digits passes over digits and reports whether there were any.
+// digits skips digits and reports whether there were any.
 func (d *Decoder) digits() bool {
 	start := d.pos
 	for d.pos < len(d.Src) && isDigit(d.Src[d.pos]) {
@@ -185,7 +196,7 @@ func (d *Decoder) digits() bool {
 	return d.pos > start
 }
 
-// text reads a string and gives its content, which holds until the next one is read.
+// text scans a string and returns its content, which is valid until the next string is scanned.
 func (d *Decoder) text() ([]byte, *apierr.Field) {
 	d.pos++
 	start := d.pos
@@ -200,10 +211,11 @@ func (d *Decoder) text() ([]byte, *apierr.Field) {
 			return nil, d.syntax("a control character in a string")
 		}
 	}
+
 	return nil, d.syntax("an unterminated string")
 }
 
-// escapedText goes on with a string from its first backslash.
+// escapedText continues a string at its first backslash.
 func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 	d.buf = append(d.buf[:0], d.Src[start:d.pos]...)
 	for d.pos < len(d.Src) {
@@ -223,16 +235,19 @@ func (d *Decoder) escapedText(start int) ([]byte, *apierr.Field) {
 			}
 		}
 	}
+
 	return nil, d.syntax("an unterminated string")
 }
 
-// unescaped is what the character behind a backslash stands for; u is another matter.
+// unescaped maps the character after a backslash to its meaning. escape handles \u.
 var unescaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
+// escape decodes the escape at the current position and appends it to d.buf.
 func (d *Decoder) escape() *apierr.Field {
 	if d.pos+1 >= len(d.Src) {
 		return d.syntax("an unterminated string")
 	}
+
 	c := d.Src[d.pos+1]
 	if c != 'u' {
 		if unescaped[c] == 0 {
@@ -242,6 +257,7 @@ func (d *Decoder) escape() *apierr.Field {
 		d.pos += 2
 		return nil
 	}
+
 	r, ok := d.hex(d.pos)
 	if !ok {
 		return d.syntax("an unfinished \\u escape in a string")
@@ -249,28 +265,31 @@ func (d *Decoder) escape() *apierr.Field {
 	if r == 0 {
 		d.add(CodeInvalidValue, "must not contain the character U+0000")
 	}
+
 	width := 6
 	if utf16.IsSurrogate(r) {
 		low, _ := d.hex(d.pos + width)
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			r, width = pair, 12
 		} else {
-			// Half a character, as a text cut in the middle of one ends in. Taken for U+FFFD, two different
-			// idempotency keys would be one.
+			// A lone surrogate, for example from a text truncated in the middle of a character. If
+			// it were replaced with U+FFFD, two different idempotency keys would become equal.
 			d.add(CodeInvalidValue, "must not contain half of a surrogate pair")
 			r = utf8.RuneError
 		}
 	}
+
 	d.buf = utf8.AppendRune(d.buf, r)
 	d.pos += width
 	return nil
 }
 
-// hex reads the escape \uXXXX at a place.
+// hex decodes the escape \uXXXX at offset at.
 func (d *Decoder) hex(at int) (r rune, ok bool) {
 	if at+6 > len(d.Src) || d.Src[at] != '\\' || d.Src[at+1] != 'u' {
 		return 0, false
 	}
+
 	for _, c := range d.Src[at+2 : at+6] {
 		switch {
 		case isDigit(c):
@@ -284,5 +303,6 @@ func (d *Decoder) hex(at int) (r rune, ok bool) {
 		}
 		r = r<<4 | rune(c)
 	}
+
 	return r, true
 }

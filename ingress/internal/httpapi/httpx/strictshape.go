@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// Optional is a field of a body that may be left out, and tells that apart from every value.
+// Optional is a field of a body that may be missing. Set distinguishes a missing field from a zero
+// value.
 type Optional[T any] struct {
 	Set   bool
 	Value T
@@ -16,7 +17,7 @@ type Optional[T any] struct {
 
 func (Optional[T]) optional() {}
 
-// Or gives the value, other when there is none.
+// Or returns the value, or other if the field is missing.
 func (o Optional[T]) Or(other T) T {
 	if o.Set {
 		return o.Value
@@ -24,7 +25,7 @@ func (o Optional[T]) Or(other T) T {
 	return other
 }
 
-// Pointer gives the value of a field that was sent, or nil.
+// Pointer returns the value, or nil if the field is missing.
 func (o Optional[T]) Pointer() *T {
 	if !o.Set {
 		return nil
@@ -32,57 +33,59 @@ func (o Optional[T]) Pointer() *T {
 	return &o.Value
 }
 
-// LongText is a string that may be so long that it is not copied: it is a part of the body that it was read from, which
-// must be the caller's own then. See decodeOwned.
+// LongText is a string that is not copied because it may be long. It is a part of the decoded body,
+// so the caller must own the body's bytes.
 type LongText []byte
 
+// kind is the way in which the decoder reads a value.
 type kind uint8
 
 const (
-	ofString kind = iota
-	ofLongText
-	ofBool
-	ofInt
-	ofStruct
-	ofList
-	ofMap
-	ofRaw
-	ofPointer
-	ofOptional
-	ofRemovable
-	ofEither
+	stringKind kind = iota
+	longTextKind
+	boolKind
+	intKind
+	structKind
+	listKind
+	mapKind
+	rawKind
+	pointerKind
+	optionalKind
+	removableKind
+	unionKind
 )
 
-// wants is what a value of each kind must be, for messages.
-var wants = [...]string{
-	ofString: "a string", ofLongText: "a string", ofBool: "true or false", ofInt: "a whole number", ofStruct: "an object",
-	ofList: "a list", ofMap: "an object",
+// expected maps each kind to its description in messages.
+var expected = [...]string{
+	stringKind: "a string", longTextKind: "a string", boolKind: "true or false", intKind: "a whole number", structKind: "an object",
+	listKind: "a list", mapKind: "an object",
 }
 
-// either is a struct whose value is that of one of its fields: the one whose type begins as the value does.
-type either interface{ Either() }
+// union is a struct of alternatives. The decoder sets the one field whose type begins as the value
+// does.
+type union interface{ Either() }
 
-// wants is what a value must be, for messages.
-func (s *shape) wants() string {
-	if s.kind != ofEither {
-		return wants[s.kind]
+// expected returns the description of the expected value, for messages.
+func (s *shape) expected() string {
+	if s.kind != unionKind {
+		return expected[s.kind]
 	}
 	names := make([]string, len(s.fields))
 	for i, f := range s.fields {
-		names[i] = f.shape.wants()
+		names[i] = f.shape.expected()
 	}
 	return strings.Join(names, " or ")
 }
 
-// shape is what the decoder knows of a Go type: worked out once.
+// shape is the decoder's description of a Go type. It is computed once for each type.
 type shape struct {
 	kind   kind
 	typ    reflect.Type
-	elem   *shape  // of a list, map, pointer or optional
-	fields []field // of a struct or an either
+	elem   *shape  // of a list, map, pointer or optional type
+	fields []field // of a struct or a union
 }
 
-// field is one field of a struct: its JSON name, its place, and whether it must be there.
+// field is one field of a struct.
 type field struct {
 	name     string
 	index    []int
@@ -92,8 +95,9 @@ type field struct {
 
 var shapes sync.Map // reflect.Type → *shape
 
-// shapeFor reads a type once. A field is named by its json tag and must be there with `need:"yes"`.
-// Types that no body has make it panic, which the first test of an endpoint shows.
+// shapeFor returns the shape of a type. A struct's fields are named by their json tags, and the tag
+// `required:"true"` makes a field required. shapeFor panics for types that the decoder does not support,
+// which the first test of an endpoint shows.
 func shapeFor(typ reflect.Type) *shape {
 	known, ok := shapes.Load(typ)
 	if !ok {
@@ -103,51 +107,56 @@ func shapeFor(typ reflect.Type) *shape {
 	return s
 }
 
+// newShape computes the shape of a type.
 func newShape(typ reflect.Type) *shape { //nolint:cyclop // one case for each kind
 	s := &shape{typ: typ}
 	if _, ok := reflect.TypeAssert[interface{ optional() }](reflect.Zero(typ)); ok {
-		s.kind, s.elem = ofOptional, shapeFor(typ.Field(1).Type)
-		if typ.NumField() > 2 { // removable
-			s.kind = ofRemovable
+		s.kind, s.elem = optionalKind, shapeFor(typ.Field(1).Type)
+		if typ.NumField() > 2 { // a Removable
+			s.kind = removableKind
 		}
 		return s
 	}
-	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[either]()) {
-		s.kind = ofEither
+	if typ.Kind() == reflect.Struct && reflect.PointerTo(typ).Implements(reflect.TypeFor[union]()) {
+		s.kind = unionKind
 		for _, f := range reflect.VisibleFields(typ) {
 			s.fields = append(s.fields, field{index: f.Index, shape: shapeFor(f.Type)})
 		}
 		return s
 	}
 	if typ == reflect.TypeFor[json.RawMessage]() {
-		s.kind = ofRaw
+		s.kind = rawKind
 		return s
 	}
 	if typ == reflect.TypeFor[LongText]() {
-		s.kind = ofLongText
+		s.kind = longTextKind
 		return s
 	}
+
 	switch typ.Kind() {
 	case reflect.String:
-		s.kind = ofString
+		s.kind = stringKind
 	case reflect.Bool:
-		s.kind = ofBool
+		s.kind = boolKind
 	case reflect.Int, reflect.Int64:
-		s.kind = ofInt
+		s.kind = intKind
 	case reflect.Slice:
-		s.kind, s.elem = ofList, shapeFor(typ.Elem())
+		s.kind, s.elem = listKind, shapeFor(typ.Elem())
 	case reflect.Map:
-		s.kind, s.elem = ofMap, shapeFor(typ.Elem())
+		s.kind, s.elem = mapKind, shapeFor(typ.Elem())
 	case reflect.Pointer:
-		s.kind, s.elem = ofPointer, shapeFor(typ.Elem())
+		s.kind, s.elem = pointerKind, shapeFor(typ.Elem())
 	case reflect.Struct:
-		s.kind, s.fields = ofStruct, fieldsFor(typ)
+		s.kind, s.fields = structKind, fieldsFor(typ)
 	default:
 		panic(fmt.Sprintf("unsupported type %s in a body", typ))
 	}
+
 	return s
 }
 
+// fieldsFor returns the fields of a struct that have a json tag, including those of embedded
+// structs.
 func fieldsFor(typ reflect.Type) []field {
 	var out []field
 	for _, f := range reflect.VisibleFields(typ) {
@@ -155,8 +164,9 @@ func fieldsFor(typ reflect.Type) []field {
 		if f.Anonymous || name == "" {
 			continue
 		}
-		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("need") == "yes"})
+		out = append(out, field{name: name, index: f.Index, shape: shapeFor(f.Type), required: f.Tag.Get("required") == "true"})
 	}
+
 	if len(out) > 64 {
 		panic(fmt.Sprintf("%s has more fields than the decoder can count", typ))
 	}

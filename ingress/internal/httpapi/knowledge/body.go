@@ -18,10 +18,12 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// MaxDocumentBody is how many bytes a document sent as JSON may take: those of the largest one in base64, and some.
+// MaxDocumentBody is the maximum size of a JSON body with a document in bytes: the largest document
+// in base64 and some space for other fields.
 const MaxDocumentBody = 28 << 20
 
-// documentFields are what a body says of a document. Of content, contentBase64 and url there may be one.
+// documentFields are the fields of a document. At most one of content, contentBase64 and url may be
+// set.
 type documentFields struct {
 	Name          httpx.Optional[string]             `json:"name"`
 	Content       httpx.Optional[httpx.LongText]     `json:"content"`
@@ -30,13 +32,14 @@ type documentFields struct {
 	Metadata      httpx.Removable[map[string]string] `json:"metadata"`
 }
 
+// newDocumentBody is the JSON body of POST /api/knowledge.
 type newDocumentBody struct {
 	documentFields
 	URL httpx.Optional[string] `json:"url"`
 }
 
-// documentChangeBody takes back what reading a document gave. Workers change most of its fields, also those of the content when
-// that is fetched.
+// documentChangeBody accepts a document in the form in which it was read. Most fields may have
+// changed since, because workers update them.
 type documentChangeBody struct {
 	documentFields
 	URL       httpx.Optional[*string]            `json:"url"`
@@ -54,19 +57,21 @@ type documentChangeBody struct {
 	UpdatedAt httpx.Moving[string]               `json:"updatedAt"`
 }
 
+// Check checks the fields. A content or an address is required, and a name unless there is an
+// address.
 func (b *newDocumentBody) Check(p *httpx.Problems) {
 	b.documentFields.Check(p, b.URL)
 	switch {
 	case !b.Content.Set && !b.ContentBase64.Set && !b.URL.Set:
 		p.Add("content", httpx.CodeRequired, "is required, unless contentBase64 or url is given")
-	case !b.Name.Set && !b.URL.Set: // an address has a name
+	case !b.Name.Set && !b.URL.Set: // the name is derived from the address
 		p.Add("name", httpx.CodeRequired, "is required")
 	}
 }
 
 func (b *documentChangeBody) Check(p *httpx.Problems) { b.documentFields.Check(p, b.address()) }
 
-// address is the url that the body names; null is none.
+// address returns the body's url. Null counts as not set.
 func (b *documentChangeBody) address() (address httpx.Optional[string]) {
 	if address.Set = b.URL.Value != nil; address.Set {
 		address.Value = *b.URL.Value
@@ -74,7 +79,7 @@ func (b *documentChangeBody) address() (address httpx.Optional[string]) {
 	return address
 }
 
-// Check finds what is wrong with fields by themselves, and puts name and type as they are kept.
+// Check checks the fields independently of each other and normalizes name and type.
 func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]) {
 	if f.Name.Set {
 		before := len(p.List)
@@ -84,32 +89,37 @@ func (f *documentFields) Check(p *httpx.Problems, address httpx.Optional[string]
 			f.Name.Value = documentName(p, "name", f.Name.Value)
 		}
 	}
+
 	if f.MIMEType.Set {
 		f.MIMEType.Value = documentType(p, "mimeType", f.MIMEType.Value, f.Name.Value, octetStream)
 	}
+
 	httpx.CheckMetadata(p, "metadata", f.Metadata.Value)
 	if address.Set {
 		httpx.CheckURL(p, "url", address.Value)
 	}
-	given := ""
-	for _, of := range []struct {
+
+	first := ""
+	for _, field := range []struct {
 		name string
 		set  bool
 	}{{"content", f.Content.Set}, {"contentBase64", f.ContentBase64.Set}, {"url", address.Set}} {
-		if of.set && given != "" {
-			p.Add(of.name, httpx.CodeConflict, "cannot be combined with %s: a document has one content", given)
+		if field.set && first != "" {
+			p.Add(field.name, httpx.CodeConflict, "cannot be combined with %s: a document has one content", first)
 		}
-		if of.set {
-			given = of.name
+		if field.set {
+			first = field.name
 		}
 	}
+
 	if f.Content.Set && len(f.Content.Value) == 0 {
 		p.Add("content", httpx.CodeTooShort, "must not be empty")
 	}
+
 	f.checkBase64(p)
 }
 
-// checkBase64 looks at what base64 stands for before any of it is kept.
+// checkBase64 decodes the content once before any of it is stored.
 func (f *documentFields) checkBase64(p *httpx.Problems) {
 	if !f.ContentBase64.Set {
 		return
@@ -127,7 +137,7 @@ func decoded(text []byte) io.Reader {
 	return base64.NewDecoder(base64.StdEncoding.Strict(), bytes.NewReader(text))
 }
 
-// content is what the body holds of a document, and by which name; nil when it holds none.
+// content returns a reader of the body's content and its field, or nil if the body has none.
 func (f *documentFields) content() (from io.Reader, name string) {
 	switch {
 	case f.Content.Set:
@@ -138,7 +148,7 @@ func (f *documentFields) content() (from io.Reader, name string) {
 	return nil, ""
 }
 
-// newDocument is the document that fields describe, but for its content.
+// newDocument returns the document that the fields describe, without its content.
 func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 	doc := knowledgedb.NewDocument{Name: f.Name.Value, MIMEType: f.MIMEType.Value, Metadata: f.Metadata.Value, URL: address}
 	if doc.Name == "" {
@@ -151,28 +161,32 @@ func (f *documentFields) newDocument(address string) knowledgedb.NewDocument {
 		}
 		doc.MIMEType = documentType(&httpx.Problems{}, "mimeType", "", doc.Name, other)
 	}
+
 	return doc
 }
 
-// nameOfAddress is what a document that is fetched is called: the end of the address' path, or its host.
+// nameOfAddress returns the name of a fetched document: the last element of the address's path, or
+// its host.
 func nameOfAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		return namelessDocument // it was checked: this is none
+		return defaultName // unreachable: Check has parsed the address
 	}
 	name := documentName(&httpx.Problems{}, "url", path.Base(u.Path))
-	if name == namelessDocument || name == "" {
+	if name == defaultName || name == "" {
 		return documentName(&httpx.Problems{}, "url", u.Host)
 	}
 	return name
 }
 
-// bindDocument reads a JSON body that may hold a document. The body is the caller's own: its long texts are parts of it.
+// bindDocument reads a JSON body that may contain a document. The caller owns the body's bytes,
+// because LongText fields refer to them.
 func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err error) {
 	if length := c.Request.ContentLength; length >= 0 && length <= httpx.MaxBody {
 		body, err = readDocument[T](c.Request.Body, length)
 		return body, func() {}, err
 	}
+
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c), transfer.Step{All: &h.Small, Max: transfer.SmallBody},
 		transfer.Step{All: &h.MediumTexts, Max: transfer.MediumBody}, transfer.Step{All: &h.Texts, Max: MaxDocumentBody})
 	if err != nil {
@@ -182,14 +196,18 @@ func bindDocument[T any](h *Handler, c *gin.Context) (body T, leave func(), err 
 		in.Leave()
 		return body, nil, err
 	}
+
 	in.Complete()
 	return body, in.Leave, nil
 }
 
+// readDocument reads and decodes a JSON body. length is its declared length, or -1. The body's
+// bytes are not pooled, because LongText fields keep them.
 func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 	if length == 0 {
 		return body, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a JSON body is required")
 	}
+
 	var buf bytes.Buffer
 	if length > 0 {
 		buf.Grow(int(length) + bytes.MinRead)
@@ -200,6 +218,7 @@ func readDocument[T any](from io.Reader, length int64) (body T, err error) {
 		}
 		return body, apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body was not received completely")
 	}
+
 	found := &httpx.Problems{}
 	if !httpx.DecodeStrict(buf.Bytes(), &body, found) || found.Has(httpx.BodyPath) {
 		return body, found.Err()

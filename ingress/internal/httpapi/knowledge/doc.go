@@ -1,2 +1,3 @@
-// Package knowledge keeps the documents of organizations.
+// Package knowledge handles the requests for an organization's documents: upload, search, reading
+// and deletion.
 package knowledge

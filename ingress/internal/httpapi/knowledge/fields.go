@@ -9,21 +9,20 @@ import (
 	"parley/shared/domain"
 )
 
-// Bounds of what is said of documents, in characters and entries.
+// Maximum lengths of a document's fields, in characters.
 const (
 	maxDocumentName = 255
 	maxMIMEType     = 255
 
-	namelessDocument = "document"
-	octetStream      = "application/octet-stream"
+	defaultName = "document"
+	octetStream = "application/octet-stream"
 )
 
-// documentName is what a document is called: the last part of a name, without what cannot be seen in it or turns it
-// around. Whoever made the file, or wrote the page that sends it, chose the name: a list, a log and a reader's eye are to take it
-// for no more than that.
+// documentName returns the last element of a path, without invisible and bidirectional characters.
+// A sender may choose any name, so it must be harmless in a list, in a log and to a reader.
 func documentName(p *httpx.Problems, at, name string) string {
 	before := len(p.List)
-	p.Text(at, name, 0, len(name)) // it may be a path
+	p.Text(at, name, 0, len(name)) // a path may be longer than a name
 	if name != "" && strings.TrimSpace(name) == "" {
 		p.Add(at, httpx.CodeInvalidValue, "must not be only white space")
 	}
@@ -31,13 +30,14 @@ func documentName(p *httpx.Problems, at, name string) string {
 		return ""
 	}
 	if name = domain.CleanName(name, len(name)); name == "" {
-		return namelessDocument
+		return defaultName
 	}
+
 	p.Text(at, name, 1, maxDocumentName)
 	return name
 }
 
-// documentTypes are the types of documents that can be read, by the extensions of their names.
+// documentTypes maps file extensions to the media types of documents that can be read.
 var documentTypes = map[string]string{
 	".pdf":      "application/pdf",
 	".docx":     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -53,27 +53,31 @@ var documentTypes = map[string]string{
 	".json":     httpx.ContentJSON,
 }
 
-// documentType is the type that a sender says a document to have, or what its name says, or other.
-func documentType(p *httpx.Problems, at, said, name, other string) string {
-	if said == "" || said == octetStream { // which browsers say of what they do not know
+// documentType returns the declared type of a document, or the type for its name's extension, or
+// other.
+func documentType(p *httpx.Problems, at, declared, name, other string) string {
+	if declared == "" || declared == octetStream { // browsers declare octetStream for unknown types
 		if known, found := documentTypes[strings.ToLower(path.Ext(name))]; found {
 			return known
 		}
 		return other
 	}
-	media, parameters, err := mime.ParseMediaType(said)
-	if err != nil || !strings.Contains(media, "/") || len(said) > maxMIMEType {
+
+	media, parameters, err := mime.ParseMediaType(declared)
+	if err != nil || !strings.Contains(media, "/") || len(declared) > maxMIMEType {
 		p.Add(at, httpx.CodeInvalidValue, "must be a media type, such as application/pdf")
 		return ""
 	}
+
 	kept := map[string]string{}
-	if charset, given := parameters["charset"]; given && !strings.EqualFold(charset, "utf-8") { // the only one that helps to read it
+	// charset is the only parameter that helps to read the document.
+	if charset, present := parameters["charset"]; present && !strings.EqualFold(charset, "utf-8") {
 		kept["charset"] = charset
 	}
 	return mime.FormatMediaType(media, kept)
 }
 
-// shownDocument is a document as callers see it: lists and objects are never null.
+// shownDocument returns a document in the form that callers see: lists and objects are never null.
 func shownDocument(d domain.Document) domain.Document {
 	if d.Notes == nil {
 		d.Notes = []string{}

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// MaxDocument is how many bytes a document may have.
-	MaxDocument     = 20 << 20 // bytes of a document
+	// MaxDocument is the maximum size of a document in bytes.
+	MaxDocument     = 20 << 20
 	maxFormFiles    = 20
 	maxFormParts    = 64
-	maxFormHeader   = 8 << 10  // bytes of a part's header; a little more is read ahead
+	maxFormHeader   = 8 << 10  // bytes of a part's header; the reader may buffer slightly more
 	maxFormMetadata = 64 << 10 // bytes
-	// MaxForm is how many bytes a form with documents may have.
+	// MaxForm is the maximum size of a form with documents in bytes.
 	MaxForm = maxFormFiles*MaxDocument + 1<<20
-	// Of a form that is refused so much more is read, to report what else is wrong with it.
+	// maxFormRest is the number of bytes that are read of a rejected form to find its other
+	// problems.
 	maxFormRest = 1 << 20
 	maxBoundary = 70 // RFC 2046
 
@@ -36,24 +37,24 @@ const (
 	partMetadata = "metadata"
 )
 
-// documentForm is a form that holds documents, read part by part.
+// documentForm reads a multipart form with documents part by part.
 type documentForm struct {
 	in     *transfer.Upload
 	parts  *multipart.Reader
 	limit  int // files
-	keep   func(content io.Reader) (blobdb.Upload, error)
+	upload func(content io.Reader) (blobdb.Upload, error)
 	found  httpx.Problems
-	unread int64 // bytes that may still be read once something is wrong
+	unread int64 // bytes that may still be read after a problem was found
 
-	files    []knowledgedb.NewDocument
-	seen     int // files, whether or not they were taken
-	metadata map[string]string
-	told     bool // metadata came
+	files       []knowledgedb.NewDocument
+	seen        int // files seen, including rejected ones
+	metadata    map[string]string
+	hasMetadata bool // the form has a metadata part
 }
 
-// newDocumentForm opens the form that in is, by the request's Content-Type.
+// newDocumentForm returns a reader of the form in in. contentType contains the boundary.
 func newDocumentForm(
-	in *transfer.Upload, contentType string, limit int, keep func(io.Reader) (blobdb.Upload, error),
+	in *transfer.Upload, contentType string, limit int, upload func(io.Reader) (blobdb.Upload, error),
 ) (*documentForm, error) {
 	_, parameters, err := mime.ParseMediaType(contentType)
 	boundary := parameters["boundary"]
@@ -62,22 +63,22 @@ func newDocumentForm(
 		return nil, apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue,
 			"must have a boundary of 1 to %d characters", maxBoundary)
 	}
-	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, keep: keep, unread: maxFormRest}, nil
+	return &documentForm{in: in, parts: multipart.NewReader(in, boundary), limit: limit, upload: upload, unread: maxFormRest}, nil
 }
 
-// read takes all parts of the form. Its error lists every fault that it met.
+// read reads all parts of the form. The error lists every problem found.
 func (f *documentForm) read() error {
 	for n := 0; f.unread >= 0; n++ {
 		part, err := f.next()
-		if err == io.EOF { //nolint:errorlint // one that is wrapped is a form that breaks off
+		if err == io.EOF { //nolint:errorlint // a wrapped io.EOF is an incomplete form
 			break
 		}
 		if err != nil {
-			if misnamed(err) {
+			if hasInvalidFileName(err) {
 				f.found.Add(f.at(f.seen), httpx.CodeInvalidValue, "must have a name without control characters")
 				return f.found.Err()
 			}
-			return f.broken()
+			return f.readError()
 		}
 		if n == maxFormParts {
 			f.found.Add(httpx.BodyPath, httpx.CodeTooLong, "the form must have at most %d parts", maxFormParts)
@@ -87,13 +88,15 @@ func (f *documentForm) read() error {
 			return err
 		}
 	}
+
 	if f.seen == 0 && !f.found.Has(partFile) && f.unread >= 0 {
 		f.found.Add(partFile, httpx.CodeRequired, "is required: the form part with the document")
 	}
 	return f.found.Err()
 }
 
-// next goes to the next part, whose header may have so many bytes. The part before was read to its end.
+// next returns the next part. Its header may have maxFormHeader bytes. The previous part must have
+// been read completely.
 func (f *documentForm) next() (*multipart.Part, error) {
 	f.in.Allow(maxFormHeader)
 	part, err := f.parts.NextRawPart()
@@ -101,8 +104,8 @@ func (f *documentForm) next() (*multipart.Part, error) {
 	return part, err
 }
 
-// broken is the error of a form that cannot be read on.
-func (f *documentForm) broken() error {
+// readError returns the error of a form that cannot be read to its end.
+func (f *documentForm) readError() error {
 	if f.in.Err != nil && !errors.Is(f.in.Err, transfer.ErrNotAllowed) {
 		return f.in.Err
 	}
@@ -114,14 +117,17 @@ func (f *documentForm) broken() error {
 	return f.found.Err()
 }
 
+// take processes one part of the form. Its error ends the form; other problems are added to
+// f.found.
 func (f *documentForm) take(part *multipart.Part) error {
 	name := part.FormName()
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "binary", "8bit", "7bit":
-	default: // which no browser has ever sent, and RFC 7578 takes back
+	default: // no browser sends one, and RFC 7578 deprecates it
 		f.found.Add(partName(name), httpx.CodeInvalidValue, "must be sent without a Content-Transfer-Encoding")
 		return f.skip(part)
 	}
+
 	switch name {
 	case partFile:
 		return f.takeFile(part)
@@ -132,10 +138,11 @@ func (f *documentForm) take(part *multipart.Part) error {
 	default:
 		f.found.Add(partName(name), httpx.CodeUnknown, "is unknown: the parts of the form are file and metadata")
 	}
+
 	return f.skip(part)
 }
 
-// partName is the name of a part as problems tell it.
+// partName returns the name of a part for a problem's path.
 func partName(name string) string {
 	if len(name) > 64 {
 		name = name[:64] + "…"
@@ -143,17 +150,17 @@ func partName(name string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// skip passes over a part of a form that is refused.
+// skip discards a part of a rejected form.
 func (f *documentForm) skip(part io.Reader) error {
 	n, err := io.CopyN(io.Discard, part, f.unread+1)
 	f.unread -= n
 	if err != nil && !errors.Is(err, io.EOF) {
-		return f.broken()
+		return f.readError()
 	}
 	return nil
 }
 
-// at is what problems call the nth file.
+// at returns the path of the nth file for a problem.
 func (f *documentForm) at(n int) string {
 	if f.limit == 1 {
 		return partFile
@@ -168,31 +175,34 @@ func (f *documentForm) tooMany() string {
 	return fmt.Sprintf("may be repeated at most %d times", f.limit)
 }
 
-// misnamed reports whether the header of a part cannot be read for a control character in the name of its file.
-func misnamed(err error) bool {
-	broken, ok := errors.AsType[textproto.ProtocolError](err)
+// hasInvalidFileName reports whether a part's header is invalid because of a control character in a file
+// name.
+func hasInvalidFileName(err error) bool {
+	malformed, ok := errors.AsType[textproto.ProtocolError](err)
 	if !ok {
 		return false
 	}
-	_, quoted, _ := strings.Cut(string(broken), ": ")
+	_, quoted, _ := strings.Cut(string(malformed), ": ")
 	line, err := strconv.Unquote(quoted)
 	header, value, _ := strings.Cut(line, ":")
 	return err == nil && strings.EqualFold(header, "Content-Disposition") && strings.Contains(value, "filename") &&
 		strings.ContainsFunc(value, unicode.IsControl)
 }
 
+// takeFile stores the content of a file. It skips the content if the form already has a problem.
 func (f *documentForm) takeFile(part *multipart.Part) error {
 	at := f.at(f.seen)
 	if f.seen++; f.seen > f.limit {
 		f.found.Add(partFile, httpx.CodeTooLong, "%s", f.tooMany())
 		return f.skip(part)
 	}
+
 	doc := knowledgedb.NewDocument{Name: documentName(&f.found, at, fileName(part))}
 	doc.MIMEType = documentType(&f.found, at, part.Header.Get("Content-Type"), doc.Name, octetStream)
 	var first [1]byte
 	if n, err := io.ReadFull(part, first[:]); n == 0 {
 		if !errors.Is(err, io.EOF) {
-			return f.broken()
+			return f.readError()
 		}
 		f.found.Add(at, httpx.CodeTooShort, "must not be empty")
 		return nil
@@ -200,7 +210,8 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	if len(f.found.List) > 0 {
 		return f.skip(part)
 	}
-	kept, err := f.keep(io.MultiReader(strings.NewReader(string(first[:])), part))
+
+	kept, err := f.upload(io.MultiReader(strings.NewReader(string(first[:])), part))
 	switch {
 	case err == nil:
 		doc.Content = &kept
@@ -209,14 +220,14 @@ func (f *documentForm) takeFile(part *multipart.Part) error {
 	case errors.Is(err, blobdb.ErrTooLarge):
 		return documentTooLarge(at)
 	case f.in.Err != nil || errors.Is(err, io.ErrUnexpectedEOF):
-		return f.broken()
+		return f.readError()
 	default:
 		return err
 	}
 }
 
-// fileName is the name that a part gives its file. Browsers write the three characters that would end it in percent; a part
-// that is no file has none.
+// fileName returns the file name of a part, or "" if the part is not a file. Browsers
+// percent-encode the three characters that would end the name.
 func fileName(part *multipart.Part) string {
 	_, parameters, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil {
@@ -231,20 +242,23 @@ func documentTooLarge(at string) error {
 	return e
 }
 
+// takeMetadata decodes the metadata of the form's documents.
 func (f *documentForm) takeMetadata(part *multipart.Part) error {
-	if f.told {
+	if f.hasMetadata {
 		f.found.Add(partMetadata, httpx.CodeDuplicate, "is given twice")
 		return f.skip(part)
 	}
-	f.told = true
+
+	f.hasMetadata = true
 	text, err := io.ReadAll(io.LimitReader(part, maxFormMetadata+1))
 	if err != nil {
-		return f.broken()
+		return f.readError()
 	}
 	if len(text) > maxFormMetadata {
 		f.found.Add(partMetadata, httpx.CodeTooLong, "must have at most %d bytes", maxFormMetadata)
 		return f.skip(part)
 	}
+
 	inner := &httpx.Problems{}
 	httpx.DecodeStrict(text, &f.metadata, inner)
 	for _, p := range inner.List {
@@ -254,6 +268,7 @@ func (f *documentForm) takeMetadata(part *multipart.Part) error {
 		}
 		f.found.Add(at, p.Code, "%s", p.Message)
 	}
+
 	if !f.found.Has(partMetadata) && utf8.Valid(text) {
 		httpx.CheckMetadata(&f.found, partMetadata, f.metadata)
 	}

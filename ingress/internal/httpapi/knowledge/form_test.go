@@ -58,22 +58,22 @@ func TestNamesOfFiles(t *testing.T) {
 	}
 }
 
-// formIn is a form whose contents are kept nowhere.
+// formIn returns a form whose contents are not stored.
 func formIn(body, boundary string, limit int) *documentForm {
 	form, err := formOfType(body, httpx.ContentForm+"; boundary="+boundary, limit)
 	if err != nil {
-		panic(err) // the tests name good boundaries
+		panic(err) // the boundaries are valid
 	}
 	return form
 }
 
 func formOfType(body, contentType string, limit int) (*documentForm, error) {
 	from := &transfer.Limiter{Policy: transfer.Documents}
-	place, err := from.Enter(transfer.Owner{Credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
+	slot, err := from.Enter(transfer.Owner{Credential: "c"}, http.NewResponseController(httptest.NewRecorder()))
 	if err != nil {
-		panic(err) // the first one always gets one
+		panic(err) // the first transfer always gets a slot
 	}
-	in := &transfer.Upload{Body: strings.NewReader(body), From: place, Allowed: transfer.AnyBytes}
+	in := &transfer.Upload{Body: strings.NewReader(body), From: slot, Allowed: transfer.AnyBytes}
 	return newDocumentForm(in, contentType, limit, func(content io.Reader) (blobdb.Upload, error) {
 		n, err := io.Copy(io.Discard, content)
 		if n > MaxDocument {
@@ -85,7 +85,7 @@ func formOfType(body, contentType string, limit int) (*documentForm, error) {
 
 func wrongIn(t *testing.T, err error) string {
 	t.Helper()
-	coded, ok := err.(*apierr.Error) //nolint:errorlint // as it comes
+	coded, ok := err.(*apierr.Error) //nolint:errorlint // must not be wrapped
 	if !ok {
 		t.Fatalf("%v is no coded error", err)
 	}
@@ -101,7 +101,7 @@ func wrongIn(t *testing.T, err error) string {
 
 func TestTypesOfFiles(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[[2]string]string{
+	for declared, want := range map[[2]string]string{
 		{"application/pdf", "a"}:                     "application/pdf",
 		{"Application/PDF", "a.txt"}:                 "application/pdf",
 		{"text/plain; charset=ISO-8859-1; x=y", "a"}: "text/plain; charset=ISO-8859-1",
@@ -119,12 +119,12 @@ func TestTypesOfFiles(t *testing.T) {
 		{"text/plain; charset=\"a\u202eb\"", "a.html"}: "text/plain; charset*=utf-8''a%E2%80%AEb",
 	} {
 		p := &httpx.Problems{}
-		got := documentType(p, "file", said[0], said[1], octetStream)
+		got := documentType(p, "file", declared[0], declared[1], octetStream)
 		if err := p.Err(); err != nil {
 			got = "! " + wrongIn(t, err)
 		}
 		if got != want {
-			t.Errorf("%q: %q, want %q", said, got, want)
+			t.Errorf("%q: %q, want %q", declared, got, want)
 		}
 	}
 }

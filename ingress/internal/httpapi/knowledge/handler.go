@@ -14,12 +14,12 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// DocumentEraser deletes documents, and what runs read of them.
+// DocumentEraser deletes documents and the passages that runs have read of them.
 type DocumentEraser interface {
 	DeleteDocument(ctx context.Context, organizationID, documentID string) error
 }
 
-// Deps is what the handler of documents needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	httpx.SessionChecks
 	*httpx.References
@@ -30,20 +30,20 @@ type Deps struct {
 	Searches    SearchCaller
 	Signer      ClaimSigner
 	Downloads   *transfer.Limiter
-	Limits      knowledgedb.DocumentLimits // of an organization
+	Limits      knowledgedb.DocumentLimits // per organization
 	Log         zerolog.Logger
 }
 
-// Handler answers /api/knowledge.
+// Handler handles the requests to /api/knowledge.
 type Handler struct {
 	Deps
-	Small       transfer.Limiter // bodies of documents that are small, or may be
+	Small       transfer.Limiter // bodies that are small, or whose size is not known yet
 	Uploads     transfer.Limiter
-	MediumTexts transfer.Limiter // bodies of JSON that are uploads
-	Texts       transfer.Limiter // the largest of them
+	MediumTexts transfer.Limiter // medium-sized JSON bodies
+	Texts       transfer.Limiter // large JSON bodies
 }
 
-// New makes the handler of documents.
+// New returns a Handler.
 func New(deps Deps) *Handler {
 	return &Handler{
 		Deps: deps, Small: transfer.Limiter{Policy: transfer.SmallBodies}, Uploads: transfer.Limiter{Policy: transfer.Documents},
@@ -51,7 +51,7 @@ func New(deps Deps) *Handler {
 	}
 }
 
-// Routes are the documents of an organization.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	document := httpx.InOrganization(h.KnowledgeDB.DocumentByID, id.Document)

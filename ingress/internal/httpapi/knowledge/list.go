@@ -14,13 +14,15 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// The parameters of GET /api/knowledge, by what is asked for: what belongs to another question is refused.
+// The parameters of GET /api/knowledge, for a search and for a list. Parameters of the other kind
+// are rejected.
 var (
 	searchParams = []string{"query", "documentId", "metadata", "limit"}
 	listParams   = []string{"q", "status", "cursor", "limit"}
 )
 
-// getKnowledge is GET /api/knowledge: a search with ?query=, with ?id= a document or a part of it, else a list.
+// getKnowledge handles GET /api/knowledge: a search with ?query=, a document or a part of it with
+// ?id=, else a list.
 func (h *Handler) getKnowledge(c *gin.Context) {
 	_, searches := httpx.Query(c)["query"]
 	_, one := httpx.Query(c)["id"]
@@ -28,7 +30,7 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 	switch {
 	case searches:
 		for _, name := range listParams[:3] {
-			if _, given := httpx.Query(c)[name]; given {
+			if _, present := httpx.Query(c)[name]; present {
 				found.Add(name, httpx.CodeConflict, "cannot be combined with query; allowed are %s", strings.Join(searchParams[1:], ", "))
 			}
 		}
@@ -37,7 +39,7 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 		h.readDocument(c, found)
 	default:
 		for _, name := range searchParams[1:3] {
-			if _, given := httpx.Query(c)[name]; given {
+			if _, present := httpx.Query(c)[name]; present {
 				found.Add("query", httpx.CodeRequired, "is required with %s", name)
 			}
 		}
@@ -45,15 +47,15 @@ func (h *Handler) getKnowledge(c *gin.Context) {
 	}
 }
 
-// listDocuments gives the organization's documents, newest first.
+// listDocuments responds with the organization's documents, newest first.
 func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 	p, err := httpx.ReadPage(c, id.Document)
 	err = found.Take(err)
 	var filter knowledgedb.DocumentFilter
 	filter.Query, _ = httpx.QueryValue(c, "q", found)
 	found.Text("q", filter.Query, 0, httpx.MaxSearch)
-	status, given := httpx.QueryValue(c, "status", found)
-	if filter.Status = domain.DocumentStatus(status); given && !slices.Contains(domain.DocumentStatuses, filter.Status) {
+	status, present := httpx.QueryValue(c, "status", found)
+	if filter.Status = domain.DocumentStatus(status); present && !slices.Contains(domain.DocumentStatuses, filter.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "must be queued, processing, ready or failed")
 	}
 	if err == nil {
@@ -63,11 +65,13 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	sizes, err := h.KnowledgeDB.DocumentSizes(ctx, org, filter, p.After, p.Limit+1)
 	if err == nil {
 		err = httpx.ReservePage(c, sizes, &p)
 	}
+
 	var docs []domain.Document
 	if err == nil {
 		docs, err = h.KnowledgeDB.Documents(ctx, org, filter, p.After, p.Limit+1)
@@ -76,25 +80,30 @@ func (h *Handler) listDocuments(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	for i := range docs {
 		docs[i] = shownDocument(docs[i])
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(docs, p, func(d domain.Document) string { return d.ID }))
 }
 
-// deleteDocument is DELETE /api/knowledge?id=: it goes, and with it what runs were told of it.
+// deleteDocument handles DELETE /api/knowledge?id=: it deletes the document and what runs have
+// stored of it.
 func (h *Handler) deleteDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	// Once it has begun it is carried through, whether or not the caller waits for it.
+
+	// A deletion that has begun continues if the caller disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), httpx.EraseTime)
 	defer cancel()
 	if err := h.Dispatch.DeleteDocument(ctx, httpx.Caller(c).OrganizationID, documentID); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(documentID))
 }

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	maxDocumentPages = 1_000_000   // that a query can name
-	maxChunks        = 100_000_000 // the same
-	// MaxPagePassages is how many passages of a page are shown: about half a million characters.
-	// A sheet may be one page with all of a document's text.
+	maxDocumentPages = 1_000_000   // the largest number that a query can name
+	maxChunks        = 100_000_000 // likewise
+	// MaxPagePassages is the maximum number of passages of a page in a response, about half a
+	// million characters. A spreadsheet may be a single page with all of the document's text.
 	MaxPagePassages = 500
-	// A document's content is replaced and deleted under the same id: whoever has it asks again each time.
+	// A document's content may be replaced or deleted, so clients must revalidate it.
 	documentCaching = "private, no-cache, no-transform"
 )
 
-// documentAsked is what of a document a query asks for: at most one of these.
-type documentAsked struct {
+// documentPart is the requested part of a document: at most one of these.
+type documentPart struct {
 	content     bool
 	page, chunk *int
 }
 
-// documentPage is what stands on a page of a document.
+// documentPage is the text of a document's page.
 type documentPage struct {
 	DocumentID string           `json:"documentId"`
 	Name       string           `json:"name"`
@@ -42,35 +42,37 @@ type documentPage struct {
 	Truncated  bool             `json:"truncated,omitempty"`
 }
 
-// documentPassages are passages that follow each other.
+// documentPassages contains consecutive passages of a document.
 type documentPassages struct {
 	DocumentID string           `json:"documentId"`
 	Name       string           `json:"name"`
 	Passages   []domain.Passage `json:"passages"`
 }
 
-func askedFor(c *gin.Context, found *httpx.Problems) (asked documentAsked) {
-	if content, given := httpx.QueryValue(c, "content", found); given {
+// requestedPart reads the part of the document that the query requests.
+func requestedPart(c *gin.Context, found *httpx.Problems) (part documentPart) {
+	if content, present := httpx.QueryValue(c, "content", found); present {
 		if content != "1" && content != "true" {
 			found.Add("content", httpx.CodeInvalidValue, "must be 1 or true; omit it to read the document's state")
 		}
-		asked.content = true
+		part.content = true
 	}
-	asked.page = numbered(c, found, "page", 1, maxDocumentPages)
-	asked.chunk = numbered(c, found, "chunk", 0, maxChunks)
-	if asked.page != nil && asked.content {
+
+	part.page = readNumber(c, found, "page", 1, maxDocumentPages)
+	part.chunk = readNumber(c, found, "chunk", 0, maxChunks)
+	if part.page != nil && part.content {
 		found.Add("page", httpx.CodeConflict, "cannot be combined with content")
 	}
-	if asked.chunk != nil && (asked.content || asked.page != nil) {
+	if part.chunk != nil && (part.content || part.page != nil) {
 		found.Add("chunk", httpx.CodeConflict, "cannot be combined with content or page")
 	}
-	return asked
+	return part
 }
 
-// numbered reads a parameter that is a whole number; nil when it is not given.
-func numbered(c *gin.Context, found *httpx.Problems, name string, least, limit int) *int {
-	text, given := httpx.QueryValue(c, name, found)
-	if !given {
+// readNumber reads a parameter that is a whole number. It returns nil if the parameter is missing.
+func readNumber(c *gin.Context, found *httpx.Problems, name string, least, limit int) *int {
+	text, present := httpx.QueryValue(c, name, found)
+	if !present {
 		return nil
 	}
 	n, err := strconv.Atoi(text)
@@ -80,25 +82,26 @@ func numbered(c *gin.Context, found *httpx.Problems, name string, least, limit i
 	return &n
 }
 
-// readDocument gives a document, its content, or what stands at a place in it.
+// readDocument responds with a document, its content, a page or a passage.
 func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
-	asked := askedFor(c, found)
+	part := requestedPart(c, found)
 	documentID, err := httpx.RequiredID(c, id.Document)
 	missing := found.Take(err)
-	if err = found.Err(); err == nil { // what is wrong with the question, before whether there is what it asks for
+	if err = found.Err(); err == nil { // problems of the query are reported before a missing document
 		err = missing
 	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	switch {
-	case asked.content:
+	case part.content:
 		h.sendDocument(c, documentID)
-	case asked.page != nil:
-		h.showPage(c, documentID, *asked.page)
-	case asked.chunk != nil:
-		h.showChunk(c, documentID, *asked.chunk)
+	case part.page != nil:
+		h.showPage(c, documentID, *part.page)
+	case part.chunk != nil:
+		h.showChunk(c, documentID, *part.chunk)
 	default:
 		doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 		if err != nil {
@@ -109,47 +112,54 @@ func (h *Handler) readDocument(c *gin.Context, found *httpx.Problems) {
 	}
 }
 
-// sendDocument answers with the original, as it was sent or fetched.
+// sendDocument responds with the document's content as it was uploaded or fetched.
 func (h *Handler) sendDocument(c *gin.Context, documentID string) {
-	place, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
+	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.Downloads.Leave(place)
+	defer h.Downloads.Leave(slot)
+
 	doc, content, err := h.KnowledgeDB.OpenDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer func() { _ = content.Close() }() // nothing was written to it
+	defer func() { _ = content.Close() }() // read only: nothing can be lost
+
 	file := domain.File{ID: doc.ID, Name: doc.Name, MIMEType: doc.MIMEType, Bytes: doc.Bytes}
 	if doc.SHA256 != nil {
 		file.SHA256 = *doc.SHA256
 	}
-	transfer.SendFile(c, file, documentCaching, content, place, h.Permit(c))
+
+	transfer.SendFile(c, file, documentCaching, content, slot, h.Permit(c))
 }
 
-// showPage gives the text of a page, or the beginning of a long one. Pages are as large as files may be, and take their places.
+// showPage responds with the text of a page, or the beginning of a long page. A page can be as
+// large as a file, so it takes a download slot.
 func (h *Handler) showPage(c *gin.Context, documentID string, page int) {
-	place, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
+	slot, err := h.Downloads.Enter(transfer.OwnerFor(c), http.NewResponseController(c.Writer))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	defer h.Downloads.Leave(place)
+	defer h.Downloads.Leave(slot)
+
 	shown, err := h.pageOfDocument(c, documentID, page)
 	if err == nil {
-		err = place.Extend(int64(2 * len(shown.Text))) // as passages it comes once more
+		err = slot.Extend(int64(2 * len(shown.Text))) // the response contains the text twice
 	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
-// pageOfDocument reads a page. Of a document that is not ready, or has no such page, there is none.
+// pageOfDocument reads a page. It returns not_found if the document is not ready or has no such
+// page.
 func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (shown documentPage, err error) {
 	doc, err := h.readyDocument(c, documentID)
 	switch {
@@ -160,18 +170,20 @@ func (h *Handler) pageOfDocument(c *gin.Context, documentID string, page int) (s
 	case page > *doc.Pages:
 		return shown, apierr.New(apierr.NotFound, "page %d does not exist: the document has %d", page, *doc.Pages)
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	passages, err := h.KnowledgeDB.DocumentPassages(c.Request.Context(), org, documentID, page, MaxPagePassages+1)
 	if err != nil {
 		return shown, err
 	}
+
 	shown = documentPage{DocumentID: doc.ID, Name: doc.Name, Page: page, Pages: doc.Pages, Truncated: len(passages) > MaxPagePassages}
 	passages = passages[:min(len(passages), MaxPagePassages)]
 	shown.Text, shown.Passages = textFor(passages), shownPassages(passages)
 	return shown, nil
 }
 
-// showChunk gives a passage, and those before and behind it.
+// showChunk responds with a passage and its neighbors.
 func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 	doc, err := h.readyDocument(c, documentID)
 	if err == nil && chunk >= doc.Chunks {
@@ -181,18 +193,20 @@ func (h *Handler) showChunk(c *gin.Context, documentID string, chunk int) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	passages, err := h.KnowledgeDB.DocumentPassagesAround(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, chunk, 1)
-	if err == nil && len(passages) == 0 { // it was replaced meanwhile
+	if err == nil && len(passages) == 0 { // it was replaced in the meantime
 		err = noDocument()
 	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, documentPassages{DocumentID: doc.ID, Name: doc.Name, Passages: shownPassages(passages)})
 }
 
-// readyDocument gives a document that was read.
+// readyDocument returns a document with the status ready, or not_found.
 func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Document, error) {
 	doc, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err == nil && doc.Status != domain.DocumentReady {
@@ -203,26 +217,28 @@ func (h *Handler) readyDocument(c *gin.Context, documentID string) (domain.Docum
 
 func noDocument() error { return apierr.New(apierr.NotFound, "no such resource") }
 
-// textFor is the text that passages were cut out of, each at its place. What stood between them is white space.
+// textFor joins passages to the text that they were taken from. Text between the passages is white
+// space.
 func textFor(passages []domain.Passage) string {
 	var out strings.Builder
-	at := 0 // characters written
+	at := 0 // offset in characters
 	for _, p := range passages {
 		text := p.Text
 		for ; at < p.StartIndex && at > 0; at++ {
 			out.WriteByte('\n')
 		}
-		for ; at > p.StartIndex && text != ""; at-- { // it overlaps with those before
+		for ; at > p.StartIndex && text != ""; at-- { // the passage overlaps with the previous one
 			_, size := utf8.DecodeRuneInString(text)
 			text = text[size:]
 		}
 		out.WriteString(text)
 		at = p.EndIndex
 	}
+
 	return out.String()
 }
 
-// shownPassages are passages as callers see them: lists are never null.
+// shownPassages returns passages in the form that callers see: lists are never null.
 func shownPassages(passages []domain.Passage) []domain.Passage {
 	out := make([]domain.Passage, len(passages))
 	for i, p := range passages {

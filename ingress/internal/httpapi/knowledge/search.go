@@ -22,34 +22,34 @@ import (
 )
 
 const (
-	maxSought         = 1_000 // characters of what is searched for
-	foundDefault      = 10
-	maxFound          = 50
-	maxSearched       = 100 // documents that a search can name
-	searchTime        = 10 * time.Second
-	searchRetry       = 2 * time.Second
-	searchUnavailable = "document search is unavailable; try again shortly"
+	maxQuery           = 1_000 // maximum characters of a search query
+	defaultFound       = 10
+	maxFound           = 50
+	maxSearchDocuments = 100 // maximum number of documents that a search can name
+	searchTime         = 10 * time.Second
+	searchRetry        = 2 * time.Second
+	searchUnavailable  = "document search is unavailable; try again shortly"
 )
 
-// SearchCaller has a worker answer a search, over the bus.
+// SearchCaller calls a worker over NATS and returns its reply.
 type SearchCaller interface {
 	Call(ctx context.Context, kind, capability string, body []byte, deadline time.Time) ([]byte, error)
 }
 
-// ClaimSigner signs claims together with the body that they go with.
+// ClaimSigner signs claims together with the body that they belong to.
 type ClaimSigner interface {
 	Sign(claims, body []byte) string
 }
 
-// foundList is what a search found, in the shape of lists: there is no next page.
-type foundList struct {
+// searchResults is the result of a search in the form of a list without a next page.
+type searchResults struct {
 	httpx.List[domain.Found]
 	Without []string `json:"without,omitempty"`
 }
 
-// search is GET /api/knowledge?query=: what of the organization's documents is like it.
+// search handles GET /api/knowledge?query=: it searches the organization's documents.
 func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
-	request := searchAsked(c, found)
+	request := readSearch(c, found)
 	err := h.CheckDocuments(c, found, "documentId", request.DocumentIDs, nil)
 	if err == nil {
 		err = found.Err()
@@ -58,12 +58,14 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		httpx.Fail(c, err)
 		return
 	}
-	reply, err := h.sought(c.Request.Context(), httpx.Caller(c).OrganizationID, request)
+
+	reply, err := h.callSearch(c.Request.Context(), httpx.Caller(c).OrganizationID, request)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	shown := foundList{List: httpx.List[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
+
+	shown := searchResults{List: httpx.List[domain.Found]{Data: []domain.Found{}}, Without: reply.Without}
 	for _, f := range reply.Found {
 		if f.Headings == nil {
 			f.Headings = []string{}
@@ -73,19 +75,21 @@ func (h *Handler) search(c *gin.Context, found *httpx.Problems) {
 		}
 		shown.Data = append(shown.Data, f)
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, shown)
 }
 
-// searchAsked reads what is searched for, and in which documents.
-func searchAsked(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
-	r := contract.SearchRequest{Limit: foundDefault}
-	var given bool
-	if r.Query, given = httpx.QueryValue(c, "query", found); given {
-		found.Text("query", r.Query, 1, maxSought)
+// readSearch reads the parameters of a search.
+func readSearch(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
+	r := contract.SearchRequest{Limit: defaultFound}
+	var present bool
+	if r.Query, present = httpx.QueryValue(c, "query", found); present {
+		found.Text("query", r.Query, 1, maxQuery)
 		if strings.TrimSpace(r.Query) == "" {
 			found.Add("query", httpx.CodeTooShort, "must not be empty")
 		}
 	}
+
 	if text, limited := httpx.QueryValue(c, "limit", found); limited {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxFound || strconv.Itoa(n) != text {
@@ -93,14 +97,16 @@ func searchAsked(c *gin.Context, found *httpx.Problems) contract.SearchRequest {
 		}
 		r.Limit = n
 	}
+
 	r.DocumentIDs = searchedDocuments(httpx.Query(c)["documentId"], found)
 	r.Metadata = searchedMetadata(httpx.Query(c)["metadata"], found)
 	return r
 }
 
+// searchedDocuments checks the ids of the documents to search.
 func searchedDocuments(ids []string, found *httpx.Problems) []string {
 	seen := map[string]bool{}
-	for i, documentID := range ids[:min(len(ids), maxSearched)] {
+	for i, documentID := range ids[:min(len(ids), maxSearchDocuments)] {
 		switch at := httpx.Element("documentId", i); {
 		case !id.Valid(id.Document, documentID):
 			found.Add(at, httpx.CodeInvalidValue, "must be a document's id")
@@ -109,10 +115,12 @@ func searchedDocuments(ids []string, found *httpx.Problems) []string {
 		}
 		seen[documentID] = true
 	}
-	found.Count("documentId", len(ids), maxSearched)
+
+	found.Count("documentId", len(ids), maxSearchDocuments)
 	return ids
 }
 
+// searchedMetadata parses and checks metadata conditions of the form name:value.
 func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 	out := map[string]string{}
 	for i, pair := range pairs[:min(len(pairs), httpx.MaxMetadata)] {
@@ -129,12 +137,14 @@ func searchedMetadata(pairs []string, found *httpx.Problems) map[string]string {
 		found.Text(at, value, 0, httpx.MaxMetadataValue)
 		out[name] = value
 	}
+
 	found.Count("metadata", len(pairs), httpx.MaxMetadata)
 	return out
 }
 
-// sought has a worker search. Whose documents they are is signed: what a request names counts for nothing.
-func (h *Handler) sought(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
+// callSearch calls a worker to search. The organization is signed, so the request itself cannot choose
+// it.
+func (h *Handler) callSearch(ctx context.Context, org string, request contract.SearchRequest) (reply contract.SearchReply, err error) {
 	deadline := time.Now().Add(searchTime)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -142,25 +152,28 @@ func (h *Handler) sought(ctx context.Context, org string, request contract.Searc
 	if err != nil {
 		return reply, fmt.Errorf("writing search: %w", err)
 	}
+
 	claims, err := json.Marshal(contract.SearchClaims{OrganizationID: org, Kind: contract.KindSearch, Expires: deadline.UTC()})
 	if err != nil {
 		return reply, fmt.Errorf("writing claims: %w", err)
 	}
+
 	ctx = contract.WithTraceparent(ctx, tracing.Traceparent(ctx))
 	answer, err := h.Searches.Call(ctx, contract.KindSearch, h.Signer.Sign(claims, body), body, deadline)
 	if err != nil {
-		return reply, cannotSearch(err)
+		return reply, searchError(err)
 	}
 	if err := json.Unmarshal(answer, &reply); err != nil {
 		return reply, fmt.Errorf("reading answer of search: %w", err)
 	}
 	if reply.Unavailable {
-		return reply, cannotSearch(errors.New("the worker failed to search"))
+		return reply, searchError(errors.New("the worker failed to search"))
 	}
 	return reply, nil
 }
 
-func cannotSearch(cause error) error {
+// searchError returns unavailable for a search that failed.
+func searchError(cause error) error {
 	what := searchUnavailable
 	if errors.Is(cause, bus.ErrNoToolWorker) {
 		what += ": no worker is available for searches"

@@ -19,49 +19,55 @@ import (
 	"parley/shared/store/knowledgedb"
 )
 
-// documentsFullWait is when whoever has no room for another document may try again: only deleting some makes room.
+// documentsFullWait is the Retry-After of an exceeded document quota. Only deleting documents
+// helps.
 const documentsFullWait = time.Minute
 
-const dropTime = 5 * time.Second
+const dropTimeout = 5 * time.Second
 
-// Doorbells rings for what waits to be done by workers, and tells whoever watches that something has changed.
+// Doorbells notifies workers of new jobs and watchers of changes.
 type Doorbells interface {
 	Ring(jobs ...domain.Job)
 	Changed(kind domain.ChangeKind, org string)
 }
 
-// addDocuments is POST /api/knowledge: documents to be read, from a form or from JSON.
+// addDocuments handles POST /api/knowledge: new documents from a form or from JSON.
 func (h *Handler) addDocuments(c *gin.Context) {
-	docs, leave, err := h.documentsSent(c)
+	docs, leave, err := h.readDocuments(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
+
 	for i := range docs {
 		docs[i].ID, docs[i].CreatedBy = id.New(id.Document), httpx.Caller(c).Principal()
 	}
+
 	queued, err := h.KnowledgeDB.AddDocuments(c.Request.Context(), httpx.Caller(c).OrganizationID, docs, h.Limits)
 	if err != nil {
-		httpx.Fail(c, refusedDocument(err))
+		httpx.Fail(c, documentError(err))
 		return
 	}
-	h.ring(c, queued...)
+
+	h.notify(c, queued...)
 	if len(queued) == 1 {
 		httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued[0].Document))
 		return
 	}
+
 	shown := make([]domain.Document, len(queued))
 	for i, q := range queued {
 		shown[i] = shownDocument(q.Document)
 	}
+
 	httpx.WriteJSON(c, http.StatusAccepted, struct {
 		Data []domain.Document `json:"data"`
 	}{shown})
 }
 
-// documentsSent reads the documents of a request. leave must be called when they are stored.
-func (h *Handler) documentsSent(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
+// readDocuments reads the documents of a request. The caller must call leave when they are stored.
+func (h *Handler) readDocuments(c *gin.Context) (docs []knowledgedb.NewDocument, leave func(), err error) {
 	if httpx.IsForm(c.Request.Header) {
 		form, leave, err := h.readDocumentForm(c, maxFormFiles)
 		if err != nil {
@@ -72,29 +78,33 @@ func (h *Handler) documentsSent(c *gin.Context) (docs []knowledgedb.NewDocument,
 		}
 		return form.files, leave, nil
 	}
+
 	body, leave, err := bindDocument[newDocumentBody](h, c)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	doc := body.newDocument(body.URL.Value)
-	if doc.Content, err = h.keepContent(c, &body.documentFields); err != nil {
+	if doc.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		leave()
 		return nil, nil, err
 	}
 	return []knowledgedb.NewDocument{doc}, leave, nil
 }
 
-// readDocumentForm takes a form with up to most files, whose contents are kept as they come.
+// readDocumentForm reads a form with up to limit files and stores their contents as they arrive.
 func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentForm, leave func(), err error) {
 	if c.Request.ContentLength == 0 {
 		return nil, nil, apierr.Invalid(httpx.BodyPath, httpx.CodeRequired, "a form is required")
 	}
+
 	in, err := transfer.Receive(c, transfer.OwnerFor(c), h.Permit(c),
 		transfer.Step{All: &h.Small, Max: transfer.SmallBody}, transfer.Step{All: &h.Uploads, Max: MaxForm})
 	if err != nil {
 		return nil, nil, err
 	}
-	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), limit, h.keeper(c))
+
+	form, err = newDocumentForm(in, c.GetHeader("Content-Type"), limit, h.uploader(c))
 	if err == nil {
 		err = form.read()
 	}
@@ -103,20 +113,24 @@ func (h *Handler) readDocumentForm(c *gin.Context, limit int) (form *documentFor
 		h.dropUploads(c, form)
 		return nil, nil, err
 	}
+
 	in.Complete()
 	return form, in.Leave, nil
 }
 
-// dropUploads removes the contents of a form that was not taken. What it leaves, the sweeper removes.
+// dropUploads removes the stored contents of a rejected form. If that fails, the sweeper removes
+// them later.
 func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	if form == nil || len(form.files) == 0 {
 		return
 	}
+
 	uploads := make([]blobdb.Upload, len(form.files))
 	for i, doc := range form.files {
 		uploads[i] = *doc.Content
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTime)
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), dropTimeout)
 	defer cancel()
 	if err := h.BlobsDB.DropUploads(ctx, httpx.Caller(c).OrganizationID, uploads); err != nil {
 		h.Log.Warn().Err(err).Str("org_id", httpx.Caller(c).OrganizationID).
@@ -124,21 +138,22 @@ func (h *Handler) dropUploads(c *gin.Context, form *documentForm) {
 	}
 }
 
-// keeper keeps contents of the caller's organization, for as long as the request lasts.
-func (h *Handler) keeper(c *gin.Context) func(io.Reader) (blobdb.Upload, error) {
+// uploader returns a function that stores a content for the caller's organization.
+func (h *Handler) uploader(c *gin.Context) func(io.Reader) (blobdb.Upload, error) {
 	org, ctx := httpx.Caller(c).OrganizationID, c.Request.Context()
 	return func(content io.Reader) (blobdb.Upload, error) {
 		return h.BlobsDB.Upload(ctx, org, content, MaxDocument)
 	}
 }
 
-// keepContent keeps the content that a body holds; nil when it holds none.
-func (h *Handler) keepContent(c *gin.Context, f *documentFields) (*blobdb.Upload, error) {
+// uploadContent stores the body's content. It returns nil, nil if the body has none.
+func (h *Handler) uploadContent(c *gin.Context, f *documentFields) (*blobdb.Upload, error) {
 	from, name := f.content()
 	if from == nil {
-		return nil, nil //nolint:nilnil // there may be none
+		return nil, nil //nolint:nilnil // no content
 	}
-	kept, err := h.keeper(c)(from)
+
+	kept, err := h.uploader(c)(from)
 	if errors.Is(err, blobdb.ErrTooLarge) {
 		return nil, documentTooLarge(name)
 	}
@@ -148,14 +163,17 @@ func (h *Handler) keepContent(c *gin.Context, f *documentFields) (*blobdb.Upload
 	return &kept, nil
 }
 
-// putDocument is PUT /api/knowledge?id=: another content, name or metadata. What is left out stays.
+// putDocument handles PUT /api/knowledge?id=: it replaces the content, name or metadata. Missing
+// fields stay unchanged.
 func (h *Handler) putDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	// Before the body comes: of what is not there nothing is kept.
+
+	// Look the document up before reading the body, so that nothing is stored for a missing
+	// document.
 	known, err := h.KnowledgeDB.DocumentByID(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -165,21 +183,24 @@ func (h *Handler) putDocument(c *gin.Context) {
 		h.putForm(c, known)
 		return
 	}
+
 	body, leave, err := bindDocument[documentChangeBody](h, c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer leave()
-	if err := body.fits(known); err != nil {
+
+	if err := body.checkAgainst(known); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.putBody(c, known, &body)
 }
 
-// fits reports what of the body does not go with the document that it changes.
-func (b *documentChangeBody) fits(known domain.Document) error {
+// checkAgainst checks the body against the document that it changes.
+func (b *documentChangeBody) checkAgainst(known domain.Document) error {
 	found := &httpx.Problems{}
 	if b.URL.Set && b.URL.Value == nil && known.URL != nil && !b.Content.Set && !b.ContentBase64.Set {
 		found.Add("url", httpx.CodeInvalidValue, "cannot be removed without new content for the document")
@@ -191,38 +212,42 @@ func (b *documentChangeBody) fits(known domain.Document) error {
 	return httpx.Unchanged(found, *b, shownDocument(known))
 }
 
-// putBody changes a document as a JSON body says.
+// putBody changes a document by a JSON body.
 func (h *Handler) putBody(c *gin.Context, known domain.Document, body *documentChangeBody) {
 	address := body.address()
 	if known.URL != nil && *known.URL == address.Value {
-		address = httpx.Optional[string]{} // sent back as it was read
+		address = httpx.Optional[string]{} // unchanged
 	}
 	if !body.Content.Set && !body.ContentBase64.Set && !address.Set {
 		h.editDocument(c, known, &body.documentFields)
 		return
 	}
-	if !body.Name.Set && !address.Set { // the name stays, and says what the content is
+	if !body.Name.Set && !address.Set { // the name stays and determines the content's type
 		body.Name = httpx.Optional[string]{Set: true, Value: known.Name}
 	}
+
 	with := body.newDocument(address.Value)
 	if !body.Name.Set {
 		with.Name = known.Name
 	}
+
 	switch {
 	case body.Metadata.Null:
 		with.Metadata = map[string]string{}
 	case !body.Metadata.Set:
 		with.Metadata = known.Metadata
 	}
+
 	var err error
-	if with.Content, err = h.keepContent(c, &body.documentFields); err != nil {
+	if with.Content, err = h.uploadContent(c, &body.documentFields); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.replaceDocument(c, known.ID, with)
 }
 
-// putForm replaces a document by the one file of a form.
+// putForm replaces a document's content by the single file of a form.
 func (h *Handler) putForm(c *gin.Context, known domain.Document) {
 	form, leave, err := h.readDocumentForm(c, 1)
 	if err != nil {
@@ -230,13 +255,17 @@ func (h *Handler) putForm(c *gin.Context, known domain.Document) {
 		return
 	}
 	defer leave()
+
 	with := form.files[0]
-	if with.Metadata = form.metadata; !form.told {
+	if with.Metadata = form.metadata; !form.hasMetadata {
 		with.Metadata = known.Metadata
 	}
+
 	h.replaceDocument(c, known.ID, with)
 }
 
+// editDocument changes the name and the metadata of a document and responds with it. The status is
+// 202 if the document must be processed again.
 func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documentFields) {
 	var name *string
 	var metadata *map[string]string
@@ -246,48 +275,56 @@ func (h *Handler) editDocument(c *gin.Context, known domain.Document, f *documen
 	if f.Metadata.Set {
 		metadata = &f.Metadata.Value
 	}
+
 	edited, err := h.KnowledgeDB.EditDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, known.ID, name, metadata)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	status := http.StatusOK
-	if edited.Job != nil { // names are searched: it is read anew
+	if edited.Job != nil { // names are searchable, so the document is processed again
 		status = http.StatusAccepted
 	}
-	h.ring(c, edited)
+
+	h.notify(c, edited)
 	httpx.WriteJSON(c, status, shownDocument(edited.Document))
 }
 
+// replaceDocument replaces the content of a document and queues the document.
 func (h *Handler) replaceDocument(c *gin.Context, documentID string, with knowledgedb.NewDocument) {
 	with.CreatedBy = httpx.Caller(c).Principal()
 	queued, err := h.KnowledgeDB.ReplaceDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID, with, h.Limits)
 	if err != nil {
-		httpx.Fail(c, refusedDocument(err))
+		httpx.Fail(c, documentError(err))
 		return
 	}
-	h.ring(c, queued)
+	h.notify(c, queued)
 	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
-// retryDocument is POST /api/knowledge?id=&action=retry: a document is read again, one that failed or one that is ready.
+// retryDocument handles POST /api/knowledge?id=&action=retry: it processes a failed or ready
+// document again.
 func (h *Handler) retryDocument(c *gin.Context) {
 	documentID, err := httpx.RequiredID(c, id.Document)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	queued, err := h.KnowledgeDB.RetryDocument(c.Request.Context(), httpx.Caller(c).OrganizationID, documentID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	h.ring(c, queued)
+
+	h.notify(c, queued)
 	httpx.WriteJSON(c, http.StatusAccepted, shownDocument(queued.Document))
 }
 
-// ring tells workers of documents that wait, and whoever watches that they have changed. Without it workers look by themselves.
-func (h *Handler) ring(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
+// notify notifies workers of queued documents and watchers of the change. Workers also poll for
+// documents.
+func (h *Handler) notify(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	jobs := make([]domain.Job, 0, len(queued))
 	for _, q := range queued {
 		if q.Job != nil && !slices.ContainsFunc(jobs, func(j domain.Job) bool { return j.RunID == q.Job.RunID }) {
@@ -300,8 +337,8 @@ func (h *Handler) ring(c *gin.Context, queued ...knowledgedb.QueuedDocument) {
 	h.Bells.Changed(domain.ChangedDocuments, httpx.Caller(c).OrganizationID)
 }
 
-// refusedDocument turns what the store says of documents that it does not take into coded errors.
-func refusedDocument(err error) error {
+// documentError converts the store's errors about rejected documents to API errors.
+func documentError(err error) error {
 	var duplicate knowledgedb.ErrDuplicateDocument
 	switch {
 	case errors.Is(err, knowledgedb.ErrDocumentsFull):

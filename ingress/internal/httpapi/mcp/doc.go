@@ -1,2 +1,2 @@
-// Package mcp serves agents as the tools of an MCP server.
+// Package mcp provides agents as the tools of an MCP server.
 package mcp

@@ -11,20 +11,21 @@ import (
 	"parley/shared/apierr"
 )
 
-// fault is an error of JSON-RPC about a message as a whole.
+// fault is a JSON-RPC error about a message as a whole.
 type fault struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
-// faultIn says what is wrong with a message, nil if nothing is.
-func faultIn(message *envelope, found *httpx.Problems) *fault {
+// findFault returns the error of a message, or nil if the message is valid.
+func findFault(message *envelope, found *httpx.Problems) *fault {
 	if message.Version != "" && message.Version != "2.0" {
 		found.Add("jsonrpc", httpx.CodeInvalidValue, "must be 2.0")
 	}
 	if found.Err() == nil {
 		return nil
 	}
+
 	first := found.List[0]
 	if first.Field == httpx.BodyPath && first.Code == httpx.CodeInvalidJSON {
 		return &fault{agenttools.CodeParseError, first.Message}
@@ -32,7 +33,8 @@ func faultIn(message *envelope, found *httpx.Problems) *fault {
 	return &fault{agenttools.CodeInvalidRequest, first.Field + " " + first.Message}
 }
 
-// idFor returns the id of a message as it was sent, nil if there is none that an answer can repeat.
+// idFor returns the message's id in its original form, or nil if the message has none that a
+// response can repeat.
 func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 	var message struct {
 		ID json.RawMessage `json:"id"`
@@ -43,8 +45,8 @@ func idFor(body []byte, found *httpx.Problems) json.RawMessage {
 	return message.ID
 }
 
-// writeFault answers a message with an error. A request for an unknown method is well-formed: its answer is 200, and a notification
-// of an unknown method has none. Any other fault is 400.
+// writeFault responds to a message with an error. An unknown method is not a malformed message: the
+// status is 200, and a notification gets no error. For any other error the status is 400.
 func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 	status := http.StatusBadRequest
 	if f.Code == agenttools.CodeMethodNotFound {
@@ -55,9 +57,11 @@ func writeFault(c *gin.Context, id json.RawMessage, f *fault) {
 			return
 		}
 	}
+
 	if status == http.StatusBadRequest {
 		httpx.StateFor(c).Err = apierr.New(apierr.InvalidRequest, "%s", f.Message)
 	}
+
 	httpx.WriteJSON(c, status, struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`

@@ -9,28 +9,28 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// ChangeNotifier reports that something of an organization has changed.
+// ChangeNotifier notifies watchers of a change in an organization.
 type ChangeNotifier interface {
 	Changed(kind domain.ChangeKind, organizationID string)
 }
 
-// Deps is what the handler of notifications needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.References
 	NotificationsDB *notificationdb.Store
 	Secrets         *secrets.Box
 	Changes         ChangeNotifier
-	Outside         AddressChecker // of endpoints
-	MaxEndpoints    int            // that an organization may have
+	Outside         AddressChecker // checks the addresses of endpoints
+	MaxEndpoints    int            // per organization
 }
 
-// Handler answers /api/notifications.
+// Handler handles the requests to /api/notifications.
 type Handler struct{ Deps }
 
-// New makes the handler of notifications.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes are the endpoints of notifications and their messages.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const admin = domain.RoleAdmin
 	endpoint := httpx.InOrganization(h.NotificationsDB.Endpoint, id.Endpoint)

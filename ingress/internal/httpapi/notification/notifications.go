@@ -17,15 +17,16 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// AddressChecker judges an address that the service shall reach; its errors are outbound's.
+// AddressChecker checks whether the service may send requests to an address. Its errors are those
+// of package outbound.
 type AddressChecker interface {
 	Check(address string) error
 }
 
-// previousSecretHolds is how long the secret before signs beside a new one.
-const previousSecretHolds = 24 * time.Hour
+// previousSecretTTL is how long deliveries are signed with the previous secret, too.
+const previousSecretTTL = 24 * time.Hour
 
-// endpointFields are the fields of an endpoint that callers set. Each may be left out of a change.
+// endpointFields are the fields of an endpoint that callers set. Each may be missing.
 type endpointFields struct {
 	URL         httpx.Optional[string]   `json:"url"`
 	Description httpx.Removable[string]  `json:"description"`
@@ -34,6 +35,7 @@ type endpointFields struct {
 	Enabled     httpx.Optional[bool]     `json:"enabled"`
 }
 
+// Check checks the fields independently of the endpoint's previous state.
 func (b *endpointFields) Check(p *httpx.Problems) {
 	if b.URL.Set {
 		checkEndpointURL(p, b.URL.Value)
@@ -49,11 +51,12 @@ func (b *endpointFields) Check(p *httpx.Problems) {
 	}
 }
 
-// checkEndpointURL takes whole addresses. Where they lead is the outbound rules' matter.
+// checkEndpointURL checks the form of an address. checkReach checks its host.
 func checkEndpointURL(p *httpx.Problems, address string) {
 	if httpx.CheckURL(p, "url", address); p.Has("url") {
 		return
 	}
+
 	read, err := endpoint.Parse(address)
 	if err != nil {
 		p.Add("url", httpx.CodeInvalidValue, "%s", err)
@@ -64,10 +67,12 @@ func checkEndpointURL(p *httpx.Problems, address string) {
 	}
 }
 
+// checkEvents checks the names of the events that an endpoint receives.
 func checkEvents(p *httpx.Problems, events []string) {
 	if len(events) == 0 {
 		p.Add("events", httpx.CodeTooShort, "must contain at least one event")
 	}
+
 	for i, event := range events[:min(len(events), len(domain.NotificationEvents))] {
 		switch {
 		case !slices.Contains(domain.NotificationEvents, event):
@@ -76,11 +81,14 @@ func checkEvents(p *httpx.Problems, events []string) {
 			p.Add(httpx.Element("events", i), httpx.CodeDuplicate, "is given twice")
 		}
 	}
-	p.Count("events", len(events), len(domain.NotificationEvents)) // last: a list's own problem would hide those of its entries
+
+	p.Count("events", len(events), len(domain.NotificationEvents)) // last, because a problem of the list hides those of its entries
 }
 
+// newEndpointBody is the body of POST /api/notifications.
 type newEndpointBody struct{ endpointFields }
 
+// Check checks the fields. URL and events are required.
 func (b *newEndpointBody) Check(p *httpx.Problems) {
 	b.endpointFields.Check(p)
 	if !b.URL.Set {
@@ -91,7 +99,7 @@ func (b *newEndpointBody) Check(p *httpx.Problems) {
 	}
 }
 
-// endpointChangeBody takes back what reading an endpoint gave.
+// endpointChangeBody accepts an endpoint in the form in which it was read.
 type endpointChangeBody struct {
 	endpointFields
 	Secret         httpx.Optional[string] `json:"secret"`
@@ -112,7 +120,8 @@ func (b *endpointChangeBody) Check(p *httpx.Problems) {
 	}
 }
 
-// checkReach has an address that is well formed judged by the outbound rules.
+// checkReach checks with the outbound rules whether the service may send requests to a well-formed
+// address.
 func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[string]) {
 	if !address.Set || found.Has("url") {
 		return
@@ -122,33 +131,38 @@ func (h *Handler) checkReach(found *httpx.Problems, address httpx.Optional[strin
 	}
 }
 
-// getNotifications is GET /api/notifications: the organization's endpoints, or with id one.
+// getNotifications handles GET /api/notifications: the organization's endpoints, or one of them
+// with ?id=.
 func (h *Handler) getNotifications(c *gin.Context) {
 	endpointID, one, err := httpx.QueryID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	if one {
 		found, err := h.NotificationsDB.Endpoint(c.Request.Context(), org, endpointID)
 		h.writeEndpoint(c, found, err)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	endpoints, err := h.NotificationsDB.Endpoints(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(endpoints, p, func(e domain.NotificationEndpoint) string { return e.ID }))
 }
 
-// writeEndpoint answers with an endpoint, unless there is an error.
+// writeEndpoint responds with an endpoint, or with err if it is not nil.
 func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, err error) {
 	if err != nil {
 		httpx.Fail(c, err)
@@ -157,12 +171,12 @@ func (h *Handler) writeEndpoint(c *gin.Context, e domain.NotificationEndpoint, e
 	httpx.WriteJSON(c, http.StatusOK, e)
 }
 
-// told says that an organization's notifications have changed, to whoever watches it.
+// notificationsChanged notifies watchers that the organization's notifications have changed.
 func (h *Handler) notificationsChanged(c *gin.Context) {
 	h.Changes.Changed(domain.ChangedNotifications, httpx.Caller(c).OrganizationID)
 }
 
-// createEndpoint is POST /api/notifications. The secret is shown in the answer, and never again.
+// createEndpoint handles POST /api/notifications. The secret is shown only in this response.
 func (h *Handler) createEndpoint(c *gin.Context) {
 	body, found, err := httpx.Collect[newEndpointBody](c)
 	if err != nil {
@@ -173,6 +187,7 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 		httpx.Fail(c, found.Err())
 		return
 	}
+
 	org, made := httpx.Caller(c).OrganizationID, id.New(id.Endpoint)
 	secret, sealed := h.newEndpointSecret(org, made)
 	e, err := h.NotificationsDB.CreateEndpoint(c.Request.Context(), notificationdb.NewEndpoint{
@@ -183,6 +198,7 @@ func (h *Handler) createEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	e.Secret = secret
 	h.notificationsChanged(c)
 	httpx.WriteJSON(c, http.StatusCreated, e)
@@ -193,13 +209,15 @@ func (h *Handler) newEndpointSecret(org, endpointID string) (secret, sealed stri
 	return secret, h.Secrets.Seal(secret, secrets.NotificationEndpoint(org, endpointID))
 }
 
-// updateEndpoint is PUT /api/notifications?id=: what is left out stays. Enabling one lets what has waited for it go on.
+// updateEndpoint handles PUT /api/notifications?id=. Missing fields stay unchanged. Enabling an
+// endpoint resumes its pending notifications.
 func (h *Handler) updateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body, found, err := httpx.Collect[endpointChangeBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -209,6 +227,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, found.Err())
 		return
 	}
+
 	known, err := h.NotificationsDB.Endpoint(c.Request.Context(), httpx.Caller(c).OrganizationID, endpointID)
 	if err == nil {
 		err = httpx.Unchanged(found, body, known)
@@ -217,6 +236,7 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	change := notificationdb.EndpointChange{
 		URL: body.URL.Pointer(), Description: body.Description.Pointer(), Events: body.Events.Value,
 		AgentID: body.AgentID.Pointer(), Enabled: body.Enabled.Pointer(),
@@ -225,26 +245,30 @@ func (h *Handler) updateEndpoint(c *gin.Context) {
 	if err == nil {
 		h.notificationsChanged(c)
 	}
+
 	h.writeEndpoint(c, e, err)
 }
 
-// rotateEndpoint is POST /api/notifications?id=&action=rotate: a new secret, shown once; the one before signs beside it for a day.
+// rotateEndpoint handles POST /api/notifications?id=&action=rotate: it creates a new secret, which
+// is shown only in this response. For a day deliveries are signed with the previous secret, too.
 func (h *Handler) rotateEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	secret, sealed := h.newEndpointSecret(org, endpointID)
 	e, err := h.NotificationsDB.UpdateEndpoint(c.Request.Context(), org, endpointID, notificationdb.EndpointChange{
-		SealedSecret: &sealed, KeepPrevious: previousSecretHolds,
+		SealedSecret: &sealed, KeepPrevious: previousSecretTTL,
 	})
 	e.Secret = secret
 	h.writeEndpoint(c, e, err)
 }
 
-// testEndpoint is POST /api/notifications?id=&action=test: a ping, whether the endpoint is enabled or not.
+// testEndpoint handles POST /api/notifications?id=&action=test: it queues a ping, whether or not
+// the endpoint is enabled.
 func (h *Handler) testEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -255,7 +279,7 @@ func (h *Handler) testEndpoint(c *gin.Context) {
 	h.writeQueued(c, n, err)
 }
 
-// writeQueued answers with a notification that is sent soon.
+// writeQueued responds with a notification that was queued, or with err if it is not nil.
 func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) {
 	if err != nil {
 		httpx.Fail(c, err)
@@ -265,7 +289,8 @@ func (h *Handler) writeQueued(c *gin.Context, n domain.Notification, err error) 
 	httpx.WriteJSON(c, http.StatusAccepted, n)
 }
 
-// deleteEndpoint is DELETE /api/notifications?id=: what waits for it is not sent any more.
+// deleteEndpoint handles DELETE /api/notifications?id=. Pending notifications are not sent any
+// more.
 func (h *Handler) deleteEndpoint(c *gin.Context) {
 	endpointID, err := httpx.RequiredID(c, id.Endpoint)
 	if err != nil {
@@ -276,17 +301,20 @@ func (h *Handler) deleteEndpoint(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.notificationsChanged(c)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(endpointID))
 }
 
-// getMessages is GET /api/notifications/messages: what was told and is to be, newest first, or with id one with its payload.
+// getMessages handles GET /api/notifications/messages: pending and sent notifications, newest
+// first, or one of them with its payload with ?id=.
 func (h *Handler) getMessages(c *gin.Context) {
 	messageID, one, err := httpx.QueryID(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	if one {
 		n, err := h.NotificationsDB.Notification(c.Request.Context(), org, messageID)
@@ -297,44 +325,51 @@ func (h *Handler) getMessages(c *gin.Context) {
 		httpx.WriteJSON(c, http.StatusOK, n)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter, err := h.messageFilter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	messages, err := h.NotificationsDB.Notifications(c.Request.Context(), org, filter, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(messages, p, func(n domain.Notification) string { return n.ID }))
 }
 
+// messageFilter reads the filter of a list of notifications.
 func (h *Handler) messageFilter(c *gin.Context) (f notificationdb.NotificationFilter, err error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "endpointId"); err != nil {
 		return f, err
 	}
 	f.EndpointID, _ = httpx.QueryValue(c, "endpointId", found)
-	status, given := httpx.QueryValue(c, "status", found)
-	if f.Status = domain.NotificationStatus(status); given {
+	status, present := httpx.QueryValue(c, "status", found)
+	if f.Status = domain.NotificationStatus(status); present {
 		httpx.OneOf(found, "status", f.Status, domain.NotificationPending, domain.NotificationDelivered, domain.NotificationFailed)
 	}
 	return f, found.Err()
 }
 
-// postMessages is POST /api/notifications/messages?id=&action=resend: once more, under the same id.
+// postMessages handles POST /api/notifications/messages?id=&action=resend: it sends a notification
+// again under the same id.
 func (h *Handler) postMessages(c *gin.Context) {
 	messageID, err := httpx.RequiredID(c, id.Notification)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	if action, _ := httpx.QueryValue(c, "action", found); action != "resend" {
 		found.Add("action", httpx.CodeInvalidValue, "must be resend")
@@ -343,6 +378,7 @@ func (h *Handler) postMessages(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	n, err := h.NotificationsDB.ResendNotification(c.Request.Context(), httpx.Caller(c).OrganizationID, messageID)
 	h.writeQueued(c, n, err)
 }

@@ -12,14 +12,15 @@ import (
 	"parley/shared/store/notificationdb"
 )
 
-// The largest page of endpoints or notifications stays below the bound of a page: neither needs to be counted before it is read.
+// The largest page of endpoints or notifications stays below httpx.PageBytes, so their handlers need
+// no reservation.
 func TestTheLargestPagesAreSmall(t *testing.T) {
 	t.Parallel()
 	const (
-		maxAddress = 2048 // bytes; of an endpoint's address
-		maxReason  = 4096 // the longest is a sentence about an address
+		maxAddress = 2048 // bytes of an endpoint's address
+		maxReason  = 4096 // the longest reason is a sentence with an address
 	)
-	// JSON writes each of these as six bytes.
+	// JSON encodes each of these characters in six bytes.
 	escaped := func(n int) string { return strings.Repeat("<", n) }
 	now, agent, reason, code := domain.At(time.Now()), id.New(id.Agent), escaped(maxReason), 999
 	endpoint := domain.NotificationEndpoint{
@@ -31,7 +32,7 @@ func TestTheLargestPagesAreSmall(t *testing.T) {
 		ID: id.New(id.Notification), EndpointID: endpoint.ID, Event: strings.Repeat("x", 64), Status: domain.NotificationDelivered,
 		Attempts: 1 << 30, ResponseCode: &code, NextAttemptAt: &now, CreatedAt: now, DeliveredAt: &now,
 	}
-	plain := strings.Repeat("x", maxReason) // the service's own sentences
+	plain := strings.Repeat("x", maxReason) // messages of the service
 	message.Error = &plain
 	for name, tt := range map[string]struct {
 		entry   any

@@ -12,10 +12,10 @@ import (
 	"parley/shared/domain"
 )
 
-// createCompletion is POST /v1/chat/completions: an agent's answer to a conversation. What reads the request has
-// returned before the wait.
+// createCompletion handles POST /v1/chat/completions: an agent's answer to a conversation. The
+// functions that read the request return before the wait; see run.Handler.
 func (h *Handler) createCompletion(c *gin.Context) {
-	s, streamed, usage, err := completionAsked(c)
+	s, streamed, usage, err := readCompletion(c)
 	switch {
 	case err != nil:
 		h.refuse(c, err)
@@ -26,8 +26,9 @@ func (h *Handler) createCompletion(c *gin.Context) {
 	}
 }
 
-// completionAsked reads the request, whether its answer is streamed, and whether the stream is to tell what was used.
-func completionAsked(c *gin.Context) (s *dispatch.Submission, streamed, usage bool, err error) {
+// readCompletion reads the request, whether the answer is streamed, and whether the stream ends
+// with the usage.
+func readCompletion(c *gin.Context) (s *dispatch.Submission, streamed, usage bool, err error) {
 	body, found, err := httpx.CollectOpen[openaiapi.CompletionRequest](c, httpx.MaxMessageBody)
 	if err != nil {
 		return nil, false, false, err
@@ -36,6 +37,7 @@ func completionAsked(c *gin.Context) (s *dispatch.Submission, streamed, usage bo
 	return s, body.Streamed(), body.WantsUsage(), found.Err()
 }
 
+// complete responds with the finished run as a chat completion.
 func (h *Handler) complete(c *gin.Context, s *dispatch.Submission) {
 	run, err := h.submitAndWait(c, s)
 	switch {

@@ -1,2 +1,2 @@
-// Package openai speaks OpenAI's API, but for voice.
+// Package openai implements OpenAI's HTTP API except for voice.
 package openai

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	maxModels     = 1_000    // that are listed: the protocol has no pages here
-	templateOwner = "parley" // who owns templates
+	maxModels     = 1_000    // maximum number listed: the protocol has no pages here
+	templateOwner = "parley" // owner of templates
 )
 
-// listModels is GET /v1/models: the newest agents that people may chat with.
+// listModels handles GET /v1/models: the newest agents that people may chat with.
 func (h *Handler) listModels(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
 	agents, err := h.AgentsDB.CallableAgents(c.Request.Context(), org, domain.CallerUser, maxModels)
@@ -26,14 +26,16 @@ func (h *Handler) listModels(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	models := make([]openaiapi.Model, len(agents))
 	for i, agent := range agents {
 		models[i] = openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time)
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, openaiapi.NewModelList(models))
 }
 
-// getModel is GET /v1/models/<id>: one of those, or a template.
+// getModel handles GET /v1/models/<id>: an agent that people may chat with, or a template.
 func (h *Handler) getModel(c *gin.Context) {
 	model, err := h.findModel(c, c.Param("id"))
 	if err != nil {
@@ -43,22 +45,26 @@ func (h *Handler) getModel(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, model)
 }
 
+// findModel returns the agent or template with the id as a model.
 func (h *Handler) findModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	if !id.Valid(id.Agent, modelID) {
 		return h.templateModel(c, modelID)
 	}
+
 	agent, err := h.AgentsDB.Agent(ctx, org, modelID)
 	if err != nil {
 		return openaiapi.Model{}, err
 	}
 	if !slices.Contains(agent.AllowedCallers, domain.CallerUser) {
-		return openaiapi.Model{}, openaiapi.ModelNotFound() // it is not listed either
+		return openaiapi.Model{}, openaiapi.ModelNotFound() // listModels omits it, too
 	}
+
 	httpx.About(c, agent.ID, "", "")
 	return openaiapi.NewModel(agent.ID, agent.Name, org, agent.CreatedAt.Time), nil
 }
 
+// templateModel returns a template as a model.
 func (h *Handler) templateModel(c *gin.Context, modelID string) (openaiapi.Model, error) {
 	all, err := h.Templates.Get(c.Request.Context())
 	if err != nil {

@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// V1Prefix begins the paths of OpenAI's API.
+	// V1Prefix is the prefix of the paths of OpenAI's API.
 	V1Prefix = "/v1/"
 
-	endMargin = time.Minute // behind a run's deadline, for its end to be told
+	resultMargin = time.Minute // time after a run's deadline for its result to arrive
 
-	// HeaderRunID names the run of an answer.
+	// HeaderRunID is the header with the id of the response's run.
 	HeaderRunID       = "X-Parley-Run-Id"
-	headerShouldRetry = "X-Should-Retry" // OpenAI's own clients obey it
+	headerShouldRetry = "X-Should-Retry" // respected by OpenAI's own clients
 )
 
 // TemplateList lists the templates.
@@ -39,7 +39,7 @@ type TemplateList interface {
 	Get(ctx context.Context) ([]domain.Template, error)
 }
 
-// Deps is what the handler of OpenAI's API needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.Limiter
 	httpx.SessionChecks
@@ -52,13 +52,13 @@ type Deps struct {
 	RunDeadline time.Duration
 }
 
-// Handler answers OpenAI's API, but for voice.
+// Handler handles the requests of OpenAI's API except for voice.
 type Handler struct{ Deps }
 
-// New makes the handler of OpenAI's API.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes are models, completions and responses.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	return []httpx.Route{
@@ -70,15 +70,15 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// v1Submission is a request of OpenAI's protocol to run what it calls a model: an agent or a template, by its id. Its
-// session is one of its own when it names none.
+// v1Submission returns the submission for a request of OpenAI's protocol. model is the id of an
+// agent or template. Without a sessionID the run gets a new session.
 func v1Submission(
-	c *gin.Context, found *httpx.Problems, endpoint contract.Endpoint, model, sessionID string, said openaiapi.Conversation,
+	c *gin.Context, found *httpx.Problems, endpoint contract.Endpoint, model, sessionID string, conversation openaiapi.Conversation,
 ) *dispatch.Submission {
 	who := httpx.Caller(c)
 	s := &dispatch.Submission{
 		Endpoint: endpoint, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(), TriggerType: domain.TriggerChat,
-		SessionID: sessionID, Message: said.Message, History: said.History, Instructions: said.Instructions,
+		SessionID: sessionID, Message: conversation.Message, History: conversation.History, Instructions: conversation.Instructions,
 		Key: httpx.IdempotencyKey(found, c, httpx.Optional[string]{}),
 	}
 	if model = openaiapi.ClipModel(model); strings.HasPrefix(model, openaiapi.TemplatePrefix) {
@@ -86,6 +86,7 @@ func v1Submission(
 	} else {
 		s.AgentID = model
 	}
+
 	s.KeyScope = s.Target() + "\x00" + s.Principal
 	if sessionID == "" {
 		s.Retention = dispatch.UnnamedRetention
@@ -93,8 +94,9 @@ func v1Submission(
 	return s
 }
 
-// begun gives the run of a submission, of which the response tells from then on. It must be released.
-func (h *Handler) begun(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
+// accept accepts a submission and sets the response headers for its run. The caller must release the
+// result.
+func (h *Handler) accept(c *gin.Context, s *dispatch.Submission) (*dispatch.Submitted, error) {
 	sub, err := h.Runs.FindOrAccept(c, s, func(string) {})
 	if err != nil {
 		return nil, openaiapi.AsModelError(err)
@@ -107,7 +109,8 @@ func (h *Handler) begun(c *gin.Context, s *dispatch.Submission) (*dispatch.Submi
 	return sub, nil
 }
 
-// refuse answers a request that cannot be taken. It is counted like others: to find that out, up to 2 MiB were read.
+// refuse responds with an error to an invalid request. The request counts against the limit,
+// because reading it may have taken up to 2 MiB.
 func (h *Handler) refuse(c *gin.Context, err error) {
 	if limit := h.Spend(c); limit != nil {
 		err = limit
@@ -115,26 +118,28 @@ func (h *Handler) refuse(c *gin.Context, err error) {
 	httpx.Fail(c, err)
 }
 
-// submitAndWait begins a submission's run and gives it as it stands once it has ended, or waits for a person. Whoever
-// waits takes seats, as streams do: it holds a connection for as long.
+// submitAndWait accepts a submission and returns its run once it has finished or waits for a
+// person. It takes the same slots as a stream, because it keeps a connection open as long.
 func (h *Handler) submitAndWait(c *gin.Context, s *dispatch.Submission) (*domain.Run, error) {
 	seats, err := h.TakeSeats(s.Caller)
 	if err != nil {
 		return nil, err
 	}
 	defer h.LeaveSeats(seats)
-	sub, err := h.begun(c, s)
+
+	sub, err := h.accept(c, s)
 	if err != nil {
 		return nil, err
 	}
 	defer h.Dispatch.Release(sub)
-	// The server's own limit is for answers that come at once; tests' recorders have none.
-	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(h.RunDeadline + endMargin + httpx.WriteTime))
+
+	// The server's write timeout is too short for the wait. Recorders in tests have no deadline.
+	_ = http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(h.RunDeadline + resultMargin + httpx.WriteTime))
 	return h.awaitEnd(c, sub)
 }
 
-// awaitEnd gives a run that was begun as it stands once it has ended, however long that takes, or waits for a person. What a run that waits
-// has done is not read.
+// awaitEnd returns a run that was accepted, once it has finished or waits for a person. Of a run
+// that waits, only the short form is read.
 func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run, error) {
 	ctx, ended := c.Request.Context(), sub.Run
 	if sub.Run.Run.Status != domain.RunRequiresAction {
@@ -144,6 +149,7 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		}
 		ended = result.Run
 	}
+
 	if !ended.Ended() {
 		now, err := h.RunsDB.ShortRun(ctx, sub.Run.OrganizationID, "", sub.Run.Run.ID)
 		if err != nil {
@@ -154,10 +160,12 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 		}
 		ended = now
 	}
+
 	body, err := h.Runs.ReadResult(ctx, &ended, httpx.Reserving(c))
 	if err != nil {
 		return nil, err
 	}
+
 	run := &domain.Run{}
 	if err := json.Unmarshal(body, run); err != nil {
 		return nil, fmt.Errorf("reading result: %w", err)
@@ -165,25 +173,27 @@ func (h *Handler) awaitEnd(c *gin.Context, sub *dispatch.Submitted) (*domain.Run
 	return run, nil
 }
 
-// awaitResult waits for a run's end, or until it waits for a person, for as long as the caller's credential is good.
+// awaitResult waits for a run to finish or to wait for a person, while the caller's credential is
+// valid.
 func (h *Handler) awaitResult(c *gin.Context, sub *dispatch.Submitted) (dispatch.Result, error) {
-	may, over := h.Permit(c), time.Now().Add(h.RunDeadline+endMargin)
+	permit, deadline := h.Permit(c), time.Now().Add(h.RunDeadline+resultMargin)
 	for {
-		until := may.Earlier(over)
+		until := permit.Earlier(deadline)
 		result, err := h.Dispatch.Await(c.Request.Context(), sub, time.Until(until))
 		now := time.Now()
 		switch {
 		case err != nil:
 			return dispatch.Result{}, err
-		case !may.Holds(now):
+		case !permit.Holds(now):
 			return dispatch.Result{}, apierr.New(apierr.Unauthenticated, "the credential is no longer valid; the run %s continues", sub.Run.Run.ID)
-		case result.Ended || now.Before(until) || !now.Before(over): // before its time a wait ends without a result for a reason
+		case result.Ended || now.Before(until) || !now.Before(deadline): // a wait that returns early without a result does so for a reason
 			return result, nil
 		}
 	}
 }
 
-// waiting gives a run that waits for a person. One that goes on is not waited for any longer.
+// waiting returns a run that waits for a person. For a run in progress it returns unavailable,
+// because the service is stopping.
 func waiting(run *domain.Run) (*domain.Run, error) {
 	if run.Status == domain.RunRequiresAction {
 		return run, nil
@@ -194,27 +204,27 @@ func waiting(run *domain.Run) (*domain.Run, error) {
 	return nil, stopping
 }
 
-// OfV1 reports whether a request is of OpenAI's protocol, and is to be answered in its shapes.
+// OfV1 reports whether a request is of OpenAI's API, which has its own error format.
 func OfV1(c *gin.Context) bool { return strings.HasPrefix(c.Request.URL.Path, V1Prefix) }
 
-// FailV1 answers with an error in OpenAI's shape.
+// FailV1 responds with an error in OpenAI's format.
 func FailV1(c *gin.Context, status int, retryable bool, coded *apierr.Error) {
-	// Asked again without a key, an agent would run again.
+	// Retrying without an idempotency key would run the agent again.
 	runID := httpx.StateFor(c).RunID
-	again := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
+	retry := retryable && coded.Code != apierr.BudgetExceeded && (runID == "" || c.GetHeader("Idempotency-Key") != "")
 	if runID != "" {
 		c.Header(HeaderRunID, runID)
 	}
-	writeV1Error(c, status, again, openaiapi.Refused(status, coded))
+	writeV1Error(c, status, retry, openaiapi.Refused(status, coded))
 }
 
-// failRun answers that a run gave no answer. It is nothing that trying again would mend: clients do so by themselves on
-// other statuses, and would run the agent again.
+// failRun responds with the error of a run without an answer. A retry would not help. The status is
+// 400, because clients retry others automatically, which would run the agent again.
 func failRun(c *gin.Context, run *domain.Run) {
 	writeV1Error(c, http.StatusBadRequest, false, openaiapi.Unanswered(run))
 }
 
-func writeV1Error(c *gin.Context, status int, again bool, e openaiapi.Error) {
-	c.Header(headerShouldRetry, fmt.Sprint(again))
+func writeV1Error(c *gin.Context, status int, retry bool, e openaiapi.Error) {
+	c.Header(headerShouldRetry, fmt.Sprint(retry))
 	c.Data(status, httpx.ContentJSON, e.Body())
 }

@@ -9,13 +9,13 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// findOrganization reports not_found unless the caller belongs to an organization.
+// findOrganization returns not_found unless the caller is a member of the organization.
 func (h *Handler) findOrganization(c *gin.Context, org string) error {
 	_, err := h.readOrganization(c, org)
 	return err
 }
 
-// readOrganization reads an organization that the caller belongs to.
+// readOrganization reads an organization of which the caller is a member.
 func (h *Handler) readOrganization(c *gin.Context, org string) (domain.Membership, error) {
 	found, err := h.organizations(c, httpx.Page{Limit: 1}, org)
 	if err == nil && len(found) == 0 {
@@ -32,15 +32,15 @@ func (h *Handler) readKey(c *gin.Context, keyID string) (domain.APIKey, error) {
 	return h.Organizations.Key(c.Request.Context(), keysFor(c), keyID)
 }
 
-// readMember reads a member or an open invitation of the organization that the request acts in.
+// readMember reads a member or an open invitation of the organization in which the request acts.
 func (h *Handler) readMember(c *gin.Context, entry string) (domain.Member, error) {
 	member, err := h.Organizations.Member(c.Request.Context(), httpx.Caller(c).OrganizationID, entry)
 	return member.Member, err
 }
 
-// The following finders also check permissions that depend on what the id names. They run only when another check refuses the
-// request, so that a caller without permission gets permission_denied whatever else is wrong. The store checks the
-// same permissions under its locks.
+// The following finders also check permissions that depend on the resource. They run only when
+// another check rejects the request, so that a caller without permission gets permission_denied
+// whatever else is wrong. The store checks the same permissions under its locks.
 
 // mayRename is the finder of organizations that the caller owns.
 func (h *Handler) mayRename(c *gin.Context, org string) error {
@@ -61,7 +61,7 @@ func (h *Handler) mayRemove(c *gin.Context, entry string) error {
 	return err
 }
 
-// mayReset is the finder of members whose role is no higher than the caller's.
+// mayReset is the finder of members whose role is not higher than the caller's.
 func (h *Handler) mayReset(c *gin.Context, userID string) error {
 	member, err := h.readMember(c, userID)
 	if err == nil && !httpx.Caller(c).Role.AtLeast(member.Role) {
@@ -70,7 +70,7 @@ func (h *Handler) mayReset(c *gin.Context, userID string) error {
 	return err
 }
 
-// mayChangeKey is the finder of the caller's own keys and, for admins, their organization's.
+// mayChangeKey is the finder of the caller's own keys and, for admins, of the organization's keys.
 func (h *Handler) mayChangeKey(c *gin.Context, keyID string) error {
 	who := httpx.Caller(c)
 	key, err := h.Organizations.Key(c.Request.Context(), accountdb.KeyFilter{OrganizationID: who.OrganizationID, UserID: who.UserID}, keyID)

@@ -1,4 +1,5 @@
-// Package organization serves the endpoints of organizations: their names, members, invitations and API keys.
+// Package organization handles the requests for organizations: their names, members, invitations
+// and API keys.
 package organization
 
 import (
@@ -11,25 +12,25 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// Deps is what the handler of organizations needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	Organizations *accountdb.Organizations
-	Auth          *auth.Resolver // forgets keys and members that change
-	PublicURL     string         // where browsers reach the service: links of invitations and resets begin with it
+	Auth          *auth.Resolver // caches keys and members and must forget changed ones
+	PublicURL     string         // where browsers reach the service; the prefix of invitation and reset links
 }
 
-// Handler serves the endpoints of organizations.
+// Handler handles the requests for organizations.
 type Handler struct{ Deps }
 
-// New makes the handler of organizations.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 
-// Routes are organizations, their members and their keys.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	return slices.Concat(h.organizationRoutes(), h.keyRoutes())
 }
 
-// organizationRoutes are organizations and their members.
+// organizationRoutes returns the routes of organizations and their members.
 func (h *Handler) organizationRoutes() []httpx.Route {
 	const member, admin, owner = domain.RoleMember, domain.RoleAdmin, domain.RoleOwner
 	anyMember := httpx.ByID(httpx.OnlyError(h.readMember), id.User, id.Invitation)
@@ -64,7 +65,7 @@ func (h *Handler) organizationRoutes() []httpx.Route {
 	}
 }
 
-// keyRoutes are API keys.
+// keyRoutes returns the routes of API keys.
 func (h *Handler) keyRoutes() []httpx.Route {
 	const member = domain.RoleMember
 	key := httpx.ByID(httpx.OnlyError(h.readKey), id.Key)

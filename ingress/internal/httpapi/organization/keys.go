@@ -14,13 +14,14 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// listKeys is GET /api/keys: the caller's own keys, and for admins their organization's.
+// listKeys handles GET /api/keys: the caller's own keys and, for admins, the organization's.
 func (h *Handler) listKeys(c *gin.Context) {
 	p, err := httpx.ReadPage(c, id.Key)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter := keysFor(c)
 	filter.After = p.After
 	keys, err := h.Organizations.Keys(c.Request.Context(), filter, p.Limit+1)
@@ -28,10 +29,11 @@ func (h *Handler) listKeys(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(keys, p, func(k domain.APIKey) string { return k.ID }))
 }
 
-// keysFor is the filter of the keys that the caller may list.
+// keysFor returns the filter of the keys that the caller may list.
 func keysFor(c *gin.Context) accountdb.KeyFilter {
 	who := httpx.Caller(c)
 	filter := accountdb.KeyFilter{UserID: who.UserID}
@@ -41,13 +43,15 @@ func keysFor(c *gin.Context) accountdb.KeyFilter {
 	return filter
 }
 
+// keyBody is the body of POST /api/keys.
 type keyBody struct {
-	Name      string          `json:"name" need:"yes"`
-	Scope     domain.KeyScope `json:"scope" need:"yes"`
+	Name      string          `json:"name" required:"true"`
+	Scope     domain.KeyScope `json:"scope" required:"true"`
 	ExpiresAt *string         `json:"expiresAt"`
 	expires   *domain.Time
 }
 
+// Check checks the fields and parses the expiry, which must be in the future.
 func (b *keyBody) Check(p *httpx.Problems) {
 	p.Name("name", b.Name, httpx.MaxName)
 	if b.Scope != domain.KeyScopeOrganization && b.Scope != domain.KeyScopeUser {
@@ -56,6 +60,7 @@ func (b *keyBody) Check(p *httpx.Problems) {
 	if b.ExpiresAt == nil {
 		return
 	}
+
 	at, err := time.Parse(time.RFC3339, *b.ExpiresAt)
 	if err != nil {
 		p.Add("expiresAt", httpx.CodeInvalidValue, "must be a time such as 2030-01-31T12:00:00Z")
@@ -64,27 +69,30 @@ func (b *keyBody) Check(p *httpx.Problems) {
 	if !at.After(time.Now()) {
 		p.Add("expiresAt", httpx.CodeInvalidValue, "must be in the future")
 	}
+
 	b.expires = domain.AtPtr(at)
 }
 
-// newKeyView is a key with what is shown once.
+// newKeyView is the response with a new key. The key is shown only once.
 type newKeyView struct {
 	domain.APIKey
 	Key string `json:"key"`
 }
 
-// createKey is POST /api/keys: an organization's key, by its admins, or one of the caller's own.
+// createKey handles POST /api/keys: a key of the organization, for admins, or a key of the caller.
 func (h *Handler) createKey(c *gin.Context) {
 	body, err := httpx.Bind[keyBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := actor(c)
 	if body.Scope == domain.KeyScopeUser && who.UserID == "" {
 		httpx.Fail(c, apierr.New(apierr.PermissionDenied, "an organization's key cannot create a user's key"))
 		return
 	}
+
 	k := secrets.NewAPIKey()
 	stored, err := h.Organizations.CreateKey(c.Request.Context(), who, accountdb.NewKey{
 		ID: k.ID, Scope: body.Scope, Name: body.Name, SecretHash: k.Hash, LastFour: k.LastFour, ExpiresAt: body.expires,
@@ -93,10 +101,12 @@ func (h *Handler) createKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
-// revokeKey is DELETE /api/keys?id=: on this ingress it holds at once, on others within 5 s.
+// revokeKey handles DELETE /api/keys?id=. The key becomes invalid on this ingress process
+// immediately and on others within 5 seconds.
 func (h *Handler) revokeKey(c *gin.Context) {
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
@@ -107,10 +117,12 @@ func (h *Handler) revokeKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetKey(keyID)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(keyID))
 }
 
+// rotateBody is the optional body of a rotation.
 type rotateBody struct {
 	OverlapSeconds httpx.Optional[int] `json:"overlapSeconds"`
 }
@@ -121,8 +133,9 @@ func (b *rotateBody) Check(p *httpx.Problems) {
 	}
 }
 
-// rotateKey is POST /api/keys?id=&action=rotate: a new key like the old one, which ends after the overlap. Whoever
-// may make such a key may rotate it. The body may be left out.
+// rotateKey handles POST /api/keys?id=&action=rotate: it creates a key with the same properties.
+// The old key expires after the overlap. The caller needs the permission to create such a key. The
+// body is optional.
 func (h *Handler) rotateKey(c *gin.Context) {
 	var body rotateBody
 	var err error
@@ -133,11 +146,13 @@ func (h *Handler) rotateKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	keyID, err := httpx.RequiredID(c, id.Key)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	k := secrets.NewAPIKey()
 	made := accountdb.NewKey{ID: k.ID, SecretHash: k.Hash, LastFour: k.LastFour}
 	overlap := time.Duration(body.OverlapSeconds.Or(httpx.DefaultOverlap)) * time.Second
@@ -146,16 +161,17 @@ func (h *Handler) rotateKey(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
-	h.Auth.ForgetKey(keyID) // its end has changed
+
+	h.Auth.ForgetKey(keyID) // its expiry has changed
 	httpx.WriteJSON(c, http.StatusCreated, newKeyView{stored, k.Key})
 }
 
-// actor is the caller as the one who changes their organization.
+// actor returns the caller as the actor of a change.
 func actor(c *gin.Context) accountdb.Actor {
 	who := httpx.Caller(c)
 	by := accountdb.Actor{OrganizationID: who.OrganizationID, UserID: who.UserID, KeyID: who.KeyID, Role: who.Role}
 	if who.KeyID == "" {
-		by.LoginID = who.Credential // a person without a key came with a login session
+		by.LoginID = who.Credential // a person without a key has a login session
 	}
 	return by
 }

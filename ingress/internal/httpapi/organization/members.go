@@ -14,33 +14,36 @@ import (
 	"parley/shared/store/accountdb"
 )
 
-// How long links last.
+// Lifetimes of links.
 const (
 	invitationLife = 7 * 24 * time.Hour
 	resetLife      = 24 * time.Hour
 )
 
-// listMembers is GET /api/organizations/members: people and open invitations of the organization that the
-// request acts in, newest first.
+// listMembers handles GET /api/organizations/members: the members and open invitations of the
+// organization in which the request acts, newest first.
 func (h *Handler) listMembers(c *gin.Context) {
 	p, err := httpx.ReadTimePage(c, id.User, id.Invitation)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	members, err := h.Organizations.Members(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewTimeList(members, p, func(m accountdb.Member) (domain.Member, accountdb.After) {
 		return m.Member, accountdb.After{At: m.At, ID: m.ID}
 	}))
 }
 
+// memberBody is the body of POST /api/organizations/members.
 type memberBody struct {
-	Email string      `json:"email" need:"yes"`
-	Role  domain.Role `json:"role" need:"yes"`
+	Email string      `json:"email" required:"true"`
+	Role  domain.Role `json:"role" required:"true"`
 }
 
 func (b *memberBody) Check(p *httpx.Problems) {
@@ -50,21 +53,22 @@ func (b *memberBody) Check(p *httpx.Problems) {
 	}
 }
 
-// invitedView is an invitation with what is shown once.
+// invitedView is the response with an invitation. The link is shown only once.
 type invitedView struct {
 	domain.Member
 	URL       string      `json:"url"`
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// addMember is POST /api/organizations/members: it invites an address by a link, whether or not it has an account, and
-// changes the role of a member.
+// addMember handles POST /api/organizations/members: it invites an address with a link, whether or
+// not the address has an account, or changes the role of a member.
 func (h *Handler) addMember(c *gin.Context) {
 	body, err := httpx.Bind[memberBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	token, ends := secrets.NewInvitationToken(), domain.At(time.Now().Add(invitationLife))
 	link := accountdb.NewInvitation{TokenHash: secrets.Hash(token), ExpiresAt: ends.Time}
 	added, err := h.Organizations.AddMember(c.Request.Context(), actor(c), body.Email, body.Role, link)
@@ -79,8 +83,8 @@ func (h *Handler) addMember(c *gin.Context) {
 	}
 }
 
-// removeMember is DELETE /api/organizations/members?id=: owners remove people and take back invitations, and
-// everybody may leave.
+// removeMember handles DELETE /api/organizations/members?id=. Owners may remove members and
+// invitations, and every member may leave.
 func (h *Handler) removeMember(c *gin.Context) {
 	entry, err := memberFor(c)
 	if err != nil {
@@ -91,11 +95,12 @@ func (h *Handler) removeMember(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetUser(entry)
 	httpx.WriteJSON(c, http.StatusOK, httpx.Deleted(entry))
 }
 
-// memberFor gives the id of the query, of a person or an invitation.
+// memberFor returns the query's id: that of a user or of an invitation.
 func memberFor(c *gin.Context) (string, error) {
 	entry, err := httpx.RequiredID(c, id.User)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -104,22 +109,26 @@ func memberFor(c *gin.Context) (string, error) {
 	return entry, err
 }
 
+// resetView is the response with a reset link. The link is shown only once.
 type resetView struct {
 	URL       string      `json:"url"`
 	ExpiresAt domain.Time `json:"expiresAt"`
 }
 
-// resetMember is POST /api/organizations/members?id=&action=reset: a link by which a member sets a new password.
+// resetMember handles POST /api/organizations/members?id=&action=reset: it creates a link with
+// which a member sets a new password.
 func (h *Handler) resetMember(c *gin.Context) {
 	userID, err := httpx.RequiredID(c, id.User)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	token, ends := secrets.NewResetToken(), domain.At(time.Now().Add(resetLife))
 	if err := h.Organizations.CreateMemberReset(c.Request.Context(), actor(c), userID, secrets.Hash(token), ends.Time); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, resetView{h.PublicURL + httpx.ResetPath + "?token=" + token, ends})
 }

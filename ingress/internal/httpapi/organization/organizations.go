@@ -11,7 +11,7 @@ import (
 	"parley/shared/id"
 )
 
-// membershipView is an organization as its members see it.
+// membershipView is an organization in the form that its members see.
 type membershipView struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name"`
@@ -23,13 +23,15 @@ func view(m domain.Membership) membershipView {
 	return membershipView{m.ID, m.Name, m.Role, m.CreatedAt}
 }
 
-// getOrganizations is GET /api/organizations: those that the caller belongs to, newest first, or with ?id= one.
+// getOrganizations handles GET /api/organizations: the caller's organizations, newest first, or one
+// of them with ?id=.
 func (h *Handler) getOrganizations(c *gin.Context) {
 	org, one, err := httpx.QueryID(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -38,6 +40,7 @@ func (h *Handler) getOrganizations(c *gin.Context) {
 	if one {
 		p = httpx.Page{Limit: httpx.MaxPage}
 	}
+
 	all, err := h.organizations(c, p, org)
 	switch {
 	case err != nil:
@@ -55,8 +58,8 @@ func (h *Handler) getOrganizations(c *gin.Context) {
 	}
 }
 
-// organizations reads a page of the caller's organizations, or the one that is named. An organization's key is
-// good in its own only.
+// organizations reads a page of the caller's organizations, or only the named one. An
+// organization's key belongs to its own organization only.
 func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]domain.Membership, error) {
 	who, ctx := httpx.Caller(c), c.Request.Context()
 	switch {
@@ -67,6 +70,7 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 	case only != "" && only != who.OrganizationID, p.After != "" && p.After <= who.OrganizationID:
 		return nil, nil
 	}
+
 	org, err := h.Organizations.Organization(ctx, who.OrganizationID)
 	if err != nil {
 		return nil, err
@@ -74,30 +78,35 @@ func (h *Handler) organizations(c *gin.Context, p httpx.Page, only string) ([]do
 	return []domain.Membership{{Organization: org, Role: who.Role}}, nil
 }
 
+// createOrganizationBody is the body of POST /api/organizations.
 type createOrganizationBody struct {
-	Name string `json:"name" need:"yes"`
+	Name string `json:"name" required:"true"`
 }
 
 func (b *createOrganizationBody) Check(p *httpx.Problems) { p.Name("name", b.Name, httpx.MaxName) }
 
-// createOrganization is POST /api/organizations: a person makes one and owns it.
+// createOrganization handles POST /api/organizations: it creates an organization that the caller
+// owns.
 func (h *Handler) createOrganization(c *gin.Context) {
 	body, err := httpx.Bind[createOrganizationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := httpx.Caller(c)
 	made, err := h.Organizations.CreateOrganization(c.Request.Context(), who.UserID, body.Name)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	h.Auth.ForgetUser(who.UserID)
 	httpx.WriteJSON(c, http.StatusCreated, view(made))
 }
 
-// renameOrganizationBody takes back what reading an organization gave; only the name changes anything.
+// renameOrganizationBody accepts an organization in the form in which it was read. Only the name
+// can change.
 type renameOrganizationBody struct {
 	Name      httpx.Optional[string] `json:"name"`
 	ID        httpx.ReadOnly         `json:"id"`
@@ -111,18 +120,21 @@ func (b *renameOrganizationBody) Check(p *httpx.Problems) {
 	}
 }
 
-// renameOrganization is PUT /api/organizations?id=, for owners of that organization, whichever the request acts in.
+// renameOrganization handles PUT /api/organizations?id= for owners of that organization, whichever
+// organization the request acts in.
 func (h *Handler) renameOrganization(c *gin.Context) {
 	org, err := httpx.RequiredID(c, id.Organization)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	known, err := h.readOrganization(c, org)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	body, found, err := httpx.Collect[renameOrganizationBody](c)
 	if err == nil {
 		err = httpx.Unchanged(found, body, view(known))
@@ -131,6 +143,7 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := actor(c)
 	who.OrganizationID = org
 	renamed, err := h.Organizations.RenameOrganization(c.Request.Context(), who, body.Name.Or(known.Name))
@@ -138,5 +151,6 @@ func (h *Handler) renameOrganization(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, view(renamed))
 }

@@ -18,35 +18,38 @@ const (
 
 var triggerTypes = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
-// automationBody is what run-automation is sent.
+// automationBody is the body of POST /api/internal/run-automation.
 type automationBody struct {
-	Target         string                     `json:"target" need:"yes"`
-	Input          map[string]json.RawMessage `json:"input" need:"yes"`
+	Target         string                     `json:"target" required:"true"`
+	Input          map[string]json.RawMessage `json:"input" required:"true"`
 	IdempotencyKey httpx.Optional[string]     `json:"idempotencyKey"`
 	TTLOverride    httpx.Optional[int64]      `json:"ttlOverride"`
 	SessionID      httpx.Optional[string]     `json:"sessionId"`
 }
 
-// runAutomation runs an agent as a system caller.
+// runAutomation runs an agent for a system caller.
 func (h *Handler) runAutomation(c *gin.Context) {
 	if s := h.automationFor(c); s != nil {
 		h.submit(c, s)
 	}
 }
 
-// automationFor reads what is submitted; nil once it was refused. It stands apart so that a request that waits for its run keeps no
-// place on the stack for it: thousands may wait.
+// automationFor reads the submission. It returns nil if the request was rejected. It is a separate
+// function so that a request that waits for its run does not keep its stack frame: thousands may
+// wait.
 func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	body, found, err := httpx.CollectMessage[automationBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return nil
 	}
+
 	who := httpx.Caller(c)
 	s := dispatch.NewAutomation(who, body.Target, h.RetentionDefault)
-	if !who.MayRead(domain.SystemPrincipal) { // what a member triggers is the member's own
+	if !who.MayRead(domain.SystemPrincipal) { // runs that a member triggers belong to the member
 		s.Principal = who.AutomationPrincipal()
 	}
+
 	s.KeyScope = dispatch.AutomationScope(who)
 	s.Key, s.SessionID = httpx.IdempotencyKey(found, c, body.IdempotencyKey), body.SessionID.Value
 	s.Retention = retention(found, body.TTLOverride, h.RetentionDefault)
@@ -62,7 +65,7 @@ func (h *Handler) automationFor(c *gin.Context) *dispatch.Submission {
 	return &s
 }
 
-// automationInput takes message out of input; what else input has is passed to the agent as data.
+// automationInput removes message from input. The other fields are passed to the agent as data.
 func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (message string, data json.RawMessage) {
 	raw, ok := input["message"]
 	switch {
@@ -73,10 +76,12 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	default:
 		httpx.CheckMessage(found, "input.message", message)
 	}
+
 	delete(input, "message")
 	if len(input) == 0 {
 		return message, nil
 	}
+
 	data, err := json.Marshal(input)
 	if err != nil {
 		found.Add("input", httpx.CodeInvalidValue, "input cannot be read")
@@ -84,7 +89,8 @@ func automationInput(found *httpx.Problems, input map[string]json.RawMessage) (m
 	return message, data
 }
 
-// retention is how long a result is kept: the default, or longer by ttlOverride in whole seconds.
+// retention returns how long the result is kept: the default, or ttlOverride seconds if that is
+// longer.
 func retention(found *httpx.Problems, override httpx.Optional[int64], standard time.Duration) time.Duration {
 	if !override.Set {
 		return standard
@@ -96,7 +102,7 @@ func retention(found *httpx.Problems, override httpx.Optional[int64], standard t
 	return max(standard, time.Duration(override.Value)*time.Second)
 }
 
-// trigger reads what kind of trigger calls, and the caller's name for the automation.
+// trigger reads the type of the trigger and the caller's name of the automation.
 func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 	kind = "api"
 	if values := c.Request.Header.Values("X-Trigger-Type"); len(values) > 0 {
@@ -105,14 +111,17 @@ func trigger(found *httpx.Problems, c *gin.Context) (kind, automation string) {
 			found.Add("x-trigger-type", httpx.CodeInvalidValue, "must be 1 to 32 characters of a-z, 0-9, _ and -, starting with a letter")
 		}
 	}
+
 	values := c.Request.Header.Values("X-Automation-Id")
 	if len(values) == 0 {
 		return kind, ""
 	}
+
 	automation = values[0]
 	if len(values) > 1 {
-		automation = "" // which none is
+		automation = "" // an invalid id
 	}
+
 	httpx.CheckAutomationID(found, "x-automation-id", automation)
 	return kind, automation
 }

@@ -11,8 +11,8 @@ import (
 	"parley/shared/domain"
 )
 
-// streamChanges is GET /api/events: that something of the organization has changed, as it happens. What it is, is not told:
-// members may not see all of it.
+// streamChanges handles GET /api/events: a stream of notifications that something in the
+// organization has changed. The events contain no ids, because members may not see everything.
 func (h *Handler) streamChanges(c *gin.Context) {
 	seats, err := h.TakeSeats(httpx.Caller(c))
 	if err != nil {
@@ -25,16 +25,17 @@ func (h *Handler) streamChanges(c *gin.Context) {
 	httpx.SendStream(c, &changeEvents{Watcher: watcher}, appendChange, h.Permit(c))
 }
 
-// changeReady is the event that changes are told of from here on: what was read before may be old.
+// changeReady is the event from which on changes are reported. Data that the client read before may
+// be outdated.
 const changeReady domain.ChangeKind = "ready"
 
-// changeEvents are a watcher's changes, behind the event that says that they are heard.
+// changeEvents is a watcher's changes, preceded by changeReady.
 type changeEvents struct {
 	*changes.Watcher
 	begun bool
 }
 
-// Next gives that event first.
+// Next returns changeReady first.
 func (e *changeEvents) Next(ctx context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	if !e.begun {
 		e.begun = true
@@ -43,7 +44,8 @@ func (e *changeEvents) Next(ctx context.Context, until time.Time) ([]domain.Chan
 	return e.Watcher.Next(ctx, until)
 }
 
-// appendChange writes a change as a server-sent event. It has no id: nothing is resumed, everything is read again.
+// appendChange appends a change as a server-sent event. It has no id, because a client does not
+// resume the stream but reads the data again.
 func appendChange(b []byte, kind domain.ChangeKind) []byte {
 	b = append(b, "event: "...)
 	b = append(b, kind...)

@@ -14,13 +14,13 @@ import (
 	"parley/shared/domain"
 )
 
-// ticking tells of runs every so often, and of documents with every third of them.
-type ticking struct {
+// tickingSource reports changes of runs at intervals, and with every third one a change of documents.
+type tickingSource struct {
 	every time.Duration
 	left  int
 }
 
-func (k *ticking) Next(_ context.Context, until time.Time) ([]domain.ChangeKind, error) {
+func (k *tickingSource) Next(_ context.Context, until time.Time) ([]domain.ChangeKind, error) {
 	if k.left == 0 {
 		return nil, io.EOF
 	}
@@ -41,7 +41,7 @@ func TestChangesAreWrittenWithoutIDs(t *testing.T) {
 		w := httptest.NewRecorder()
 		c, _ := gin.CreateTestContext(w)
 		c.Request = httptest.NewRequestWithContext(t.Context(), "GET", "/api/events", nil)
-		httpx.SendStream(c, &ticking{every: 4 * time.Second, left: 4}, appendChange, httpx.Permit{})
+		httpx.SendStream(c, &tickingSource{every: 4 * time.Second, left: 4}, appendChange, httpx.Permit{})
 		const runs, documents, ping = "event: runs\ndata: {}\n\n", "event: documents\ndata: {}\n\n", ": ping\n\n"
 		if got, want := w.Body.String(), runs+documents+runs+ping+runs+runs+documents; got != want {
 			t.Errorf("wrote\n%s\nwant\n%s", got, want)

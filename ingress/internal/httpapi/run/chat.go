@@ -12,13 +12,13 @@ import (
 	"parley/shared/domain"
 )
 
-// demoRetention is how long a demo visitor's runs are kept.
+// demoRetention is the retention of demo visitors' runs.
 const demoRetention = 24 * time.Hour
 
-// chatBody is what a chat is sent.
+// chatBody is the body of a chat request.
 type chatBody struct {
-	SessionID string               `json:"sessionId" need:"yes"`
-	Message   string               `json:"message" need:"yes"`
+	SessionID string               `json:"sessionId" required:"true"`
+	Message   string               `json:"message" required:"true"`
 	Stream    httpx.Optional[bool] `json:"stream"`
 }
 
@@ -27,28 +27,33 @@ func (b *chatBody) Check(found *httpx.Problems) {
 	httpx.CheckMessage(found, "message", b.Message)
 }
 
-// chat runs an agent or template for a person, and answers with the run or, as it goes on, with its events.
-// What reads the request has returned before the wait: its frames would be kept for each of thousands who wait.
+// chat runs an agent or template for a person. It responds with the finished run or with a stream
+// of its events. The functions that read the request return before the wait, because thousands may
+// wait and each would keep their stack frames.
 func (h *Handler) chat(c *gin.Context) {
 	s, to, err := chatSubmission(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	httpx.StateFor(c).Find = nil // from here on the request is counted, or is a replay
+
+	httpx.StateFor(c).Find = nil // from here on the request is counted, or it is a replay
 	if to != nil {
 		h.submitStream(c, s, *to)
 		return
 	}
+
 	h.submit(c, s)
 }
 
-// chatSubmission reads a chat. It returns the reader of the run's events, or nil if the result is wanted instead.
+// chatSubmission reads a chat request. The reader describes the requested event stream; it is nil
+// if the result is requested.
 func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, error) {
-	reader, body, found, err := chatAsked(c)
+	reader, body, found, err := readChat(c)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	who := httpx.Caller(c)
 	s := &dispatch.Submission{
 		Endpoint: contract.EndpointChat, Lane: domain.LaneChat, Caller: who, Principal: who.Principal(),
@@ -60,33 +65,36 @@ func chatSubmission(c *gin.Context) (*dispatch.Submission, *uistream.Reader, err
 	if who.Kind == domain.CallerDemo {
 		s.Retention = demoRetention
 	}
+
 	switch {
-	case reader.Format != "": // whose encoder must see the whole log
+	case reader.Format != "": // its encoder needs the whole log
 		reader.Last = httpx.ReadLastEventID(found, c)
 	case body.Stream.Or(httpx.WantsEvents(c.Request.Header)):
 		s.Last = httpx.ReadLastEventID(found, c)
 	default:
 		return s, nil, found.Err()
 	}
+
 	return s, &reader, found.Err()
 }
 
-// chatAsked reads the body, and who the run's events are to be told to in a format other than ours.
-func chatAsked(c *gin.Context) (reader uistream.Reader, body chatBody, found *httpx.Problems, err error) {
+// readChat reads the body and the requested event format.
+func readChat(c *gin.Context) (reader uistream.Reader, body chatBody, found *httpx.Problems, err error) {
 	asked := &httpx.Problems{}
-	reader.Format = formatAsked(asked, c)
+	reader.Format = requestedFormat(asked, c)
 	if reader.Format == "" || asked.Err() != nil {
 		body, found, err = httpx.CollectMessage[chatBody](c)
 	} else {
 		body, found, err = collectFormatted(c, &reader)
 	}
+
 	if err == nil {
 		err = found.Take(asked.Err())
 	}
 	return reader, body, found, err
 }
 
-// chatTarget reads which agent or template to chat with: exactly one.
+// chatTarget reads the agent or template to chat with: exactly one.
 func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID string) {
 	agents, templates := httpx.Query(c)["id"], httpx.Query(c)["template"]
 	switch {
@@ -99,5 +107,6 @@ func chatTarget(found *httpx.Problems, c *gin.Context) (agentID, templateID stri
 	default:
 		found.Add("id", httpx.CodeInvalidValue, "must not be combined with template")
 	}
+
 	return "", ""
 }

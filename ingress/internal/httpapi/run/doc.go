@@ -1,2 +1,3 @@
-// Package run begins runs and shows them: chats, automations, sessions, streams, and what runs cite and make.
+// Package run handles chats, automations, runs and sessions, their event streams, and the sources
+// and files of runs.
 package run

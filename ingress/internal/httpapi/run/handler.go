@@ -22,12 +22,12 @@ import (
 	"parley/shared/store/sessiondb"
 )
 
-// TemplateFinder finds templates; not_found if there is none of the id.
+// TemplateFinder finds templates. It returns not_found for an unknown id.
 type TemplateFinder interface {
 	ByID(ctx context.Context, templateID string) (domain.Template, error)
 }
 
-// Deps is what the handler of runs needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.Limiter
 	*httpx.References
@@ -44,17 +44,17 @@ type Deps struct {
 	Templates        TemplateFinder
 	Downloads        *transfer.Limiter
 	Log              zerolog.Logger
-	WaitDefault      time.Duration // for a run's end; the most that a request may ask for
-	RetentionDefault time.Duration // of an automation's result
+	WaitDefault      time.Duration // how long a request waits for its run by default; also the maximum
+	RetentionDefault time.Duration // how long an automation's result is kept by default
 }
 
-// Handler answers chats, automations, runs and sessions, and what runs cite and make.
+// Handler handles the requests of chats, automations, runs, sessions, sources and files.
 type Handler struct{ Deps }
 
-// New makes the handler of runs.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes are chats, automations, runs and sessions.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	run := httpx.ByID(httpx.OnlyError(h.findRun), id.Run)
@@ -109,12 +109,14 @@ func (h *Handler) findTarget(c *gin.Context) error {
 		_, err := h.Templates.ByID(c.Request.Context(), templates[0])
 		return err
 	}
+
 	return nil
 }
 
+// findSession is the finder of sessions. It returns nil if the query names no session.
 func (h *Handler) findSession(c *gin.Context) error {
 	found := &httpx.Problems{}
-	name, exists, err := h.sessionNamed(c, found)
+	name, exists, err := h.requestedSession(c, found)
 	switch {
 	case err != nil:
 		return err
@@ -123,14 +125,15 @@ func (h *Handler) findSession(c *gin.Context) error {
 	case !exists:
 		return httpx.NotFound()
 	}
-	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // whether there is one is all that counts
+
+	_, err = h.SessionsDB.PageOfSession(c.Request.Context(), name, 0, 1, 1) // only existence counts
 	return err
 }
 
 func (h *Handler) findFile(c *gin.Context, fileID string) error {
 	_, content, err := h.openFile(c, fileID)
 	if err == nil {
-		_ = content.Close() // nothing was written to it
+		_ = content.Close() // read only: nothing can be lost
 	}
 	return err
 }

@@ -17,23 +17,27 @@ import (
 	"parley/shared/store/rundb"
 )
 
-// asReader calls find with each principal whose runs the caller may read until the run is found. find gets "" for callers who
-// may read all of the organization's.
-func asReader(who domain.Caller, find func(principal string) error) error {
+// findReadable calls find for each principal whose runs the caller may read, until it returns something
+// other than not_found. It calls find once with "" for callers who may read all runs of the
+// organization.
+func findReadable(who domain.Caller, find func(principal string) error) error {
 	reads := who.Readable()
 	if reads == nil {
 		return find("")
 	}
+
 	var err error
 	for _, principal := range reads {
 		if err = find(principal); apierr.CodeFor(err) != apierr.NotFound {
 			break
 		}
 	}
+
 	return err
 }
 
-// getRuns gives one run, waiting for its end if asked to, its timeline, or a list of runs.
+// getRuns responds with a list of runs or with one run: its state (after a wait, if requested), its
+// timeline or its events.
 func (h *Handler) getRuns(c *gin.Context) {
 	runID, one, err := httpx.QueryID(c, id.Run)
 	switch {
@@ -46,17 +50,20 @@ func (h *Handler) getRuns(c *gin.Context) {
 	}
 }
 
+// listRuns responds with the runs that the caller may read, newest first, in short form.
 func (h *Handler) listRuns(c *gin.Context) {
 	page, err := httpx.ReadPage(c, id.Run)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	filter, err := h.runFilter(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	who := httpx.Caller(c)
 	filter.Principals, filter.Before = who.Readable(), page.After
 	runs, err := h.RunsDB.ListRuns(c.Request.Context(), who.OrganizationID, filter, page.Limit+1)
@@ -64,14 +71,17 @@ func (h *Handler) listRuns(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(runs, page, func(r domain.RunSummary) string { return r.ID }))
 }
 
+// runFilter reads the filter of a list of runs.
 func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	found := &httpx.Problems{}
 	if err := h.CheckReferences(c, found, "agentId"); err != nil {
 		return rundb.RunFilter{}, err
 	}
+
 	value := func(name string) string {
 		v, _ := httpx.QueryValue(c, name, found)
 		return v
@@ -83,6 +93,7 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	if f.Status != "" && !slices.Contains(domain.RunStatuses, f.Status) {
 		found.Add("status", httpx.CodeInvalidValue, "is not a run status")
 	}
+
 	found.Text("sessionId", f.SessionID, 0, httpx.MaxSessionID)
 	if f.AutomationID != "" {
 		httpx.CheckAutomationID(found, "automationId", f.AutomationID)
@@ -90,15 +101,18 @@ func (h *Handler) runFilter(c *gin.Context) (rundb.RunFilter, error) {
 	return f, found.Err()
 }
 
+// getRun responds with one run: as an event stream, as a timeline, or as a run object after the
+// requested wait.
 func (h *Handler) getRun(c *gin.Context, runID string) {
 	found := &httpx.Problems{}
-	streamed, reader := eventsAsked(found, c)
+	streamed, reader := requestedEvents(found, c)
 	wait := h.longPoll(found, c)
-	timeline := timelineAsked(found, c)
+	timeline := requestedTimeline(found, c)
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	switch {
 	case streamed:
 		h.streamRun(c, runID, reader)
@@ -107,6 +121,7 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 		h.showTimeline(c, runID)
 		return
 	}
+
 	run, err := h.findRun(c, runID)
 	if err != nil {
 		httpx.Fail(c, err)
@@ -124,43 +139,48 @@ func (h *Handler) getRun(c *gin.Context, runID string) {
 			return
 		}
 	}
+
 	h.writeRun(c, run)
 }
 
-// eventsAsked reads whether a reader wants a run's events, behind which one, and in which format.
-func eventsAsked(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
-	reader.Format = formatAsked(found, c)
-	switch value, given := httpx.QueryValue(c, "stream", found); {
-	case !given && reader.Format == "":
+// requestedEvents reads whether an event stream is requested, after which event, and in which format.
+func requestedEvents(found *httpx.Problems, c *gin.Context) (streamed bool, reader uistream.Reader) {
+	reader.Format = requestedFormat(found, c)
+	switch value, present := httpx.QueryValue(c, "stream", found); {
+	case !present && reader.Format == "":
 		return false, reader
-	case given && value != "1" && value != "true":
+	case present && value != "1" && value != "true":
 		found.Add("stream", httpx.CodeInvalidValue, "must be 1 or true; omit it to read the run")
 		return false, reader
 	}
+
 	if c.Request.Method == http.MethodHead {
 		found.Add("stream", httpx.CodeInvalidValue, "is not supported with HEAD: use GET")
 	}
-	if _, given := httpx.Query(c)["wait"]; given {
+	if _, present := httpx.Query(c)["wait"]; present {
 		found.Add("wait", httpx.CodeInvalidValue, "cannot be combined with stream")
 	}
-	if _, given := httpx.Query(c)["timeline"]; given && reader.Format != "" {
+	if _, present := httpx.Query(c)["timeline"]; present && reader.Format != "" {
 		found.Add("timeline", httpx.CodeInvalidValue, "cannot be combined with a stream format")
 	}
+
 	reader.Last = httpx.ReadLastEventID(found, c)
 	return true, reader
 }
 
-// longPoll reads how long a reader wants to wait for a run's end: whole seconds, cut to the setting.
+// longPoll reads how long the request waits for the run to finish: whole seconds, at most
+// WaitDefault.
 func (h *Handler) longPoll(found *httpx.Problems, c *gin.Context) time.Duration {
-	text, given := httpx.QueryValue(c, "wait", found)
+	text, present := httpx.QueryValue(c, "wait", found)
 	seconds, err := strconv.Atoi(text)
-	if given && (err != nil || seconds < 0) {
+	if present && (err != nil || seconds < 0) {
 		found.Add("wait", httpx.CodeInvalidValue, "must be a whole number of seconds")
 	}
-	return capped(seconds, h.WaitDefault)
+	return limitWait(seconds, h.WaitDefault)
 }
 
-// findRun gives a run that the caller may read, as Store.ShortRun does, and notes for the log that the request is about it.
+// findRun returns a run that the caller may read, as rundb.Store.ShortRun does, and sets the ids
+// for the log line.
 func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error) {
 	run, err := h.ReadRun(c, runID)
 	if err == nil {
@@ -169,16 +189,18 @@ func (h *Handler) findRun(c *gin.Context, runID string) (rundb.StoredRun, error)
 	return run, err
 }
 
-// ReadRun is findRun without the note.
+// ReadRun is findRun without the log line's ids.
 func (h *Handler) ReadRun(c *gin.Context, runID string) (run rundb.StoredRun, err error) {
 	who := httpx.Caller(c)
-	err = asReader(who, func(principal string) (err error) {
+	err = findReadable(who, func(principal string) (err error) {
 		run, err = h.RunsDB.ShortRun(c.Request.Context(), who.OrganizationID, principal, runID)
 		return err
 	})
 	return run, err
 }
 
+// writeRun responds with a run object. A large one is read only when there is capacity for the
+// response.
 func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 	if err := h.ReadDeferred(c, &run); err != nil {
 		httpx.RefuseAnswer(c, err)
@@ -188,16 +210,18 @@ func (h *Handler) writeRun(c *gin.Context, run rundb.StoredRun) {
 		httpx.Fail(c, dispatch.ErasedRun())
 		return
 	}
+
 	body, err := run.Body()
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.SendBody(c, http.StatusOK, body)
 }
 
-// ReadDeferred reads the whole of a run that was left in the database, once there is room for it among the large answers: see
-// httpx.ReserveAnswer. The run may have ended or been erased meanwhile.
+// ReadDeferred reads the rest of a large run from the database, once there is capacity for a large
+// response; see httpx.ReserveAnswer. The run may have finished or been erased in the meantime.
 func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if run.Deferred == 0 {
 		return nil
@@ -205,15 +229,18 @@ func (h *Handler) ReadDeferred(c *gin.Context, run *rundb.StoredRun) error {
 	if err := httpx.ReserveAnswer(c, run.Deferred); err != nil {
 		return err
 	}
+
 	whole, err := h.RunsDB.RunByID(c.Request.Context(), run.OrganizationID, "", run.Run.ID)
 	if err != nil {
 		return err
 	}
+
 	*run = whole
 	return nil
 }
 
-// ReadBegun is ReadDeferred for a run that a request began or found by its key. If the run has expired, the request may be repeated.
+// ReadBegun is ReadDeferred for a run that the request created or found by its idempotency key. If
+// the run has expired, the error says that the request may be repeated.
 func (h *Handler) ReadBegun(c *gin.Context, run *rundb.StoredRun) error {
 	err := h.ReadDeferred(c, run)
 	if apierr.CodeFor(err) == apierr.NotFound {
@@ -222,13 +249,14 @@ func (h *Handler) ReadBegun(c *gin.Context, run *rundb.StoredRun) error {
 	return err
 }
 
-// postRuns acts on a run: cancels it, or decides what it waits for a person to decide.
+// postRuns cancels a run or makes the decision that it waits for.
 func (h *Handler) postRuns(c *gin.Context) {
 	runID, err := httpx.RequiredID(c, id.Run)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	found := &httpx.Problems{}
 	action, _ := httpx.QueryValue(c, "action", found)
 	decision := domain.Decision(action)
@@ -239,34 +267,38 @@ func (h *Handler) postRuns(c *gin.Context) {
 	case action != actionCancel:
 		found.Add("action", httpx.CodeInvalidValue, "must be cancel, approve, deny, happened, resend or abandon")
 	default:
-		if _, given := httpx.Query(c)["toolCallId"]; given {
+		if _, present := httpx.Query(c)["toolCallId"]; present {
 			found.Add("toolCallId", httpx.CodeConflict, "cannot be combined with cancel")
 		}
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	run, err := h.actOnRun(c, runID, callID, decision)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.About(c, run.Target(), run.Run.ID, run.Run.SessionID)
 	h.writeRun(c, run)
 }
 
 const (
 	actionCancel = "cancel"
-	maxToolCall  = 1_000 // characters of a tool call's id
+	maxToolCall  = 1_000 // maximum characters of a tool call's id
 )
 
 var decisions = slices.Concat(domain.ActionApproval.Decisions(), domain.ActionUnknownOutcome.Decisions())
 
-// toolCall reads which call a decision is about: the run may wait for another one by now.
+// toolCall reads the tool call that a decision is about. The run may be waiting for another call by
+// now.
 func toolCall(c *gin.Context, found *httpx.Problems) string {
-	callID, given := httpx.QueryValue(c, "toolCallId", found)
-	if given {
+	callID, present := httpx.QueryValue(c, "toolCallId", found)
+	if present {
 		found.Text("toolCallId", callID, 1, maxToolCall)
 	} else {
 		found.Add("toolCallId", httpx.CodeRequired, "is required: the call that the run waits for")
@@ -274,11 +306,11 @@ func toolCall(c *gin.Context, found *httpx.Problems) string {
 	return callID
 }
 
-// actOnRun cancels a run that the caller may read, or makes the decision about a call of it.
+// actOnRun cancels a run that the caller may read, or makes a decision about one of its tool calls.
 func (h *Handler) actOnRun(c *gin.Context, runID, callID string, decision domain.Decision) (rundb.StoredRun, error) {
 	ctx, who := c.Request.Context(), httpx.Caller(c)
 	var run rundb.StoredRun
-	err := asReader(who, func(principal string) (err error) {
+	err := findReadable(who, func(principal string) (err error) {
 		if decision == actionCancel {
 			run, err = h.Dispatch.Cancel(ctx, who.OrganizationID, principal, runID)
 			return err

@@ -9,22 +9,25 @@ import (
 	"parley/shared/domain"
 )
 
-// getSource is GET /api/sources?id=: a text that a run of the organization has read, as it was then.
+// getSource handles GET /api/sources?id=: a text that a run of the organization has read, as it was
+// at that time.
 func (h *Handler) getSource(c *gin.Context) {
 	found := &httpx.Problems{}
-	sourceID, given := httpx.QueryValue(c, "id", found)
-	if !given {
+	sourceID, present := httpx.QueryValue(c, "id", found)
+	if !present {
 		found.Add("id", httpx.CodeRequired, "is required in the query")
 	}
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	ctx, org := c.Request.Context(), httpx.Caller(c).OrganizationID
 	bytes, err := h.BlobsDB.SourceBytes(ctx, org, sourceID)
 	if err == nil {
 		err = httpx.ReserveAnswer(c, bytes)
 	}
+
 	var source domain.Source
 	if err == nil {
 		source, err = h.BlobsDB.SourceByID(ctx, org, sourceID)
@@ -33,5 +36,6 @@ func (h *Handler) getSource(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, source)
 }

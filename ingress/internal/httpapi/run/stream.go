@@ -12,28 +12,32 @@ import (
 	"parley/shared/domain"
 )
 
-// submitStream is submit for callers that want to see the run's events instead of waiting for its end.
+// submitStream is submit for callers that request the run's events instead of its result.
 func (h *Handler) submitStream(c *gin.Context, s *dispatch.Submission, to uistream.Reader) {
-	seats, err := h.TakeSeats(s.Caller) // before anything is accepted that could not be shown
+	seats, err := h.TakeSeats(s.Caller) // before the run is accepted, because its events could not be sent without a slot
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer h.LeaveSeats(seats)
+
 	reader, err := h.OpenSubmitted(c, s)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer reader.Close()
+
 	if to.Format != "" {
 		h.sendFormatted(c, reader.RunID(), reader, to)
 		return
 	}
+
 	sendEvents(c, reader.RunID(), reader, h.Permit(c))
 }
 
-// OpenSubmitted begins a submission's run and returns a reader of its events, which must be closed.
+// OpenSubmitted accepts a submission and returns a reader of its run's events. The caller must
+// close the reader.
 func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream.Reader, error) {
 	s.Traceparent = httpx.Traceparent(c)
 	defer httpx.BodyDone(c)
@@ -53,7 +57,8 @@ func (h *Handler) OpenSubmitted(c *gin.Context, s *dispatch.Submission) (*stream
 	return reader, nil
 }
 
-// streamRun gives the events of a run that the caller may read, behind the last that the reader has.
+// streamRun responds with the events of a run that the caller may read, after the last event that
+// the client already has.
 func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader) {
 	seats, err := h.TakeSeats(httpx.Caller(c))
 	if err != nil {
@@ -61,17 +66,20 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		return
 	}
 	defer h.LeaveSeats(seats)
+
 	from := asked.Last
 	if asked.Format != "" {
-		from = domain.EventID{} // an encoder must see the whole log
+		from = domain.EventID{} // the encoder needs the whole log
 	}
+
 	reader, err := h.openRun(c, runID, from)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer reader.Close()
-	if reader.AtEnd(asked.Last) { // browsers stop to reconnect
+
+	if reader.AtEnd(asked.Last) { // 204 stops browsers from reconnecting
 		c.Status(http.StatusNoContent)
 		return
 	}
@@ -79,9 +87,11 @@ func (h *Handler) streamRun(c *gin.Context, runID string, asked uistream.Reader)
 		sendEvents(c, runID, reader, h.Permit(c))
 		return
 	}
+
 	h.sendFormatted(c, runID, reader, asked)
 }
 
+// openRun returns a reader of the events after last. The caller must close it.
 func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*stream.Reader, error) {
 	run, err := h.findRun(c, runID)
 	if err != nil {
@@ -93,7 +103,7 @@ func (h *Handler) openRun(c *gin.Context, runID string, last domain.EventID) (*s
 	return h.Streams.Open(c.Request.Context(), run.OrganizationID, runID, last, httpx.Reserving(c))
 }
 
-// sendEvents writes a run's events until its end, as the caller may see them.
-func sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event], may httpx.Permit) {
-	httpx.SendStream(c, events, frameFor(httpx.Caller(c), runID), may)
+// sendEvents writes a run's events until its end, restricted to the data that the caller may see.
+func sendEvents(c *gin.Context, runID string, events httpx.Source[domain.Event], permit httpx.Permit) {
+	httpx.SendStream(c, events, frameFor(httpx.Caller(c), runID), permit)
 }

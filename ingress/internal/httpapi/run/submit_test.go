@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A malformed Prefer is ignored, as RFC 7240 says.
+// A malformed Prefer header is ignored (RFC 7240).
 func TestPreferredWait(t *testing.T) {
 	t.Parallel()
 	const maximum = 55 * time.Second
@@ -23,7 +23,7 @@ func TestPreferredWait(t *testing.T) {
 	}
 }
 
-// How long a caller prefers to wait is never negative and never more than the setting.
+// The preferred wait is never negative and never exceeds the setting.
 func FuzzPrefer(f *testing.F) {
 	for _, text := range []string{
 		"wait=10", "respond-async", "respond-async, wait=5", "wait", "wait=", "wait=-1", `wait="7"`, "WAIT = 3 ; x=y", "wait=99999999999999999999", "wait=1e3", ",,;=", "return=minimal\nwait=4",

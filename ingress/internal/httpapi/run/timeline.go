@@ -10,30 +10,32 @@ import (
 	"parley/shared/domain"
 )
 
-// timelineAsked reads whether a reader wants to know where a run's time went.
-func timelineAsked(found *httpx.Problems, c *gin.Context) bool {
-	value, given := httpx.QueryValue(c, "timeline", found)
-	if !given {
+// requestedTimeline reads whether the run's timeline is requested.
+func requestedTimeline(found *httpx.Problems, c *gin.Context) bool {
+	value, present := httpx.QueryValue(c, "timeline", found)
+	if !present {
 		return false
 	}
 	if value != "1" && value != "true" {
 		found.Add("timeline", httpx.CodeInvalidValue, "must be 1 or true; omit it to read the run")
 	}
+
 	for _, other := range []string{"wait", "stream"} {
 		if _, also := httpx.Query(c)[other]; also {
 			found.Add(other, httpx.CodeInvalidValue, "cannot be combined with timeline")
 		}
 	}
+
 	return true
 }
 
-// showTimeline answers with a run's timeline, for whoever may read the run.
+// showTimeline responds with the timeline of a run that the caller may read.
 func (h *Handler) showTimeline(c *gin.Context, runID string) {
 	who := httpx.Caller(c)
 	httpx.About(c, "", runID, "")
 	var timeline domain.Timeline
 	var erased bool
-	err := asReader(who, func(principal string) error {
+	err := findReadable(who, func(principal string) error {
 		bytes, err := h.RunsDB.TimelineBytes(c.Request.Context(), who.OrganizationID, principal, runID)
 		if err == nil {
 			err = httpx.ReserveAnswer(c, bytes)

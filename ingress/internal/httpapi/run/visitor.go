@@ -11,17 +11,18 @@ import (
 	"parley/shared/domain"
 )
 
-// What the visitors of a widget are shown of runs: the answer, its citations, and how far it is. What tools were given and
-// gave, what the run used and why it failed is the organization's. All that a visitor gets of a run goes through here, and
-// nothing that is not named here gets through.
+// Widget visitors see a run's answer, its citations and its progress. The input and output of
+// tools, the usage and the cause of a failure are for the organization only. Every response about a
+// run to a visitor passes through this file, and only the fields and events listed here are sent.
 
-// failedForVisitors stands for the words of any failure, which may name a model, a tool or an account.
-const failedForVisitors = "The agent could not answer."
+// visitorFailure replaces every error message, which may name a model, a tool or an account.
+const visitorFailure = "The agent could not answer."
 
-// nothingGiven is the input of every tool's call.
-var nothingGiven = json.RawMessage("{}")
+// emptyInput replaces the input of every tool call.
+var emptyInput = json.RawMessage("{}")
 
-// writeRun answers with a run object as the caller may see it; for all but visitors that is body as it is.
+// writeRun responds with a run object, restricted to the data that the caller may see. For callers
+// other than visitors it sends body unchanged.
 func writeRun(c *gin.Context, status int, body []byte) {
 	if httpx.Caller(c).Visitor.ID != "" {
 		var err error
@@ -33,7 +34,7 @@ func writeRun(c *gin.Context, status int, body []byte) {
 	httpx.SendBody(c, status, body)
 }
 
-// frameFor gives what writes events of a run for the caller.
+// frameFor returns a function that appends a run's events as server-sent events for the caller.
 func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte {
 	if who.Visitor.ID == "" {
 		return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, e) }
@@ -41,40 +42,44 @@ func frameFor(who domain.Caller, runID string) func([]byte, domain.Event) []byte
 	return func(b []byte, e domain.Event) []byte { return stream.AppendFrame(b, runID, eventForVisitor(e)) }
 }
 
-// runForVisitor renders a run object anew, so that a field of later releases is none of the visitor's until it is here.
+// runForVisitor decodes and renders a run object, so that fields of later versions are not sent
+// until they are added here.
 func runForVisitor(body []byte) ([]byte, error) {
 	var run domain.Run
 	if err := json.Unmarshal(body, &run); err != nil {
 		return nil, fmt.Errorf("reading run for a visitor: %w", err)
 	}
+
 	run.Usage = domain.Usage{}
 	for i := range run.ToolCalls {
-		bareCall(&run.ToolCalls[i])
+		hideCallData(&run.ToolCalls[i])
 	}
+
 	if run.RequiredAction != nil {
-		run.RequiredAction.Input = nothingGiven
+		run.RequiredAction.Input = emptyInput
 	}
 	if run.Error != nil {
-		run.Error.Message = failedForVisitors
+		run.Error.Message = visitorFailure
 	}
 	return run.Render()
 }
 
-func bareCall(call *domain.ToolCall) { call.Input, call.Output = nothingGiven, nil }
+func hideCallData(call *domain.ToolCall) { call.Input, call.Output = emptyInput, nil }
 
-// eventForVisitor is an event in its place with what a visitor may see of its data, which may be nothing. The data is
-// shared with other readers and stays as it is.
+// eventForVisitor returns the event with the data that a visitor may see, possibly none. The
+// original is shared with other readers and is not modified.
 func eventForVisitor(e domain.Event) domain.Event {
 	data, err := dataForVisitor(e)
 	if err != nil {
-		data = []byte("{}") // not reached: what is told was rendered by the service
+		data = []byte("{}") // unreachable: the service rendered the data itself
 	}
 	e.Data = data
 	return e
 }
 
+// dataForVisitor returns the data of an event that a visitor may see. Unknown types have none.
 func dataForVisitor(e domain.Event) ([]byte, error) {
-	var told struct {
+	var visible struct {
 		ToolCall       *domain.ToolCall       `json:"toolCall,omitempty"`
 		RequiredAction *domain.RequiredAction `json:"requiredAction,omitempty"`
 		Run            json.RawMessage        `json:"run,omitempty"`
@@ -87,18 +92,19 @@ func dataForVisitor(e domain.Event) ([]byte, error) {
 	default:
 		return []byte("{}"), nil
 	}
-	err := json.Unmarshal(e.Data, &told)
-	if err == nil && told.Run != nil {
-		told.Run, err = runForVisitor(told.Run)
+
+	err := json.Unmarshal(e.Data, &visible)
+	if err == nil && visible.Run != nil {
+		visible.Run, err = runForVisitor(visible.Run)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading event for a visitor: %w", err)
 	}
-	if told.ToolCall != nil {
-		bareCall(told.ToolCall)
+	if visible.ToolCall != nil {
+		hideCallData(visible.ToolCall)
 	}
-	if told.RequiredAction != nil {
-		told.RequiredAction.Input = nothingGiven
+	if visible.RequiredAction != nil {
+		visible.RequiredAction.Input = emptyInput
 	}
-	return json.Marshal(told)
+	return json.Marshal(visible)
 }

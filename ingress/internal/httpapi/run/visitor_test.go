@@ -7,8 +7,8 @@ import (
 	"parley/shared/domain"
 )
 
-// What later releases tell is no visitor's until it is said that it is.
-func TestVisitorsAreShownWhatIsNamed(t *testing.T) {
+// Events and fields of later versions are hidden from visitors until they are added to the list.
+func TestVisitorsSeeOnlyListedFields(t *testing.T) {
 	t.Parallel()
 	const canary = "canary"
 	for kind, c := range map[string]struct{ data, want string }{
@@ -17,8 +17,8 @@ func TestVisitorsAreShownWhatIsNamed(t *testing.T) {
 		domain.EventToolCompleted: {`{"toolCall":"canary"}`, `{}`},
 		domain.EventMessageDelta:  {`{"text":"a<b"}`, `{"text":"a<b"}`},
 	} {
-		given := []byte(c.data)
-		if got := eventForVisitor(domain.Event{Type: kind, Data: given}); string(got.Data) != c.want || got.Type != kind || string(given) != c.data {
+		original := []byte(c.data)
+		if got := eventForVisitor(domain.Event{Type: kind, Data: original}); string(got.Data) != c.want || got.Type != kind || string(original) != c.data {
 			t.Errorf("%s: %s", kind, got.Data)
 		}
 	}

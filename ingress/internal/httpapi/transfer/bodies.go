@@ -14,7 +14,8 @@ const (
 	messagesAtOnce          = 32
 )
 
-// Messages are large bodies with a message. Each is in memory several times from its first byte until its run is accepted.
+// Messages is the policy of large bodies that contain a message. Such a body is in memory several
+// times from its first byte until its run is accepted.
 var Messages = &Policy{
 	Bounds: Bounds{messagesPerCredential, messagesPerOrganization, messagesAtOnce / AddressShare, messagesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime, Queue: QueueTime,
@@ -22,14 +23,14 @@ var Messages = &Policy{
 	Limit: LimitArrival,
 }
 
-// Bodies gives slots to large bodies with a message. It implements httpx.LargeBodies.
+// Bodies limits large bodies that contain a message. It implements httpx.LargeBodies.
 type Bodies struct {
 	Limiter
 
 	Permit func(c *gin.Context) httpx.Permit
 }
 
-// Receive takes a slot for the rest of a request's body.
+// Receive takes a slot and returns a reader for the rest of the request's body.
 func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave func(), err error) {
 	in, err := Receive(c, OwnerFor(c), b.Permit(c), Step{All: &b.Limiter, Max: limit})
 	if err != nil {
@@ -38,13 +39,14 @@ func (b *Bodies) Receive(c *gin.Context, limit int64) (body io.Reader, leave fun
 	return message{in}, in.Leave, nil
 }
 
-// message is an upload that depends on its client until its last byte has come, and sets no deadline after it: the request may wait for
-// its run.
+// message is an upload whose end sets no deadline, because the request may wait for its run. A
+// client cannot count as slow after the last byte.
 type message struct{ in *Upload }
 
+// Read reads from the upload. With the last byte it records that the client has sent everything.
 func (m message) Read(p []byte) (int, error) {
 	n, err := m.in.Read(p)
-	if err == io.EOF { //nolint:errorlint // the end of a body is never wrapped
+	if err == io.EOF { //nolint:errorlint // io.EOF of a body is never wrapped
 		if cut := m.in.From.arrived(); cut != nil {
 			return n, cut
 		}

@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	maxSaved     = 255 // bytes that a name may have where files are saved
-	maxExtension = 16  // of which so many stay at its end
-	nameless     = "file"
+	maxNameBytes = 255 // maximum bytes of a file name
+	maxExtension = 16  // maximum bytes of the extension that truncation keeps
+	defaultName  = "file"
 )
 
-// disposition says what is to be done with a file, and what it is called when it is saved. Programs that anybody wrote
-// choose the names: a header, a folder and a reader's eye are to take them for no more than that.
+// disposition returns the Content-Disposition header of a file. The name may come from any program,
+// so it must be harmless in a header, in a folder and to a reader.
 func disposition(inline bool, name string) string {
 	kind := "attachment"
 	if inline {
 		kind = "inline"
 	}
+
 	name = savedName(name)
 	ascii := asciiName(name)
 	kind += `; filename="` + ascii + `"`
@@ -30,30 +31,33 @@ func disposition(inline bool, name string) string {
 	return kind
 }
 
-// savedName is the last part of a name, without what is not seen in it or turns it around, and not longer than
-// files' names are.
+// savedName returns the last element of a path, without invisible and bidirectional characters,
+// truncated to maxNameBytes bytes.
 func savedName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
-	name = strings.TrimSpace(strings.Map(seen, name))
+	name = strings.TrimSpace(strings.Map(replaceInvisible, name))
 	if strings.Trim(name, ". ") == "" {
-		return nameless
+		return defaultName
 	}
-	if len(name) <= maxSaved {
+	if len(name) <= maxNameBytes {
 		return name
 	}
+
 	extension := path.Ext(name)
 	if len(extension) > maxExtension {
 		extension = ""
 	}
-	cut := maxSaved - len(extension)
+
+	cut := maxNameBytes - len(extension)
 	for !utf8.RuneStart(name[cut]) {
 		cut--
 	}
 	return name[:cut] + extension
 }
 
-// seen replaces characters that have no look of their own. Joiners stay: some scripts and signs are written with them.
-func seen(r rune) rune {
+// replaceInvisible replaces control and format characters with an underscore. It keeps joiners, which some
+// scripts and emoji need.
+func replaceInvisible(r rune) rune {
 	const joiner, nonJoiner = '\u200d', '\u200c'
 	if r != joiner && r != nonJoiner && (r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)) {
 		return '_'
@@ -61,7 +65,8 @@ func seen(r rune) rune {
 	return r
 }
 
-// asciiName is a name for readers that know no other characters; none of it means anything within quotes.
+// asciiName returns a name for clients that read ASCII only. It contains nothing that has a meaning
+// inside quotes.
 func asciiName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || strings.ContainsRune(`"\%;/:*?<>|`, r) {
@@ -71,7 +76,7 @@ func asciiName(name string) string {
 	}, name)
 }
 
-// extendedName is a name as RFC 8187 writes it.
+// extendedName encodes a name as RFC 8187 defines it.
 func extendedName(name string) string {
 	var out strings.Builder
 	for _, b := range []byte(name) {

@@ -54,7 +54,8 @@ func TestDisposition(t *testing.T) {
 	}
 }
 
-// FuzzDisposition: whatever a file is called, its header is one line of visible ASCII and names no folder.
+// FuzzDisposition: the header is one line of visible ASCII and names no folder, whatever the file's
+// name.
 func FuzzDisposition(f *testing.F) {
 	f.Add("a\"; b=\\\r\n/../\u202e\xff")
 	f.Fuzz(func(t *testing.T, name string) {

@@ -1,13 +1,16 @@
-// Package transfer bounds the bodies that take long to come or go: uploads of documents, deliveries to hooks, and files.
+// Package transfer limits the bodies that take long to receive or send: uploads of documents, webhook
+// deliveries, and file downloads.
 //
-// A Limiter has slots by credential, organization, client address and in all; the last quarter is for newcomers. A transfer that finds no
-// free slot takes that of one whose client is too slow. The pace that a client must keep rises while slots fill:
+// A Limiter has slots per credential, per organization, per client address and in total. The last
+// quarter of the slots is for newcomers. If no slot is free, a new transfer takes the slot of one whose
+// client is too slow. The pace that a client must keep rises as the slots fill:
 //
 //	Enter ──► waits for its client ◄──► moves bytes ──► Leave
 //	                  │ slower than the pace, and another needs the slot
 //	                  ▼
 //	                 cut
 //
-// The time that the service itself takes counts for nobody. Receive has a body begin among the small ones and go on to the next limiter
-// as it grows, so that few large bodies take no room of many small ones.
+// Time that the service itself takes does not count against the client. Receive begins a body of
+// unknown length in the limiter of small bodies and moves it to the next limiter as it grows, so that a
+// few large bodies do not take the slots of many small ones.
 package transfer

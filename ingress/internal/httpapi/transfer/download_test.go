@@ -19,13 +19,13 @@ import (
 	"parley/shared/domain"
 )
 
-// pipes is a listener of connections within the test's own time.
-type pipes struct {
+// pipeListener is a listener of in-memory connections for synctest.
+type pipeListener struct {
 	conns chan net.Conn
 	done  chan struct{}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-p.conns:
 		return c, nil
@@ -34,29 +34,30 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error { close(p.done); return nil }
+func (p *pipeListener) Close() error { close(p.done); return nil }
 
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// serveFile serves a content as the ingress does, and gives a client's connection that has asked for it, and when the server was done.
-func serveFile(t *testing.T, all *Limiter, content []byte, may httpx.Permit) (client net.Conn, took chan time.Duration) {
+// serveFile serves a content as the ingress does. It returns the connection of a client that has
+// sent the request, and a channel with the duration of the response.
+func serveFile(t *testing.T, all *Limiter, content []byte, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
 	took = make(chan time.Duration, 1)
 	e := gin.New()
 	e.GET("/", func(c *gin.Context) {
-		place, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
+		slot, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		SendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, "private", bytes.NewReader(content), place, may)
-		all.Leave(place)
+		SendFile(c, domain.File{Name: "x", MIMEType: "text/plain", SHA256: "aa", Bytes: int64(len(content))}, "private", bytes.NewReader(content), slot, permit)
+		all.Leave(slot)
 		took <- time.Since(began)
 	})
 	server := &http.Server{Handler: e, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 90 * time.Second}
-	listener := &pipes{make(chan net.Conn), make(chan struct{})}
+	listener := &pipeListener{make(chan net.Conn), make(chan struct{})}
 	go func() { _ = server.Serve(listener) }()
 	near, far := net.Pipe()
 	listener.conns <- far
@@ -66,17 +67,17 @@ func serveFile(t *testing.T, all *Limiter, content []byte, may httpx.Permit) (cl
 	return near, took
 }
 
-// A client on a slow line gets all of a file, however long that takes; one that takes less is left when its time is used
-// up, and one that takes nothing after a minute.
+// A client on a slow connection gets a whole file, however long it takes. A slower client is
+// disconnected when its time is used up, and one that reads nothing after a minute.
 func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	content := numbers(4 << 20)
 	for name, tc := range map[string]struct {
-		piece int           // that is read at a time
-		every time.Duration // and then nothing for so long
-		whole bool
-		least time.Duration
-		limit time.Duration
+		piece    int           // bytes read at a time
+		every    time.Duration // pause between reads
+		complete bool
+		least    time.Duration
+		limit    time.Duration
 	}{
 		"16 KiB a second":       {32 << 10, 2 * time.Second, true, 250 * time.Second, 256 * time.Second},
 		"8 KiB a second":        {16 << 10, 2 * time.Second, false, 110 * time.Second, 130 * time.Second},
@@ -94,7 +95,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 			if d := <-took; d < tc.least || d > tc.limit {
 				t.Errorf("%s took %s", name, d)
 			}
-			if !tc.whole {
+			if !tc.complete {
 				if rest, err := io.Copy(io.Discard, client); rest > 64<<10 || err != nil || got.Len() >= len(content) {
 					t.Errorf("%s: behind %d bytes came %d: %v", name, got.Len(), rest, err)
 				}
@@ -111,7 +112,7 @@ func TestDownloadsEndWithTheirProgress(t *testing.T) {
 	}
 }
 
-// A download ends with the credential that it was begun with.
+// A download ends when its credential becomes invalid.
 func TestDownloadsEndWithTheirPermit(t *testing.T) {
 	t.Parallel()
 	content := numbers(1 << 20)

@@ -18,21 +18,23 @@ import (
 	"parley/shared/domain"
 )
 
-const // What is shown by itself runs nothing, loads nothing and knows no cookie; nobody else's page may show it.
-filePolicy = "sandbox; default-src 'none'"
+// filePolicy is the Content-Security-Policy of a file. A file that a browser shows runs no script,
+// loads nothing and has no access to cookies.
+const filePolicy = "sandbox; default-src 'none'"
 
-// FileVaries lists the headers on which the answer with a file depends.
+// FileVaries is the Vary header of a response with a file.
 const FileVaries = "Cookie, Authorization, X-Api-Key, X-Organization-Id"
 
-// SendFile answers with a file, or with the part of it that was asked for.
-func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, may httpx.Permit) {
+// SendFile responds with a file or the requested range of it. The file's slot must be released by
+// the caller.
+func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadSeeker, from *Slot, permit httpx.Permit) {
 	header := c.Writer.Header()
 	before := header.Clone()
 	describe(header, file, caching)
-	noted := &noting{ReadSeeker: content}
-	to := &download{ResponseWriter: c.Writer, from: from, may: may}
-	http.ServeContent(to, byteRange(c.Request), "", time.Time{}, noted)
-	err := noted.err
+	recorder := &errorRecorder{ReadSeeker: content}
+	to := &download{ResponseWriter: c.Writer, from: from, permit: permit}
+	http.ServeContent(to, byteRange(c.Request), "", time.Time{}, recorder)
+	err := recorder.err
 	if err == nil {
 		err = to.err
 	}
@@ -40,18 +42,20 @@ func SendFile(c *gin.Context, file domain.File, caching string, content io.ReadS
 		before.Set("Content-Range", fmt.Sprintf("bytes */%d", file.Bytes))
 		err = apierr.New(apierr.RangeNotSatisfiable, "the range is beyond the file's %d bytes", file.Bytes)
 	}
+
 	if err == nil {
 		return
 	}
-	if !c.Writer.Written() { // nothing of the file was sent, so nothing is said of it
+	if !c.Writer.Written() { // nothing was sent, so the file's headers do not apply
 		clear(header)
 		maps.Copy(header, before)
 	}
+
 	httpx.Fail(c, err)
 }
 
-// fileTypes are the types that files are sent as, by what they say to be; of all others browsers learn nothing but
-// that they are bytes. What may be shown in a browser's window is inline.
+// fileTypes maps a file's declared type to the Content-Type of the response and to whether browsers
+// may show it in a window. All other files are sent as application/octet-stream.
 var fileTypes = map[string]struct {
 	sent   string
 	inline bool
@@ -66,13 +70,14 @@ var fileTypes = map[string]struct {
 	"application/pdf":  {"application/pdf", false},
 }
 
-// describe writes the headers of a file.
+// describe sets the headers of a file.
 func describe(header http.Header, file domain.File, caching string) {
 	media, _, err := mime.ParseMediaType(file.MIMEType)
 	kind, known := fileTypes[media]
 	if err != nil || !known {
 		kind.sent, kind.inline = "application/octet-stream", false
 	}
+
 	header.Set("Content-Type", kind.sent)
 	header.Set("Content-Disposition", disposition(kind.inline, file.Name))
 	header.Set("Content-Security-Policy", filePolicy)
@@ -82,30 +87,32 @@ func describe(header http.Header, file domain.File, caching string) {
 	header.Set("ETag", `"`+file.SHA256+`"`)
 }
 
-// oneRange is a range of bytes that there may be. Numbers of more digits are none that a file has.
-var oneRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-([0-9]{1,18})?|-0{0,8}[1-9][0-9]{0,17})$`)
+// singleRange matches a single range of bytes. More digits than it allows exceed the size of every
+// file.
+var singleRange = regexp.MustCompile(`^bytes=([0-9]{1,18}-([0-9]{1,18})?|-0{0,8}[1-9][0-9]{0,17})$`)
 
-// byteRange is what counts of a request for a file: one range of bytes, and which content the reader has already. Lists
-// of ranges and what is no range are passed over, as they may be: the answer is the whole file.
+// byteRange returns a request with only the headers that count for a file: If-None-Match and a
+// single Range with its If-Range. Lists of ranges and malformed ranges are ignored, as RFC 9110
+// allows, so the response is the whole file.
 func byteRange(req *http.Request) *http.Request {
 	header := http.Header{}
 	if tags := req.Header.Values("If-None-Match"); len(tags) > 0 {
 		header.Set("If-None-Match", strings.Join(tags, ", "))
 	}
-	ranges, held := req.Header.Values("Range"), req.Header.Values("If-Range")
-	if len(ranges) == 1 && len(held) <= 1 && oneRange.MatchString(ranges[0]) {
-		header["Range"], header["If-Range"] = ranges, held
+	ranges, ifRange := req.Header.Values("Range"), req.Header.Values("If-Range")
+	if len(ranges) == 1 && len(ifRange) <= 1 && singleRange.MatchString(ranges[0]) {
+		header["Range"], header["If-Range"] = ranges, ifRange
 	}
 	return &http.Request{Method: req.Method, Header: header}
 }
 
-// noting notes why content could not be read, which http.ServeContent keeps to itself.
-type noting struct {
+// errorRecorder records a read error, which http.ServeContent does not return.
+type errorRecorder struct {
 	io.ReadSeeker
 	err error
 }
 
-func (n *noting) Read(p []byte) (int, error) {
+func (n *errorRecorder) Read(p []byte) (int, error) {
 	count, err := n.ReadSeeker.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		n.err = err
@@ -113,7 +120,7 @@ func (n *noting) Read(p []byte) (int, error) {
 	return count, err
 }
 
-func (n *noting) Seek(offset int64, whence int) (int64, error) {
+func (n *errorRecorder) Seek(offset int64, whence int) (int64, error) {
 	at, err := n.ReadSeeker.Seek(offset, whence)
 	if err != nil {
 		n.err = err

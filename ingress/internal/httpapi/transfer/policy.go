@@ -8,85 +8,94 @@ import (
 )
 
 const (
-	// PaceTime is how long a transfer must have waited for its client before its pace is judged. The pace is measured over
-	// the last paceTime to 2*paceTime of such waiting. Time that the service itself takes does not count.
+	// PaceTime is the time that a transfer must have waited for its client before its pace is
+	// judged. The pace is an average over the last PaceTime to 2*PaceTime of such waiting. Time
+	// that the service itself takes does not count.
 	PaceTime = 5 * time.Second
 
-	// QueueTime is how long a body waits for a slot. It is longer than PaceTime: until then another transfer is known to be slow.
-	QueueTime  = 8 * time.Second
-	queueEvery = 50 * time.Millisecond
+	// QueueTime is the maximum time that a body waits for a slot. It is longer than PaceTime, so
+	// that a slow transfer is recognized in the meantime.
+	QueueTime     = 8 * time.Second
+	queueInterval = 50 * time.Millisecond
 
-	// crowdedPace is how many times the slowest pace a transfer must keep when no slot is free and another one waits.
-	crowdedPace = 4
+	// crowdedFactor is the factor on the policy's pace when no slot is free and another transfer
+	// waits.
+	crowdedFactor = 4
 
-	// NewcomerShare is the part of a limiter's slots that only newcomers get: one in so many.
+	// NewcomerShare is the part of a limiter's slots that is reserved for newcomers:
+	// 1/NewcomerShare.
 	NewcomerShare = 4
 
-	// AddressShare is the part of a limiter's slots that one client address may take: credentials and organizations are
-	// free, addresses are not.
+	// AddressShare is the part of a limiter's slots that one client address may take:
+	// 1/AddressShare. Credentials and organizations cost nothing, addresses do.
 	AddressShare = 2
 
-	// FilesPerCredential is how many files may be on their way from an ingress at once: each holds a part of its content in memory.
+	// FilesPerCredential is the maximum number of simultaneous file downloads of a credential at
+	// one ingress process. Each keeps a part of its content in memory.
 	FilesPerCredential   = 16
 	filesPerOrganization = 32
 	filesAtOnce          = 512
 
-	// UploadsPerCredential is how many uploads may come to an ingress at once: each holds a part of its content in memory.
+	// UploadsPerCredential is the maximum number of simultaneous uploads of a credential at one
+	// ingress process. Each keeps a part of its content in memory.
 	UploadsPerCredential = 4
-	// UploadsPerOrganization is how many uploads an organization may have at an ingress.
+	// UploadsPerOrganization is the same maximum for an organization.
 	UploadsPerOrganization = 8
-	// UploadsAtOnce is how many uploads there may be at an ingress.
+	// UploadsAtOnce is the same maximum for all uploads together.
 	UploadsAtOnce = 64
 
 	// Documents in JSON are in memory as a whole.
 	textsPerCredential   = 1
 	textsPerOrganization = 2
 	textsAtOnce          = 4
-	// Those of up to MediumBody bytes have slots of their own.
+	// Documents of up to MediumBody bytes have separate slots.
 	mediumTextsPerOrganization = 8
 	mediumTextsAtOnce          = 32
 
-	// SmallBody is how many bytes a body may have that needs no slot but one of the many for small bodies.
+	// SmallBody is the maximum number of bytes of a body that needs only one of the many slots for
+	// small bodies.
 	SmallBody = 64 << 10
-	// MediumBody is how many bytes a body may have that needs none of the few slots for bodies that are large in memory.
+	// MediumBody is the maximum number of bytes of a body that needs none of the few slots for
+	// bodies that are large in memory.
 	MediumBody = 1 << 20
 
 	smallAtOnce   = 512
-	smallTime     = 10 * time.Second // for a whole small body, besides the time that its bytes take at the slowest pace
+	smallTime     = 10 * time.Second // for a whole small body, in addition to the time for its bytes at the slowest pace
 	smallPaceTime = time.Second
 )
 
-// Policy is what goes one way, and how much of it may be on its way at an ingress at once.
+// Policy contains the limits of one kind of transfer at one ingress process.
 type Policy struct {
 	Bounds
 
-	// Strangers bounds transfers whose sender is not verified yet. They are counted apart, so that they take nothing of what
-	// verified senders of the same credential or organization may have.
+	// Strangers limits the transfers of unverified senders. They are counted separately, so that
+	// they take no slots from verified senders of the same credential or organization.
 	Strangers Bounds
 
-	Pace           int64         // bytes a second: a transfer that is slower may be cut to make room
-	Patience       time.Duration // how long a transfer must have waited for its client before its pace is judged
-	Time           time.Duration // that a transfer may take beside that of its bytes at the pace; 0: httpx.TransferTime
-	Queue          time.Duration // how long a body waits for a slot
-	QueueOwn       bool          // it also waits for its own credential, organization or address to have room
-	UntilWhole     bool          // a body gives its slot back as soon as it has come: the slot bounds what waits for clients
-	Doing, TooMany string        // what a caller is said to be doing, and there is too much of
-	// Limit bounds the time of what is on its way.
+	Pace           int64         // bytes per second: a slower transfer may be cut to make room
+	Patience       time.Duration // time of waiting for the client before the pace is judged
+	Time           time.Duration // time limit in addition to the time for the bytes at Pace; 0: httpx.TransferTime
+	Queue          time.Duration // maximum time that a body waits for a slot
+	QueueOwn       bool          // also wait if the limit of the own credential, organization or address is reached
+	UntilWhole     bool          // release the slot as soon as the body is complete: the slot limits only waiting for clients
+	Doing, TooMany string        // the parts of error messages that name the activity
+	// Limit sets the deadline of a transfer's connection.
 	Limit func(conn *http.ResponseController, until time.Time)
 }
 
-// Bounds are how many transfers there may be at once.
+// Bounds contains the maximum numbers of simultaneous transfers.
 type Bounds struct{ PerCredential, PerOrganization, PerAddress, AtOnce int }
 
-// Files are files that are read.
+// Files is the policy of file downloads.
 var Files = &Policy{
 	Bounds: Bounds{FilesPerCredential, filesPerOrganization, filesAtOnce / AddressShare, filesAtOnce},
 	Pace:   httpx.SlowestRate, Patience: PaceTime,
 	Doing: "reading too many files simultaneously", TooMany: "too many files are being read simultaneously",
-	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // tests' recorders have none
+	Limit: func(conn *http.ResponseController, until time.Time) { _ = conn.SetWriteDeadline(until) }, // fails only for recorders in tests
 }
 
-// SmallBodies are bodies of up to SmallBody bytes, and the beginnings of others. Of strangers' there may be half as many.
+// SmallBodies is the policy of bodies of up to SmallBody bytes and of the beginnings of larger
+// ones. Strangers get half of the slots.
 var SmallBodies = &Policy{
 	Bounds:    Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / AddressShare, smallAtOnce},
 	Strangers: Bounds{smallAtOnce / 8, smallAtOnce / 4, smallAtOnce / 16, smallAtOnce / 2},
@@ -94,8 +103,8 @@ var SmallBodies = &Policy{
 	Doing: "sending too many large bodies simultaneously", TooMany: "too many large bodies are being sent simultaneously", Limit: LimitArrival,
 }
 
-// Documents are documents that are sent, DocumentTexts those of them that come as JSON, and MediumTexts those of them that are no
-// larger than MediumBody.
+// Documents is the policy of document uploads. DocumentTexts is that of documents sent as JSON, and
+// MediumTexts that of documents sent as JSON of up to MediumBody bytes.
 var (
 	Documents = &Policy{
 		Bounds: Bounds{UploadsPerCredential, UploadsPerOrganization, UploadsAtOnce / AddressShare, UploadsAtOnce},

@@ -18,7 +18,7 @@ import (
 	"parley/shared/apierr"
 )
 
-// stall has a transfer wait for its client for longer than the pace allows.
+// stall makes a transfer wait for its client longer than the pace allows.
 func (p *Slot) stall() {
 	p.all.Mu.Lock()
 	defer p.all.Mu.Unlock()
@@ -43,7 +43,7 @@ func TestDownloadsAreCounted(t *testing.T) {
 			if n == FilesPerCredential {
 				refused(reader(org, 0), apierr.RateLimited, "credential")
 			}
-			p := placeFor(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
+			p := takeSlot(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
 			if first == nil {
 				first = p
 			}
@@ -51,13 +51,14 @@ func TestDownloadsAreCounted(t *testing.T) {
 		refused(reader(org, 9), apierr.RateLimited, "organization")
 	}
 	all.Leave(first)
-	placeFor(t, &all, httptest.NewRecorder(), reader(1, 0))
+	takeSlot(t, &all, httptest.NewRecorder(), reader(1, 0))
 	refused(reader(1, 9), apierr.RateLimited, "organization")
 
-	// The rest is for newcomers, who get one each. While all keep the pace, one more waits. Of slow ones it gets an equal share, and no
-	// more. When all have one, an organization that has none gets one.
+	// The remaining slots are for newcomers, who get one each. While all transfers keep the pace,
+	// further ones are rejected. If they are slow, a new organization gets an equal share and no
+	// more. If all organizations have one slot, an organization without one gets one.
 	for ; len(all.Open) < filesAtOnce; org++ {
-		placeFor(t, &all, httptest.NewRecorder(), reader(org, 0))
+		takeSlot(t, &all, httptest.NewRecorder(), reader(org, 0))
 		refused(reader(org, 0), apierr.Overloaded, "too many files")
 	}
 	refused(reader(org, 0), apierr.Overloaded, "too many files")
@@ -65,38 +66,39 @@ func TestDownloadsAreCounted(t *testing.T) {
 		p.stall()
 	}
 	for n := range filesPerOrganization - 3 {
-		placeFor(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
+		takeSlot(t, &all, httptest.NewRecorder(), reader(org, n/FilesPerCredential))
 	}
 	refused(reader(org, 9), apierr.Overloaded, "too many files")
 	all.Open = nil
 	for org := range filesAtOnce {
-		first = placeFor(t, &all, httptest.NewRecorder(), reader(org, 1))
+		first = takeSlot(t, &all, httptest.NewRecorder(), reader(org, 1))
 		first.stall()
 	}
-	placeFor(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
+	takeSlot(t, &all, httptest.NewRecorder(), reader(filesAtOnce, 1))
 	refused(reader(filesAtOnce, 2), apierr.Overloaded, "too many files")
 	if len(all.Open) != filesAtOnce || first.Cut || first.Extend(0) != nil || all.Open[0].Organization != "org_1" {
 		t.Errorf("%d downloads, the oldest of %s", len(all.Open), all.Open[0].Organization)
 	}
 }
 
-// fill takes all slots that are free: those for everybody in the name of few organizations, the others in that of newcomers.
+// fill takes all free slots: the general ones for few organizations, the others for newcomers.
 func fill(t *testing.T, all *Limiter, perOrganization int) (next int) {
 	t.Helper()
 	for next = 1; len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare; next++ {
 		for n := range perOrganization {
 			if len(all.Open) < all.AtOnce-all.AtOnce/NewcomerShare {
-				placeFor(t, all, httptest.NewRecorder(), reader(next, n))
+				takeSlot(t, all, httptest.NewRecorder(), reader(next, n))
 			}
 		}
 	}
 	for ; len(all.Open) < all.AtOnce; next++ {
-		placeFor(t, all, httptest.NewRecorder(), reader(next, 0))
+		takeSlot(t, all, httptest.NewRecorder(), reader(next, 0))
 	}
 	return next
 }
 
-// However slowly a few organizations read, whoever has fewer downloads than they have gets a place at once: the oldest of theirs ends.
+// However slowly a few organizations read, an organization with fewer downloads gets a slot
+// immediately, and their oldest download ends.
 func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +108,7 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 		must(t, err)
 		newcomer := fill(t, &all, filesPerOrganization-1)
 		<-time.After(10 * time.Second)
-		p := placeFor(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
+		p := takeSlot(t, &all, httptest.NewRecorder(), reader(newcomer, 0))
 		if d := <-took; d != 10*time.Second || p.Cut {
 			t.Errorf("the oldest download was left after %s", d)
 		}
@@ -116,7 +118,8 @@ func TestNobodyIsShutOutBySlowReaders(t *testing.T) {
 	})
 }
 
-// Few organizations never take the last quarter of the slots, and neither do many of one network.
+// Neither few organizations nor many organizations of one network can take the last quarter of the
+// slots.
 func TestSlotsAreKeptForNewcomers(t *testing.T) {
 	t.Parallel()
 	for name, client := range map[string]func(n int) string{
@@ -138,12 +141,12 @@ func TestSlotsAreKeptForNewcomers(t *testing.T) {
 		for n := range UploadsAtOnce / NewcomerShare {
 			who := reader(1000+n, 0)
 			who.Client = "203.0." + strconv.Itoa(n) + ".1"
-			placeFor(t, all, httptest.NewRecorder(), who)
+			takeSlot(t, all, httptest.NewRecorder(), who)
 		}
 	}
 }
 
-// send has a slot's client send so many bytes a second until ctx ends.
+// send simulates a client that sends the given number of bytes per second until ctx ends.
 func (p *Slot) send(ctx context.Context, pace int) {
 	for ctx.Err() == nil {
 		p.Wait()
@@ -155,8 +158,8 @@ func (p *Slot) send(ctx context.Context, pace int) {
 	}
 }
 
-// Clients that keep just the slowest pace give way to a newcomer, the slowest of them first, whether they are of few organizations or of
-// many. Those that are faster stay.
+// Clients at the slowest accepted pace give way to a newcomer, the slowest first, whether they
+// belong to few or many organizations. Faster clients stay.
 func TestTricklersGiveWay(t *testing.T) {
 	t.Parallel()
 	for _, perOrganization := range []int{1, UploadsPerCredential} {
@@ -172,7 +175,7 @@ func TestTricklersGiveWay(t *testing.T) {
 				case n == 3:
 					pace = 1 << 10
 				case n%8 == 0:
-					pace = crowdedPace*httpx.SlowestRate + 16<<10
+					pace = crowdedFactor*httpx.SlowestRate + 16<<10
 				}
 				clients.Go(func() { p.send(ctx, pace) })
 			}
@@ -202,24 +205,24 @@ func TestTricklersGiveWay(t *testing.T) {
 	}
 }
 
-// An upload that keeps the pace is never cut, however many newcomers there are; one that has become slow is. The pace is higher while all
-// slots are taken.
+// An upload that keeps the pace is never cut, however many newcomers there are. An upload that has
+// become slow is. The required pace is higher while all slots are taken.
 func TestOnlySlowTransfersAreCut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		pieces, bytes int // that come, a piece a second
+		pieces, bytes int // bytes per piece; a piece arrives every second
 		others        int
 		cut           bool
 	}{
-		"at the pace":                 {60, crowdedPace*httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, false},
+		"at the pace":                 {60, crowdedFactor*httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, false},
 		"at the slowest pace":         {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 1, true},
 		"at the slowest, with others": {60, httpx.SlowestRate + 1<<10, UploadsAtOnce - 2, false},
 		"slow from the start":         {0, 0, UploadsAtOnce - 1, true},
-		"slow after a while":          {12, crowdedPace * httpx.SlowestRate, UploadsAtOnce - 1, true}, // what came at the beginning does not help for long
+		"slow after a while":          {12, crowdedFactor * httpx.SlowestRate, UploadsAtOnce - 1, true}, // bytes at the beginning count only for a while
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			all := &Limiter{Policy: Documents}
-			p := placeFor(t, all, httptest.NewRecorder(), reader(0, 0))
+			p := takeSlot(t, all, httptest.NewRecorder(), reader(0, 0))
 			var client sync.WaitGroup
 			client.Go(func() {
 				for range tc.pieces {
@@ -230,7 +233,7 @@ func TestOnlySlowTransfersAreCut(t *testing.T) {
 				p.Wait()
 			})
 			for org := range tc.others {
-				placeFor(t, all, httptest.NewRecorder(), reader(1+org, 0))
+				takeSlot(t, all, httptest.NewRecorder(), reader(1+org, 0))
 			}
 			<-time.After(30*time.Second + time.Millisecond)
 			full := len(all.Open) == UploadsAtOnce
@@ -248,7 +251,7 @@ func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		all := &Limiter{Policy: Documents}
-		p := placeFor(t, all, httptest.NewRecorder(), reader(0, 0))
+		p := takeSlot(t, all, httptest.NewRecorder(), reader(0, 0))
 		p.Wait()
 		p.moved(1)
 		<-time.After(time.Minute)
@@ -256,7 +259,7 @@ func TestTheServicesOwnTimeIsNotTheClients(t *testing.T) {
 			t.Error("slow while a piece is stored")
 		}
 		p.Wait()
-		p.rest(AnswerTime)
+		p.setDeadline(AnswerTime)
 		<-time.After(time.Minute)
 		if p.slow(time.Now(), httpx.SlowestRate) {
 			t.Error("slow while all of it is stored")
@@ -271,7 +274,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// numbers returns n bytes in which no two places look alike.
+// numbers returns n bytes in which no two positions look alike.
 func numbers(n int) []byte {
 	out := make([]byte, 0, n+8)
 	for i := 0; len(out) < n; i++ {
@@ -280,14 +283,14 @@ func numbers(n int) []byte {
 	return out[:n]
 }
 
-// reader is one of an organization's owners of transfers.
+// reader returns an owner of transfers in an organization.
 func reader(org, key int) Owner {
 	name := strconv.Itoa(org)
 	return Owner{Organization: "org_" + name, Credential: "key_" + name + "_" + strconv.Itoa(key), Client: "client_" + name}
 }
 
-// placeFor gives an owner a slot.
-func placeFor(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
+// takeSlot takes a slot for an owner.
+func takeSlot(t *testing.T, all *Limiter, w http.ResponseWriter, who Owner) *Slot {
 	t.Helper()
 	p, err := all.Enter(who, http.NewResponseController(w))
 	must(t, err)

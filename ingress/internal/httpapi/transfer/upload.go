@@ -15,94 +15,101 @@ import (
 )
 
 const (
-	// AnswerTime is how long an upload may take to be stored and answered after its last byte.
-	AnswerTime  = time.Minute // behind the last byte of an upload, to store it and to answer
-	extendEvery = 64 << 10    // bytes
-	// AnyBytes allows an upload any number of bytes.
+	// AnswerTime is the time limit for storing an upload and responding, after its last byte.
+	AnswerTime  = time.Minute
+	extendEvery = 64 << 10 // bytes
+	// AnyBytes is the value of Upload.Allowed for any number of bytes.
 	AnyBytes = -1
 )
 
-// ErrNotAllowed ends a body that sends more than it is allowed to send now.
+// ErrNotAllowed ends an upload that sends more bytes than Allow permits.
 var ErrNotAllowed = errors.New("the header of a part is too large")
 
-// LimitArrival bounds the time of a body that comes, and of its answer.
+// LimitArrival sets the deadlines for receiving a body and for responding to it.
 func LimitArrival(conn *http.ResponseController, until time.Time) {
-	_ = conn.SetReadDeadline(until) // tests' recorders have none
+	_ = conn.SetReadDeadline(until) // fails only for recorders in tests
 	_ = conn.SetWriteDeadline(until.Add(AnswerTime))
 }
 
-// Step is where a body has its slot until it has Most bytes.
+// Step is a limiter that provides the slot of a body until the body exceeds Max bytes.
 type Step struct {
 	All *Limiter
 	Max int64
 }
 
-// Upload is a body as it comes: for as long as it has its slot, its client sends fast enough and its credential holds. As it grows it goes
-// from step to step.
+// Upload reads a body while it has its slot, its client is fast enough and its credential is valid.
+// A growing body moves from one Step to the next.
 type Upload struct {
-	Body        io.Reader
-	From        *Slot
-	ctx         context.Context //nolint:containedctx // that of the request whose body this is
-	steps       []Step          // that after From's are left
-	edge        int64           // bytes: with more it goes on to the next of them
-	may         httpx.Permit
-	came, until int64 // bytes, and how many until the client is given more time
-	Allowed     int64 // bytes that may come now, or anyBytes
-	Err         error // why no more comes, in words for the client
+	Body            io.Reader
+	From            *Slot
+	ctx             context.Context //nolint:containedctx // of the body's request
+	steps           []Step          // the steps after the current one
+	edge            int64           // the number of bytes above which the upload moves to the next step
+	permit          httpx.Permit
+	received, until int64 // bytes received, and the number at which the deadline is extended next
+	Allowed         int64 // bytes that may be read now, or AnyBytes
+	Err             error // why reading ended, as an API error
 }
 
-// Receive takes a slot for the request's body, for as long as the permit holds. A body whose length is known begins at the step that it
-// fits, others at the first one; none may have more bytes than the last step takes. The slot must be left.
-func Receive(c *gin.Context, who Owner, may httpx.Permit, steps ...Step) (*Upload, error) {
+// Receive takes a slot for the request's body. Reading fails when the permit expires. A body of
+// known length begins at the step that it fits into, other bodies at the first step. A body may not
+// exceed the last step's Max. The caller must call Leave.
+func Receive(c *gin.Context, who Owner, permit httpx.Permit, steps ...Step) (*Upload, error) {
 	length, limit := c.Request.ContentLength, steps[len(steps)-1].Max
 	if length > limit {
 		return nil, httpx.TooLarge(limit)
 	}
+
 	for length > steps[0].Max {
 		steps = steps[1:]
 	}
+
 	if length >= 0 {
 		steps = steps[:1]
 	}
+
 	from, err := steps[0].All.EnterSoon(c.Request.Context(), who, http.NewResponseController(c.Writer))
 	if err != nil {
 		return nil, err
 	}
 	return &Upload{
 		Body: http.MaxBytesReader(c.Writer, c.Request.Body, limit), From: from, ctx: c.Request.Context(), steps: steps[1:],
-		edge: steps[0].Max, may: may, Allowed: AnyBytes,
+		edge: steps[0].Max, permit: permit, Allowed: AnyBytes,
 	}, nil
 }
 
-// climb takes a slot of the next step once a body outgrows its own.
-func (r *Upload) climb() error {
-	if len(r.steps) == 0 || r.came <= r.edge {
+// advance takes a slot of the next step when a body outgrows the current one.
+func (r *Upload) advance() error {
+	if len(r.steps) == 0 || r.received <= r.edge {
 		return nil
 	}
+
 	next := r.steps[0]
 	from, err := next.All.EnterSoon(r.ctx, r.From.Owner, r.From.conn)
 	if err != nil {
 		return err
 	}
+
 	r.Leave()
-	r.From, r.steps, r.edge, r.until = from, r.steps[1:], next.Max, r.came
+	r.From, r.steps, r.edge, r.until = from, r.steps[1:], next.Max, r.received
 	return nil
 }
 
-// Complete says that no more is waited for: from now on the upload is stored and answered.
+// Complete records that the body is complete. From now on the upload has AnswerTime to be stored.
 func (r *Upload) Complete() {
-	r.From.rest(AnswerTime)
+	r.From.setDeadline(AnswerTime)
 	if r.From.all.UntilWhole {
 		r.Leave()
 	}
 }
 
-// Leave gives the slot back. What is left of the body is not waited for.
+// Leave releases the slot. The rest of the body is not read.
 func (r *Upload) Leave() { r.From.all.Leave(r.From) }
 
-// Allow bounds what may come from now on.
+// Allow limits the number of bytes that may be read from now on.
 func (r *Upload) Allow(n int64) { r.Allowed = n }
 
+// Read reads from the body. Its errors are API errors, except for io.EOF and ErrNotAllowed.
 func (r *Upload) Read(p []byte) (n int, err error) {
 	switch {
 	case r.Err != nil:
@@ -115,51 +122,55 @@ func (r *Upload) Read(p []byte) (n int, err error) {
 	case r.Allowed > 0:
 		p = p[:min(int64(len(p)), r.Allowed)]
 	}
-	if r.Err = r.climb(); r.Err != nil {
+
+	if r.Err = r.advance(); r.Err != nil {
 		return 0, r.Err
 	}
 	if len(r.steps) > 0 {
-		p = p[:min(int64(len(p)), r.edge+1-r.came)]
+		p = p[:min(int64(len(p)), r.edge+1-r.received)]
 	}
-	if r.Err = r.goOn(); r.Err != nil {
+	if r.Err = r.extendDeadline(); r.Err != nil {
 		return 0, r.Err
 	}
+
 	r.From.Wait()
 	n, err = r.Body.Read(p)
 	r.From.moved(n)
-	r.came += int64(n)
+	r.received += int64(n)
 	if r.Allowed > 0 {
 		r.Allowed -= int64(n)
 	}
 	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		r.Err = r.why(err)
+		r.Err = r.readError(err)
 		err = r.Err
 	}
 	return n, err
 }
 
-// goOn gives the client time for more, every now and then, or says why it gets none.
-func (r *Upload) goOn() error {
-	if r.came < r.until {
+// extendDeadline extends the client's deadline every extendEvery bytes. It returns an error if the transfer
+// was cut or its credential has expired.
+func (r *Upload) extendDeadline() error {
+	if r.received < r.until {
 		return nil
 	}
-	r.until = r.came + extendEvery
-	if err := r.From.Extend(r.came); err != nil {
+
+	r.until = r.received + extendEvery
+	if err := r.From.Extend(r.received); err != nil {
 		return err
 	}
-	if !r.may.Holds(time.Now()) {
+	if !r.permit.Holds(time.Now()) {
 		return apierr.New(apierr.Unauthenticated, "the credential is no longer valid")
 	}
 	return nil
 }
 
-// why tells what ended a body.
-func (r *Upload) why(err error) error {
+// readError returns the API error for a failed read.
+func (r *Upload) readError(err error) error {
 	if tooMuch, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return httpx.TooLarge(tooMuch.Limit)
 	}
-	if lost := r.From.Extend(r.came); lost != nil {
-		return lost
+	if cutError := r.From.Extend(r.received); cutError != nil {
+		return cutError
 	}
 	return apierr.Wrap(apierr.InvalidRequest, fmt.Errorf("reading body: %w", err), "the body was not received completely")
 }

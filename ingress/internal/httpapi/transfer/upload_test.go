@@ -23,20 +23,21 @@ import (
 	"parley/shared/domain"
 )
 
-// serveUpload serves as the ingress does a handler that reads a body of any size, and gives a client's connection, and when the server was done.
-func serveUpload(t *testing.T, all *Limiter, may httpx.Permit) (client net.Conn, took chan time.Duration) {
+// serveUpload runs a handler that reads a body of any size, as the ingress does. It returns a
+// client's connection, and a channel with the duration of the request.
+func serveUpload(t *testing.T, all *Limiter, permit httpx.Permit) (client net.Conn, took chan time.Duration) {
 	t.Helper()
 	gin.SetMode(gin.ReleaseMode)
 	began := time.Now()
 	took = make(chan time.Duration, 1)
 	e := gin.New()
 	e.POST("/", func(c *gin.Context) {
-		place, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
+		slot, err := all.Enter(reader(1, 0), http.NewResponseController(c.Writer))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		in := &Upload{Body: c.Request.Body, From: place, may: may, Allowed: AnyBytes}
+		in := &Upload{Body: c.Request.Body, From: slot, permit: permit, Allowed: AnyBytes}
 		n, err := io.Copy(io.Discard, in)
 		in.Complete()
 		in.Leave()
@@ -48,7 +49,7 @@ func serveUpload(t *testing.T, all *Limiter, may httpx.Permit) (client net.Conn,
 		c.String(http.StatusOK, strconv.FormatInt(n, 10))
 	})
 	server := &http.Server{Handler: e, ReadTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 90 * time.Second}
-	listener := &pipes{make(chan net.Conn), make(chan struct{})}
+	listener := &pipeListener{make(chan net.Conn), make(chan struct{})}
 	go func() { _ = server.Serve(listener) }()
 	near, far := net.Pipe()
 	listener.conns <- far
@@ -56,12 +57,13 @@ func serveUpload(t *testing.T, all *Limiter, may httpx.Permit) (client net.Conn,
 	return near, took
 }
 
-// A client on a slow line gets all of a document across, however long that takes; one that sends less is left when its time is
-// used up, and one that sends nothing after a minute. All of them are answered.
+// A client on a slow connection can send a whole document, however long it takes. A slower client
+// is disconnected when its time is used up, and one that sends nothing after a minute. Each of them
+// gets a response.
 func TestUploadsEndWithTheirProgress(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		piece        int // that is sent at a time
+		piece        int // bytes sent at a time
 		every        time.Duration
 		status       int
 		least, limit time.Duration
@@ -79,7 +81,7 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 			const size = 4 << 20
 			answered := make(chan *http.Response, 1)
 			go func() {
-				res, err := http.ReadResponse(bufio.NewReader(client), nil) //nolint:bodyclose // whoever gets it closes it
+				res, err := http.ReadResponse(bufio.NewReader(client), nil) //nolint:bodyclose // closed by its reader
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -107,14 +109,14 @@ func TestUploadsEndWithTheirProgress(t *testing.T) {
 	}
 }
 
-// An upload ends with the credential that it was begun with.
+// An upload ends when its credential becomes invalid.
 func TestUploadsEndWithTheirPermit(t *testing.T) {
 	t.Parallel()
 	began, looks := time.Now(), 0
 	in := &Upload{
 		Body: iotest.OneByteReader(bytes.NewReader(numbers(200 << 10))), Allowed: AnyBytes,
-		From: placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
-		may: httpx.Permit{
+		From: takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)),
+		permit: httpx.Permit{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil), Org: "org_1", Next: began, Seen: began.Add(-time.Hour),
 			Resolve: func(*http.Request, auth.Need) (auth.Identity, error) {
 				looks++
@@ -125,12 +127,12 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 			},
 		},
 	}
-	in.may.Next = began.Add(-time.Second)
+	in.permit.Next = began.Add(-time.Second)
 	first := make([]byte, 64<<10)
 	if _, err := io.ReadFull(in, first); err != nil || looks != 1 {
 		t.Fatalf("%v, %d looks", err, looks)
 	}
-	in.may.Next = began
+	in.permit.Next = began
 	n, err := io.Copy(io.Discard, in)
 	if apierr.CodeFor(err) != apierr.Unauthenticated || n != 0 {
 		t.Errorf("%d bytes more: %v", n, err)
@@ -140,16 +142,16 @@ func TestUploadsEndWithTheirPermit(t *testing.T) {
 	}
 }
 
-// An upload that gave way to another's is told so.
+// An upload that was cut for another one gets an error that says so.
 func TestUploadsThatGiveWay(t *testing.T) {
 	t.Parallel()
-	p := placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))
+	p := takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1))
 	in := &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: p, Allowed: AnyBytes}
 	p.Cut = true
 	if _, err := io.ReadAll(in); apierr.CodeFor(err) != apierr.Overloaded {
 		t.Errorf("%v", err)
 	}
-	in = &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: placeFor(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)), Allowed: AnyBytes}
+	in = &Upload{Body: iotest.ErrReader(errors.New("i/o timeout")), From: takeSlot(t, &Limiter{Policy: Documents}, httptest.NewRecorder(), reader(1, 1)), Allowed: AnyBytes}
 	if _, err := io.ReadAll(in); apierr.CodeFor(err) != apierr.InvalidRequest {
 		t.Errorf("%v", err)
 	}

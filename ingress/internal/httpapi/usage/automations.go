@@ -12,11 +12,12 @@ import (
 	"parley/shared/domain"
 )
 
-// automationPage reads limit and cursor of a list of automations, whose names callers choose.
+// automationPage reads the limit and cursor of a list of automations. Callers choose the names of
+// automations.
 func automationPage(c *gin.Context) (httpx.Page, error) {
 	found := &httpx.Problems{}
 	p := httpx.Page{Limit: httpx.ReadLimit(c, found)}
-	if text, given := httpx.QueryValue(c, "cursor", found); given {
+	if text, present := httpx.QueryValue(c, "cursor", found); present {
 		last, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		p.After = string(last)
 		if err != nil || p.After == "" || !utf8.Valid(last) || strings.ContainsRune(p.After, 0) || utf8.RuneCount(last) > httpx.MaxAutomationID {
@@ -26,17 +27,20 @@ func automationPage(c *gin.Context) (httpx.Page, error) {
 	return p, found.Err()
 }
 
-// getAutomations is GET /api/automations: the names under which runs were triggered, each with its newest run.
+// getAutomations handles GET /api/automations: the names of the organization's automations, each
+// with its newest run.
 func (h *Handler) getAutomations(c *gin.Context) {
 	p, err := automationPage(c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	all, err := h.RunsDB.Automations(c.Request.Context(), httpx.Caller(c).OrganizationID, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(all, p, func(a domain.Automation) string { return a.ID }))
 }

@@ -11,15 +11,15 @@ import (
 	"parley/shared/store/budgetdb"
 )
 
-// getBudgets is GET /api/budgets: those of the organization, or the one that the query names.
+// getBudgets handles GET /api/budgets: the organization's budgets, or one of them with ?id=.
 func (h *Handler) getBudgets(c *gin.Context) {
 	org := httpx.Caller(c).OrganizationID
-	budgetID, given, err := httpx.QueryID(c, id.Budget)
+	budgetID, present, err := httpx.QueryID(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	if given {
+	if present {
 		budget, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 		if err != nil {
 			httpx.Fail(c, err)
@@ -28,27 +28,32 @@ func (h *Handler) getBudgets(c *gin.Context) {
 		httpx.WriteJSON(c, http.StatusOK, budget)
 		return
 	}
+
 	p, err := httpx.ReadPage(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budgets, err := h.BudgetsDB.Budgets(c.Request.Context(), org, p.After, p.Limit+1)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, httpx.NewList(budgets, p, func(b domain.Budget) string { return b.ID }))
 }
 
+// budgetBody is the body of POST /api/budgets.
 type budgetBody struct {
-	Scope     domain.BudgetScope  `json:"scope" need:"yes"`
+	Scope     domain.BudgetScope  `json:"scope" required:"true"`
 	SubjectID *string             `json:"subjectId"`
-	Metric    domain.BudgetMetric `json:"metric" need:"yes"`
-	Period    domain.BudgetPeriod `json:"period" need:"yes"`
-	Limit     int64               `json:"limit" need:"yes"`
+	Metric    domain.BudgetMetric `json:"metric" required:"true"`
+	Period    domain.BudgetPeriod `json:"period" required:"true"`
+	Limit     int64               `json:"limit" required:"true"`
 }
 
+// Check checks the fields. Every scope except the organization needs a subject.
 func (b *budgetBody) Check(p *httpx.Problems) {
 	httpx.OneOf(p, "metric", b.Metric, domain.BudgetCost, domain.BudgetTokens, domain.BudgetRuns, domain.BudgetSandbox)
 	httpx.OneOf(p, "period", b.Period, domain.BudgetDay, domain.BudgetMonth)
@@ -74,13 +79,15 @@ func checkLimit(p *httpx.Problems, limit int64) {
 	}
 }
 
-// createBudget is POST /api/budgets. On other ingresses and workers it holds within 5 s.
+// createBudget handles POST /api/budgets. Other ingress processes and workers apply the budget
+// within 5 seconds.
 func (h *Handler) createBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetBody](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budget, err := h.BudgetsDB.CreateBudget(c.Request.Context(), httpx.Caller(c).OrganizationID, domain.Budget{
 		Scope: body.Scope, SubjectID: body.SubjectID, Metric: body.Metric, Period: body.Period, Limit: body.Limit,
 	})
@@ -88,10 +95,11 @@ func (h *Handler) createBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusCreated, budget)
 }
 
-// budgetChange takes back what reading a budget gave; only the limit changes anything.
+// budgetChange accepts a budget in the form in which it was read. Only the limit can change.
 type budgetChange struct {
 	Limit     httpx.Optional[int64] `json:"limit"`
 	ID        httpx.ReadOnly        `json:"id"`
@@ -112,18 +120,20 @@ func (b *budgetChange) Check(p *httpx.Problems) {
 	}
 }
 
-// updateBudget is PUT /api/budgets?id=: another limit, at once.
+// updateBudget handles PUT /api/budgets?id=. The new limit applies immediately.
 func (h *Handler) updateBudget(c *gin.Context) {
 	body, err := httpx.Bind[budgetChange](c)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	org := httpx.Caller(c).OrganizationID
 	known, err := h.BudgetsDB.Budget(c.Request.Context(), org, budgetID)
 	if err != nil {
@@ -134,15 +144,17 @@ func (h *Handler) updateBudget(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	budget, err := h.BudgetsDB.UpdateBudget(c.Request.Context(), org, budgetID, body.Limit.Or(known.Limit))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, budget)
 }
 
-// deleteBudget is DELETE /api/budgets?id=.
+// deleteBudget handles DELETE /api/budgets?id=.
 func (h *Handler) deleteBudget(c *gin.Context) {
 	budgetID, err := httpx.RequiredID(c, id.Budget)
 	if err != nil {

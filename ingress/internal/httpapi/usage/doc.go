@@ -1,2 +1,2 @@
-// Package usage shows what an organization has used and may use.
+// Package usage handles the requests for an organization's usage, budgets, automations and limits.
 package usage

@@ -16,7 +16,7 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-// Deps is what the handler of usage needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.References
 	BudgetsDB            *budgetdb.Store
@@ -30,16 +30,16 @@ type Deps struct {
 	RunDeadline          time.Duration
 }
 
-// Handler answers what an organization has used and may use: usage, budgets, automations and limits.
+// Handler handles the requests for usage, budgets, automations and limits.
 type Handler struct {
 	Deps
 	counts usageCache
 }
 
-// New makes the handler of usage.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{Deps: deps} }
 
-// Routes are usage, budgets, automations and limits.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const member, admin = domain.RoleMember, domain.RoleAdmin
 	budget := httpx.InOrganization(h.BudgetsDB.Budget, id.Budget)

@@ -10,7 +10,7 @@ import (
 	"parley/ingress/internal/ratelimit"
 )
 
-// limitsView is what an organization may use, and what of it is used.
+// limitsView contains the limits of an organization and its use of documents.
 type limitsView struct {
 	Rates     []rateView        `json:"rates"`
 	Documents documentUsageView `json:"documents"`
@@ -26,7 +26,7 @@ type limitsView struct {
 	} `json:"run"`
 }
 
-// rateView is a limit of requests.
+// rateView is a rate limit.
 type rateView struct {
 	Name          string `json:"name"`
 	Requests      int    `json:"requests"`
@@ -34,7 +34,8 @@ type rateView struct {
 	Per           string `json:"per"`
 }
 
-// documentUsageView says how many documents there are and may be; without a limit most is null.
+// documentUsageView contains the number and bytes of the documents and their quotas. A quota is
+// null if there is no limit.
 type documentUsageView struct {
 	Count    int    `json:"count"`
 	Max      *int   `json:"most"`
@@ -42,27 +43,29 @@ type documentUsageView struct {
 	MaxBytes *int64 `json:"bytesMost"`
 }
 
-// getLimits is GET /api/organizations/limits.
+// getLimits handles GET /api/organizations/limits.
 func (h *Handler) getLimits(c *gin.Context) {
 	used, err := h.KnowledgeDB.DocumentUsage(c.Request.Context(), httpx.Caller(c).OrganizationID)
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	view := limitsView{Documents: documentUsageView{
-		Count: used.Documents, Max: unlessZero(h.Documents.Documents), Bytes: used.Bytes, MaxBytes: unlessZero(h.Documents.Bytes),
+		Count: used.Documents, Max: limitOrNil(h.Documents.Documents), Bytes: used.Bytes, MaxBytes: limitOrNil(h.Documents.Bytes),
 	}}
 	for _, rate := range h.Rates.Rates() {
 		view.Rates = append(view.Rates, rateView{rate.Name, rate.Requests, int(ratelimit.Window / time.Second), rate.Per})
 	}
+
 	view.Streams.PerCredential, view.Streams.PerOrganization = h.Streams.StreamsPerCredential, h.Streams.StreamsPerOrganization
 	view.Voice.PerOrganization = h.VoicePerOrganization
 	view.Run.DeadlineSeconds = int(h.RunDeadline / time.Second)
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
-// unlessZero is a limit; nil when there is none.
-func unlessZero[N int | int64](maximum N) *N {
+// limitOrNil returns a pointer to a limit, or nil for 0.
+func limitOrNil[N int | int64](maximum N) *N {
 	if maximum == 0 {
 		return nil
 	}

@@ -15,70 +15,75 @@ import (
 )
 
 const (
-	usageDays    = 7 // unless others are asked for
-	maxUsageDays = 90
-	usageKept    = 10 * time.Second
-	maxUsage     = 1000 // counts that are remembered
+	defaultUsageDays = 7 // default
+	maxUsageDays     = 90
+	usageTTL         = 10 * time.Second
+	maxCachedReports = 1000 // maximum number of cached reports
 )
 
-// usageCache remembers counts for a moment: a page that everybody looks at must not have every run counted each time.
+// usageCache caches reports for a few seconds, because every report counts all runs of an interval.
 type usageCache struct {
-	mu   sync.Mutex
-	kept map[usageKey]*countedUsage
+	mu      sync.Mutex
+	reports map[usageKey]*cachedReport
 }
 
+// usageKey identifies a report.
 type usageKey struct {
 	org    string
 	filter usagedb.UsageFilter
 }
 
-type countedUsage struct {
+// cachedReport is a report in the cache. mu is locked while the report is computed.
+type cachedReport struct {
 	mu     sync.Mutex
 	report domain.UsageReport
 	until  time.Time
 }
 
-// of gives the place for a count. When there are too many all are forgotten, but by those who count.
-func (u *usageCache) of(key usageKey) *countedUsage {
+// entry returns the entry of a report. If the cache is full, it drops all entries.
+func (u *usageCache) entry(key usageKey) *cachedReport {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.kept == nil || len(u.kept) >= maxUsage {
-		u.kept = map[usageKey]*countedUsage{}
+	if u.reports == nil || len(u.reports) >= maxCachedReports {
+		u.reports = map[usageKey]*cachedReport{}
 	}
-	if u.kept[key] == nil {
-		u.kept[key] = &countedUsage{}
+	if u.reports[key] == nil {
+		u.reports[key] = &cachedReport{}
 	}
-	return u.kept[key]
+	return u.reports[key]
 }
 
-// get gives a count that is not too old, or has it made: once for all that ask meanwhile, even if the first of them goes away.
+// get returns a report from the cache or computes it with count. Concurrent requests for the same
+// report share one computation, which continues if the first caller disconnects.
 func (u *usageCache) get(
 	ctx context.Context, key usageKey, now func() time.Time, count func(context.Context, time.Time) (domain.UsageReport, error),
 ) (domain.UsageReport, error) {
-	place := u.of(key)
-	place.mu.Lock()
-	defer place.mu.Unlock()
-	if now().Before(place.until) {
-		return place.report, nil
+	cached := u.entry(key)
+	cached.mu.Lock()
+	defer cached.mu.Unlock()
+	if now().Before(cached.until) {
+		return cached.report, nil
 	}
+
 	report, err := count(context.WithoutCancel(ctx), now())
 	if err == nil {
-		place.report, place.until = report, now().Add(usageKept)
+		cached.report, cached.until = report, now().Add(usageTTL)
 	}
 	return report, err
 }
 
-// getUsage is GET /api/usage: what the organization's runs came to, interval by interval.
+// getUsage handles GET /api/usage: the organization's usage by interval.
 func (h *Handler) getUsage(c *gin.Context) {
 	found := &httpx.Problems{}
-	filter := usagedb.UsageFilter{Days: usageDays}
-	if text, given := httpx.QueryValue(c, "days", found); given {
+	filter := usagedb.UsageFilter{Days: defaultUsageDays}
+	if text, present := httpx.QueryValue(c, "days", found); present {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxUsageDays || strconv.Itoa(n) != text {
 			found.Add("days", httpx.CodeInvalidValue, "must be a whole number from 1 to %d", maxUsageDays)
 		}
 		filter.Days = n
 	}
+
 	filter.AgentID, _ = httpx.QueryValue(c, "agentId", found)
 	filter.KeyID, _ = httpx.QueryValue(c, "keyId", found)
 	if err := h.CheckReferences(c, found, "agentId", "keyId"); err != nil {
@@ -88,14 +93,16 @@ func (h *Handler) getUsage(c *gin.Context) {
 	if filter.AutomationID, _ = httpx.QueryValue(c, "automationId", found); filter.AutomationID != "" {
 		httpx.CheckAutomationID(found, "automationId", filter.AutomationID)
 	}
-	if by, given := httpx.QueryValue(c, "by", found); given {
+	if by, present := httpx.QueryValue(c, "by", found); present {
 		filter.By = usagedb.UsageBy(by)
 		httpx.OneOf(found, "by", filter.By, usagedb.UsageByAgent, usagedb.UsageByKey, usagedb.UsageByAutomation)
 	}
+
 	if err := found.Err(); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	key := usageKey{httpx.Caller(c).OrganizationID, filter}
 	report, err := h.counts.get(c.Request.Context(), key, time.Now, func(ctx context.Context, now time.Time) (domain.UsageReport, error) {
 		return h.UsageDB.Usage(ctx, key.org, filter, now)
@@ -104,5 +111,6 @@ func (h *Handler) getUsage(c *gin.Context) {
 		httpx.Fail(c, err)
 		return
 	}
+
 	httpx.WriteJSON(c, http.StatusOK, report)
 }

@@ -12,7 +12,7 @@ import (
 	"parley/shared/store/usagedb"
 )
 
-func TestUsageIsCountedNowAndThen(t *testing.T) {
+func TestUsageReportsAreCached(t *testing.T) {
 	t.Parallel()
 	cache, counts, now := &usageCache{}, 0, time.Unix(1000, 0)
 	clock := func() time.Time { return now }
@@ -33,23 +33,23 @@ func TestUsageIsCountedNowAndThen(t *testing.T) {
 	get(1, "a", 7)
 	get(2, "a", 8)
 	get(3, "b", 7)
-	now = now.Add(usageKept - time.Millisecond)
+	now = now.Add(usageTTL - time.Millisecond)
 	get(3, "a", 7)
 	now = now.Add(time.Millisecond)
 	failure = errors.New("away")
 	get(4, "a", 7)
-	get(5, "a", 7) // what failed is not remembered
+	get(5, "a", 7) // failures are not cached
 	failure = nil
 	get(6, "a", 7)
-	for n := range maxUsage {
+	for n := range maxCachedReports {
 		get(7+n, "c", n)
 	}
-	if len(cache.kept) > maxUsage {
-		t.Errorf("%d counts are remembered", len(cache.kept))
+	if len(cache.reports) > maxCachedReports {
+		t.Errorf("%d counts are remembered", len(cache.reports))
 	}
 }
 
-func TestUsageIsCountedOnceForAll(t *testing.T) {
+func TestConcurrentRequestsShareAUsageReport(t *testing.T) {
 	t.Parallel()
 	var cache usageCache
 	counting, counts, release := make(chan struct{}), 0, make(chan struct{})

@@ -18,24 +18,26 @@ import (
 )
 
 const (
-	secretLife    = 600 // seconds, when a request names none,
-	secretLeast   = 10
+	secretLife    = 600 // seconds; the default
+	minSecretLife = 10
 	maxSecretLife = 7200
 
-	secretAnchor = "created_at" // the only one there is
+	secretAnchor = "created_at" // the only supported anchor
 )
 
-// clientSecretBody is what a client secret is asked for with.
+// clientSecretBody is the body of a request for a client secret.
 type clientSecretBody struct {
 	ExpiresAfter *expiresAfter   `json:"expires_after"`
-	Session      json.RawMessage `json:"session" need:"yes"`
+	Session      json.RawMessage `json:"session" required:"true"`
 }
 
+// expiresAfter is the lifetime of a client secret in the protocol's form.
 type expiresAfter struct {
 	Anchor  *string `json:"anchor"`
 	Seconds *int64  `json:"seconds"`
 }
 
+// Check checks the lifetime. The session is checked by readSecret.
 func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if b.ExpiresAfter == nil {
 		return
@@ -43,8 +45,8 @@ func (b *clientSecretBody) Check(found *httpx.Problems) {
 	if anchor := b.ExpiresAfter.Anchor; anchor != nil && *anchor != secretAnchor {
 		found.Add("expires_after.anchor", httpx.CodeInvalidValue, "must be %s", secretAnchor)
 	}
-	if s := b.ExpiresAfter.Seconds; s != nil && (*s < secretLeast || *s > maxSecretLife) {
-		found.Add("expires_after.seconds", httpx.CodeInvalidValue, "must be a number of seconds from %d to %d", secretLeast, maxSecretLife)
+	if s := b.ExpiresAfter.Seconds; s != nil && (*s < minSecretLife || *s > maxSecretLife) {
+		found.Add("expires_after.seconds", httpx.CodeInvalidValue, "must be a number of seconds from %d to %d", minSecretLife, maxSecretLife)
 	}
 }
 
@@ -55,19 +57,21 @@ func (b *clientSecretBody) life() time.Duration {
 	return time.Duration(*b.ExpiresAfter.Seconds) * time.Second
 }
 
-// secretModel is what is looked at of a client secret's session before the protocol looks at the rest.
+// secretModel is the part of a client secret's session that is checked before the protocol checks
+// the rest.
 type secretModel struct {
-	Model string `json:"model" need:"yes"`
+	Model string `json:"model" required:"true"`
 }
 
-// clientSecretView is a client secret as its maker is shown it, once.
+// clientSecretView is the response with a client secret. The secret is shown only once.
 type clientSecretView struct {
 	Value     string          `json:"value"`
 	ExpiresAt int64           `json:"expires_at"`
 	Session   json.RawMessage `json:"session"`
 }
 
-// createClientSecret is POST /v1/realtime/client_secrets: what a page needs to open a voice connection by itself.
+// createClientSecret handles POST /v1/realtime/client_secrets: a secret with which a web page can
+// open a voice connection.
 func (h *Handler) createClientSecret(c *gin.Context) {
 	view, err := h.newClientSecret(c)
 	if err != nil {
@@ -77,21 +81,24 @@ func (h *Handler) createClientSecret(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusOK, view)
 }
 
+// newClientSecret reads a request and creates its client secret.
 func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
-	body, asked, err := h.secretAsked(c)
+	body, call, err := h.readSecret(c)
 	if err != nil {
 		return clientSecretView{}, err
 	}
-	httpx.About(c, asked.model, "", asked.sessionID)
-	settings := asked.settings()
+
+	httpx.About(c, call.model, "", call.sessionID)
+	settings := call.settings()
 	settings.Session = body.Session
-	shown, err := sessionShown(settings)
+	shown, err := sessionView(settings)
 	if err != nil {
 		return clientSecretView{}, err
 	}
+
 	expires := time.Now().Add(body.life()).Truncate(time.Second)
 	value, err := h.Auth.NewClientSecret(c.Request.Context(), httpx.Identity(c), auth.ClientSecret{
-		Model: asked.model, SessionID: asked.sessionID, Named: asked.named, Session: body.Session, Expires: expires,
+		Model: call.model, SessionID: call.sessionID, Named: call.named, Session: body.Session, Expires: expires,
 	})
 	if err != nil {
 		return clientSecretView{}, err
@@ -99,53 +106,58 @@ func (h *Handler) newClientSecret(c *gin.Context) (clientSecretView, error) {
 	return clientSecretView{value, expires.Unix(), shown}, nil
 }
 
-// secretAsked reads what a client secret is to be for. What is wrong with the session's settings is told along with the rest.
-func (h *Handler) secretAsked(c *gin.Context) (body clientSecretBody, asked voiceCall, err error) {
+// readSecret reads and checks a request for a client secret. Problems of the session's settings
+// are reported together with the others.
+func (h *Handler) readSecret(c *gin.Context) (body clientSecretBody, call voiceCall, err error) {
 	body, found, err := httpx.CollectOpen[clientSecretBody](c, httpx.MaxBody)
 	if err != nil {
-		return body, asked, err
+		return body, call, err
 	}
-	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
-		httpx.CheckSession(found, "session_id", asked.sessionID)
+	if call.sessionID, call.named = httpx.QueryValue(c, "session_id", found); call.named {
+		httpx.CheckSession(found, "session_id", call.sessionID)
 	} else {
-		asked.sessionID = id.New(voiceSession)
+		call.sessionID = id.New(voiceSession)
 	}
-	var of secretModel
+
+	var session secretModel
 	if !found.Has("session") {
 		d := httpx.Decoder{Src: body.Session, Path: []byte("session"), Found: found, Open: true}
-		if wrong := d.Into(reflect.ValueOf(&of).Elem()); wrong != nil {
-			found.List = append(found.List, *wrong) // not reached: the body was read to its end before
+		if wrong := d.Into(reflect.ValueOf(&session).Elem()); wrong != nil {
+			found.List = append(found.List, *wrong) // unreachable: the whole body was decoded before
 		}
 	}
+
 	if !found.Has("session") && !found.Has("session.model") {
-		asked.model = openaiapi.ClipModel(of.Model)
+		call.model = openaiapi.ClipModel(session.Model)
 	}
-	if asked.model != "" && asked.model == of.Model { // else there is no such model
-		if _, err := sessionShown(realtime.Settings{Model: of.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {
-			return body, asked, err
+	if call.model != "" && call.model == session.Model { // else there is no such model
+		if _, err := sessionView(realtime.Settings{Model: session.Model, Session: body.Session, NewID: id.New}); found.Take(err) != nil {
+			return body, call, err
 		}
 	}
+
 	if err := found.Err(); err != nil {
-		return body, asked, err
+		return body, call, err
 	}
-	return body, asked, inSession(h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked))
+	return body, call, modelInSession(h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &call))
 }
 
-// inSession names the model where it stands in the body.
-func inSession(err error) error {
-	coded, ok := err.(*apierr.Error) //nolint:errorlint // whatever stands around it is not told
+// modelInSession corrects the path of a problem of the model: in this body it is session.model.
+func modelInSession(err error) error {
+	coded, ok := err.(*apierr.Error) //nolint:errorlint // a wrapped error has no field of the body
 	if ok && len(coded.Fields) == 1 && coded.Fields[0].Field == "model" {
 		coded.Fields[0].Field = "session.model"
 	}
 	return err
 }
 
-// sessionShown is a session as its connection is told it first.
-func sessionShown(settings realtime.Settings) (json.RawMessage, error) {
+// sessionView returns the session object that a connection with these settings receives first.
+func sessionView(settings realtime.Settings) (json.RawMessage, error) {
 	conversation, err := realtime.New(settings, time.Now())
 	if err != nil {
 		return nil, err
 	}
+
 	var created struct {
 		Session json.RawMessage `json:"session"`
 	}
@@ -154,5 +166,6 @@ func sessionShown(settings realtime.Settings) (json.RawMessage, error) {
 			return nil, fmt.Errorf("reading session: %w", err)
 		}
 	}
+
 	return created.Session, nil
 }

@@ -1,2 +1,2 @@
-// Package voice speaks OpenAI's Realtime API.
+// Package voice implements OpenAI's Realtime API.
 package voice

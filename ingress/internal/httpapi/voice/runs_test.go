@@ -7,10 +7,10 @@ import (
 	"parley/shared/domain"
 )
 
-// A connection acts on the runs that it has begun alone, also in a session that others use.
+// A connection acts only on the runs that it has started, also in a session that others use.
 func TestRunsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
-	runs := &runs{org: "org_1", principal: "usr_1", begun: map[string]bool{"run_1": true}}
+	runs := &runs{org: "org_1", principal: "usr_1", started: map[string]bool{"run_1": true}}
 	for what, err := range map[string]error{
 		"cancelling": runs.Cancel(t.Context(), "run_2"), "noting": runs.SaveHeard(t.Context(), "run_2", domain.Heard{Text: "x"}),
 	} {

@@ -25,27 +25,27 @@ import (
 )
 
 const (
-	// RealtimePath is where voice connections begin.
+	// RealtimePath is the path of voice connections.
 	RealtimePath = "/v1/realtime"
-	voiceSession = "rt" // prefix of a voice session that nobody has named
+	voiceSession = "rt" // id prefix of a voice session without a name
 	socketName   = "realtime"
 
 	headerProtocol  = "Sec-WebSocket-Protocol"
 	headerVersion   = "Sec-WebSocket-Version"
 	headerSocketKey = "Sec-WebSocket-Key"
-	headerBeta      = "Openai-Beta" // as net/http keeps it,
-	nameBeta        = "OpenAI-Beta" // and as others write it
+	headerBeta      = "Openai-Beta" // in net/http's canonical form
+	displayBeta     = "OpenAI-Beta" // in the usual form
 )
 
-// voiceCall is what a voice connection is asked for with.
+// voiceCall contains the parameters of a voice connection.
 type voiceCall struct {
 	model     string
 	sessionID string
-	named     bool // the session, by who asks
+	named     bool // the request names the session
 	tools     domain.VoiceTool
 }
 
-// PageList reports whether an agent's widget lists the pages of an origin.
+// PageList reports whether an agent's widget lists an origin.
 type PageList interface {
 	Embeds(ctx context.Context, agentID, origin string) bool
 }
@@ -55,7 +55,7 @@ type TemplateList interface {
 	Get(ctx context.Context) ([]domain.Template, error)
 }
 
-// Deps is what the handler of voice needs.
+// Deps contains the dependencies and settings of the Handler.
 type Deps struct {
 	*httpx.Limiter
 	*dispatch.Submitter
@@ -72,13 +72,13 @@ type Deps struct {
 	VoicePerOrganization int
 }
 
-// Handler answers OpenAI's Realtime API.
+// Handler handles the requests of OpenAI's Realtime API.
 type Handler struct{ Deps }
 
-// New makes the handler of voice.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes are voice connections and the secrets that open them.
+// Routes returns the routes of the handler.
 func (h *Handler) Routes() []httpx.Route {
 	const member = domain.RoleMember
 	return []httpx.Route{
@@ -87,90 +87,95 @@ func (h *Handler) Routes() []httpx.Route {
 	}
 }
 
-// realtime is GET /v1/realtime: a voice connection with an agent or template, by OpenAI's Realtime protocol. Whatever stands against
-// it is answered before it is one.
+// realtime handles GET /v1/realtime: a voice connection with an agent or template. All checks
+// happen before the upgrade, so that errors are HTTP responses.
 func (h *Handler) realtime(c *gin.Context) {
-	if err := bodiless(c); err != nil {
+	if err := checkNoBody(c); err != nil {
 		httpx.Fail(c, err)
 		return
 	}
-	asked, err := h.callFor(c)
+
+	call, err := h.callFor(c)
 	if err == nil {
-		err = upgradable(c.Request)
+		err = checkUpgrade(c.Request)
 	}
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
+
 	seats, err := h.takeVoiceSeats(httpx.Caller(c))
 	if err != nil {
 		httpx.Fail(c, err)
 		return
 	}
 	defer h.LeaveSeats(seats)
-	httpx.About(c, asked.model, "", asked.sessionID)
-	if err := h.Voice.Serve(c.Writer, c.Request, h.admission(c, asked)); err != nil {
+
+	httpx.About(c, call.model, "", call.sessionID)
+	if err := h.Voice.Serve(c.Writer, c.Request, h.admission(c, call)); err != nil {
 		httpx.Fail(c, err)
 	}
 }
 
-// admission lets a caller's connection in.
-func (h *Handler) admission(c *gin.Context, asked voiceCall) voicegate.Admission {
-	may, who := h.voicePermit(c), httpx.Caller(c)
-	settings := asked.settings()
+// admission returns the settings and permissions of a caller's connection.
+func (h *Handler) admission(c *gin.Context, call voiceCall) voicegate.Admission {
+	permit, who := h.voicePermit(c), httpx.Caller(c)
+	settings := call.settings()
 	if secret := httpx.Identity(c).Secret; secret != nil {
 		settings.Session = secret.Session
 	}
 	return voicegate.Admission{
-		Conversation: settings, Organization: who.OrganizationID, Holds: may.Holds, Look: may.Earlier,
+		Conversation: settings, Organization: who.OrganizationID, Holds: permit.Holds, Look: permit.Earlier,
 		Runs: &runs{
-			h: h, request: c.Request, traceparent: httpx.Traceparent(c), call: asked,
-			org: who.OrganizationID, principal: who.Principal(), begun: map[string]bool{},
+			h: h, request: c.Request, traceparent: httpx.Traceparent(c), call: call,
+			org: who.OrganizationID, principal: who.Principal(), started: map[string]bool{},
 		},
 	}
 }
 
-// settings are what the protocol's session begins with.
+// settings returns the initial settings of the protocol's session.
 func (k *voiceCall) settings() realtime.Settings {
 	return realtime.Settings{SessionID: k.sessionID, Model: k.model, Voice: k.tools.Voice, NewID: id.New}
 }
 
-// voicePermit is the permit of a connection that is its caller's as they stand at each turn: whatever they may do by then, it is
-// their own session.
+// voicePermit returns the permit of a connection. It requires only that the caller may use its own
+// session, because each turn checks the caller's current permissions.
 func (h *Handler) voicePermit(c *gin.Context) *httpx.Permit {
-	may := h.Permit(c)
-	may.Reads = []string{httpx.Caller(c).Principal()}
-	may.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return h.Auth.VoiceAgain(req) }
-	return &may
+	permit := h.Permit(c)
+	permit.Reads = []string{httpx.Caller(c).Principal()}
+	permit.Resolve = func(req *http.Request, _ auth.Need) (auth.Identity, error) { return h.Auth.VoiceAgain(req) }
+	return &permit
 }
 
-// callFor reads and checks what a connection is asked for with, but for its being one.
+// callFor reads and checks the parameters of a connection, except for the upgrade headers.
 func (h *Handler) callFor(c *gin.Context) (voiceCall, error) {
 	found := &httpx.Problems{}
 	checkProtocol(found, c.Request)
-	model, given := httpx.QueryValue(c, "model", found)
-	asked := voiceCall{model: model}
-	if !given && httpx.Identity(c).Secret == nil {
+	model, present := httpx.QueryValue(c, "model", found)
+	call := voiceCall{model: model}
+	if !present && httpx.Identity(c).Secret == nil {
 		found.Add("model", httpx.CodeRequired, "is required: an agent or a template")
 	}
-	if asked.sessionID, asked.named = httpx.QueryValue(c, "session_id", found); asked.named {
-		httpx.CheckSession(found, "session_id", asked.sessionID)
+	if call.sessionID, call.named = httpx.QueryValue(c, "session_id", found); call.named {
+		httpx.CheckSession(found, "session_id", call.sessionID)
 	}
 	if err := found.Err(); err != nil {
 		return voiceCall{}, err
 	}
-	if err := asked.bind(httpx.Identity(c).Secret, given); err != nil {
+	if err := call.bind(httpx.Identity(c).Secret, present); err != nil {
 		return voiceCall{}, err
 	}
-	// What is not the caller's is missing to every page: whose widget lists it is none of theirs.
-	if err := h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &asked); err != nil {
+	// A missing agent is reported before the origin is checked. Otherwise a page could find out
+	// whose widget lists it.
+	if err := h.findVoice(c.Request.Context(), httpx.Caller(c).OrganizationID, &call); err != nil {
 		return voiceCall{}, err
 	}
-	return asked, h.checkOrigin(c, asked.model)
+	return call, h.checkOrigin(c, call.model)
 }
 
-// bind holds a call to what a client secret is for, and gives a session to one that names none. Whoever was given a secret must not
-// choose the session: those of its maker are none of their business.
+// bind applies a client secret to a call and creates a session id for a call without one. A
+// secret's holder must not choose the session, because other sessions of the secret's creator are
+// private.
 func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	k.model = openaiapi.ClipModel(k.model)
 	switch {
@@ -184,18 +189,20 @@ func (k *voiceCall) bind(secret *auth.ClientSecret, modelGiven bool) error {
 	default:
 		k.model, k.sessionID, k.named = secret.Model, secret.SessionID, secret.Named
 	}
+
 	return nil
 }
 
-// checkProtocol reads which protocol a client expects: OpenAI's has had another one.
+// checkProtocol rejects clients that expect the beta version of the protocol.
 func checkProtocol(found *httpx.Problems, req *http.Request) {
 	for _, value := range req.Header.Values(headerBeta) {
 		if strings.Contains(value, "realtime=") {
-			found.Add(nameBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not supported; omit the header")
+			found.Add(displayBeta, openaiapi.CodeUnsupported, "the beta of the Realtime API is not supported; omit the header")
 		}
 	}
+
 	offered, err := auth.Protocols(req)
-	if err != nil || len(offered) == 0 { // what is malformed was refused before
+	if err != nil || len(offered) == 0 { // auth has rejected malformed headers before
 		return
 	}
 	if slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, "openai-beta.") }) {
@@ -206,11 +213,11 @@ func checkProtocol(found *httpx.Problems, req *http.Request) {
 	}
 }
 
-// checkOrigin refuses pages of other origins than the service's own and those that the agent's widget lists: browsers let any page
-// open a WebSocket.
+// checkOrigin rejects pages of origins other than the service's own and those that the agent's
+// widget lists. Browsers let any page open a WebSocket.
 func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	posted := *c.Request
-	posted.Method = http.MethodPost // what only reads is let pass by the check
+	posted.Method = http.MethodPost // Check accepts all safe methods
 	cause := h.Origins.Check(&posted)
 	if cause == nil && len(c.Request.Header[httpx.HeaderOrigin]) <= 1 {
 		return nil
@@ -221,7 +228,7 @@ func (h *Handler) checkOrigin(c *gin.Context, model string) error {
 	return apierr.Wrap(apierr.PermissionDenied, cause, "this page's origin is not allowed: add it to the agent's widget")
 }
 
-// findVoice finds the agent or template that a call is for, if it is for talking with.
+// findVoice finds the agent or template of a call and checks that voice is enabled for it.
 func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error {
 	tools, err := h.toolsFor(ctx, org, k.model)
 	if err != nil {
@@ -234,6 +241,7 @@ func (h *Handler) findVoice(ctx context.Context, org string, k *voiceCall) error
 	return nil
 }
 
+// toolsFor returns the tools of the agent or template with the id model, if users may call it.
 func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools, error) {
 	if id.Valid(id.Agent, model) {
 		agent, err := h.AgentsDB.Agent(ctx, org, model)
@@ -242,21 +250,24 @@ func (h *Handler) toolsFor(ctx context.Context, org, model string) (domain.Tools
 		}
 		return agent.Tools, err
 	}
+
 	all, err := h.Templates.Get(ctx)
 	if err != nil {
 		return domain.Tools{}, err
 	}
+
 	for _, t := range all {
 		if t.ID == model {
 			return t.Tools, nil
 		}
 	}
+
 	return domain.Tools{}, openaiapi.ModelNotFound()
 }
 
-// bodiless refuses a request that brings or announces a body, which no upgrade has: a WebSocket's frames would be taken for it, or it
-// for them. It is not waited for, so that nothing else can follow on its connection.
-func bodiless(c *gin.Context) error {
+// checkNoBody rejects a request that has or announces a body. An upgrade has none, and WebSocket
+// frames and body could be confused. The body is not read, so the connection is closed.
+func checkNoBody(c *gin.Context) error {
 	if c.Request.ContentLength == 0 && len(c.Request.TransferEncoding) == 0 {
 		return nil
 	}
@@ -264,8 +275,9 @@ func bodiless(c *gin.Context) error {
 	return apierr.Invalid(httpx.BodyPath, httpx.CodeInvalidValue, "must be empty for a WebSocket")
 }
 
-// upgradable refuses requests that do not ask for a WebSocket as RFC 6455 has it. The library would refuse them in words of its own.
-func upgradable(req *http.Request) error {
+// checkUpgrade rejects requests that are not a WebSocket upgrade (RFC 6455). The library would reject
+// them with different errors.
+func checkUpgrade(req *http.Request) error {
 	has := func(header, token string) bool {
 		for _, line := range req.Header.Values(header) {
 			for name := range strings.SplitSeq(line, ",") {
@@ -285,14 +297,17 @@ func upgradable(req *http.Request) error {
 	case len(versions) <= 1 && req.Header.Get(headerVersion) != httpx.SocketVersion:
 		return apierr.New(apierr.UpgradeRequired, "the WebSocket version must be %s", httpx.SocketVersion)
 	}
+
 	found := &httpx.Problems{}
 	if len(versions) > 1 {
 		found.Add(headerVersion, httpx.CodeDuplicate, "must be sent only once")
 	}
+
 	checkSocketKey(found, req.Header.Values(headerSocketKey))
 	return found.Err()
 }
 
+// checkSocketKey checks the Sec-WebSocket-Key header: 16 bytes in base64.
 func checkSocketKey(found *httpx.Problems, keys []string) {
 	const bytes = 16
 	switch len(keys) {
@@ -307,17 +322,20 @@ func checkSocketKey(found *httpx.Problems, keys []string) {
 	}
 }
 
-// takeVoiceSeats is takeSeats for a voice connection, which takes one of its organization's besides.
+// takeVoiceSeats is TakeSeats for a voice connection, which takes one of its organization's voice
+// slots in addition.
 func (h *Handler) takeVoiceSeats(who domain.Caller) ([]stream.Seat, error) {
 	if h.Stopping() {
 		stopping := apierr.New(apierr.Unavailable, "the service is stopping; try again")
 		stopping.RetryAfter = time.Second
 		return nil, stopping
 	}
+
 	seats, err := h.TakeSeats(who)
 	if err != nil {
 		return nil, err
 	}
+
 	voice := stream.Seat{Name: "voice:" + who.OrganizationID, Max: h.VoicePerOrganization}
 	if !h.TakeSeat(voice) {
 		h.LeaveSeats(seats)

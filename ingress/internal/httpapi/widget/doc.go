@@ -1,2 +1,2 @@
-// Package widget serves the widgets that sites embed.
+// Package widget handles the requests of the widgets that websites embed.
 package widget

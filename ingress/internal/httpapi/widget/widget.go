@@ -19,48 +19,51 @@ import (
 )
 
 const (
-	maxVisitor      = 128 // characters of what a site calls a visitor
-	signatureDigits = 64  // of HMAC-SHA256, in hexadecimal
+	maxVisitor      = 128 // maximum characters of a site's id of a visitor
+	signatureDigits = 64  // digits of an HMAC-SHA256 in hexadecimal
 )
 
-// Deps is what the handler of widgets needs.
+// Deps contains the dependencies of the Handler.
 type Deps struct {
 	*httpx.Limiter
 	Auth  *auth.Resolver
 	Rates *ratelimit.Limits
 }
 
-// Handler gives the pages that agents list their tokens, and lets them read answers.
+// Handler issues tokens to the pages that agents list, and sets the CORS headers of their requests.
 type Handler struct{ Deps }
 
-// New makes the handler of widgets.
+// New returns a Handler.
 func New(deps Deps) *Handler { return &Handler{deps} }
 
-// Routes is the one route that is the widgets' alone.
+// Routes returns the route of widget sessions.
 func (h *Handler) Routes() []httpx.Route {
 	return []httpx.Route{{Method: "POST", Path: WidgetSessionsPath, Need: auth.NeedPage, Handle: h.widgetSession}}
 }
 
-// widgetSessionBody is what a widget sends for a token. The visitor is the name that the browser has kept, or an object
-// that the site's server has signed.
+// widgetSessionBody is the body of a request for a token. The visitor is the name that the browser
+// has stored, or an object that the site's server has signed.
 type widgetSessionBody struct {
-	AgentID string          `json:"agentId" need:"yes"`
+	AgentID string          `json:"agentId" required:"true"`
 	Visitor json.RawMessage `json:"visitor"`
 
 	name   string
 	signed *signedBody
 }
 
+// signedBody is a visitor signed by the site: an HMAC-SHA256 of the agent id, a line feed and the id.
 type signedBody struct {
-	ID        string `json:"id" need:"yes"`
-	Signature string `json:"signature" need:"yes"`
+	ID        string `json:"id" required:"true"`
+	Signature string `json:"signature" required:"true"`
 }
 
+// Check checks the fields and decodes the visitor.
 func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	const field = "visitor"
 	if len(b.Visitor) == 0 {
 		return
 	}
+
 	switch b.Visitor[0] {
 	case '"':
 		decodeWithin(field, b.Visitor, &b.name, p)
@@ -76,16 +79,17 @@ func (b *widgetSessionBody) Check(p *httpx.Problems) {
 	}
 }
 
-// decodeWithin is decodeStrict for what a body holds as it was written, under the name of its field.
+// decodeWithin is httpx.DecodeStrict for the raw value of a field. It adds problems under the
+// field's name.
 func decodeWithin(field string, src []byte, dst any, found *httpx.Problems) {
 	target := reflect.ValueOf(dst).Elem()
 	d := httpx.Decoder{Src: src, Path: []byte(field), Found: found}
 	if err := d.Into(target); err != nil {
-		found.List = append(found.List, *err) // not reached: the body was read to its end before
+		found.List = append(found.List, *err) // unreachable: the whole body was decoded before
 	}
 }
 
-// widgetSessionView is the answer to a widget that asked for a token.
+// widgetSessionView is the response with a token.
 type widgetSessionView struct {
 	Token     string      `json:"token"`
 	ExpiresAt domain.Time `json:"expiresAt"`
@@ -93,12 +97,14 @@ type widgetSessionView struct {
 	Agent     widgetAgent `json:"agent"`
 }
 
+// widgetAgent is the agent in a token's response.
 type widgetAgent struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
-// widgetSession is POST /api/widget/sessions: a token for a visitor of a page that an agent's widget lists.
+// widgetSession handles POST /api/widget/sessions: a token for a visitor of a page that an agent's
+// widget lists.
 func (h *Handler) widgetSession(c *gin.Context) {
 	if err := h.CountWidgetAddress(c); err != nil {
 		httpx.Fail(c, err)
@@ -112,30 +118,36 @@ func (h *Handler) widgetSession(c *gin.Context) {
 	httpx.WriteJSON(c, http.StatusCreated, view)
 }
 
+// newWidgetSession checks a request for a token and creates the token.
 func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 	body, found, err := httpx.Collect[widgetSessionBody](c)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
+
 	switch origins := c.Request.Header[httpx.HeaderOrigin]; {
 	case len(origins) == 0:
 		found.Add(httpx.HeaderOrigin, httpx.CodeRequired, "is required: browsers send it for the page")
 	case len(origins) > 1:
 		found.Add(httpx.HeaderOrigin, httpx.CodeDuplicate, "must be sent only once")
 	}
+
 	if err := found.Err(); err != nil {
 		return widgetSessionView{}, err
 	}
+
 	widget, origin, err := h.widgetFor(c, body.AgentID)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
+
 	httpx.About(c, widget.AgentID, "", "")
 	visitorID, name, err := h.visitor(widget, &body)
 	if err != nil {
 		return widgetSessionView{}, err
 	}
-	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // whose own limit strangers use up with good requests only
+
+	d, err := h.Rates.WidgetToken(c.Request.Context(), widget.AgentID) // counted last, so that only valid requests use up the agent's limit
 	if err != nil {
 		return widgetSessionView{}, fmt.Errorf("checking limit: %w", err)
 	}
@@ -143,12 +155,13 @@ func (h *Handler) newWidgetSession(c *gin.Context) (widgetSessionView, error) {
 		httpx.ShowDecision(c, d)
 		return widgetSessionView{}, err
 	}
+
 	token, expires := h.Auth.Widgets().NewToken(widget.AgentID, origin, visitorID)
 	return widgetSessionView{token, domain.At(expires), name, widgetAgent{widget.AgentID, widget.Name}}, nil
 }
 
-// widgetFor gives the widget of an agent for the page that asks for it. Whatever stands against it, the page learns
-// nothing but that, and another page not even that much.
+// widgetFor returns the widget of an agent for the page that sends the request. The error does not
+// say why there is none. A page of another origin cannot read it at all.
 func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, string, error) {
 	origin, ok := httpx.PageOrigin(c.Request)
 	var widget *agentdb.Widget
@@ -158,6 +171,7 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, st
 			return nil, "", err
 		}
 	}
+
 	if widget == nil {
 		unshare(c)
 		return nil, "", apierr.New(apierr.PermissionDenied, "the agent has no widget for this page")
@@ -165,7 +179,8 @@ func (h *Handler) widgetFor(c *gin.Context, agentID string) (*agentdb.Widget, st
 	return widget, origin, nil
 }
 
-// visitor tells who visits: whom the site has signed, whom the browser knows, or somebody new.
+// visitor returns the id and name of the visitor: one signed by the site, one that the browser has
+// stored, or a new one.
 func (h *Handler) visitor(widget *agentdb.Widget, body *widgetSessionBody) (visitorID, name string, err error) {
 	widgets := h.Auth.Widgets()
 	if body.signed != nil {

@@ -12,26 +12,27 @@ import (
 	"parley/shared/apierr"
 )
 
-// However many large answers organizations ask for, one that has asked for less is next.
+// The queue prefers the organization with the fewest recent bytes, however many large responses
+// others request.
 func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &making{}
+		m := &answerQueue{}
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		var order []string
-		ask := func(ctx context.Context, of string, bytes int) {
+		ask := func(ctx context.Context, owner string, bytes int) {
 			all.Go(func() {
-				made, err := m.wait(ctx, of, bytes)
+				made, err := m.wait(ctx, owner, bytes)
 				if err != nil {
 					return
 				}
 				mu.Lock()
-				order = append(order, of)
+				order = append(order, owner)
 				mu.Unlock()
 				<-time.After(100 * time.Millisecond)
 				made()
-				made() // changes nothing
+				made() // no effect
 			})
 			synctest.Wait()
 		}
@@ -58,8 +59,8 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 			t.Errorf("left behind: %v", m.waiting)
 		}
 		order = nil
-		for _, of := range []string{"red", "red", "blue", "green"} {
-			ask(t.Context(), of, 2<<20)
+		for _, owner := range []string{"red", "red", "blue", "green"} {
+			ask(t.Context(), owner, 2<<20)
 		}
 		ask(t.Context(), "white", 8<<20)
 		ask(t.Context(), "black", 100<<10)
@@ -67,9 +68,9 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 		if want := []string{"red", "black", "green", "white", "blue", "red"}; !slices.Equal(order, want) {
 			t.Errorf("of several sizes, made in the order %v, want %v", order, want)
 		}
-		<-time.After(maxMade / forgiven * time.Second)
-		for of := range 300 {
-			m.count(strconv.Itoa(of), 0)
+		<-time.After(maxRecentBytes / decayPerSecond * time.Second)
+		for owner := range 300 {
+			m.count(strconv.Itoa(owner), 0)
 		}
 		if len(m.made) > 256 {
 			t.Errorf("%d organizations are remembered", len(m.made))
@@ -77,16 +78,17 @@ func TestLargeAnswersAreMadeInTurns(t *testing.T) {
 	})
 }
 
-// Forty organizations that request answers of 70 KiB as often as they may delay an answer of 4 MiB by little.
+// Forty organizations that continuously request responses of 70 KiB delay a response of 4 MiB only
+// slightly.
 func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &making{}
+		m := &answerQueue{}
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		ask := func(ctx context.Context, of string, bytes int, takes time.Duration) {
+		ask := func(ctx context.Context, owner string, bytes int, takes time.Duration) {
 			all.Go(func() {
-				if made, err := m.wait(ctx, of, bytes); err == nil {
+				if made, err := m.wait(ctx, owner, bytes); err == nil {
 					<-time.After(takes)
 					made()
 				}
@@ -108,7 +110,8 @@ func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// There are 160 answers of 6 ms before it, and half a second for each 4 MiB that it has read before.
+			// 160 responses of 6 ms come before it, and half a second for each 4 MiB that it has
+			// read before.
 			if waited, maximum := time.Since(began), time.Second+time.Duration(n+1)*500*time.Millisecond; waited > maximum {
 				t.Errorf("large answer %d waited for %s", n, waited)
 			}
@@ -121,21 +124,21 @@ func TestManySmallAnswersDelayNoLargeOne(t *testing.T) {
 	})
 }
 
-// An answer whose turn does not come is refused, and waits for nothing more.
+// A response whose turn does not come is rejected and leaves the queue.
 func TestLargeAnswersWaitForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &making{}
+		m := &answerQueue{}
 		made, err := m.wait(t.Context(), "red", 2<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, err := m.wait(t.Context(), "blue", 2<<20); apierr.CodeFor(err) != apierr.Overloaded || time.Since(began) != makingWait {
+		if _, err := m.wait(t.Context(), "blue", 2<<20); apierr.CodeFor(err) != apierr.Overloaded || time.Since(began) != queueTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		var all sync.WaitGroup
-		for range maxWaiting {
+		for range maxQueued {
 			all.Go(func() { _, _ = m.wait(t.Context(), "red", 2<<20) }) // its turn does not come
 		}
 		synctest.Wait()
