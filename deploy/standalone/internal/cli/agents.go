@@ -28,7 +28,7 @@ func (*AgentsList) Examples() string {
 parley agents list --templates --json`
 }
 
-// Run lists them, the newest first.
+// Run lists them, newest first.
 func (a *AgentsList) Run(ctx context.Context, con *console.Console) error {
 	service, err := a.connect(usual)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestAnswersThatWereToldTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second []string // "-" between attempts
 		whole, want   string
-		anew          int
+		restarts      int
 	}{
 		"one attempt":                   {[]string{"a", "b"}, nil, "ab", "ab\n", 0},
 		"told nothing":                  {nil, nil, "whole", "whole\n", 0},
@@ -36,8 +36,8 @@ func TestAnswersThatWereToldTwice(t *testing.T) {
 		"nothing that rules a terminal": {[]string{"a\x1b[2Jb", "\u009b"}, nil, "a\x1b[2Jb\u009b", "a[2Jb\n", 0},
 	} {
 		var out strings.Builder
-		anew := 0
-		printed := told{out: &out, anew: func() { anew++ }}
+		restarts := 0
+		printed := answerWriter{out: &out, onRestart: func() { restarts++ }}
 		for _, pieces := range [][]string{c.first, c.second} {
 			if pieces != nil {
 				printed.restarted()
@@ -51,8 +51,8 @@ func TestAnswersThatWereToldTwice(t *testing.T) {
 		if err := printed.end(c.whole); err != nil {
 			t.Fatal(err)
 		}
-		if out.String() != c.want || anew != c.anew {
-			t.Errorf("%s: printed %q, want %q; anew %d times", name, out.String(), c.want, anew)
+		if out.String() != c.want || restarts != c.restarts {
+			t.Errorf("%s: printed %q, want %q; %d restarts", name, out.String(), c.want, restarts)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestComplaintsAreSafe(t *testing.T) {
 	for name, err := range map[string]error{
 		"a run":     outcome(run),
 		"a refusal": &client.ProblemError{Status: 400, Code: code, Detail: says, RequestID: code},
-		"who left":  &left{"interrupted" + says, errors.New("x")},
+		"who left":  &interruption{"interrupted" + says, errors.New("x")},
 	} {
 		var out strings.Builder
 		k, failed := kong.New(&struct{}{}, kong.Writers(&out, &out))

@@ -16,19 +16,19 @@ const (
 	indent    = "    "
 )
 
-// What a command may say of itself beside its description, which kong knows as Help.
+// Optional sections of a command's manual page, in addition to kong's Help.
 type (
 	showing  interface{ Examples() string }
 	spelling interface{ Usage() string }
 	exiting  interface{ Statuses() []int }
 )
 
-// variables that no option stands for.
+// variables are environment variables without an option.
 var variables = [][2]string{
 	{"HTTPS_PROXY, HTTP_PROXY, NO_PROXY", "The proxy that a service elsewhere is called through; this machine's own never is."},
 }
 
-// PrintHelp prints the page of the command that was chosen: kong's help printer.
+// PrintHelp prints the manual page of the selected command. It is kong's help printer.
 func PrintHelp(_ kong.HelpOptions, ctx *kong.Context) error {
 	node := ctx.Selected()
 	if node == nil {
@@ -40,7 +40,8 @@ func PrintHelp(_ kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// PrintUsage says in two lines how the command that was chosen is called: kong's short help, before an error.
+// PrintUsage prints the usage of the selected command in two lines. It is kong's short help
+// printer, used before an error.
 func PrintUsage(_ kong.HelpOptions, ctx *kong.Context) error {
 	node := ctx.Selected()
 	if node == nil {
@@ -53,7 +54,7 @@ func PrintUsage(_ kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// Page is the manual page of a command, or of the program.
+// Page returns the manual page of a command or of the program.
 func Page(node *kong.Node) string {
 	p := &page{}
 	name := strings.TrimSpace("parley " + path(node))
@@ -79,7 +80,7 @@ func Page(node *kong.Node) string {
 		p.environment(node)
 	}
 	p.exits(node)
-	if shows, is := itself[showing](node); is {
+	if shows, is := commandAs[showing](node); is {
 		p.section("EXAMPLES")
 		for line := range strings.Lines(shows.Examples()) {
 			p.line(indent + strings.TrimRight(line, "\n"))
@@ -88,8 +89,8 @@ func Page(node *kong.Node) string {
 	return p.String()
 }
 
-// itself gives a command as what it says of itself.
-func itself[T any](node *kong.Node) (known T, is bool) {
+// commandAs returns a command as T if it implements T.
+func commandAs[T any](node *kong.Node) (known T, is bool) {
 	if !node.Target.IsValid() || !node.Target.CanAddr() {
 		return known, false
 	}
@@ -97,7 +98,7 @@ func itself[T any](node *kong.Node) (known T, is bool) {
 	return known, is
 }
 
-// path is a command's words, without the program.
+// path returns a command's words without the program's name.
 func path(node *kong.Node) string {
 	var words []string
 	for ; node != nil && node.Type == kong.CommandNode; node = node.Parent {
@@ -111,7 +112,7 @@ func synopsis(node *kong.Node) string { return synopses(node)[0] }
 
 func synopses(node *kong.Node) []string {
 	name := strings.TrimSpace("parley " + path(node))
-	if spells, is := itself[spelling](node); is {
+	if spells, is := commandAs[spelling](node); is {
 		return []string{name + " " + spells.Usage()}
 	}
 	if len(node.Children) > 0 {
@@ -142,7 +143,7 @@ func synopses(node *kong.Node) []string {
 	return []string{name}
 }
 
-// visible gives a command's options, and -h.
+// visible returns a command's visible options, including -h.
 func visible(node *kong.Node) (flags []*kong.Flag) {
 	for _, group := range node.AllFlags(true) {
 		flags = append(flags, group...)
@@ -158,7 +159,7 @@ func lower(sentence string) string {
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// page is a manual page that grows.
+// page builds a manual page.
 type page struct{ strings.Builder }
 
 func (p *page) line(text string) { p.WriteString(text + "\n") }
@@ -176,7 +177,7 @@ func (p *page) wrap(margin, text string) {
 	}
 }
 
-// item is a term, and beneath it what it means.
+// item writes a term and, indented below it, its meaning.
 func (p *page) item(term, means string) {
 	p.wrap(indent, term)
 	p.wrap(indent+indent, means)
@@ -205,12 +206,12 @@ func (p *page) arguments(node *kong.Node) {
 func (p *page) options(node *kong.Node) {
 	p.section("OPTIONS")
 	for _, flag := range visible(node) {
-		p.item(spelled(flag), meaning(flag))
+		p.item(spellFlag(flag), meaning(flag))
 	}
 }
 
-// spelled is how an option is written.
-func spelled(flag *kong.Flag) string {
+// spellFlag returns an option as it is written on the command line.
+func spellFlag(flag *kong.Flag) string {
 	out := "--" + flag.Name
 	if flag.Tag.Negatable != "" {
 		out = "--[no-]" + flag.Name
@@ -240,7 +241,7 @@ func valueName(flag *kong.Flag) string {
 	}
 }
 
-// meaning is an option's help, its default and its variable.
+// meaning returns an option's help with its default and its environment variable.
 func meaning(flag *kong.Flag) string {
 	out := flag.Help
 	if flag.Name == "help" {
@@ -276,7 +277,7 @@ func (p *page) environment(node *kong.Node) {
 
 func (p *page) exits(node *kong.Node) {
 	known := []int{ExitDone, ExitFailure, ExitArguments, ExitInterrupted}
-	if says, is := itself[exiting](node); is {
+	if says, is := commandAs[exiting](node); is {
 		known = says.Statuses()
 	} else if slices.ContainsFunc(visible(node), func(f *kong.Flag) bool { return slices.Contains(f.Envs, "PARLEY_BASE_URL") }) {
 		known = []int{ExitDone, ExitFailure, ExitRefused, ExitArguments, ExitInterrupted}
@@ -293,7 +294,7 @@ func (p *page) exits(node *kong.Node) {
 	}
 }
 
-// wrapped breaks a text into lines of so many characters; a word that is longer has a line of its own.
+// wrapped breaks a text into lines of at most width characters. A longer word gets its own line.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -310,7 +311,7 @@ func wrapped(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// Overview is what the program says when nothing is asked of it.
+// Overview is the text that parley prints without arguments.
 func Overview(app *kong.Application) string {
 	p := &page{}
 	p.line("parley - " + lower(app.Help))
@@ -372,7 +373,7 @@ func (h *Help) Run(k *kong.Kong) error {
 	return nil
 }
 
-// child is the command of a name below another.
+// child returns the subcommand with this name, or nil.
 func child(node *kong.Node, name string) *kong.Node {
 	for _, c := range node.Children {
 		if c.Type == kong.CommandNode && (c.Name == name || slices.Contains(c.Aliases, name)) {

@@ -35,11 +35,11 @@ func TestFolded(t *testing.T) {
 		"narrower":    {13, "id\n    a word t…\n    the text\n"},
 		"too narrow":  {10, "id\n    a wor…\n    the t…\n"},
 	} {
-		if got := folded(row, []int{4, 9, 30}, c.room); got != c.want {
+		if got := foldRow(row, []int{4, 9, 30}, c.room); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
-	if got := folded([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
+	if got := foldRow([]string{"id", "b", ""}, []int{4, 9, 30}, 13); got != "id\n    b\n" {
 		t.Errorf("a column without a text: %q", got)
 	}
 }
@@ -86,7 +86,7 @@ func TestAwaited(t *testing.T) {
 	for status, want := range map[domain.RunStatus]string{
 		domain.RunQueued: "waiting for run_x", domain.RunRunning: "waiting for run_x", domain.RunRequiresAction: "run_x waits for a person",
 	} {
-		if got := awaited(&domain.Run{ID: "run_x", Status: status}); got != want {
+		if got := progressText(&domain.Run{ID: "run_x", Status: status}); got != want {
 			t.Errorf("%s: %q", status, got)
 		}
 	}

@@ -53,15 +53,15 @@ parley trigger "Demo agent" --idempotency-key night-7 --automation nightly \
 parley trigger "Demo agent" --no-wait Say good night`
 }
 
-// Statuses are what it exits with.
+// Statuses are the command's exit statuses.
 func (*Trigger) Statuses() []int {
 	return []int{ExitDone, ExitFailure, ExitRunFailed, ExitRefused, ExitNotEnded, ExitArguments, ExitInterrupted}
 }
 
-// errLate is why a wait was given up.
+// errLate is the cause when --timeout expires.
 var errLate = errors.New("the time given by --timeout is over")
 
-// Run triggers, and waits unless told otherwise.
+// Run triggers the agent and waits for the result, except with --no-wait.
 func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	message, err := t.message(con)
 	if err != nil {
@@ -69,7 +69,7 @@ func (t *Trigger) Run(ctx context.Context, con *console.Console) error {
 	}
 	progress := con.Progress(t.JSON, "triggering")
 	defer progress.Done()
-	how := manners{retries: t.Retries, patience: time.Hour, waiting: func(cause error, pause time.Duration) {
+	how := retryLimits{retries: t.Retries, patience: time.Hour, waiting: func(cause error, pause time.Duration) {
 		progress.Sayf("again in %s, after: %v", pause.Round(100*time.Millisecond), cause)
 	}}
 	service, err := t.connect(how)
@@ -98,7 +98,7 @@ func (t *Trigger) message(con *console.Console) (string, error) {
 	return piped(con)
 }
 
-// piped reads the message that stands at standard input.
+// piped reads the message from standard input.
 func piped(con *console.Console) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(con.In, longestTyped+1))
 	if err != nil {
@@ -114,7 +114,7 @@ func piped(con *console.Console) (string, error) {
 	return message, nil
 }
 
-// wait is a triggered run on the way to its end.
+// wait is a triggered run and its output.
 type wait struct {
 	*Trigger
 	service  *connection
@@ -123,7 +123,7 @@ type wait struct {
 	key      string
 	sent     bool
 	runID    string
-	told     bool // that the run waits for a person
+	notified bool // the user has been notified that the run waits for a person
 }
 
 func (w *wait) trigger(ctx context.Context, message string) error {
@@ -137,7 +137,7 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 	w.sent = true
 	answer, err := w.service.Call(ctx, w.request(target, message))
 	if err != nil {
-		return sought(err, "agent", target)
+		return describeNotFound(err, "agent", target)
 	}
 	var run domain.Run
 	if err := answer.Into(&run); err != nil {
@@ -152,12 +152,13 @@ func (w *wait) trigger(ctx context.Context, message string) error {
 		w.con.Notef("run %s%s", run.ID, replayed)
 	}
 	if !w.Wait {
-		return w.left(answer)
+		return w.printStarted(answer)
 	}
-	return w.toEnd(ctx, answer, &run)
+	return w.poll(ctx, answer, &run)
 }
 
-// request asks for no wait: the run's id is worth knowing before its end.
+// request builds an asynchronous request, because the user should see the run's ID before it
+// finishes.
 func (w *wait) request(target, message string) client.Request {
 	input := map[string]any{}
 	for name, value := range w.Input {
@@ -181,21 +182,21 @@ func (w *wait) request(target, message string) client.Request {
 	return client.Request{Method: http.MethodPost, Path: "/api/internal/run-automation", Header: header, Body: body, Keyed: true}
 }
 
-// left prints the run of somebody who does not wait.
-func (w *wait) left(answer *client.Answer) error {
+// printStarted prints the run without waiting for it.
+func (w *wait) printStarted(answer *client.Answer) error {
 	if w.JSON {
 		return w.con.JSON(json.RawMessage(answer.Body))
 	}
 	return w.con.Printf("%s\n", w.runID)
 }
 
-// toEnd asks for the run until it has ended, and prints what it came to.
-func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run) (err error) {
+// poll polls the run until it finishes, and prints its result.
+func (w *wait) poll(ctx context.Context, answer *client.Answer, run *domain.Run) (err error) {
 	for !run.Status.Terminal() {
-		w.progress.Sayf("%s", awaited(run))
-		if run.RequiredAction != nil && !w.told && !w.JSON {
+		w.progress.Sayf("%s", progressText(run))
+		if run.RequiredAction != nil && !w.notified && !w.JSON {
 			w.con.Notef("%s", waitsFor(w.service.url, run.ID, run.RequiredAction))
-			w.told = true
+			w.notified = true
 		}
 		began := time.Now()
 		query := url.Values{"id": {run.ID}, "wait": {strconv.Itoa(int(longestPoll.Seconds()))}}
@@ -203,7 +204,7 @@ func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run
 		if answer, err = w.service.Get(ctx, "/api/runs", query, run); err != nil {
 			return err
 		}
-		if !run.Status.Terminal() && time.Since(began) < time.Second { // what it waits for is nothing that a wait waits for
+		if !run.Status.Terminal() && time.Since(began) < time.Second { // such a run ends the service's long poll early
 			if err := lifecycle.Sleep(ctx, time.Second); err != nil {
 				return err
 			}
@@ -212,8 +213,9 @@ func (w *wait) toEnd(ctx context.Context, answer *client.Answer, run *domain.Run
 	return w.show(answer, run)
 }
 
-// awaited says what is waited for. A run that is queued or runs goes from one to the other without that being told here.
-func awaited(run *domain.Run) string {
+// progressText describes the state for the progress line. It does not distinguish queued from running,
+// because polls do not return on that change.
+func progressText(run *domain.Run) string {
 	if run.Status == domain.RunRequiresAction {
 		return run.ID + " " + words(run.Status)
 	}
@@ -232,7 +234,7 @@ func (w *wait) show(answer *client.Answer, run *domain.Run) error {
 	return errors.Join(printSources(w.con, run.Citations), outcome(run))
 }
 
-// broken says what became of the run when it was not waited for to its end.
+// broken adds the state of the run to the error of the wait for it.
 func (w *wait) broken(ctx context.Context, err error) error {
 	if _, ended := errors.AsType[*coded](err); ended && ctx.Err() == nil {
 		return err
@@ -250,6 +252,6 @@ func (w *wait) broken(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), errLate):
 		return exit(ExitNotEnded, "%w%s", errLate, after)
 	default:
-		return &left{"interrupted" + after, context.Cause(ctx)}
+		return &interruption{"interrupted" + after, context.Cause(ctx)}
 	}
 }

@@ -50,10 +50,10 @@ func TestNothingPassingWithoutTerminal(t *testing.T) {
 func TestProgressMakesRoom(t *testing.T) {
 	t.Parallel()
 	var both bytes.Buffer
-	c := &Console{Out: &both, Err: &both, tells: true}
-	c.pass("working")
+	c := &Console{Out: &both, Err: &both, errTerminal: true}
+	c.showProgress("working")
 	c.Notef("noted")
-	c.pass("working")
+	c.showProgress("working")
 	if err := c.Printf("printed\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestProgressGoesAway(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {
 		var complaints bytes.Buffer
-		c := &Console{Err: &complaints, Out: os.Stdout, tells: true}
+		c := &Console{Err: &complaints, Out: os.Stdout, errTerminal: true}
 		c.Progress(quiet, "working").Done()
 		shown := complaints.String()
 		if quiet && shown != "" || !quiet && (!strings.Contains(shown, "working  0s") || !strings.HasSuffix(shown, clearLine)) {

@@ -74,10 +74,10 @@ func TestLedgerHonoursKeysAndNothingElse(t *testing.T) {
 func TestSabotagedLedgerForgets(t *testing.T) {
 	t.Parallel()
 	l := ledgerFor(t, true)
-	for n := range 2 * forgotten {
+	for n := range 2 * forgetEvery {
 		l.book(entry{n, keyFor(n)})
 	}
-	if got := len(l.bookings()); got != 2*forgotten-2 {
-		t.Errorf("%d bookings are kept of %d", got, 2*forgotten)
+	if got := len(l.bookings()); got != 2*forgetEvery-2 {
+		t.Errorf("%d bookings are kept of %d", got, 2*forgetEvery)
 	}
 }

@@ -55,11 +55,11 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 	for seed := range uint64(200) {
 		for _, triggers := range []int{1, 2, 19, 100, 1000, maxTriggers} {
 			for _, workers := range []int{1, 2, maxWorkers} {
-				strikes := schedule(seed, triggers, workers, allKinds)
+				kills := schedule(seed, triggers, workers, allKinds)
 				hits := map[string]int{}
-				for i, s := range strikes {
+				for i, s := range kills {
 					hits[s.Part]++
-					if s.After < triggers/20 || s.After > triggers/2 || i > 0 && s.After < strikes[i-1].After || s.Down < 0 || s.Down > longestDown {
+					if s.After < triggers/20 || s.After > triggers/2 || i > 0 && s.After < kills[i-1].After || s.Down < 0 || s.Down > maxDown {
 						t.Fatalf("seed %d, %d triggers, %d workers: strike %d is %+v", seed, triggers, workers, i, s)
 					}
 				}
@@ -72,7 +72,7 @@ func TestEveryScheduleHitsEverythingInTime(t *testing.T) {
 				}
 				if triggers == 1000 && workers == 2 {
 					order := ""
-					for _, s := range strikes {
+					for _, s := range kills {
 						order += s.Part + ","
 					}
 					seen[order] = true
@@ -98,10 +98,10 @@ func TestRunsThatWaitForLeasesAreAMinority(t *testing.T) {
 	for _, triggers := range []int{1, 2, 50, 100, 999, 1000, maxTriggers} {
 		for workers := 1; workers <= maxWorkers; workers++ {
 			s := sizesFor(triggers, workers)
-			if s.clients < 1 || s.clients > maxClients || s.places < 1 {
+			if s.clients < 1 || s.clients > maxClients || s.slots < 1 {
 				t.Fatalf("%d triggers, %d workers: %+v", triggers, workers, s)
 			}
-			if stranded := strikesPerWorker * workers * s.places; s.places > 1 && stranded > s.clients/2 {
+			if stranded := strikesPerWorker * workers * s.slots; s.slots > 1 && stranded > s.clients/2 {
 				t.Errorf("%d triggers, %d workers: %d of %d may wait for leases", triggers, workers, stranded, s.clients)
 			}
 		}

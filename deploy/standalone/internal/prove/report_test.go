@@ -49,13 +49,13 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 	t.Parallel()
 	var out, progress bytes.Buffer
 	p := &Prove{Triggers: 3, Workers: 1, JSON: true}
-	tell := p.teller(&console.Console{Out: &out})
-	tell.begin(p, 1, "/tmp/x")
-	tell.ready(1)
-	tell.struck(Struck{Part: "worker 1"})
-	tell.answered(2, "x")
-	tell.done()
-	if err := tell.result(Result{Verdict: judge(proved(3)), OK: true, Seed: 1}); err != nil {
+	report := p.reporter(&console.Console{Out: &out})
+	report.begin(p, 1, "/tmp/x")
+	report.ready(1)
+	report.killed(Struck{Part: "worker 1"})
+	report.answered(2, "x")
+	report.done()
+	if err := report.result(Result{Verdict: judge(proved(3)), OK: true, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
 	var got map[string]any
@@ -68,14 +68,14 @@ func TestJSONIsOneObjectAndNothingElse(t *testing.T) {
 
 	out.Reset()
 	p.JSON = false
-	tell = p.teller(&console.Console{Out: &out})
-	tell.progress = &progress // somebody watches
-	tell.began = time.Now().Add(-1500 * time.Millisecond)
-	tell.begin(p, 1, "/tmp/x")
-	tell.answered(2, "x")
-	tell.struck(Struck{Part: "worker 1", Answered: 57, UnderWay: 192, Booking: 16, DownMS: 125})
-	tell.done()
-	tell.answered(3, "x")
+	report = p.reporter(&console.Console{Out: &out})
+	report.progress = &progress // somebody watches
+	report.began = time.Now().Add(-1500 * time.Millisecond)
+	report.begin(p, 1, "/tmp/x")
+	report.answered(2, "x")
+	report.killed(Struck{Part: "worker 1", Answered: 57, UnderWay: 192, Booking: 16, DownMS: 125})
+	report.done()
+	report.answered(3, "x")
 	if want := "  1.5 s  kill -9 worker 1  after   57 answers, with 192 triggers under way, 16 of them being booked; down for 125 ms\n"; !strings.Contains(out.String(), want) {
 		t.Errorf("printed %s", out.String())
 	}

@@ -57,7 +57,7 @@ func TestTriggerIsSentUntilItIsAnswered(t *testing.T) {
 			f := &fickle{tries: c.tries}
 			server := httptest.NewServer(f)
 			defer server.Close()
-			s := newStorm(newAPI(server.URL, 1), 1, c.fresh)
+			s := newLoad(newAPI(server.URL, 1), 1, c.fresh)
 			s.run(t.Context(), 3)
 			if got := fmt.Sprint(f.keys); got != c.keys {
 				t.Errorf("sent with the keys %s", got)
@@ -83,7 +83,7 @@ func TestReplayIsWhatComesNow(t *testing.T) {
 	f := &fickle{}
 	server := httptest.NewServer(f)
 	defer server.Close()
-	s := newStorm(newAPI(server.URL, 1), 2, false)
+	s := newLoad(newAPI(server.URL, 1), 2, false)
 	s.run(t.Context(), 1)
 	f.tries = []int{200, 200, 503, 500, 200} // by now two were sent
 	s.replay(t.Context(), 1)
@@ -97,13 +97,13 @@ func TestReplayIsWhatComesNow(t *testing.T) {
 
 func TestPatience(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]time.Duration{"1": time.Second, "2": 2 * time.Second, "60": longestPause} {
-		if got := patience(http.Header{"Retry-After": {value}}); got != want {
+	for value, want := range map[string]time.Duration{"1": time.Second, "2": 2 * time.Second, "60": maxPause} {
+		if got := retryDelay(http.Header{"Retry-After": {value}}); got != want {
 			t.Errorf("Retry-After %s: %s", value, got)
 		}
 	}
 	for _, value := range []string{"", "0", "-1", "soon"} {
-		if got := patience(http.Header{"Retry-After": {value}}); got < retryPause/2 || got > 2*retryPause {
+		if got := retryDelay(http.Header{"Retry-After": {value}}); got < retryPause/2 || got > 2*retryPause {
 			t.Errorf("Retry-After %q: %s", value, got)
 		}
 	}
