@@ -85,11 +85,11 @@ func (o *options) measure(ctx context.Context, loads ...Load) (err error) {
 	err = b.find(ctx)
 	for _, load := range loads {
 		if err == nil {
-			err = b.one(ctx, load)
+			err = b.measureLoad(ctx, load)
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // the reason why everything else has failed
+		err = context.Cause(ctx) // the cause of all other errors
 	}
 	if len(b.report.Rows) == 0 {
 		return err
@@ -129,8 +129,8 @@ func (b *bench) find(ctx context.Context) (err error) {
 	return err
 }
 
-// one measures a load on servers of its own.
-func (b *bench) one(ctx context.Context, load Load) (err error) {
+// measureLoad measures a load on servers of its own.
+func (b *bench) measureLoad(ctx context.Context, load Load) (err error) {
 	s := &loadEnv{bench: b, load: load.Name(), dir: filepath.Join(b.Dir, load.Name())}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return fmt.Errorf("making directory: %w", err)
@@ -203,9 +203,11 @@ func (s *loadEnv) model(ctx context.Context, delay time.Duration) (*model.Model,
 	return m, err
 }
 
-// parley starts Parley on a database of that name and returns the database's address. It runs until the end of the load, unless the load
-// stops it; two at a time need a nats-server each, because their workers would take each other's jobs. The configuration's servers,
-// binaries and directories are filled in.
+// parley starts Parley on a database of that name and returns the database's address. It fills in
+// the configuration's servers, binaries and directories.
+//
+// Parley runs until the end of the load, unless the load stops it. Two deployments at a time need
+// separate nats-servers, because their workers would take each other's jobs.
 func (s *loadEnv) parley(ctx context.Context, database string, c parley.Config) (p *parley.Parley, dsn string, err error) {
 	if dsn, err = s.servers.Database(ctx, database); err != nil {
 		return nil, "", err

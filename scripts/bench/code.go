@@ -16,7 +16,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// code measures calls of codeExecution, whose duration the runs report that make them.
+// code measures calls of codeExecution, as reported by the runs that make them.
 type code struct {
 	Calls  int           `default:"60" help:"Calls of each side in a round."`
 	Rounds int           `default:"3" help:"Rounds, the sides in turn."`

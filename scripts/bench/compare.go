@@ -17,10 +17,11 @@ import (
 const (
 	primeTime  = time.Second
 	nudgeTime  = 20 * time.Millisecond
-	reportedIn = 1100 * time.Millisecond // after which a connection reports its commits when it commits again
+	reportedIn = 1100 * time.Millisecond // delay after which a connection's next commit reports its commits
 )
 
-// closedLoop is how often and how long sides are compared: clients that send the next request when the last one is answered.
+// closedLoop configures a comparison: numbers of clients, rounds and durations. Clients send the
+// next request after the previous response.
 type closedLoop struct {
 	Clients []int   `default:"1,16,64,128" help:"Numbers of clients, each with one request at a time."`
 	Rounds  int     `default:"3" help:"Rounds of each side at each number of clients."`
@@ -59,9 +60,9 @@ type values map[string]float64
 //
 //	  checkpoint │ read │ warm-up │ measured │ a second │ nudge │ read
 //
-// Sides take turns so that other work of the machine affects both alike. A connection of PostgreSQL reports its commits when it commits,
-// at most once a second. They are therefore read late: after a second, a nudge of a few requests makes the connections report. The
-// nudge's own requests count.
+// The sides take turns so that other work of the machine affects both equally. A connection of PostgreSQL reports its commits
+// when it commits, at most once a second. The commits are therefore read late: after a second, a nudge of a few requests makes
+// the connections report. The nudge's requests are counted, too.
 func (s *loadEnv) compare(ctx context.Context, c *comparison) error {
 	if len(c.Clients) == 0 || slices.Min(c.Clients) < 1 || c.Rounds < 1 || c.Seconds <= 0 {
 		return errors.New("--clients, --rounds and --seconds must be above zero")
@@ -180,7 +181,7 @@ func (s *loadEnv) cpu(side side) (map[string]time.Duration, error) {
 	for name, used := range own {
 		role := strings.TrimPrefix(name, "floor-")
 		if role != "worker" {
-			role = "ingress" // floors of one process are one
+			role = "ingress" // floors with one process count as ingress
 		}
 		out[role] += used
 	}

@@ -18,7 +18,8 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// retrieval measures what searches find and how long they take, beside PostgreSQL's ts_rank on the same passages.
+// retrieval compares the quality and latency of searches to PostgreSQL's ts_rank on the same
+// passages.
 type retrieval struct {
 	Sections  int `default:"2000" help:"Sections of Go's documentation, at least."`
 	Questions int `default:"400" help:"Questions, each about another section."`
@@ -27,7 +28,7 @@ type retrieval struct {
 
 const (
 	questionSeed  = 6
-	warmSearches  = 20 // of each side, that are not measured
+	warmSearches  = 20 // unmeasured searches of each side
 	ingestTimeout = 20 * time.Minute
 	chunks        = `SELECT count(*) FROM document_chunks`
 )
@@ -35,8 +36,9 @@ const (
 // Name is the name of the load.
 func (*retrieval) Name() string { return "retrieval" }
 
-// Measure asks a deployment without embeddings and one with embeddings. The vectors are the stub's: hashed parts of words, which know
-// spelling and no meaning, so that hybrid search shows what its machinery costs and not what a language model gains.
+// Measure queries a deployment without embeddings and one with embeddings. The stub's vectors are
+// hashed parts of words without meaning, so hybrid search shows the cost of its machinery, not the
+// gain of a language model.
 func (r *retrieval) Measure(ctx context.Context, s *loadEnv) error {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -75,7 +77,7 @@ type corpus struct {
 	plain     search.Ranks // of PostgreSQL's own search
 }
 
-// lexical measures quality, and then latency among more copies of the documents.
+// lexical measures quality, and then latency with more copies of the documents.
 func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 	p, dsn, err := c.start(ctx, "lexical", nil)
 	if err != nil {
@@ -114,7 +116,7 @@ func (r *retrieval) lexical(ctx context.Context, c *corpus) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, many.Close()) }()
-	return errors.Join(c.latency(ctx, dsn, many, searcher(p)), p.Stop()) // the next one has the same nats-server
+	return errors.Join(c.latency(ctx, dsn, many, searcher(p)), p.Stop()) // the next deployment uses the same nats-server
 }
 
 // start starts a deployment and fills it.
@@ -162,7 +164,7 @@ func (*corpus) fill(ctx context.Context, p *parley.Parley, documents []search.Do
 	return nil
 }
 
-// searchFunc returns the best passages for a question, the best first.
+// searchFunc returns the passages for a question, best first.
 type searchFunc func(ctx context.Context, question string) ([]search.Passage, error)
 
 // searcher searches over HTTP.

@@ -13,10 +13,10 @@ import (
 	"parley/scripts/bench/internal/parley"
 )
 
-// scale measures several worker processes of one ingress.
+// scale measures several worker processes behind one ingress.
 //
-// Each worker runs few runs at a time, so that these slots are the limit and not the machine: a run waits for the model most of its time,
-// as real agents do.
+// Each worker has few slots, so that slots are the limit and not the machine. Like real agents,
+// runs spend most of their time waiting for the model.
 type scale struct {
 	Workers []int         `default:"1,2,4" help:"Numbers of worker processes, rising."`
 	Slots   int           `default:"4" help:"Runs that a worker runs at a time."`

@@ -26,8 +26,9 @@ import (
 	"parley/shared/domain"
 )
 
-// streams measures how fast pieces of answers reach event streams. The bench publishes them in place of the worker, to streams of runs
-// whose answers the model holds back, and to as many bare subscribers of NATS.
+// streams measures the latency of partial answers on event streams. The bench publishes them in
+// place of the worker: to streams of runs whose answers the model holds, and to as many bare NATS
+// subscribers.
 type streams struct {
 	Streams int `default:"2000" help:"Event streams that are open at one ingress."`
 	Rounds  int `default:"3" help:"Rounds of each side."`
@@ -77,14 +78,14 @@ func (f *streams) Measure(ctx context.Context, s *loadEnv) error {
 	return nil
 }
 
-// firstPiece is the position of a run's first piece in its log, after the event of its start.
+// firstPiece is the position of a run's first delta in its log, after the event of its start.
 const firstPiece = 2
 
 // piece is the message of a run's nth piece, as a worker publishes it.
 func piece(nth int, text string) []byte {
 	data, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
-		panic(err) // a text always marshals
+		panic(err) // never fails for a string
 	}
 	return contract.EventMessage(domain.EventChunk{
 		Fence: 1, First: firstPiece + nth - 1, Lines: domain.AppendEventLine(nil, "message.delta", data),
@@ -149,7 +150,8 @@ func (f *streams) subscribed(ctx context.Context, nc *nats.Conn) (out values, er
 	return a.measure(ctx)
 }
 
-// subscribe opens a connection to NATS with one subscription, and as little around it as around a stream's connection.
+// subscribe opens a connection to NATS with one subscription, and as little overhead as a stream's
+// connection has.
 func subscribe(ctx context.Context, address, subject string) (net.Conn, *bufio.Reader, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -166,7 +168,8 @@ func subscribe(ctx context.Context, address, subject string) (net.Conn, *bufio.R
 	return conn, in, nil
 }
 
-// listen receives messages until the connection is closed. A message that it cannot read is missed, which fails the measurement.
+// listen receives messages until the connection is closed. A message that it cannot parse counts as
+// missed, which fails the measurement.
 func listen(conn net.Conn, in *bufio.Reader, receive func(text string) error) {
 	for {
 		line, err := in.ReadString('\n')
@@ -174,7 +177,7 @@ func listen(conn net.Conn, in *bufio.Reader, receive func(text string) error) {
 			return
 		}
 		if line == "PING\r\n" {
-			_, _ = io.WriteString(conn, "PONG\r\n") // a broken connection shows at the next line
+			_, _ = io.WriteString(conn, "PONG\r\n") // the next read reports a broken connection
 		}
 		var subject string
 		var size int
@@ -196,13 +199,13 @@ func listen(conn net.Conn, in *bufio.Reader, receive func(text string) error) {
 }
 
 const (
-	fanTime     = time.Second             // in which all listeners receive a piece again and again
-	steadyTime  = 1500 * time.Millisecond // in which pieces come at a rate that does not fill the machine
+	fanTime     = time.Second             // during which all listeners receive piece after piece
+	steadyTime  = 1500 * time.Millisecond // during which pieces arrive at a rate below saturation
 	steadyEvery = 2 * time.Millisecond
 	atATime     = 4 // pieces: 2,000 a second
 )
 
-// audience is listeners, each of which receives its own pieces.
+// audience is a set of listeners, each of which receives its own pieces.
 type audience struct {
 	publish func(listener, nth int, text string) error
 	sent    []int // by listener
@@ -216,7 +219,7 @@ func newAudience(size int, publish func(listener, nth int, text string) error) *
 	return &audience{publish: publish, sent: make([]int, size), arrived: make(chan struct{}, size), delays: load.NewLatencies()}
 }
 
-// send sends a listener a piece. The delay of a piece with a time counts.
+// send sends a piece to a listener. If at contains a time, the delay counts.
 func (a *audience) send(listener int, at string) error {
 	a.sent[listener]++
 	return a.publish(listener, a.sent[listener], at+" ")
@@ -255,9 +258,10 @@ func (a *audience) await(ctx context.Context, n int) error {
 	return nil
 }
 
-// measure sends all listeners a piece, waits until all have it, and repeats that; then it sends pieces one by one.
+// measure sends a piece to all listeners and waits until all have received it, repeatedly. Then it
+// sends single pieces at a steady rate.
 func (a *audience) measure(ctx context.Context) (values, error) {
-	if err := a.all(ctx); err != nil { // buffers that are allocated once are allocated here
+	if err := a.all(ctx); err != nil { // warm up: allocate the buffers
 		return nil, err
 	}
 	rounds, began := 0, time.Now()

@@ -59,7 +59,7 @@ type rerunner struct {
 
 // run tests the packages. It returns the exit code, and the flaky tests with their logs.
 func (r rerunner) run(ctx context.Context, packages []string) (code int, report string, err error) {
-	res, code, err := r.once(ctx, packages)
+	res, code, err := r.runOnce(ctx, packages)
 	if err == nil {
 		_, _ = io.WriteString(r.out, res.slowest()) // the outcome does not depend on it
 	}
@@ -72,7 +72,7 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 	}
 	var flaky strings.Builder
 	for _, p := range failed {
-		log, err := r.again(ctx, p)
+		log, err := r.rerunFailed(ctx, p)
 		if err != nil {
 			return code, flaky.String(), err
 		}
@@ -84,8 +84,9 @@ func (r rerunner) run(ctx context.Context, packages []string) (code int, report 
 	return 0, flaky.String(), nil
 }
 
-// again reruns what failed of a package. It returns the report of its flaky tests, or "" if something failed each time.
-func (r rerunner) again(ctx context.Context, p *packageResult) (report string, err error) {
+// rerunFailed reruns the failed tests of a package. It returns the report of its flaky tests, or "" if a
+// test failed each time.
+func (r rerunner) rerunFailed(ctx context.Context, p *packageResult) (report string, err error) {
 	var log strings.Builder
 	for n := 2; n <= maxReruns+1; n++ {
 		if err := ctx.Err(); err != nil {
@@ -96,7 +97,7 @@ func (r rerunner) again(ctx context.Context, p *packageResult) (report string, e
 		}
 		fmt.Fprintf(r.out, "\n=== rerun %d of %s: %s\n", n-1, p.name, strings.Join(p.failedNames(), " "))
 		fmt.Fprintf(&log, "FLAKY %s: %s\n%s\n", p.name, strings.Join(p.failedNames(), " "), p.log())
-		res, code, err := r.once(ctx, []string{p.name}, p.skipFlags()...)
+		res, code, err := r.runOnce(ctx, []string{p.name}, p.skipFlags()...)
 		if err != nil {
 			return "", err
 		}
@@ -111,8 +112,8 @@ func (r rerunner) again(ctx context.Context, p *packageResult) (report string, e
 	return "", nil
 }
 
-// once runs the command with the flags and packages, and reads the events it wrote.
-func (r rerunner) once(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
+// runOnce runs the command with the flags and packages, and reads the events it wrote.
+func (r rerunner) runOnce(ctx context.Context, packages []string, flags ...string) (res *results, code int, err error) {
 	events, err := os.CreateTemp("", "retest-*.json")
 	if err != nil {
 		return nil, 1, fmt.Errorf("creating the file of events: %w", err)

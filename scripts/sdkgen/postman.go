@@ -14,7 +14,7 @@ import (
 	"parley/shared/yamldoc"
 )
 
-// The shapes of a Postman collection, version 2.1, as far as they are written.
+// The parts of a Postman collection, version 2.1, that are written.
 type (
 	collection struct {
 		Info     info       `json:"info"`
@@ -92,7 +92,7 @@ type (
 	}
 )
 
-// identifiers are the ids of examples, and the variables that stand in their place.
+// identifiers are example IDs and the variables that replace them.
 var (
 	identifiers = regexp.MustCompile(`\b(ag|org|run|resp|doc|usr|key|file|ls|inv)_[0-7][0-9a-hjkmnp-tv-z]{25}\b|\b(src)_[0-9a-f]{64}\b`)
 	variables   = []struct{ prefix, name, doc string }{
@@ -110,7 +110,7 @@ var (
 	}
 )
 
-// remember has what a request makes be what the next one is about.
+// remember is a script that stores created IDs in variables for later requests.
 const remember = `const names = %s;
 const known = pm.collectionVariables;
 let answer = null;
@@ -128,7 +128,7 @@ const file = answer?.toolCalls?.flatMap?.((call) => call.output?.files ?? [])[0]
 if (file) known.set("fileId", file);
 if (answer?.token?.startsWith?.("ps_")) known.set("sessionToken", answer.token);`
 
-// postman writes the collection: a folder for each tag, a request for each that the document shows.
+// postman writes the collection: a folder for each tag, a request for each example in the document.
 func postman(doc object) ([]byte, error) {
 	made := collection{
 		Info: info{
@@ -157,7 +157,7 @@ func postman(doc object) ([]byte, error) {
 	}
 	made.Item = slices.DeleteFunc(made.Item, func(f folder) bool { return len(f.Item) == 0 })
 	for _, f := range made.Item {
-		f.arrange()
+		f.sortRequests()
 	}
 	for _, v := range variables {
 		made.Variable = append(made.Variable, variable{Key: v.name, Type: "string", Description: v.doc})
@@ -165,9 +165,9 @@ func postman(doc object) ([]byte, error) {
 	return indented(made)
 }
 
-// arrange puts what makes things before what asks about them, and what deletes them last, so that a folder can be run from top to
-// bottom; and names requests apart that the document shows under one title.
-func (f folder) arrange() {
+// sortRequests puts creating requests first and deleting ones last, so that a folder can be run from top
+// to bottom. It also gives unique names to requests with the same title.
+func (f folder) sortRequests() {
 	rank := func(it item) int {
 		hasID := slices.ContainsFunc(it.Request.URL.Query, func(v variable) bool { return v.Key == "id" && !v.Disabled })
 		switch {
@@ -209,7 +209,8 @@ func indented(value any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addRequests adds an operation's requests to the folders of their tags: those that it shows, or else one.
+// addRequests adds an operation's requests to the folders of its tags: one for each example, or one
+// if there are no examples.
 func addRequests(made *collection, doc object, o operation) error {
 	shown := o.op.Objects("x-requests")
 	if len(shown) == 0 {
@@ -238,7 +239,8 @@ func addRequests(made *collection, doc object, o operation) error {
 	return nil
 }
 
-// requestFor makes the request that a sample shows. What else the operation takes is there too, switched off.
+// requestFor builds the request of a code sample. The operation's other parameters are present but
+// disabled.
 func requestFor(doc object, o operation, sample object) (item, error) {
 	req := request{
 		Auth: authFor(doc, o, sample), Method: o.method, Header: []variable{},
@@ -263,7 +265,7 @@ func requestFor(doc object, o operation, sample object) (item, error) {
 	return item{Name: sample.Text("title"), Request: req, Response: []example{}}, nil
 }
 
-// named puts variables in the place of ids.
+// named replaces IDs by variables.
 func named(s string) string {
 	return identifiers.ReplaceAllStringFunc(s, func(id string) string {
 		prefix, _, _ := strings.Cut(id, "_")
@@ -276,7 +278,8 @@ func named(s string) string {
 	})
 }
 
-// addParameters adds what the operation takes beside what is sent: what must be there with a value, all else switched off.
+// addParameters adds the parameters that the request does not use: required ones with a value,
+// others disabled.
 func addParameters(doc object, o operation, req *request) error {
 	r := reader{doc: doc}
 	for _, parameter := range r.parameters(o) {
@@ -302,7 +305,7 @@ func addParameters(doc object, o operation, req *request) error {
 	return r.fault
 }
 
-// valueFor gives a value that a parameter may have: an example, what it is unless given, or a variable.
+// valueFor returns a value for a parameter: its example, its default, or a variable.
 func valueFor(doc object, parameter object) string {
 	schema := parameter.At("schema")
 	if name, isRef := strings.CutPrefix(schema.Text("$ref"), "#/components/schemas/"); isRef {
@@ -314,7 +317,7 @@ func valueFor(doc object, parameter object) string {
 	}
 	resolved, err := doc.Resolve(schema)
 	if err != nil {
-		return "" // reading the types says so
+		return "" // the type generators report the error
 	}
 	for _, value := range []any{parameter.Get("example"), resolved.Get("default"), first(resolved.List("enum"))} {
 		if value != nil {
@@ -354,7 +357,7 @@ func addBody(o operation, sample object, req *request) error {
 	return nil
 }
 
-// locate sets the address, with the variables of the path filled in.
+// locate sets the address with the path's parameters filled in.
 func (a *address) locate(path string, filled object) {
 	for _, variable := range filled {
 		path = strings.ReplaceAll(path, "{"+variable.Key+"}", named(fmt.Sprint(variable.Value)))
@@ -372,7 +375,7 @@ func (a *address) locate(path string, filled object) {
 	}
 }
 
-// escaped escapes a value of a query, and leaves variables as they are.
+// escaped escapes a query value except for variables.
 func escaped(value string) string {
 	if strings.HasPrefix(value, "{{") {
 		return value
@@ -380,7 +383,7 @@ func escaped(value string) string {
 	return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
 }
 
-// authFor says how a request shows who calls; nil is the collection's way, an API key.
+// authFor returns the authentication of a request. Nil means the collection's, an API key.
 func authFor(doc object, o operation, sample object) *auth {
 	allowed := o.op.Objects("security")
 	if !o.op.Has("security") {
@@ -399,7 +402,7 @@ func authFor(doc object, o operation, sample object) *auth {
 	return &auth{Type: "noauth"}
 }
 
-// examples gives the answers that the document shows when all goes well.
+// examples returns the examples of successful responses.
 func examples(doc object, o operation) ([]example, error) {
 	out := []example{}
 	for status, response := range o.op.At("responses").Members() {

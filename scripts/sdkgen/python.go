@@ -36,7 +36,8 @@ func python(doc object) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// pythonWriter writes definitions behind those that they name: names are looked up when a line is run.
+// pythonWriter writes definitions after those they reference, because Python resolves names when it
+// executes a line.
 type pythonWriter struct {
 	out         strings.Builder
 	of          map[string]definition
@@ -85,7 +86,8 @@ func (w *pythonWriter) class(d definition) {
 	}
 }
 
-// call writes a record with names that no class can have, such as "from" and "Idempotency-Key".
+// call writes a record whose field names are not valid in a class, such as "from" and
+// "Idempotency-Key".
 func (w *pythonWriter) call(d definition) {
 	fmt.Fprintf(&w.out, "\n\n%s = TypedDict(\n    %q,\n    {\n", d.name, d.name)
 	for _, f := range d.fields {
@@ -125,7 +127,7 @@ func (w *pythonWriter) field(f field) node {
 	return node{head: "NotRequired[", parts: []node{made}, tail: "]"}
 }
 
-// quoted writes a shape, as a text when it names what stands further below.
+// quoted writes a shape, as a string if it references a later definition.
 func (w *pythonWriter) quoted(s shape) node {
 	made := w.shape(s)
 	if slices.ContainsFunc(s.names(), func(name string) bool { return !w.done[name] }) {
@@ -152,7 +154,7 @@ func (w *pythonWriter) shape(s shape) node {
 	case empty:
 		return node{text: "dict[str, Never]"}
 	case reference:
-		if w.of[s.name].open { // a TypedDict takes no members but its own
+		if w.of[s.name].open { // a closed TypedDict
 			return node{text: s.name + " | dict[str, Any]"}
 		}
 		return node{text: s.name}
@@ -169,7 +171,7 @@ func (w *pythonWriter) shape(s shape) node {
 	return node{text: "Any"}
 }
 
-// union writes alternatives, all literals among them in one.
+// union writes alternatives, with all literals merged into one.
 func (w *pythonWriter) union(s shape) node {
 	made := node{head: "(", tail: ")", between: " | ", before: "| ", bare: true}
 	var literals []shape
@@ -197,7 +199,7 @@ func (w *pythonWriter) literals(shapes []shape) node {
 	made := node{head: "Literal[", tail: "]", between: ", ", behind: ","}
 	for _, s := range shapes {
 		if _, isFloat := s.value.(float64); isFloat {
-			return node{text: "float"} // Python has no literals of them
+			return node{text: "float"} // Python has no float literals
 		}
 		made.parts = append(made.parts, node{text: w.literal(s.value)})
 	}
@@ -218,18 +220,19 @@ func (w *pythonWriter) literal(value any) string {
 	return string(raw)
 }
 
-// keywords of Python: a class has no members of these names.
+// keywords are Python's reserved words, which cannot be field names of a class.
 var keywords = strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from
 	global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
 var pythonName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 
-// isPythonName reports whether a member of a class can have a name. Those with two underscores before them mean something else.
+// isPythonName reports whether a name is valid for a field of a class. Names with two leading
+// underscores would be mangled.
 func isPythonName(name string) bool {
 	return pythonName.MatchString(name) && !slices.Contains(keywords, name) && !strings.HasPrefix(name, "__")
 }
 
-// docstring writes what people are told.
+// docstring writes a description.
 func (w *pythonWriter) docstring(indent, doc string) {
 	doc = strings.ReplaceAll(doc, `"""`, `'''`)
 	lines := wrap(doc, width-len(indent)-8)

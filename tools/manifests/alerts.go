@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ruleFile is a rule file of Prometheus, as far as ours goes.
+// ruleFile is a Prometheus rule file, reduced to the fields we use.
 type ruleFile struct {
 	Groups []struct {
 		Name  string  `json:"name"`
@@ -30,7 +30,7 @@ type alert struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// board is a dashboard of Grafana, as far as it asks Prometheus.
+// board is a Grafana dashboard, reduced to its Prometheus queries.
 type board struct {
 	Panels []struct {
 		ID      int    `json:"id"`
@@ -47,8 +47,8 @@ type board struct {
 	} `json:"panels"`
 }
 
-// checkAlerts reads the alerts and the board as Prometheus and Grafana would, and follows what they refer to. That what they ask for is
-// there is a test of the service itself, in scripts/e2e.
+// checkAlerts parses the alerts and the dashboard as Prometheus and Grafana do, and checks their
+// references. A test in scripts/e2e checks that the service exports the metrics they query.
 func checkAlerts(root string) []error {
 	return append(checkRules(root), checkBoard(root)...)
 }
@@ -86,7 +86,7 @@ func checkRules(root string) (problems []error) {
 
 var alertName = regexp.MustCompile(`^Parley[A-Z][A-Za-z]+$`)
 
-// problems says what is wrong with an alert.
+// problems lists the faults of an alert.
 func (a alert) problems(chapters []string) (problems []error) {
 	if !alertName.MatchString(a.Alert) {
 		problems = append(problems, errors.New("its name is none"))
@@ -116,7 +116,7 @@ func (a alert) problems(chapters []string) (problems []error) {
 	return problems
 }
 
-// parse reads an expression as Prometheus does.
+// parse parses a PromQL expression.
 func parse(expr string) error {
 	if _, err := parser.ParseExpr(expr); err != nil {
 		return fmt.Errorf("reading %q: %w", expr, err)
@@ -124,7 +124,7 @@ func parse(expr string) error {
 	return nil
 }
 
-// isTemplate reports a text that Prometheus could not fill in.
+// isTemplate returns an error if text is not a valid Prometheus template.
 func isTemplate(text string) error {
 	unit := func(any) string { return "" }
 	_, err := template.New("").Funcs(template.FuncMap{
@@ -135,7 +135,7 @@ func isTemplate(text string) error {
 
 var heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 
-// anchors are what the chapters of a page are linked to by.
+// anchors returns the anchors of a page's headings.
 func anchors(page string) (list []string) {
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {
 		kept := strings.Map(func(r rune) rune {

@@ -17,10 +17,12 @@ import (
 
 const composeFile = "deploy/compose.yaml"
 
-// others are the services of compose.yaml that are not Parley's own programs, and have settings of their own.
-var others = []string{"postgres", "nats", "proxy"}
+// otherServices are the services of compose.yaml that do not run Parley's programs and have different
+// settings.
+var otherServices = []string{"postgres", "nats", "proxy"}
 
-// checkCompose reads compose.yaml as Compose does, strictly, and checks what the services name and what they may do.
+// checkCompose loads compose.yaml strictly, as Compose does, and checks the services' references
+// and privileges.
 func checkCompose(root string) (errs []error) {
 	settings, err := knownSettings(root)
 	if err != nil {
@@ -38,7 +40,7 @@ func checkCompose(root string) (errs []error) {
 		for _, err := range slices.Concat(checkGuards(service), checkFiles(project, service), checkImages(service, string(dockerfile))) {
 			errs = append(errs, fmt.Errorf("service %s: %w", name, err))
 		}
-		if slices.Contains(others, name) {
+		if slices.Contains(otherServices, name) {
 			continue
 		}
 		for key := range service.Environment {
@@ -50,7 +52,7 @@ func checkCompose(root string) (errs []error) {
 	return errs
 }
 
-// loadProject reads compose.yaml with every variable set that it asks for.
+// loadProject loads compose.yaml with a value for every variable that it requires.
 func loadProject(root string) (*types.Project, error) {
 	raw, err := read(root, composeFile)
 	if err != nil {
@@ -77,7 +79,7 @@ func loadProject(root string) (*types.Project, error) {
 	return options.LoadProject(context.Background())
 }
 
-// checkGuards checks that a service runs with no more rights than it needs.
+// checkGuards checks that a service has no unneeded privileges.
 func checkGuards(s types.ServiceConfig) (errs []error) {
 	refuse := func(bad bool, what string) {
 		if bad {
@@ -94,7 +96,7 @@ func checkGuards(s types.ServiceConfig) (errs []error) {
 	return errs
 }
 
-// checkFiles checks that files that a service is given are there.
+// checkFiles checks that the files mounted into a service exist.
 func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 	for _, volume := range s.Volumes {
 		if volume.Type != types.VolumeTypeBind {
@@ -123,7 +125,8 @@ func checkFiles(project *types.Project, s types.ServiceConfig) (errs []error) {
 	return errs
 }
 
-// checkImages checks that what is to be built can be built, and that no image names a registry: which one is the user's to say.
+// checkImages checks that images can be built, and that no image names a registry, because the user
+// chooses the registry.
 func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	if s.Build != nil && !strings.Contains(dockerfile, " AS "+s.Build.Target+"\n") {
 		errs = append(errs, fmt.Errorf("the Dockerfile has no target %s", s.Build.Target))
@@ -147,7 +150,7 @@ func checkImages(s types.ServiceConfig, dockerfile string) (errs []error) {
 	return errs
 }
 
-// knownSettings are the names in docs/settings.md.
+// knownSettings returns the settings documented in docs/settings.md.
 func knownSettings(root string) (map[string]bool, error) {
 	table, err := read(root, "docs/settings.md")
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Usage is what a process holds.
+// Usage is the resource usage of a process.
 type Usage struct {
 	PID         int
-	Memory      int64 // bytes that are resident
+	Memory      int64 // resident, in bytes
 	Descriptors int
 }
 
-// Usage looks what the part's process holds; false while it is down.
+// Usage returns the resource usage of the part's process, or false while it is down.
 func (p *Part) Usage() (Usage, bool) {
 	pid := p.PID()
 	if pid == 0 {

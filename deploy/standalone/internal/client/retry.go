@@ -64,5 +64,5 @@ func repeatable(request Request, cause error) bool {
 // clients which failed together do not return together.
 func backoff(failures int) time.Duration {
 	base := min(firstPause<<min(failures, 10), longestPause)
-	return base/2 + rand.N(base/2+1) //nolint:gosec // jitter, not a secret
+	return base/2 + rand.N(base/2+1) //nolint:gosec // G404: jitter, not a secret
 }

@@ -107,7 +107,7 @@ func retryDelay(header http.Header) time.Duration {
 	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil && seconds > 0 {
 		return min(maxPause, time.Duration(seconds)*time.Second)
 	}
-	return retryPause/2 + rand.N(retryPause) //nolint:gosec // jitter between clients
+	return retryPause/2 + rand.N(retryPause) //nolint:gosec // G404: jitter between clients
 }
 
 // count records a request and, if why is not empty, the reason of its retry.

@@ -51,7 +51,7 @@ func (*Prove) Examples() string {
 
 // Run runs the proof and prints the verdict. It returns ErrFailed if the verdict contains a fault.
 func (p *Prove) Run(ctx context.Context, c *console.Console) error {
-	seed := uint64(rand.Uint32()) //nolint:gosec // short enough to type; not a secret
+	seed := uint64(rand.Uint32()) //nolint:gosec // G404: short enough to type; not a secret
 	if p.Seed != nil {
 		seed = *p.Seed
 	}

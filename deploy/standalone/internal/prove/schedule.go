@@ -41,7 +41,7 @@ type Strike struct {
 // of the answers, because the runs of a killed worker wait for their leases to expire, and new
 // answers must keep coming until the last kill.
 func schedule(seed uint64, triggers, workers int, kinds []string) []Strike {
-	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the seed must reproduce the kills
+	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: the seed must reproduce the kills
 	var kills []Strike
 	for _, t := range times {
 		if !slices.Contains(kinds, t.kind) {

@@ -139,7 +139,7 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 	var ports []int
 	var lc net.ListenConfig
 	for range 20 * n {
-		port := firstPort + rand.IntN(portCount) //nolint:gosec // not a secret
+		port := firstPort + rand.IntN(portCount) //nolint:gosec // G404: not a secret
 		listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue

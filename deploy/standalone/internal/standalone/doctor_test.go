@@ -134,7 +134,7 @@ func TestDoctorSaysWhatThereIsAndWhatIsNot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := sound()
 			var table, list bytes.Buffer
-			d.around, d.out = c.machine, &table
+			d.host, d.out = c.machine, &table
 			if c.change != nil {
 				c.change(&d)
 			}

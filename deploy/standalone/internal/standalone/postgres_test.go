@@ -50,7 +50,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.every = 50 * time.Millisecond
-			if err := prepare(t.Context(), p.dsn); err != nil {
+			if err := migrateDatabase(t.Context(), p.dsn); err != nil {
 				t.Fatal(err)
 			}
 			db, err := sql.Open("postgres", p.dsn)

@@ -19,7 +19,7 @@ import (
 
 const resetLinkLife = 24 * time.Hour
 
-// ResetPassword prints a link by which somebody sets a new password.
+// ResetPassword prints a link to set a new password.
 type ResetPassword struct {
 	Account     string `arg:"" help:"Address of the account, or its id."`
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL" help:"PostgreSQL that the service runs on, as a postgres:// URL; by default that of the parley that runs on DATA_DIR."`
@@ -27,7 +27,7 @@ type ResetPassword struct {
 	DataDir     string `name:"data-dir" env:"DATA_DIR" default:"./.data" help:"Where parley up keeps its data."`
 	JSON        bool   `name:"json" help:"Print JSON."`
 
-	out io.Writer // os.Stdout unless a test says otherwise
+	out io.Writer // os.Stdout, except in tests
 }
 
 // Help is the command's description.
@@ -42,7 +42,7 @@ parley reset-password ada@example.com --public-url https://parley.example \
     --database-url postgres://parley@db/parley`
 }
 
-// Run makes the link, which works once and for a day.
+// Run creates the link. It works once and for one day.
 func (r *ResetPassword) Run(ctx context.Context) error {
 	if err := r.complete(); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (r *ResetPassword) Run(ctx context.Context) error {
 	return nil
 }
 
-// user gives the id of the account. An address that a link of an invitation took over is that of several accounts: then
-// the operator says which one is meant.
+// user returns the account's ID. After an invitation link has taken over an address, several
+// accounts can have it. Then the error lists them, and the operator names an ID.
 func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, error) {
 	if id.Valid(id.User, r.Account) {
 		user, err := st.Accounts.User(ctx, r.Account)
@@ -106,7 +106,7 @@ func (r *ResetPassword) user(ctx context.Context, st *store.Store) (string, erro
 	return "", fmt.Errorf("%d accounts have the address %s; name one by its id:%s", len(accounts), r.Account, list.String())
 }
 
-// complete takes what is not said from the parley that runs on the data directory.
+// complete fills in missing settings from the parley that runs on the data directory.
 func (r *ResetPassword) complete() (err error) {
 	if r.PublicURL == "" {
 		made, err := seeder{file: filepath.Join(r.DataDir, "credentials.json")}.known()

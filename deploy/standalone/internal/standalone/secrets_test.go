@@ -17,18 +17,18 @@ import (
 )
 
 // command runs one with a setting of SECRETS_KEY, and gives what it printed to both outputs.
-func command(t *testing.T, run func(sealedIn) func(context.Context, *console.Console) error, in sealedIn) (out, notes string, err error) {
+func command(t *testing.T, run func(sealedDatabase) func(context.Context, *console.Console) error, in sealedDatabase) (out, notes string, err error) {
 	t.Helper()
 	var outBuffer, notesBuffer bytes.Buffer
 	err = run(in)(t.Context(), &console.Console{In: strings.NewReader(""), Out: &outBuffer, Err: &notesBuffer})
 	return outBuffer.String(), notesBuffer.String(), err
 }
 
-func status(in sealedIn) func(context.Context, *console.Console) error {
+func status(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsStatus{in}).Run
 }
 
-func reseal(in sealedIn) func(context.Context, *console.Console) error {
+func reseal(in sealedDatabase) func(context.Context, *console.Console) error {
 	return (&SecretsReseal{in}).Run
 }
 
@@ -37,8 +37,8 @@ func TestSecretsRetireAKey(t *testing.T) {
 	t.Parallel()
 	dsn := testkit.Postgres(t)
 	house := sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
-	in := func(setting string) sealedIn {
-		return sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
+	in := func(setting string) sealedDatabase {
+		return sealedDatabase{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn}
 	}
 	a, b := sealedtest.Box(t, sealedtest.KeyA).KeyIDs()[0], sealedtest.Box(t, sealedtest.KeyB).KeyIDs()[0]
 	const needed = "tool 1, tool_version 2, widget 1, hook 1, notification 1, delivery 1, content 2"
@@ -105,7 +105,7 @@ func TestSecretsOfRunningProcesses(t *testing.T) {
 		sealedtest.KeyB:                         "seals with a key that this SECRETS_KEY does not have (" + a + ")",
 		sealedtest.KeyB + "," + sealedtest.KeyA: "does not have the first key of this SECRETS_KEY (" + b + "), but " + a,
 	} {
-		out, _, err := command(t, status, sealedIn{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn, JSON: true})
+		out, _, err := command(t, status, sealedDatabase{Secrets: config.Secrets{SecretsKey: setting}, DatabaseURL: dsn, JSON: true})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
@@ -120,7 +120,7 @@ func TestSecretsOfTheDataDirectory(t *testing.T) {
 	t.Parallel()
 	dsn, dir := testkit.Postgres(t), t.TempDir()
 	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
-	in := sealedIn{DatabaseURL: dsn, DataDir: dir}
+	in := sealedDatabase{DatabaseURL: dsn, DataDir: dir}
 	if _, _, err := command(t, status, in); err == nil || !strings.Contains(err.Error(), "SECRETS_KEY is not set") {
 		t.Errorf("without a key: %v", err)
 	}
@@ -139,7 +139,7 @@ func TestSecretsResealInterrupted(t *testing.T) {
 	sealedtest.New(t, dsn, sealedtest.KeyA, "ada@example.com")
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	in := sealedIn{Secrets: config.Secrets{SecretsKey: sealedtest.KeyB + "," + sealedtest.KeyA}, DatabaseURL: dsn}
+	in := sealedDatabase{Secrets: config.Secrets{SecretsKey: sealedtest.KeyB + "," + sealedtest.KeyA}, DatabaseURL: dsn}
 	err := reseal(in)(ctx, &console.Console{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	if err == nil || !strings.Contains(err.Error(), "stopped after 0 resealed values") {
 		t.Errorf("interrupted: %v", err)

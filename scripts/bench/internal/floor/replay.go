@@ -24,8 +24,8 @@ const (
 	readAnswer    = `SELECT answer FROM floor_answers WHERE key = $1`
 )
 
-// runReplay serves until ctx ends: it answers a request with the answer that is stored under its key. The first request with a key stores
-// an answer of the size of Parley's.
+// runReplay serves until ctx ends. It answers a request with the answer stored under its key. The
+// first request with a key stores an answer of the same size as Parley's.
 func runReplay(ctx context.Context, c Config) (err error) {
 	connector, err := pq.NewConnector(c.DatabaseURL)
 	if err != nil {

@@ -51,6 +51,6 @@ func work(nc *nats.Conn, m jetstream.Msg) {
 		err = nc.Publish(m.Headers().Get(replyTo)+"."+id, body)
 	}
 	if err == nil {
-		_ = m.Ack() // without it the job is delivered and answered again
+		_ = m.Ack() // if it fails, the job is delivered and answered again
 	}
 }

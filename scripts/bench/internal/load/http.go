@@ -17,7 +17,7 @@ type Request struct {
 	Body         []byte
 }
 
-// waiting has no limit of connections: each of thousands of clients has its own.
+// waiting has no connection limit, because each of thousands of clients needs its own.
 var waiting = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 // Send sends a request to a base URL and returns its answer, which is 2xx.

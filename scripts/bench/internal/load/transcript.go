@@ -70,7 +70,7 @@ func (t *Transcript) event(kind, raw string) error {
 	return nil
 }
 
-// Check returns an error unless the stream was that of one whole run with the answer to that message.
+// Check returns an error unless the stream contained one complete run with the answer to message.
 func (t *Transcript) Check(message string) error {
 	switch {
 	case t.ended == nil:

@@ -30,7 +30,7 @@ type Model struct {
 	ended  chan error
 
 	mu   sync.Mutex
-	held chan struct{} // closed when answers may go out
+	held chan struct{} // closed when answers are released
 }
 
 // Start starts a provider whose answers come after delay. It echoes messages; an agent with codeExecution first runs its message as a
@@ -66,7 +66,8 @@ func (m *Model) Settings() map[string]string {
 	return map[string]string{"OPENAI_BASE_URL": m.url, "OPENAI_API_KEY": "bench"}
 }
 
-// respond waits until answers are released. An answer without delay and tools is the stub's own.
+// respond waits until answers are released. Without delay and tools it leaves the answer to the
+// stub.
 func (m *Model) respond(r openaistub.Request) (openaistub.Reply, bool) {
 	m.mu.Lock()
 	held := m.held
@@ -98,7 +99,7 @@ func (m *Model) Release() {
 	}
 }
 
-// Active returns how many answers are in progress, those that are held too.
+// Active returns the number of answers in progress, including held ones.
 func (m *Model) Active() int { return m.stub.Active() }
 
 // Asked returns an error unless the model was called once for each of the messages.

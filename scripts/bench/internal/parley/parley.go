@@ -19,7 +19,7 @@ import (
 
 const startTimeout = 60 * time.Second
 
-// Overrides are the settings that differ from the defaults: limits that would end a measurement.
+// Overrides are the settings that differ from the defaults: rate limits would end a measurement.
 var Overrides = map[string]string{
 	"LIMIT_USER": "99999999", "LIMIT_SYSTEM": "100000000", "STREAMS_PER_CREDENTIAL": "1000000", "STREAMS_PER_ORGANIZATION": "1000000",
 	"CONNECTIONS_PER_ADDRESS": "0",
@@ -127,8 +127,8 @@ func (p *Parley) Address() string { return fmt.Sprintf("127.0.0.1:%d", p.port) }
 // Base is the URL of the ingress.
 func (p *Parley) Base() string { return "http://" + p.Address() }
 
-// RestartIngress starts the ingress again: hashing the passwords of new accounts has filled memory that the process would keep for a
-// while.
+// RestartIngress restarts the ingress. Hashing passwords of new accounts allocates memory that the
+// process would otherwise keep for a while.
 func (p *Parley) RestartIngress(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -17,14 +17,15 @@ var ErrNoProc = errors.New("this system has no /proc")
 // tick is the unit of CPU time in /proc, which Linux fixes at 1/100 s for programs.
 const tick = 10 * time.Millisecond
 
-// Fields of /proc/<pid>/stat, counted from the state, which follows the name in parentheses.
+// Fields of /proc/<pid>/stat, counted from the state, which is the first field after the name in
+// parentheses.
 const (
 	fieldParent = 1
 	fieldUser   = 11
 	fieldsTotal = 15 // user and system time of the process, then of its children that have ended
 )
 
-// stat is what the bench reads of /proc/<pid>/stat.
+// stat is the part of /proc/<pid>/stat that the bench uses.
 type stat struct {
 	parent   int
 	own, all time.Duration // all includes children that have ended
@@ -45,7 +46,7 @@ func OwnCPU() (time.Duration, error) {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }
 
-// TreeCPU returns the CPU time of a process and its children, those that have ended too.
+// TreeCPU returns the CPU time of a process and its children, including ended ones.
 func TreeCPU(pid int) (time.Duration, error) {
 	root, err := readStat(strconv.Itoa(pid))
 	if err != nil {
@@ -81,7 +82,7 @@ func readStat(pid string) (stat, error) {
 }
 
 func parseStat(raw []byte) (stat, error) {
-	// The name may contain anything, parentheses too; the last one closes it.
+	// The name may contain any character. The last parenthesis closes it.
 	fields := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(fields) < fieldsTotal {
 		return stat{}, fmt.Errorf("reading CPU time: %d fields", len(fields))
@@ -99,11 +100,11 @@ func parseStat(raw []byte) (stat, error) {
 	return stat{parent: int(numbers[fieldParent]), own: time.Duration(own) * tick, all: time.Duration(own+children) * tick}, nil
 }
 
-// anonymous is the line of /proc/<pid>/status with the memory that a process has written and that is in RAM: heap and stacks, but not
-// the program's text.
+// anonymous is the line of /proc/<pid>/status with the resident anonymous memory: heap and stacks,
+// without the program's text.
 var anonymous = []byte("RssAnon:")
 
-// Memory returns how many bytes of RAM a process has filled.
+// Memory returns the resident anonymous memory of a process in bytes.
 func Memory(pid int) (int64, error) {
 	if !hasProc() {
 		return 0, ErrNoProc

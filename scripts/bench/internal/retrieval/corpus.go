@@ -29,14 +29,13 @@ type Section struct {
 // Text is the section without its heading.
 func (s Section) Text() string { return strings.Join(s.Paragraphs, "\n") }
 
-// Sizes in bytes of sections that questions are made of.
+// Sizes in bytes of the sections that questions are about.
 const (
 	minSection = 200
 	maxSection = 6000
 )
 
-// Gather reads packages below a directory of Go sources, until there are that many sections of which
-// questions can be made.
+// Gather reads packages below a directory of Go sources until it has enough sections for questions.
 func Gather(root string, sections int) ([]Document, error) {
 	var dirs []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -77,7 +76,7 @@ func Gather(root string, sections int) ([]Document, error) {
 	return nil, fmt.Errorf("too few sections: only %d can be asked about", found)
 }
 
-// read reads the documentation of a package. A directory without Go files has none.
+// read reads the documentation of a package. A directory without Go files yields an empty document.
 func read(root, dir string) (out Document, err error) {
 	pkg, err := build.ImportDir(dir, 0)
 	if err != nil {
@@ -130,7 +129,7 @@ func (s Section) askable() bool {
 	return n >= minSection && n <= maxSection
 }
 
-// HTML is the document as it is uploaded.
+// HTML returns the document as an HTML page.
 func (d *Document) HTML() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\"><head><title>%[1]s</title></head><body>\n<h1>%[1]s</h1>\n", html.EscapeString(d.Name))

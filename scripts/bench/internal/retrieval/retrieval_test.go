@@ -99,7 +99,7 @@ func TestAsk(t *testing.T) {
 func TestSlip(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		if got := slip(newRandom(seed), "configure"); got[0] != 'c' || len(got) < 8 || len(got) > 10 {
+		if got := mistype(newRandom(seed), "configure"); got[0] != 'c' || len(got) < 8 || len(got) > 10 {
 			t.Errorf("configure became %q", got)
 		}
 	}
